@@ -1,0 +1,55 @@
+# Every target sets up what it needs in .venv and is quick the second time.
+.PHONY: run test check bench format clean lock help
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+BIN := .venv/bin
+UV := $(BIN)/uv
+SYNC := $(UV) pip sync --quiet --python $(BIN)/python
+INSTALL := $(UV) pip install --quiet --python $(BIN)/python
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
+
+$(UV):
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+
+# What running needs: Palaver and its dependencies, at the versions of requirements.lock.
+.venv/.run: pyproject.toml requirements.lock | $(UV)
+	$(INSTALL) --constraint requirements.lock --editable '.[postgres]'
+	@touch $@
+
+# What working on it needs: everything in requirements.lock.
+.venv/.dev: pyproject.toml requirements.lock | $(UV)
+	$(SYNC) requirements.lock
+	$(INSTALL) --no-deps --editable .
+	@touch $@ .venv/.run
+
+run: .venv/.run ## Start Palaver
+	@$(BIN)/palaver
+
+test: .venv/.dev ## Run the whole test suite, PostgreSQL included
+	$(BIN)/pytest
+
+check: .venv/.dev ## Check format, lint, types and layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/.dev ## Measure Palaver beside its peers (BENCH=--full for everything)
+	$(BIN)/python -m benchmarks $(BENCH)
+
+format: .venv/.dev ## Format the code and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# uv.lock names the registry it resolved against; requirements.lock holds the same versions without addresses.
+lock: | $(UV) ## Resolve the newest allowed versions into requirements.lock
+	$(UV) export --quiet --upgrade --no-hashes --no-annotate --no-header --no-emit-project \
+		--all-extras --all-groups --output-file requirements.lock
+
+clean: ## Remove everything that can be made again
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache uv.lock
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

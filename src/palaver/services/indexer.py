@@ -1,0 +1,102 @@
+"""Keeps the search index close behind the log, outside of anybody's turn.
+
+A thread waits until the store is quiet for a moment, then indexes in small batches. It is a convenience: a
+search catches up by itself first, so nothing depends on when this thread runs or whether it ever does.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from palaver.domain.errors import InvalidInput, StoreError
+from palaver.domain.words import parse_query
+from palaver.services.operation import After
+from palaver.storage import search
+from palaver.storage.engine import Read, Write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from palaver.domain.session import SearchHit
+    from palaver.storage.engine import Engine, Transaction
+
+QUIET = 0.25  # seconds without a new message before it begins
+BATCH = 512  # events in one transaction: few, short stops rather than many
+BACKLOG = 4096  # messages after which it no longer waits for quiet
+MOST_HITS = 200
+
+_CATCH_UP = Write(lambda tx: search.catch_up(tx, BATCH), look=lambda tx: None if search.is_behind(tx) else 0)
+
+
+class Indexer:
+    """The thread that follows the log."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._news = 0
+        self._wake = threading.Event()
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+
+    def soon(self) -> None:
+        """Something is being said."""
+        self._news += 1
+        if self._thread is None:
+            with self._starting:
+                if self._thread is None and not self._closed.is_set():
+                    self._thread = threading.Thread(target=self._serve, name="palaver-indexer", daemon=True)
+                    self._thread.start()
+        if not self._wake.is_set():
+            self._wake.set()
+
+    def close(self) -> None:
+        """Stop; what is left is indexed by the next search or the next start."""
+        self._closed.set()
+        self._wake.set()
+        with self._starting:
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def _serve(self) -> None:
+        done = 0
+        while True:
+            self._wake.wait()
+            seen = self._news
+            if self._closed.wait(QUIET):
+                return
+            if seen != self._news and self._news - done < BACKLOG:
+                continue
+            self._wake.clear()
+            done = self._news
+            self._follow()
+
+    def _follow(self) -> None:
+        while not self._closed.is_set():
+            try:
+                if not self._engine.run(_CATCH_UP):
+                    return
+            except StoreError:  # the disk is full, the server away: the next message or search tries again
+                return
+
+
+def search_work(
+    text: str,
+    audiences: Callable[[Transaction], Sequence[int] | None],
+    *,
+    limit: int = 20,
+    before: int | None = None,
+    session_no: Callable[[Transaction], int] | None = None,
+) -> After[Sequence[SearchHit]]:
+    """Let the index catch up, then find: nothing that was stored before the question is missed."""
+    if not 1 <= limit <= MOST_HITS:
+        raise InvalidInput(f"limit: {limit} is not allowed (1 to {MOST_HITS})")
+    query = parse_query(text)
+
+    def find(tx: Transaction) -> Sequence[SearchHit]:
+        where = session_no(tx) if session_no else None
+        return search.find(tx, query, audiences(tx), limit=limit, before=before, session_no=where)
+
+    return After(_CATCH_UP, Read(find))

@@ -1,0 +1,79 @@
+"""One definition, two ways to call it: blocking on the store, awaited on its `aio` twin.
+
+A method marked `@operation` only describes the work. Looked up on a `Blocking` object it does the work and
+returns the result; looked up on an `Awaiting` one it returns an awaitable of the same result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from palaver.storage.engine import Engine, Read, Work, Write
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class After(Generic[T]):
+    """Work that waits for other work: `first` is repeated until it answers that nothing was left to do."""
+
+    first: Write[int]
+    then: Read[T]
+
+
+class Blocking:
+    """Operations block until they are done."""
+
+    _engine: Engine
+
+    def _perform(self, work: Work[T] | After[T]) -> T:
+        if isinstance(work, After):
+            while self._engine.run(work.first):
+                pass
+            return self._engine.run(work.then)
+        return self._engine.run(work)
+
+
+class Awaiting:
+    """Operations are awaited."""
+
+    _engine: Engine
+
+    async def _perform(self, work: Work[T] | After[T]) -> T:
+        if isinstance(work, After):
+            while await self._engine.arun(work.first):
+                pass
+            return await self._engine.arun(work.then)
+        return await self._engine.arun(work)
+
+
+class operation(Generic[P, T]):  # noqa: N801  (used as a decorator)
+    """A method that describes work; how it is done depends on the object it is called on."""
+
+    def __init__(self, describe: Callable[Concatenate[Any, P], Work[T] | After[T]]) -> None:
+        self.describe = describe
+        self.__doc__ = describe.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: Blocking, owner: type) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, instance: Awaiting, owner: type) -> Callable[P, Awaitable[T]]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Callable[P, Any]: ...
+    def __get__(self, instance: Any, owner: type) -> Any:
+        """Bind to an object."""
+        if instance is None:
+            return self
+        describe = self.describe
+
+        def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return instance._perform(describe(instance, *args, **kwargs))
+
+        return call

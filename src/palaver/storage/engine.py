@@ -1,0 +1,123 @@
+"""The port to a database: units of work, transactions, and the short list of what engines do differently.
+
+A unit of work is a plain function over a transaction. It may run more than once (after a conflict with
+another process), so it does nothing but read, decide and write through the transaction it is given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+
+from palaver.domain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+Row = tuple[Any, ...]
+
+
+class Conflict(Exception):
+    """Another process changed what this unit of work had read; run it again."""
+
+
+class Transaction(Protocol):
+    """Statements inside one transaction. Parameters are `$1`, `$2`, … in every statement."""
+
+    @property
+    def name(self) -> Literal["sqlite", "postgres"]:
+        """Which engine this is."""
+        ...
+
+    bundles: bool  # one statement may change several tables (data-changing CTEs), saving round trips
+    lock: str  # ends a SELECT whose rows this transaction is about to change
+    visible: str  # follows a table of events that is read along its index of visible messages
+
+    def one(self, sql: str, *params: object) -> Row | None:
+        """The first row, or None."""
+        ...
+
+    def all(self, sql: str, *params: object) -> list[Row]:
+        """Every row."""
+        ...
+
+    def run(self, sql: str, *params: object) -> int:
+        """Run a change; the number of rows it changed."""
+        ...
+
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        """Run one change for many rows of parameters."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Generic[T]):
+    """Work that looks at one consistent state and changes nothing."""
+
+    run: Callable[[Transaction], T]
+
+
+@dataclass(frozen=True, slots=True)
+class Write(Generic[T]):
+    """Work that is stored whole and durably, or not at all."""
+
+    run: Callable[[Transaction], T]
+    # The answer when nothing has to change, or None. Tried first, as a read: it costs no commit.
+    look: Callable[[Transaction], T | None] | None = None
+    # The same work as reads and one guarded, changing statement, or None when it needs more than that. An
+    # engine across a network runs it without opening a transaction: fewer round trips.
+    short: Callable[[Transaction], T | None] | None = None
+
+
+Work = Read[T] | Write[T]
+
+
+class Engine(Protocol):
+    """A database. Safe to use from several threads; several processes may open the same one."""
+
+    @property
+    def name(self) -> Literal["sqlite", "postgres"]:
+        """Which engine this is."""
+        ...
+
+    def run(self, work: Work[T]) -> T:
+        """Do the work now and return its result; a `Write` is durable when this returns."""
+        ...
+
+    async def arun(self, work: Work[T]) -> T:
+        """Do the work without blocking the event loop."""
+        ...
+
+    def close(self) -> None:
+        """Finish what is under way and let go of the database."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How the words of a migration file that stand between @ signs read in one engine."""
+
+    name: Literal["sqlite", "postgres"]
+    words: Mapping[str, str]
+
+
+def open_engine(url: str) -> Engine:
+    """Open the database at `sqlite:///path`, `postgresql://…` or a plain path, and bring its schema up to date."""
+    if url.startswith(("postgresql://", "postgres://")):
+        from palaver.storage.postgres import PostgresEngine
+
+        return PostgresEngine.open(url)
+    path = url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else url
+    if "://" in path or path.startswith("sqlite:"):
+        raise ConfigError(
+            f"database_url: {url.split('://', maxsplit=1)[0]}:// is not known;"
+            " use sqlite:///path, postgresql://… or a path"
+        )
+    if not path or path == ":memory:":
+        raise ConfigError("database_url: a database in memory forgets everything; give it a path")
+    from palaver.storage.sqlite import SqliteEngine
+
+    return SqliteEngine.open(path)

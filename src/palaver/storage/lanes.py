@@ -1,0 +1,326 @@
+"""Lanes: which session a place is on, and every move from one session to another.
+
+A lane's key is its address (`domain/keys.py`). A move ends the old session with a reason, never deletes it,
+and is written down, so that `restore` can take it back, one move after the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from palaver.domain import policy as policies
+from palaver.domain.errors import NothingToRestore
+from palaver.domain.ids import SessionId, SessionKey
+from palaver.domain.message import Author, Message
+from palaver.domain.session import EndReason, Recorded, SessionEntry, StartReason
+from palaver.storage import events, people, sessions
+from palaver.storage.engine import Conflict
+from palaver.storage.values import micros, moment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from palaver.domain.gateway import GatewayConfig
+    from palaver.domain.ids import PersonId
+    from palaver.domain.source import SessionSource
+    from palaver.storage.engine import Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """Something arrives from a source, now."""
+
+    source: SessionSource
+    config: GatewayConfig
+    now: datetime
+    busy_since: Callable[[SessionId], datetime | None]  # since when background work runs, if any does
+
+    @property
+    def at(self) -> int:
+        """The present moment as stored."""
+        return micros(self.now)
+
+
+_CURRENT = f"""SELECT {sessions.COLUMNS}, s.no, s.audience_no FROM route r JOIN session s ON s.no = r.session_no
+    WHERE r.key = $1"""
+
+
+def key_of(tx: Transaction, arrival: Arrival) -> SessionKey:
+    """The key of the lane this arrival belongs to."""
+    person = None
+    if arrival.config.dm_scope == "person":
+        resident = people.find(tx, arrival.source)
+        person = resident.person.id if resident else None
+    return arrival.config.session_key(arrival.source, person=person)
+
+
+def current(tx: Transaction, key: str) -> sessions.Found | None:
+    """The session a lane is on."""
+    row = tx.one(_CURRENT, key)
+    return sessions.found_from_row(row) if row else None
+
+
+def entry(tx: Transaction, key: str) -> SessionEntry | None:
+    """The lane's entry as it is."""
+    found = current(tx, key)
+    return SessionEntry(SessionKey(key), found.session) if found else None
+
+
+def entered(tx: Transaction, arrival: Arrival) -> SessionEntry | None:
+    """The lane's entry, when it is on a session that goes on; None when one has to begin."""
+    key = key_of(tx, arrival)
+    found = _goes_on(tx, key, arrival)
+    return SessionEntry(key, found.session) if found else None
+
+
+def enter(tx: Transaction, arrival: Arrival, *, force_new: bool = False) -> SessionEntry:
+    """The lane's entry; a session begins when there is none, when the policy says so, or when it must."""
+    resident = people.find_or_add(tx, arrival.source, arrival.at) if arrival.config.dm_scope == "person" else None
+    key = arrival.config.session_key(arrival.source, person=resident.person.id if resident else None)
+    found = current(tx, key)
+    if found is None or found.session.ended_at is not None:
+        reason = StartReason.FIRST
+    elif force_new:
+        reason = StartReason.FORCED
+    else:
+        due = _found_due(found, arrival)
+        if due is None:
+            return SessionEntry(key, found.session)
+        reason = StartReason(due.value)
+    return _begin(tx, key, arrival, found, reason)
+
+
+def reset(tx: Transaction, key: str, now: int, reason: StartReason = StartReason.MANUAL) -> SessionEntry | None:
+    """End the lane's session and begin another in the same place; None when the lane does not exist."""
+    found = current(tx, key)
+    if found is None:
+        return None
+    place = sessions.Place(
+        key=SessionKey(key),
+        source=found.session.origin,
+        audience_no=_audience_of_lane(tx, key),
+        shared=_lane_is_shared(tx, key),
+    )
+    no = sessions.create(tx, place, reason, now, previous=found.session)
+    _move(tx, key, found.no, no, EndReason(reason.value), now)
+    return SessionEntry(SessionKey(key), sessions.by_number(tx, no).session, is_new=True)
+
+
+def switch(
+    tx: Transaction, key: str, target: sessions.Found, now: int, by: PersonId | None = None
+) -> SessionEntry | None:
+    """Put a lane on another session, which goes on with its own totals; None when the lane does not exist."""
+    found = current(tx, key)
+    if found is None:
+        return None
+    if found.no != target.no:
+        _move(tx, key, found.no, target.no, EndReason.SWITCHED, now)
+    sessions.reopen(tx, target.no, now, by)
+    return SessionEntry(SessionKey(key), sessions.by_number(tx, target.no).session)
+
+
+def restore(tx: Transaction, key: str, now: int, by: PersonId | None = None) -> SessionEntry:
+    """Take the lane's last move back."""
+    found = current(tx, key)
+    change = tx.one(
+        "SELECT no, from_no FROM route_change WHERE key = $1 AND undone_at IS NULL ORDER BY no DESC LIMIT 1",
+        key,
+    )
+    if found is None or change is None:
+        raise NothingToRestore
+    change_no, from_no = change
+    _point(tx, key, found.no, from_no, now)
+    sessions.end(tx, found.no, EndReason.RESTORED, now, unless_on=key)
+    sessions.reopen(tx, from_no, now, by)
+    tx.run("UPDATE route_change SET undone_at = $2 WHERE no = $1", change_no, now)
+    return SessionEntry(SessionKey(key), sessions.by_number(tx, from_no).session)
+
+
+def say(tx: Transaction, arrival: Arrival, message: Message, *, human: bool) -> Recorded:
+    """Enter the lane and append the message, as one change."""
+    stop = None
+    if arrival.config.dm_scope != "person":
+        stop = _stop(tx, arrival.config.session_key(arrival.source), arrival)
+    if stop is None:
+        entry = enter(tx, arrival)
+        began = entry.session.start_reason if entry.is_new else None
+        stop = _Stop(entry.session_key, entry.session_id, entry.session.shared, 0, began, entry.reset_had_activity)
+    authored, person_id = _authored(tx, stop, arrival, message)
+    seq = events.append(tx, stop.session_id, [authored], arrival.at, human=human, person_id=person_id)
+    return stop.recorded(seq or 0)
+
+
+def say_shortly(tx: Transaction, arrival: Arrival, message: Message, *, human: bool) -> Recorded | None:
+    """The same by one changing statement, when the session goes on and nobody new speaks; None otherwise."""
+    stop = _stop(tx, key_of(tx, arrival), arrival)
+    if stop is None:
+        return None
+    person_id = None
+    if stop.shared:
+        resident = people.find(tx, arrival.source)
+        if resident is None or not people.is_member(tx, stop.audience_no, resident.person.id):
+            return None
+        person_id = resident.person.id
+        message = _signed(message, arrival.source)
+    seq = events.append(tx, stop.session_id, [message], arrival.at, human=human, person_id=person_id, lane=stop.key)
+    return None if seq is None else stop.recorded(seq)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stop:
+    """What saying something needs to know of the session a lane is on."""
+
+    key: SessionKey
+    session_id: SessionId
+    shared: bool
+    audience_no: int
+    began: StartReason | None = None
+    after_activity: bool = False
+
+    def recorded(self, seq: int) -> Recorded:
+        return Recorded(
+            session_key=self.key,
+            session_id=self.session_id,
+            seq=seq,
+            began=self.began,
+            after_activity=self.after_activity,
+        )
+
+
+_STOP = """SELECT s.id, s.shared, s.audience_no, s.created_at, s.last_human_at FROM route r
+    JOIN session s ON s.no = r.session_no WHERE r.key = $1 AND s.ended_at IS NULL"""
+
+
+def _stop(tx: Transaction, key: SessionKey, arrival: Arrival) -> _Stop | None:
+    """The lane's session, when it goes on."""
+    row = tx.one(_STOP, key)
+    if row is None:
+        return None
+    session_id, shared, audience_no, created_at, last_human_at = row
+    if _due(arrival, SessionId(session_id), created_at if last_human_at is None else last_human_at) is not None:
+        return None
+    return _Stop(key, SessionId(session_id), bool(shared), audience_no)
+
+
+def _authored(tx: Transaction, stop: _Stop, arrival: Arrival, message: Message) -> tuple[Message, PersonId | None]:
+    """Where several people speak, a message carries its author, and whoever speaks may see the session."""
+    if not stop.shared:
+        return message, None
+    resident = people.find_or_add(tx, arrival.source, arrival.at)
+    if resident is not None:
+        row = tx.one("SELECT audience_no FROM session WHERE id = $1", stop.session_id)
+        assert row is not None  # noqa: S101
+        people.join(tx, row[0], resident.person.id, arrival.at)
+    return _signed(message, arrival.source), resident.person.id if resident else None
+
+
+def _signed(message: Message, source: SessionSource) -> Message:
+    if message.author is not None or not (source.user_name or source.participant):
+        return message
+    return replace(message, author=Author(source.user_name or "", source.participant))
+
+
+def _goes_on(tx: Transaction, key: str, arrival: Arrival) -> sessions.Found | None:
+    found = current(tx, key)
+    if found is None or found.session.ended_at is not None or _found_due(found, arrival) is not None:
+        return None
+    return found
+
+
+def _found_due(found: sessions.Found, arrival: Arrival) -> policies.ResetReason | None:
+    session = found.session
+    return _due(arrival, session.id, micros(session.last_human_at or session.created_at))
+
+
+def _due(arrival: Arrival, session_id: SessionId, last_activity: int) -> policies.ResetReason | None:
+    policy = arrival.config.reset_policy_for(arrival.source)
+    if policy.mode is policies.ResetMode.NONE:
+        return None
+    return policies.due(
+        policy,
+        last_activity=moment(last_activity),
+        now=arrival.now,
+        busy_since=arrival.busy_since(session_id),
+    )
+
+
+def _begin(
+    tx: Transaction, key: SessionKey, arrival: Arrival, found: sessions.Found | None, reason: StartReason
+) -> SessionEntry:
+    now = arrival.at
+    shared = arrival.config.is_shared(arrival.source)
+    audience_no = _audience(tx, key, arrival, shared=shared)
+    place = sessions.Place(key=key, source=arrival.source, audience_no=audience_no, shared=shared)
+    no = sessions.create(tx, place, reason, now, previous=found.session if found else None)
+    if found is None:
+        _open_lane(tx, place, no, now)
+    elif reason is StartReason.FIRST:
+        _point(tx, key, found.no, no, now)
+    else:
+        _move(tx, key, found.no, no, EndReason(reason.value), now)
+    return SessionEntry(key, sessions.by_number(tx, no).session, is_new=True)
+
+
+def _audience(tx: Transaction, key: str, arrival: Arrival, *, shared: bool) -> int:
+    """Who will see a session that begins in this lane."""
+    resident = people.find_or_add(tx, arrival.source, arrival.at)
+    if not shared and resident is not None:
+        return resident.audience_no
+    row = tx.one("SELECT audience_no FROM route WHERE key = $1 AND shared = 1", key)
+    audience_no = int(row[0]) if row else people.new_audience(tx, arrival.at)
+    if resident is not None:
+        people.join(tx, audience_no, resident.person.id, arrival.at)
+    return audience_no
+
+
+def _audience_of_lane(tx: Transaction, key: str) -> int:
+    row = tx.one("SELECT audience_no FROM route WHERE key = $1", key)
+    assert row is not None  # noqa: S101
+    return int(row[0])
+
+
+def _lane_is_shared(tx: Transaction, key: str) -> bool:
+    return tx.one("SELECT 1 FROM route WHERE key = $1 AND shared = 1", key) is not None
+
+
+def _open_lane(tx: Transaction, place: sessions.Place, session_no: int, now: int) -> None:
+    """A new lane, or one whose session was deleted."""
+    opened = tx.run(
+        "INSERT INTO route (key, session_no, audience_no, shared, updated_at) VALUES ($1, $2, $3, $4, $5)"
+        " ON CONFLICT (key) DO UPDATE SET session_no = excluded.session_no, audience_no = excluded.audience_no,"
+        " shared = excluded.shared, updated_at = excluded.updated_at WHERE route.session_no IS NULL",
+        place.key,
+        session_no,
+        place.audience_no,
+        int(place.shared),
+        now,
+    )
+    if not opened:  # another process was quicker
+        raise Conflict
+
+
+def _move(tx: Transaction, key: str, from_no: int, to_no: int, reason: EndReason, now: int) -> None:
+    """Point a lane at another session, end the one it leaves, and write the move down."""
+    _point(tx, key, from_no, to_no, now)
+    sessions.end(tx, from_no, reason, now, unless_on=key)
+    tx.run(
+        "INSERT INTO route_change (key, from_no, to_no, reason, at) VALUES ($1, $2, $3, $4, $5)",
+        key,
+        from_no,
+        to_no,
+        reason.value,
+        now,
+    )
+
+
+def _point(tx: Transaction, key: str, from_no: int, to_no: int, now: int) -> None:
+    if not tx.run(
+        "UPDATE route SET session_no = $3, updated_at = $4 WHERE key = $1 AND session_no = $2",
+        key,
+        from_no,
+        to_no,
+        now,
+    ):
+        raise Conflict  # another process moved it first

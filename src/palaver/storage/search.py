@@ -1,0 +1,156 @@
+"""Finding messages by their words.
+
+The index follows the log behind a mark on each session (`indexed_seq`), in batches, outside of anybody's
+turn. A search first lets it catch up, so a stored message is always found; the mark moves in the same
+transaction as the index, so a crash leaves no hole. Every indexed message carries its audience, so a search
+walks through nothing that is not the asker's. Newest first; nothing is ranked, nothing is scanned.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from palaver.domain.ids import SessionId
+from palaver.domain.session import SearchHit
+from palaver.domain.words import indexed, snippet
+from palaver.storage import events
+from palaver.storage.values import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.domain.words import Query, Term
+    from palaver.storage.engine import Row, Transaction
+
+_UNINDEXED = """SELECT no, audience_no, indexed_seq, last_seq FROM session WHERE unindexed = 1
+    ORDER BY no LIMIT $1"""
+_NEW_WORDS = """SELECT no, seq, content FROM event WHERE session_no = $1 AND seq > $2 ORDER BY seq LIMIT $3"""
+_HIT = """SELECT e.no, s.id, s.title, e.seq, e.at, e.role, e.content, e.body, e.platform_message_id FROM"""
+
+
+def is_behind(tx: Transaction) -> bool:
+    """Whether anything is stored that is not indexed yet."""
+    return tx.one("SELECT 1 FROM session WHERE unindexed = 1 LIMIT 1") is not None
+
+
+def catch_up(tx: Transaction, most: int) -> int:
+    """Index up to about `most` events that are not indexed yet; how many were looked at."""
+    done = 0
+    for session_no, audience_no, mark, last in tx.all(f"{_UNINDEXED} {tx.lock}", most):
+        if done >= most:
+            break
+        rows = tx.all(_NEW_WORDS, session_no, mark, most - done)
+        _index(tx, audience_no, session_no, rows)
+        reached = rows[-1][1] if rows else last
+        tx.run(
+            "UPDATE session SET indexed_seq = $2, unindexed = CASE WHEN last_seq > $2 THEN 1 ELSE 0 END WHERE no = $1",
+            session_no,
+            reached,
+        )
+        done += len(rows)
+    return done
+
+
+def find(
+    tx: Transaction,
+    query: Query,
+    audiences: Sequence[int] | None,
+    *,
+    limit: int,
+    before: int | None = None,
+    session_no: int | None = None,
+) -> list[SearchHit]:
+    """The newest messages that match, among these audiences (None: among all)."""
+    if query.is_empty or (audiences is not None and not audiences):
+        return []
+    before = 2**62 if before is None else before
+    if tx.name == "sqlite":
+        rows = tx.all(
+            f"{_HIT} search JOIN event e ON e.no = search.rowid JOIN session s ON s.no = e.session_no"
+            " WHERE search MATCH $1 AND search.rowid < $2 AND e.hidden_by IS NULL ORDER BY search.rowid DESC LIMIT $3",
+            _match(query, audiences, session_no),
+            before,
+            limit,
+        )
+    else:
+        rows = tx.all(
+            f"{_HIT} search x JOIN event e ON e.no = x.event_no JOIN session s ON s.no = e.session_no"
+            " WHERE x.words @@ $1::tsquery AND x.event_no < $2 AND e.hidden_by IS NULL"
+            " ORDER BY x.event_no DESC LIMIT $3",
+            _tsquery(query, audiences, session_no),
+            before,
+            limit,
+        )
+    return [_hit(row, query) for row in rows]
+
+
+def _index(tx: Transaction, audience_no: int, session_no: int, rows: list[Row]) -> None:
+    if tx.name == "sqlite":
+        scope = f"a{audience_no} s{session_no}"
+        tx.many(
+            "INSERT INTO search (rowid, scope, body) VALUES ($1, $2, $3)",
+            [(no, scope, indexed(text)) for no, _, text in rows if text],
+        )
+        return
+    scope = f"'@a{audience_no}' '@s{session_no}'"
+    tx.many(
+        "INSERT INTO search (event_no, words) VALUES ($1, $2::tsvector)",
+        [(no, f"{scope} {_lexemes(text)}") for no, _, text in rows if text],
+    )
+
+
+def _lexemes(text: str) -> str:
+    return " ".join(f"'{word}':{min(place, 16383)}" for place, word in enumerate(indexed(text).split(), 1))
+
+
+def _match(query: Query, audiences: Sequence[int] | None, session_no: int | None) -> str:
+    """The query in the language of FTS5."""
+    parts = ["scope : (" + " OR ".join(names) + ")" for names in _scopes(audiences, session_no)]
+    parts += ["body : " + _fts_term(term) for term in query.terms if not term.excluded]
+    match = " AND ".join(parts)
+    for term in query.terms:
+        if term.excluded:
+            match = f"({match}) NOT body : {_fts_term(term)}"
+    return match
+
+
+def _fts_term(term: Term) -> str:
+    phrase = " ".join(term.words)
+    return f'"{phrase}"*' if term.prefix else f'"{phrase}"'
+
+
+def _tsquery(query: Query, audiences: Sequence[int] | None, session_no: int | None) -> str:
+    """The query in the language of PostgreSQL."""
+    parts = ["(" + " | ".join(f"'@{name}'" for name in names) + ")" for names in _scopes(audiences, session_no)]
+    for term in query.terms:
+        each = [f"'{word}'" for word in term.words]
+        if term.prefix:
+            each[-1] += ":*"
+        phrase = "(" + " <-> ".join(each) + ")"
+        parts.append(f"!{phrase}" if term.excluded else phrase)
+    return " & ".join(parts)
+
+
+def _scopes(audiences: Sequence[int] | None, session_no: int | None) -> list[list[str]]:
+    """Groups of names of which an indexed message must carry one each."""
+    scopes = []
+    if audiences is not None:
+        scopes.append([f"a{no}" for no in audiences])
+    if session_no is not None:
+        scopes.append([f"s{session_no}"])
+    return scopes
+
+
+def _hit(row: Row, query: Query) -> SearchHit:
+    no, session_id, title, seq, at, role, content, body, platform_message_id = row
+    message = events.decoded(role, content, json.loads(body) if body else {}, platform_message_id)
+    return SearchHit(
+        session_id=SessionId(session_id),
+        title=title,
+        seq=seq,
+        at=moment(at),
+        message=message,
+        snippet=snippet(content or "", query),
+        position=no,
+    )

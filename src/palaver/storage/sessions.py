@@ -1,0 +1,422 @@
+"""Sessions: beginning, finding, listing, changing, deleting."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from palaver.domain.errors import InvalidInput, NoSuchSession, TitleTaken
+from palaver.domain.events import EventKind
+from palaver.domain.ids import PersonId, ProjectId, SessionId, SessionKey, new_session_id
+from palaver.domain.session import EndReason, Page, Session, StartReason
+from palaver.domain.source import ChatType, Platform
+from palaver.domain.titles import base_of, clean_title, numbered, title_slot
+from palaver.domain.usage import CostStatus, UsageTotals
+from palaver.storage import events
+from palaver.storage.values import moment, moment_or_none
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.domain.source import SessionSource
+    from palaver.domain.titles import TitleSlot
+    from palaver.storage.engine import Row, Transaction
+
+COLUMNS = """s.id, s.key, s.platform, s.chat_type, s.title, s.preview, s.shared, s.message_count, s.created_at,
+    s.active_at, s.last_message_at, s.last_human_at, s.ended_at, s.end_reason, s.start_reason,
+    s.started_after_activity, s.pinned_at, s.archived_at,
+    (SELECT p.id FROM project p WHERE p.no = s.project_no), (SELECT f.id FROM session f WHERE f.no = s.parent_no),
+    s.model, s.provider, s.last_prompt_tokens, s.input_tokens, s.output_tokens, s.cache_read_tokens,
+    s.cache_write_tokens, s.reasoning_tokens, s.cost_nanos, s.cost_status, s.cost_source, s.unpriced_turns, s.source"""
+WIDTH = 33  # columns
+
+LONGEST_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A session, and what storage needs to work on it."""
+
+    no: int
+    audience_no: int
+    session: Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a new session stands."""
+
+    key: SessionKey
+    source: SessionSource
+    audience_no: int
+    shared: bool
+
+
+def create(
+    tx: Transaction,
+    place: Place,
+    reason: StartReason,
+    now: int,
+    *,
+    previous: Session | None = None,
+    parent_no: int | None = None,
+) -> int:
+    """Begin a session and note why; its number."""
+    row = tx.one(
+        "INSERT INTO session (id, key, platform, chat_type, source, audience_no, shared, created_at, start_reason,"
+        " started_after_activity, parent_no) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING no",
+        new_session_id(moment(now)),
+        place.key,
+        str(place.source.platform),
+        place.source.chat_type.value,
+        json.dumps(place.source.to_dict(), ensure_ascii=True, separators=(",", ":")),
+        place.audience_no,
+        int(place.shared),
+        now,
+        reason.value,
+        int(previous is not None and previous.message_count > 0),
+        parent_no,
+    )
+    assert row is not None  # noqa: S101
+    if previous is None:
+        events.note(tx, row[0], EventKind.STARTED, now, reason=reason.value)
+    else:
+        events.note(tx, row[0], EventKind.STARTED, now, reason=reason.value, previous=previous.id)
+    return int(row[0])
+
+
+def end(tx: Transaction, session_no: int, reason: EndReason, now: int, *, unless_on: str | None = None) -> None:
+    """End a session; the first reason stands. One that another lane is still on goes on."""
+    ended = tx.run(
+        "UPDATE session SET ended_at = $2, end_reason = $3 WHERE no = $1 AND ended_at IS NULL AND NOT EXISTS"
+        " (SELECT 1 FROM route r WHERE r.session_no = $1 AND r.key <> $4)",
+        session_no,
+        now,
+        reason.value,
+        unless_on or "",
+    )
+    if ended:
+        events.note(tx, session_no, EventKind.ENDED, now, reason=reason.value)
+
+
+def reopen(tx: Transaction, session_no: int, now: int, person_id: PersonId | None = None) -> None:
+    """Let an ended session go on."""
+    if tx.run(
+        "UPDATE session SET ended_at = NULL, end_reason = NULL WHERE no = $1 AND ended_at IS NOT NULL",
+        session_no,
+    ):
+        events.note(tx, session_no, EventKind.REOPENED, now, person_id)
+
+
+def get(tx: Transaction, session_id: str) -> Found:
+    """A session by its id."""
+    row = tx.one(f"SELECT {COLUMNS}, s.no, s.audience_no FROM session s WHERE s.id = $1", session_id)
+    if row is None:
+        raise NoSuchSession(f"there is no session {session_id}", session_id=session_id)
+    return found_from_row(row)
+
+
+def by_number(tx: Transaction, session_no: int) -> Found:
+    """A session by its number."""
+    row = tx.one(f"SELECT {COLUMNS}, s.no, s.audience_no FROM session s WHERE s.no = $1", session_no)
+    if row is None:
+        raise NoSuchSession
+    return found_from_row(row)
+
+
+# -- finding, for somebody ----------------------------------------------------------------------------------
+
+
+def seen(tx: Transaction, session_id: str, person_id: PersonId | None) -> Found:
+    """A session by its id, if this person may see it (None: whoever may see everything)."""
+    row = tx.one(
+        f"SELECT {COLUMNS}, s.no, s.audience_no FROM session s WHERE s.id = $1 AND ($2 = '' OR EXISTS (SELECT 1"
+        " FROM audience_member m WHERE m.person_id = $2 AND m.audience_no = s.audience_no))",
+        session_id,
+        person_id or "",
+    )
+    if row is None:
+        raise NoSuchSession(f"there is no session {session_id}", session_id=session_id)
+    return found_from_row(row)
+
+
+def with_id_prefix(tx: Transaction, prefix: str, audiences: Sequence[int] | None, limit: int) -> list[Found]:
+    """Sessions whose id begins like this, among these audiences (None: among all)."""
+    end_of_range = prefix + "￿"
+    if audiences is None:
+        rows = tx.all(
+            f"SELECT {COLUMNS}, s.no, s.audience_no FROM session s WHERE s.id >= $1 AND s.id < $2"
+            " ORDER BY s.id DESC LIMIT $3",
+            prefix,
+            end_of_range,
+            limit,
+        )
+        return [found_from_row(row) for row in rows]
+    found: list[Found] = []
+    for audience_no in audiences:
+        rows = tx.all(
+            f"SELECT {COLUMNS}, s.no, s.audience_no FROM session s WHERE s.audience_no = $4 AND s.id >= $1"
+            " AND s.id < $2 ORDER BY s.id DESC LIMIT $3",
+            prefix,
+            end_of_range,
+            limit,
+            audience_no,
+        )
+        found += [found_from_row(row) for row in rows]
+    return found[:limit]
+
+
+def titled(tx: Transaction, slot: TitleSlot, audiences: Sequence[int] | None, *, exact: bool) -> Found | None:
+    """The newest session of a line of titles; with `exact`, the one with just this number."""
+    number = "AND s.title_number = $2" if exact else "AND s.title_number >= $2"
+    wanted = slot.number if exact else 1
+    newest = "ORDER BY s.title_number DESC, s.active_at DESC LIMIT 1"
+    select = f"SELECT {COLUMNS}, s.no, s.audience_no, s.title_number FROM session s WHERE s.title_base = $1 {number}"
+    if audiences is None:
+        row = tx.one(f"{select} {newest}", slot.base, wanted)
+        return found_from_row(row) if row else None
+    rows = [
+        row
+        for audience_no in audiences
+        if (row := tx.one(f"{select} AND s.audience_no = $3 {newest}", slot.base, wanted, audience_no))
+    ]
+    best = max(rows, key=lambda row: (row[WIDTH + 2], row[9] or 0), default=None)
+    return found_from_row(best) if best else None
+
+
+# -- lists --------------------------------------------------------------------------------------------------
+
+_SHELVES = {
+    "current": "s.active_at IS NOT NULL AND s.archived_at IS NULL",
+    "archived": "s.active_at IS NOT NULL AND s.archived_at IS NOT NULL",
+    "pinned": "s.pinned_at IS NOT NULL AND s.active_at IS NOT NULL",
+}
+_TOGETHER = 100  # audiences in one statement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which part of a list: newest first, after a cursor."""
+
+    shelf: str = "current"  # current, archived or pinned
+    limit: int = 50
+    cursor: str | None = None
+    since: int | None = None  # active at or after
+    project_id: str | None = None
+
+    def bounds(self) -> tuple[int, int, int]:
+        """The first row must come before (active_at, no) and not before `since`."""
+        if self.shelf not in _SHELVES:
+            raise InvalidInput(f"shelf: {self.shelf!r} is not allowed; use one of {', '.join(_SHELVES)}")
+        if not 1 <= self.limit <= LONGEST_PAGE:
+            raise InvalidInput(f"limit: {self.limit} is not allowed (1 to {LONGEST_PAGE})")
+        if self.cursor is None:
+            return 2**62, 2**62, self.since or 0
+        active_at, _, no = self.cursor.partition(".")
+        if not (active_at.isdigit() and no.isdigit()):
+            raise InvalidInput("cursor: this is not a cursor that a list has given")
+        return int(active_at), int(no), self.since or 0
+
+
+def listed(tx: Transaction, wanted: Wanted, audiences: Sequence[int] | None) -> Page[Session]:
+    """A page of sessions, newest first, among these audiences (None: among all)."""
+    bounds = wanted.bounds()
+    if audiences is None:
+        rows = tx.all(_page(wanted, ""), *bounds, wanted.limit, *_project(wanted))
+    else:
+        rows = []
+        for start in range(0, len(audiences), _TOGETHER):
+            some = audiences[start : start + _TOGETHER]
+            first = 5 + len(_project(wanted))
+            statement = " UNION ALL ".join(
+                f"SELECT * FROM ({_page(wanted, f'AND s.audience_no = ${first + i}')}) AS a{i}"
+                for i in range(len(some))
+            )
+            rows += tx.all(
+                f"SELECT * FROM ({statement}) AS page ORDER BY 10 DESC, {WIDTH + 1} DESC LIMIT $4",
+                *bounds,
+                wanted.limit,
+                *_project(wanted),
+                *some,
+            )
+        rows.sort(key=lambda row: (row[9], row[WIDTH]), reverse=True)
+        del rows[wanted.limit :]
+    last = f"{rows[-1][9]}.{rows[-1][WIDTH]}" if len(rows) == wanted.limit else None
+    return Page([session_from_row(row) for row in rows], last)
+
+
+def _page(wanted: Wanted, audience: str) -> str:
+    project = "AND s.project_no = (SELECT no FROM project WHERE id = $5)" if wanted.project_id else ""
+    return (
+        f"SELECT {COLUMNS}, s.no FROM session s WHERE {_SHELVES[wanted.shelf]} {project} {audience}"
+        " AND (s.active_at, s.no) < ($1, $2) AND s.active_at >= $3 ORDER BY s.active_at DESC, s.no DESC LIMIT $4"
+    )
+
+
+def _project(wanted: Wanted) -> tuple[str, ...]:
+    return (wanted.project_id,) if wanted.project_id else ()
+
+
+def any_with_messages(tx: Transaction) -> bool:
+    """Whether anything was ever said."""
+    return tx.one("SELECT 1 FROM session WHERE active_at IS NOT NULL LIMIT 1") is not None
+
+
+# -- changes ------------------------------------------------------------------------------------------------
+
+
+def rename(
+    tx: Transaction,
+    found: Found,
+    title: str | None,
+    now: int,
+    person_id: PersonId | None,
+    audiences: Sequence[int],
+) -> Session:
+    """Give a session a title (None takes it away). A title is unique among the audiences of its owner."""
+    clean = None if title is None else clean_title(title)
+    if clean == found.session.title:
+        return found.session
+    slot = None if clean is None else title_slot(clean)
+    if slot is not None:
+        taken = titled(tx, slot, audiences, exact=True)
+        if taken is not None and taken.no != found.no:
+            raise TitleTaken(
+                f"you already have a conversation called {taken.session.title!r};"
+                f" {next_title(tx, clean or '', audiences)!r} is free",
+                title=clean,
+            )
+    tx.run(
+        "UPDATE session SET title = $2, title_base = $3, title_number = $4 WHERE no = $1",
+        found.no,
+        clean,
+        slot and slot.base,
+        slot and slot.number,
+    )
+    events.note(tx, found.no, EventKind.RENAMED, now, person_id, title=clean, was=found.session.title)
+    return by_number(tx, found.no).session
+
+
+def next_title(tx: Transaction, title: str, audiences: Sequence[int]) -> str:
+    """The title itself when it is free, otherwise the next number of its line."""
+    clean = clean_title(title)
+    slot = title_slot(clean)
+    newest = titled(tx, slot, audiences, exact=False)
+    if newest is None or newest.session.title is None:
+        return base_of(clean)
+    return numbered(base_of(clean), title_slot(newest.session.title).number + 1)
+
+
+def mark(tx: Transaction, found: Found, kind: EventKind, now: int, person_id: PersonId | None) -> Session:
+    """Pin, unpin, archive or unarchive; doing it twice changes nothing."""
+    column, value = {
+        EventKind.PINNED: ("pinned_at", now),
+        EventKind.UNPINNED: ("pinned_at", None),
+        EventKind.ARCHIVED: ("archived_at", now),
+        EventKind.UNARCHIVED: ("archived_at", None),
+    }[kind]
+    state = found.session.pinned if column == "pinned_at" else found.session.archived
+    if state == (value is not None):
+        return found.session
+    tx.run(f"UPDATE session SET {column} = $2 WHERE no = $1", found.no, value)
+    events.note(tx, found.no, kind, now, person_id)
+    return by_number(tx, found.no).session
+
+
+def move(
+    tx: Transaction,
+    found: Found,
+    project_id: ProjectId | None,
+    project_no: int | None,
+    now: int,
+    by: PersonId | None,
+) -> Session:
+    """Put a session into a project, or take it out."""
+    if found.session.project_id == project_id:
+        return found.session
+    tx.run("UPDATE session SET project_no = $2 WHERE no = $1", found.no, project_no)
+    events.note(tx, found.no, EventKind.MOVED, now, by, project=project_id, was=found.session.project_id)
+    return by_number(tx, found.no).session
+
+
+def fork(
+    tx: Transaction, found: Found, at: int | None, now: int, *, person_id: PersonId | None, audience_no: int
+) -> Found:
+    """A new session that begins with a copy of this one, up to and including the turn that `at` belongs to."""
+    before = 2**62 if at is None else events.end_of_turn(tx, found.no, at)
+    if before is None:
+        raise InvalidInput(f"there is no message number {at} in this conversation", at=at)
+    place = Place(
+        key=found.session.key,
+        source=found.session.origin,
+        audience_no=audience_no,
+        shared=found.session.shared and audience_no == found.audience_no,
+    )
+    no = create(tx, place, StartReason.FORK, now, previous=found.session, parent_no=found.no)
+    events.copy(tx, found.no, no, before=before)
+    tx.run(
+        "UPDATE session SET active_at = CASE WHEN message_count > 0 THEN CAST($2 AS BIGINT) END, last_human_at = $2"
+        " WHERE no = $1",
+        no,
+        now,
+    )
+    new = by_number(tx, no)
+    events.note(tx, found.no, EventKind.FORKED, now, person_id, into=new.session.id, at=at)
+    return new
+
+
+def delete(tx: Transaction, found: Found) -> None:
+    """Delete a session with its whole log. Only what it cost is remembered."""
+    if tx.name == "sqlite":  # elsewhere the index goes with its event
+        tx.run("DELETE FROM search WHERE rowid IN (SELECT no FROM event WHERE session_no = $1)", found.no)
+    tx.run("DELETE FROM session WHERE no = $1", found.no)
+
+
+# -- rows ---------------------------------------------------------------------------------------------------
+
+
+def found_from_row(row: Row) -> Found:
+    """The session, its number and its audience."""
+    return Found(row[WIDTH], row[WIDTH + 1], session_from_row(row))
+
+
+def session_from_row(row: Row) -> Session:
+    """The columns as a value."""
+    return Session(
+        id=SessionId(row[0]),
+        key=SessionKey(row[1]),
+        platform=Platform(row[2]),
+        chat_type=ChatType(row[3]),
+        title=row[4],
+        preview=row[5],
+        shared=bool(row[6]),
+        message_count=row[7],
+        created_at=moment(row[8]),
+        active_at=moment_or_none(row[9]),
+        last_message_at=moment_or_none(row[10]),
+        last_human_at=moment_or_none(row[11]),
+        ended_at=moment_or_none(row[12]),
+        end_reason=None if row[13] is None else EndReason(row[13]),
+        start_reason=StartReason(row[14]),
+        started_after_activity=bool(row[15]),
+        pinned=row[16] is not None,
+        archived=row[17] is not None,
+        project_id=row[18],
+        parent_id=row[19],
+        model=row[20],
+        provider=row[21],
+        last_prompt_tokens=row[22],
+        usage=UsageTotals(
+            input_tokens=row[23],
+            output_tokens=row[24],
+            cache_read_tokens=row[25],
+            cache_write_tokens=row[26],
+            reasoning_tokens=row[27],
+            cost_nanos=row[28],
+            cost_status=CostStatus(row[29]),
+            cost_source=row[30],
+            unpriced_turns=row[31],
+        ),
+        source_json=row[32],
+    )

@@ -1,0 +1,388 @@
+"""SQLite: one file, one writer, many readers.
+
+WAL with `synchronous=FULL`: what was acknowledged survives a power cut. Writes go through `group_commit`;
+each read borrows a connection of its own and sees one consistent state. The checkpoint, which would
+otherwise stall whoever happens to commit the thousandth page, runs beside the writer on an upkeep thread.
+Several processes may open the same file; SQLite's lock makes their writers take turns.
+
+The SQLite inside `apsw` is used, never the system's: the same version everywhere, and free of its faults.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import random
+import re
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
+
+import apsw
+
+from palaver.domain.errors import (
+    StoreBusy,
+    StoreClosed,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+from palaver.storage import migrate
+from palaver.storage.engine import Dialect, Read, Row, Work
+from palaver.storage.group_commit import GroupWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from palaver.storage.engine import Transaction
+
+T = TypeVar("T")
+
+DIALECT = Dialect(
+    "sqlite",
+    {
+        "SERIAL": "INTEGER PRIMARY KEY",
+        "SERIAL_FOREVER": "INTEGER PRIMARY KEY AUTOINCREMENT",
+        "CLUSTERED": "WITHOUT ROWID",
+    },
+)
+
+LOCK_PATIENCE = 30.0  # seconds to wait for another process's transaction
+CHECKPOINT_PAGES = 4000  # of the WAL, before it is written back
+READER_THREADS = 4  # for awaiting callers; blocking ones read on their own thread
+
+_parameter = re.compile(r"\$(\d+)")
+_statements: dict[str, str] = {}  # `$1` → `?1`, once for each statement of the program
+
+# What SQLite may answer, and what it means to whoever asked.
+_MEANING: Final[tuple[tuple[type[apsw.Error], type[StoreError]], ...]] = (
+    (apsw.BusyError, StoreBusy),
+    (apsw.LockedError, StoreBusy),
+    (apsw.FullError, StoreFull),
+    (apsw.ReadOnlyError, StoreReadOnly),
+    (apsw.PermissionsError, StoreReadOnly),
+    (apsw.AuthError, StoreReadOnly),
+    (apsw.CorruptError, StoreDamaged),
+    (apsw.NotADBError, StoreDamaged),
+    (apsw.CantOpenError, StoreUnavailable),
+    (apsw.IOError, StoreUnavailable),
+)
+
+
+class SqliteTransaction:
+    """Statements on one connection."""
+
+    name: Literal["sqlite"] = "sqlite"
+    bundles = False
+    lock = ""  # the writer is alone
+    visible = "INDEXED BY event_visible"
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._db = db
+        self._execute = db.execute
+
+    def one(self, sql: str, *params: object) -> Row | None:
+        """The first row, or None."""
+        rows = self._execute(_statements.get(sql) or _native(sql), params).fetchall()
+        return rows[0] if rows else None
+
+    def all(self, sql: str, *params: object) -> list[Row]:
+        """Every row."""
+        return self._execute(_statements.get(sql) or _native(sql), params).fetchall()
+
+    def run(self, sql: str, *params: object) -> int:
+        """Run a change; the number of rows it changed."""
+        self._execute(_statements.get(sql) or _native(sql), params)
+        return self._db.changes()
+
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        """Run one change for many rows of parameters."""
+        self._db.executemany(_native(sql), rows)
+
+
+class WriterConnection:
+    """The one connection that writes, in the steps group commit needs."""
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self.db = db
+        self.tx = SqliteTransaction(db)
+
+    def begin(self) -> None:
+        """Take the write lock, waiting for other processes."""
+        self.db.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Make everything durable."""
+        try:
+            self.db.execute("COMMIT")
+        except apsw.Error:
+            self.rollback()
+            raise
+
+    def rollback(self) -> None:
+        """Forget everything since `begin`."""
+        if self.db.in_transaction:
+            self.db.execute("ROLLBACK")
+
+    def savepoint(self) -> None:
+        """Mark where one caller's work begins."""
+        self.db.execute("SAVEPOINT caller")
+
+    def release(self) -> None:
+        """Keep one caller's work."""
+        self.db.execute("RELEASE caller")
+
+    def undo(self) -> bool:
+        """Forget one caller's work; False when SQLite has rolled back the whole transaction."""
+        if not self.db.in_transaction:
+            return False
+        self.db.execute("ROLLBACK TO caller")
+        self.db.execute("RELEASE caller")
+        return True
+
+
+class SqliteEngine:
+    """One database file."""
+
+    name: Literal["sqlite"] = "sqlite"
+
+    def __init__(self, path: Path, writer: apsw.Connection) -> None:
+        self.path = path
+        self._writing = WriterConnection(writer)
+        self._writer = GroupWriter(self._writing, "palaver-writer")
+        self._idle_readers: list[apsw.Connection] = []
+        self._readers: list[apsw.Connection] = []
+        self._threads: ThreadPoolExecutor | None = None
+        self._closing = threading.Lock()
+        self._closed = False
+        self._upkeep = _Checkpointer(path, self._writer)
+        writer.set_wal_hook(self._upkeep.after_commit)
+
+    @classmethod
+    def open(cls, path: str | Path) -> SqliteEngine:
+        """Open or create the file and bring its schema up to date."""
+        path = Path(path).expanduser().absolute()
+        _make_folder(path.parent)
+        try:
+            db = _connect(path)
+            try:
+                _migrate(db)
+            except BaseException:
+                db.close()
+                raise
+        except apsw.Error as error:
+            raise _named(error, path) from error
+        return cls(path, db)
+
+    def run(self, work: Work[T]) -> T:
+        """Do the work now and return its result."""
+        try:
+            if isinstance(work, Read):
+                return self._read(work.run)
+            if work.look is not None and (found := self._read(work.look)) is not None:
+                return found
+            return self._writer.call(work.run)
+        except apsw.Error as error:
+            raise _named(error, self.path) from error
+
+    async def arun(self, work: Work[T]) -> T:
+        """Do the work without blocking the event loop."""
+        loop = asyncio.get_running_loop()
+        try:
+            if isinstance(work, Read):
+                return await loop.run_in_executor(self._reader_threads(), self._read, work.run)
+            if work.look is not None:
+                found = await loop.run_in_executor(self._reader_threads(), self._read, work.look)
+                if found is not None:
+                    return found
+            return await self._writer.acall(work.run, loop)
+        except apsw.Error as error:
+            raise _named(error, self.path) from error
+
+    def close(self) -> None:
+        """Finish what is under way and close every connection."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+        self._writer.close()
+        self._upkeep.close()
+        if self._threads is not None:
+            self._threads.shutdown()
+        for db in self._readers:
+            db.close()
+        self._writing.db.set_wal_hook(None)
+        self._writing.db.close()
+
+    def _read(self, run: Callable[[Transaction], T]) -> T:
+        try:
+            db = self._idle_readers.pop()
+        except IndexError:
+            db = self._new_reader()
+        try:
+            db.execute("BEGIN")
+            return run(SqliteTransaction(db))
+        finally:
+            if db.in_transaction:
+                db.execute("COMMIT")
+            self._idle_readers.append(db)
+
+    def _new_reader(self) -> apsw.Connection:
+        with self._closing:
+            if self._closed:
+                raise StoreClosed
+            db = _connect(self.path, reader=True)
+            self._readers.append(db)
+            return db
+
+    def _reader_threads(self) -> ThreadPoolExecutor:
+        with self._closing:
+            if self._closed:
+                raise StoreClosed
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(READER_THREADS, "palaver-reader")
+            return self._threads
+
+
+class _Checkpointer:
+    """Writes the WAL back into the database, so that it is used again from its start.
+
+    Nearly all of it happens beside the writer. The few pages written meanwhile are taken between two writers,
+    because SQLite starts the WAL over only when nothing is left in it; a growing WAL makes every commit slower.
+    """
+
+    def __init__(self, path: Path, writer: GroupWriter) -> None:
+        self._path = path
+        self._writer = writer
+        self._due_at = CHECKPOINT_PAGES
+        self._due = threading.Event()
+        self._stop = False
+        self._thread: threading.Thread | None = None
+
+    def after_commit(self, _db: apsw.Connection, _schema: str, pages: int) -> int:
+        """Note how far the WAL has grown; called by SQLite on the writing thread."""
+        if pages >= self._due_at and not self._stop:
+            self._due_at = pages + CHECKPOINT_PAGES  # while a reader or another process holds it back, do not insist
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._serve, name="palaver-checkpoint", daemon=True)
+                self._thread.start()
+            self._due.set()
+        elif pages < CHECKPOINT_PAGES:
+            self._due_at = CHECKPOINT_PAGES
+        return apsw.SQLITE_OK
+
+    def close(self) -> None:
+        """Stop the thread."""
+        self._stop = True
+        self._due.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _serve(self) -> None:
+        db = _connect(self._path)
+        try:
+            while True:
+                self._due.wait()
+                self._due.clear()
+                if self._stop:
+                    return
+                with contextlib.suppress(apsw.BusyError):  # another process is doing it
+                    db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                    self._writer.exclusively(lambda: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
+        finally:
+            db.close()
+
+
+def _connect(path: Path, *, reader: bool = False) -> apsw.Connection:
+    db = apsw.Connection(str(path), statementcachesize=200)
+    # Without this, a statement that meets a partial index is compiled again for every new parameter.
+    db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    db.set_busy_handler(_patience())
+    if reader:
+        db.execute("PRAGMA query_only = ON")
+    else:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute("PRAGMA wal_autocheckpoint = 0")
+        db.execute("PRAGMA journal_size_limit = 67108864")
+    db.execute("PRAGMA cache_size = -16384")
+    db.execute("PRAGMA temp_store = MEMORY")
+    return db
+
+
+def _patience() -> Callable[[int], bool]:
+    """Wait for another process in short, uneven steps: fair, and quick when its transaction is short."""
+    since = 0.0
+
+    def wait(attempt: int) -> bool:
+        nonlocal since
+        if attempt == 0:
+            since = time.monotonic()
+        elif time.monotonic() - since > LOCK_PATIENCE:
+            return False
+        time.sleep(random.uniform(0.0002, 0.001 if attempt < 20 else 0.005))  # noqa: S311
+        return True
+
+    return wait
+
+
+def _migrate(db: apsw.Connection) -> None:
+    tx = SqliteTransaction(db)
+    if not _applied(tx):
+        db.execute("PRAGMA application_id = 1346456150")  # 'PALV'
+    elif not migrate.missing(DIALECT, _applied(tx)):
+        return
+    db.execute("BEGIN IMMEDIATE")  # two processes may open a new file at once: the second finds it done
+    try:
+        tx.run(migrate.REGISTER)
+        db.execute("COMMIT")
+        while True:
+            db.execute("BEGIN IMMEDIATE")
+            todo = migrate.missing(DIALECT, _applied(tx))
+            if not todo:
+                break
+            name, script = todo[0]
+            migrate.apply(tx, name, time.time_ns() // 1000, partial(_script, db, script))
+            db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
+def _applied(tx: SqliteTransaction) -> list[str]:
+    if tx.one("SELECT 1 FROM sqlite_master WHERE name = 'migration'") is None:
+        return []
+    return [name for (name,) in tx.all("SELECT name FROM migration")]
+
+
+def _script(db: apsw.Connection, script: str) -> None:
+    for _ in db.execute(script):
+        pass
+
+
+def _native(sql: str) -> str:
+    return _statements.setdefault(sql, _parameter.sub(r"?\1", sql))
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except PermissionError as error:
+        raise StoreReadOnly(f"{folder} cannot be created: {error.strerror}", path=str(folder)) from error
+    except OSError as error:
+        raise StoreUnavailable(f"{folder} cannot be used: {error.strerror}", path=str(folder)) from error
+
+
+def _named(error: apsw.Error, path: Path) -> Exception:
+    """What SQLite says, as what it means to whoever asked; a mistake of ours stays what it is."""
+    for theirs, ours in _MEANING:
+        if isinstance(error, theirs):
+            return ours(f"{inspect.getdoc(ours)} ({path})", path=str(path), cause=str(error))
+    return error

