@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver import GatewayConfig, ResetPolicy, SessionSource, SessionStore
-from palaver.domain.errors import InvalidInput, NoSuchSession, NothingToRestore
+from palaver.domain.errors import InvalidInput, InvalidSource, NoSuchSession, NothingToRestore
 from palaver.domain.events import EventKind
 from palaver.domain.ids import SESSION_ID
 from palaver.domain.session import EndReason, StartReason
@@ -423,3 +423,30 @@ def test_timestamps_are_exact_and_in_utc(store: SessionStore, dm: Source, clock:
     session = store.get_session(said.session_id)
     assert session.created_at == session.active_at == clock.now()
     assert session.created_at.utcoffset() == timedelta(0)
+
+
+@pytest.mark.parametrize("field", ["chat_id", "user_id", "thread_id", "user_id_alt"])
+@pytest.mark.parametrize("bad", ["a\0b", "\ud83d"])
+def test_an_id_that_no_database_keeps_is_refused(store: SessionStore, field: str, bad: str) -> None:
+    source = SessionSource("telegram", **{"chat_id": "1", field: bad})  # type: ignore[arg-type]
+    for act in (store.get_or_create_session, store.person_for):
+        with pytest.raises(InvalidSource, match="cannot be an id"):
+            act(source)
+    assert store.list_sessions() == ()
+
+
+@pytest.mark.parametrize("bad", ["", "nowhere", "../../etc/passwd", "a\0b", "\ud83d", "20261115_081200_1A2B3C4D"])
+def test_what_is_no_session_id_names_no_session(store: SessionStore, bad: str) -> None:
+    for act in (store.get_session, store.load_transcript, store.undo, store.fork, store.export, store.delete_session):
+        with pytest.raises(NoSuchSession):
+            act(bad)
+    with pytest.raises(NoSuchSession):
+        store.append_to_transcript(bad, "hello")
+    with pytest.raises(NoSuchSession):
+        store.update_session(bad, input_tokens=1)
+
+
+def test_names_may_hold_anything(store: SessionStore) -> None:
+    source = SessionSource("telegram", "1", user_id="1", user_name="half \ud83d, zero \0", chat_topic="\ud83d")
+    entry = store.get_or_create_session(source)
+    assert store.get_session(entry.session_id).origin == source

@@ -10,6 +10,8 @@ import re
 import secrets
 from typing import TYPE_CHECKING, NewType
 
+from palaver.domain.errors import NoSuchSession
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -21,6 +23,13 @@ TurnId = NewType("TurnId", str)
 JobId = NewType("JobId", str)
 
 SESSION_ID = re.compile(r"\d{8}_\d{6}_[0-9a-f]{8}")
+
+
+def known_session_id(text: str) -> SessionId:
+    """A session id from outside. What does not even look like one names no session."""
+    if not isinstance(text, str) or SESSION_ID.fullmatch(text) is None:
+        raise NoSuchSession(f"there is no session {text}", session_id=text)
+    return SessionId(text)
 
 
 def new_session_id(now: datetime) -> SessionId:

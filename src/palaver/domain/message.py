@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from palaver.domain.errors import InvalidMessage
+from palaver.domain.text import is_storable
 
 ROLES = frozenset({"system", "user", "assistant", "tool"})
 PREVIEW_LENGTH = 120
@@ -112,6 +113,8 @@ def _author(data: Mapping[str, Any]) -> Author | None:
 
 def _platform_id(data: Mapping[str, Any]) -> str | None:
     given = data.get("platform_message_id")
+    if given is not None and not is_storable(str(given)):
+        raise InvalidMessage(f"platform_message_id: {given!r} cannot be an id", key="platform_message_id")
     return None if given is None else str(given)
 
 

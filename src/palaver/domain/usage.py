@@ -11,6 +11,7 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from enum import StrEnum
 
 from palaver.domain.errors import InvalidInput
+from palaver.domain.text import is_storable
 
 _NANO = Decimal(1_000_000_000)
 _LARGEST = 2**62
@@ -42,6 +43,11 @@ class TurnUsage:
     last_prompt_tokens: int | None = None  # how full the context was, replaces the former value
 
     def __post_init__(self) -> None:
+        _ = self.nanos  # a cost that is none is refused here, not when it is stored
+        for name in ("turn_id", "model", "provider", "cost_source"):
+            text = getattr(self, name)
+            if text is not None and not (isinstance(text, str) and is_storable(text)):
+                raise InvalidInput(f"{name}: {text!r} is not allowed; give it as text")
         for name in COUNTERS:
             _whole(name, getattr(self, name))
         if self.last_prompt_tokens is not None:
@@ -55,12 +61,12 @@ class TurnUsage:
         if self.cost is None:
             return None
         try:
-            nanos = (Decimal(str(self.cost)) * _NANO).to_integral_value(ROUND_HALF_UP)
-        except InvalidOperation:
+            nanos = int((Decimal(str(self.cost)) * _NANO).to_integral_value(ROUND_HALF_UP))
+        except (InvalidOperation, ValueError, OverflowError):  # not a number, or not a finite one
             raise InvalidInput(f"cost: {self.cost!r} is not an amount of money") from None
         if not 0 <= nanos < _LARGEST:
             raise InvalidInput(f"cost: {self.cost!r} is not an amount a turn can cost")
-        return int(nanos)
+        return nanos
 
     @property
     def status(self) -> CostStatus:

@@ -11,12 +11,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from palaver.domain.clock import Clock, SystemClock
-from palaver.domain.errors import InvalidInput, NoSuchSession
+from palaver.domain.errors import InvalidInput, InvalidSource, NoSuchSession
 from palaver.domain.events import EventKind
 from palaver.domain.gateway import GatewayConfig
 from palaver.domain.message import Message
 from palaver.domain.person import Principal, check_sees_everything
 from palaver.domain.source import Platform, SessionSource
+from palaver.domain.text import is_storable
 from palaver.domain.usage import TurnUsage
 from palaver.services.indexer import Indexer, search_work
 from palaver.services.operation import After, Awaiting, Blocking, operation
@@ -276,6 +277,7 @@ class StoreOperations:
     @operation
     def person_for(self, source: SessionSource) -> Work[Person]:
         """The person behind a source; a stranger becomes a guest."""
+        _checked(source)
         now = micros(self._clock.now())
 
         def known(tx: Transaction) -> Person | None:
@@ -299,7 +301,9 @@ class StoreOperations:
     # -- shared by the above -------------------------------------------------------------------------------
 
     def _arrival(self, source: SessionSource) -> lanes.Arrival:
-        return lanes.Arrival(source=source, config=self._config, now=self._clock.now(), busy_since=self._busy_since)
+        return lanes.Arrival(
+            source=_checked(source), config=self._config, now=self._clock.now(), busy_since=self._busy_since
+        )
 
     def _busy_since(self, session_id: str) -> datetime | None:
         busy = self._is_busy(session_id) if self._is_busy else None
@@ -384,6 +388,13 @@ class SessionStore(Blocking, StoreOperations):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _checked(source: SessionSource) -> SessionSource:
+    for part in (source.chat_id, source.thread_id, source.user_id, source.user_id_alt, source.chat_id_alt):
+        if part and not is_storable(part):
+            raise InvalidSource(f"{part!r} cannot be an id: it holds characters that no database keeps")
+    return source
 
 
 def _message(said: Said, role: str) -> Message:

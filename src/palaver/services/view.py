@@ -6,11 +6,13 @@ does not exist are one and the same answer, `NoSuchSession`. What they see but m
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.errors import Ambiguous, InvalidInput, NoSuchSession
+from palaver.domain.errors import Ambiguous, InvalidInput, InvalidTitle, NoSuchSession
 from palaver.domain.events import EventKind
 from palaver.domain.person import Action, check_allowed
+from palaver.domain.text import is_storable
 from palaver.domain.titles import title_slot
 from palaver.services.indexer import search_work
 from palaver.services.operation import After, Awaiting, Blocking, operation
@@ -219,7 +221,7 @@ class ViewOperations:
 
     def _find(self, tx: Transaction, text: str) -> Session:
         audiences = self._audiences(tx)
-        if len(text) >= SHORTEST_PREFIX:
+        if len(text) >= SHORTEST_PREFIX and is_storable(text):
             begins = sessions.with_id_prefix(tx, text, audiences, 5)
             exact = [found for found in begins if found.session.id == text]
             if exact or len(begins) == 1:
@@ -229,10 +231,9 @@ class ViewOperations:
                     f"several sessions begin with {text!r}: {', '.join(each.session.id for each in begins)}",
                     matches=[each.session.id for each in begins],
                 )
-        if text:
+        with suppress(InvalidTitle):  # what cannot be a title is nobody's
             slot = title_slot(text)
-            explicit = slot.number > 1 or text.endswith("#1")
-            titled = sessions.titled(tx, slot, audiences, exact=explicit)
+            titled = sessions.titled(tx, slot, audiences, exact=slot.number > 1 or text.endswith("#1"))
             if titled is not None:
                 return titled.session
         raise NoSuchSession(f"no session matches {text!r}", text=text)

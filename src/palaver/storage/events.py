@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain.errors import InvalidMessage, NoSuchSession, NothingToRedo, NothingToUndo
 from palaver.domain.events import Event, EventKind
-from palaver.domain.ids import PersonId
+from palaver.domain.ids import PersonId, known_session_id
 from palaver.domain.message import Author, Message, preview
 from palaver.domain.session import Undone
+from palaver.domain.text import is_storable, storable
 from palaver.storage import usage as usages
 from palaver.storage.values import moment
 
@@ -97,10 +98,10 @@ def append(
     """
     rows = [_encoded(message, person_id) for message in messages]
     shown = None
-    for message in messages:
-        if message.role in _PREVIEWED:
-            shown = preview(message.text) or shown
-    bump = (session_id, len(rows), now, int(human), shown)
+    for role, text, *_ in rows:
+        if text and role in _PREVIEWED:
+            shown = preview(text) or shown
+    bump = (known_session_id(session_id), len(rows), now, int(human), shown)
     append_rows = _append_in_one if tx.bundles else _append_in_steps
     last = append_rows(tx, bump, rows, usage, lane)
     if last is None and lane is None:
@@ -175,6 +176,7 @@ def note(
 
 def transcript(tx: Transaction, session_id: str, limit: int | None = None) -> list[dict[str, Any]]:
     """The visible messages in log order as dicts for a model; the last `limit` of them, if given."""
+    session_id = known_session_id(session_id)
     where = f"{tx.visible} WHERE session_no = (SELECT no FROM session WHERE id = $1) AND {_SHOWN}"
     if limit is None:
         rows = tx.all(f"SELECT role, content, body FROM event {where} ORDER BY seq", session_id)
@@ -386,27 +388,14 @@ def _encoded(message: Message, person_id: PersonId | None) -> _EncodedRow:
     content = message.content
     body: dict[str, Any] = dict(message.extra)
     text: str | None
-    if content is None or (isinstance(content, str) and _storable(content)):
+    if content is None or (isinstance(content, str) and is_storable(content)):
         text = content
     else:
         body["content"] = content
-        text = message.text.replace("\0", " ").encode("utf-8", "replace").decode()
+        text = storable(message.text)
     if message.author is not None:
         body["author"] = message.author.to_dict()
     return (message.role, text, _json(body) if body else None, person_id, message.platform_message_id)
-
-
-def _storable(text: str) -> bool:
-    """Whether every engine can keep this text as it is: no NUL, no half of a surrogate pair."""
-    if "\0" in text:
-        return False
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _json(body: dict[str, Any]) -> str:

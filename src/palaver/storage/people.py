@@ -15,6 +15,7 @@ from palaver.domain.ids import PersonId, new_person_id
 from palaver.domain.keys import canonical
 from palaver.domain.person import Person, Role
 from palaver.domain.source import ChatType, Platform
+from palaver.domain.text import storable
 from palaver.storage.engine import Conflict
 from palaver.storage.values import moment
 
@@ -63,7 +64,7 @@ def find_or_add(tx: Transaction, source: SessionSource, now: int) -> Resident | 
     if source.platform == Platform.LOCAL:
         resident = owner(tx, now)
     else:
-        resident = add(tx, source.user_name or source.chat_name or "", Role.GUEST, now)
+        resident = add(tx, storable(source.user_name or source.chat_name or ""), Role.GUEST, now)
     added = tx.run(
         "INSERT INTO identity (platform, account, person_id, created_at) VALUES ($1, $2, $3, $4)"
         " ON CONFLICT DO NOTHING",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput, NoSuchSession, TitleTaken
 from palaver.domain.events import EventKind
-from palaver.domain.ids import PersonId, ProjectId, SessionId, SessionKey, new_session_id
+from palaver.domain.ids import PersonId, ProjectId, SessionId, SessionKey, known_session_id, new_session_id
 from palaver.domain.session import EndReason, Page, Session, StartReason
 from palaver.domain.source import ChatType, Platform
 from palaver.domain.titles import base_of, clean_title, numbered, title_slot
@@ -111,7 +111,7 @@ def reopen(tx: Transaction, session_no: int, now: int, person_id: PersonId | Non
 
 def get(tx: Transaction, session_id: str) -> Found:
     """A session by its id."""
-    row = tx.one(f"SELECT {COLUMNS}, s.no, s.audience_no FROM session s WHERE s.id = $1", session_id)
+    row = tx.one(f"SELECT {COLUMNS}, s.no, s.audience_no FROM session s WHERE s.id = $1", known_session_id(session_id))
     if row is None:
         raise NoSuchSession(f"there is no session {session_id}", session_id=session_id)
     return found_from_row(row)
@@ -133,7 +133,7 @@ def seen(tx: Transaction, session_id: str, person_id: PersonId | None) -> Found:
     row = tx.one(
         f"SELECT {COLUMNS}, s.no, s.audience_no FROM session s WHERE s.id = $1 AND ($2 = '' OR EXISTS (SELECT 1"
         " FROM audience_member m WHERE m.person_id = $2 AND m.audience_no = s.audience_no))",
-        session_id,
+        known_session_id(session_id),
         person_id or "",
     )
     if row is None:

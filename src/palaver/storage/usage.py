@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from palaver.domain.ids import new_turn_id
+from palaver.domain.ids import known_session_id, new_turn_id
 
 if TYPE_CHECKING:
     from palaver.domain.usage import TurnUsage
@@ -88,6 +88,7 @@ def totals(first: int, fresh: str) -> str:
 
 def add(tx: Transaction, session_id: str, usage: TurnUsage, now: int) -> bool:
     """Count a turn; False when there is no such session. Counting it again changes nothing."""
+    session_id = known_session_id(session_id)
     if not usage.counts:
         return _note_latest(tx, session_id, usage)
     turn, *rest = values(usage)
