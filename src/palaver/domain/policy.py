@@ -101,6 +101,20 @@ def due(
     return None
 
 
+def horizon(policy: ResetPolicy, now: datetime) -> datetime | None:
+    """The oldest last activity with which a conversation still goes on at `now`; None when any will do.
+
+    The same rule as `due` without background work, turned around, so that a database can apply it.
+    """
+    if policy.mode is ResetMode.NONE:
+        return None
+    idle = _instant("now", now) - timedelta(minutes=policy.idle_minutes)
+    if policy.mode is ResetMode.IDLE:
+        return idle
+    boundary = latest_boundary(policy, now)
+    return boundary if policy.mode is ResetMode.DAILY else max(idle, boundary)
+
+
 def latest_boundary(policy: ResetPolicy, now: datetime) -> datetime:
     """The last instant at or before `now`, in UTC, at which the policy's hour struck in its time zone."""
     zone, now = policy.zone, _instant("now", now)

@@ -15,14 +15,16 @@ if TYPE_CHECKING:
     from palaver.storage.engine import Engine, Read, Work, Write
 
 P = ParamSpec("P")
+B = TypeVar("B")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class After(Generic[T]):
-    """Work that waits for other work: `first` is repeated until it answers that nothing was left to do."""
+class After(Generic[B, T]):
+    """A read that waits for other work: as long as `todo` finds some, it is done first."""
 
-    first: Write[int]
+    todo: Read[B | None]
+    do: Callable[[B], Write[None]]
     then: Read[T]
 
 
@@ -31,10 +33,10 @@ class Blocking:
 
     _engine: Engine
 
-    def _perform(self, work: Work[T] | After[T]) -> T:
+    def _perform(self, work: Work[T] | After[Any, T]) -> T:
         if isinstance(work, After):
-            while self._engine.run(work.first):
-                pass
+            while (todo := self._engine.run(work.todo)) is not None:
+                self._engine.run(work.do(todo))
             return self._engine.run(work.then)
         return self._engine.run(work)
 
@@ -44,10 +46,10 @@ class Awaiting:
 
     _engine: Engine
 
-    async def _perform(self, work: Work[T] | After[T]) -> T:
+    async def _perform(self, work: Work[T] | After[Any, T]) -> T:
         if isinstance(work, After):
-            while await self._engine.arun(work.first):
-                pass
+            while (todo := await self._engine.arun(work.todo)) is not None:
+                await self._engine.arun(work.do(todo))
             return await self._engine.arun(work.then)
         return await self._engine.arun(work)
 
@@ -55,7 +57,7 @@ class Awaiting:
 class operation(Generic[P, T]):  # noqa: N801  (used as a decorator)
     """A method that describes work; how it is done depends on the object it is called on."""
 
-    def __init__(self, describe: Callable[Concatenate[Any, P], Work[T] | After[T]]) -> None:
+    def __init__(self, describe: Callable[Concatenate[Any, P], Work[T] | After[Any, T]]) -> None:
         self.describe = describe
         self.__doc__ = describe.__doc__
 

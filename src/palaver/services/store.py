@@ -258,7 +258,7 @@ class StoreOperations:
         return self._mark(session_id, EventKind.ARCHIVED if archived else EventKind.UNARCHIVED)
 
     @operation
-    def search(self, text: str, *, limit: int = 20, before: int | None = None) -> After[Sequence[SearchHit]]:
+    def search(self, text: str, *, limit: int = 20, before: int | None = None) -> After[Any, Sequence[SearchHit]]:
         """The newest messages with these words, among everybody's."""
         return search_work(text, lambda _tx: None, limit=limit, before=before)
 

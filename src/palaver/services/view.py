@@ -88,7 +88,7 @@ class ViewOperations:
     @operation
     def search(
         self, text: str, *, limit: int = 20, before: int | None = None, within: str | None = None
-    ) -> After[Sequence[SearchHit]]:
+    ) -> After[Any, Sequence[SearchHit]]:
         """The newest messages with these words; `before` a position continues, `within` one conversation."""
         where = None
         if within is not None:

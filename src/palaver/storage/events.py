@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain.errors import InvalidMessage, NoSuchSession, NothingToRedo, NothingToUndo
 from palaver.domain.events import Event, EventKind
-from palaver.domain.ids import PersonId, known_session_id
+from palaver.domain.ids import PersonId, SessionId, known_session_id
 from palaver.domain.message import Author, Message, preview
 from palaver.domain.session import Undone
 from palaver.domain.text import is_storable, storable
@@ -46,38 +46,45 @@ _ONE = _INSERT + " VALUES ($1, $2, 'message', $3, $4, $5, $6, $7, $8)"
 
 
 @cache
-def _bump(*, usage: bool, lane: bool, human: bool) -> str:
-    """The first step of an append. Parameters: 1–5, the usage's, the lane's."""
+def _bump(*, usage: bool, human: bool) -> str:
+    """The first step of an append. Parameters: 1–5, then the usage's."""
     counted = f", {usages.totals(7, '$6 = 1')}" if usage else ""
-    counted += ", unindexed = 1, active_at = $3" if human else ""
-    guard = _lane_is_still(6 + (1 + usages.WIDTH if usage else 0)) if lane else ""
-    return f"{_BUMP}{counted} WHERE id = $1{guard} RETURNING no, last_seq, unindexed = 0 OR {_STALE}"
+    moved = ", unindexed = 1, active_at = $3" if human else ""
+    return f"{_BUMP}{counted}{moved} WHERE id = $1 RETURNING no, last_seq, unindexed = 0 OR {_STALE}"
 
 
 @cache
-def _append_whole(*, usage: bool, lane: bool) -> str:
-    """Everything an append does, as one statement. Parameters: 1–5, five columns, the usage's, the lane's."""
-    bump = f"{_BUMP}, unindexed = 1, active_at = CASE WHEN {_STALE} THEN $3 ELSE active_at END"
-    steps, fresh = [], ""
+def _append_whole(*, usage: bool, several: bool) -> str:
+    """Everything an append does, as one statement. Parameters: 1–5, five columns, then the usage's."""
+    steps, bump, fresh = [], _BUMP_AND_MOVE, ""
     if usage:
         steps.append(f"used AS ({usages.recorded(11, '$1', '$3')} RETURNING 1)")
         bump += f", {usages.totals(11, 'fresh.n = 1')}"
         fresh = " FROM (SELECT COUNT(*) AS n FROM used) AS fresh"
-    guard = _lane_is_still(11 + (usages.WIDTH if usage else 0)) if lane else ""
-    steps.append(f"bumped AS ({bump}{fresh} WHERE id = $1{guard} RETURNING no, last_seq)")
-    return (
-        f"WITH {', '.join(steps)} {_INSERT} SELECT b.no, b.last_seq - $2 + m.n, 'message', $3,"
-        " m.role, m.content, m.body, m.person_id, m.platform_message_id FROM bumped b,"
-        " unnest($6::text[], $7::text[], $8::text[], $9::text[], $10::text[]) WITH ORDINALITY"
-        " AS m (role, content, body, person_id, platform_message_id, n) ORDER BY m.n RETURNING seq"
-    )
+    steps.append(f"bumped AS ({bump}{fresh} WHERE id = $1 RETURNING no, last_seq)")
+    if several:
+        rows = (
+            "SELECT no, last_seq - $2 + m.n, 'message', $3, m.role, m.content, m.body, m.person_id, m.platform_id"
+            " FROM bumped, unnest($6::text[], $7::text[], $8::text[], $9::text[], $10::text[]) WITH ORDINALITY"
+            " AS m (role, content, body, person_id, platform_id, n) ORDER BY m.n"
+        )
+    else:
+        rows = "SELECT no, last_seq, 'message', $3, $6, $7, $8, $9, $10 FROM bumped"
+    return f"WITH {', '.join(steps)}, stored AS ({_INSERT} {rows}) SELECT last_seq FROM bumped"
 
 
-def _lane_is_still(parameter: int) -> str:
-    return (
-        f" AND ended_at IS NULL AND EXISTS (SELECT 1 FROM route r WHERE r.key = ${parameter}"
-        " AND r.session_no = session.no)"
-    )
+_BUMP_AND_MOVE = f"{_BUMP}, unindexed = 1, active_at = CASE WHEN {_STALE} THEN $3 ELSE active_at END"
+
+# A lane's session, as long as it goes on: not ended, not past the horizon of the reset policy ($6).
+_ON_LANE = """WHERE no = (SELECT session_no FROM route WHERE key = $1 AND shared = 0) AND ended_at IS NULL
+    AND shared = 0 AND COALESCE(last_human_at, created_at) >= $6"""
+_BUMP_ON_LANE = f"{_BUMP}, unindexed = 1, active_at = $3 {_ON_LANE} RETURNING no, last_seq, id"
+_WHOLE_ON_LANE = f"""WITH bumped AS ({_BUMP_ON_LANE}), stored AS ({_INSERT}
+    SELECT no, last_seq, 'message', $3, $7, $8, $9, $10, $11 FROM bumped) SELECT no, last_seq, id FROM bumped"""
+
+_PREVIEWED = frozenset({"user", "assistant"})
+_EncodedRow = tuple[str, str | None, str | None, str | None, str | None]
+_Bump = tuple[str, int, int, int, str | None]
 
 
 def append(
@@ -89,43 +96,45 @@ def append(
     human: bool = False,
     usage: TurnUsage | None = None,
     person_id: PersonId | None = None,
-    lane: str | None = None,
-) -> int | None:
+) -> int:
     """Append messages in order, with the usage of their turn; the sequence number of the last one.
 
-    With `lane`, the append happens only while that lane is still on this session; None otherwise.
-    Without it, a session that is not there (any more) is an error: a late write brings nothing back.
+    A session that is not there (any more) is an error: a late write brings nothing back.
     """
     rows = [_encoded(message, person_id) for message in messages]
-    shown = None
-    for role, text, *_ in rows:
-        if text and role in _PREVIEWED:
-            shown = preview(text) or shown
-    bump = (known_session_id(session_id), len(rows), now, int(human), shown)
-    append_rows = _append_in_one if tx.bundles else _append_in_steps
-    last = append_rows(tx, bump, rows, usage, lane)
-    if last is None and lane is None:
+    bump = (known_session_id(session_id), len(rows), now, int(human), _shown(rows))
+    last = (_append_in_one if tx.bundles else _append_in_steps)(tx, bump, rows, usage)
+    if last is None:
         raise NoSuchSession(f"there is no session {session_id}", session_id=session_id)
     return last
 
 
-_PREVIEWED = frozenset({"user", "assistant"})
-_EncodedRow = tuple[str, str | None, str | None, str | None, str | None]
-_Bump = tuple[str, int, int, int, str | None]
+def append_on_lane(
+    tx: Transaction, key: str, not_before: int, message: Message, now: int, *, human: bool
+) -> tuple[SessionId, int] | None:
+    """Append to the session a lane is on, if it is one person's and its last activity is not too long ago.
+
+    The session's id and the message's number; None when there is no such session, and nothing happened.
+    """
+    row = _encoded(message, None)
+    bump = (key, 1, now, int(human), _shown([row]), not_before)
+    found = tx.one(_WHOLE_ON_LANE, *bump, *row) if tx.bundles else tx.one(_BUMP_ON_LANE, *bump)
+    if found is None:
+        return None
+    no, seq, session_id = found
+    if not tx.bundles:
+        tx.run(_ONE, no, seq, now, *row)
+    return SessionId(session_id), int(seq)
 
 
-def _append_in_steps(
-    tx: Transaction, bump: _Bump, rows: list[_EncodedRow], usage: TurnUsage | None, lane: str | None
-) -> int | None:
+def _append_in_steps(tx: Transaction, bump: _Bump, rows: list[_EncodedRow], usage: TurnUsage | None) -> int | None:
     session_id, count, now, human, _ = bump
     params: tuple[object, ...] = bump
     if usage is not None:
         used = usages.values(usage)
         fresh = tx.run(usages.recorded(3, "$1", "$2"), session_id, now, *used[:-1])
         params = (*bump, fresh, *used)
-    if lane is not None:
-        params = (*params, lane)
-    bumped = tx.one(_bump(usage=usage is not None, lane=lane is not None, human=human == 1), *params)
+    bumped = tx.one(_bump(usage=usage is not None, human=human == 1), *params)
     if bumped is None:
         return None
     no, last, moves = bumped
@@ -138,16 +147,20 @@ def _append_in_steps(
     return int(last)
 
 
-def _append_in_one(
-    tx: Transaction, bump: _Bump, rows: list[_EncodedRow], usage: TurnUsage | None, lane: str | None
-) -> int | None:
-    params: list[object] = [*bump, *(list(column) for column in zip(*rows, strict=True))]
-    if usage is not None:
-        params += usages.values(usage)
-    if lane is not None:
-        params.append(lane)
-    row = tx.one(_append_whole(usage=usage is not None, lane=lane is not None), *params)
-    return None if row is None else int(row[0]) + len(rows) - 1
+def _append_in_one(tx: Transaction, bump: _Bump, rows: list[_EncodedRow], usage: TurnUsage | None) -> int | None:
+    several = len(rows) > 1
+    columns = [list(column) for column in zip(*rows, strict=True)] if several else rows[0]
+    used = () if usage is None else usages.values(usage)
+    row = tx.one(_append_whole(usage=usage is not None, several=several), *bump, *columns, *used)
+    return None if row is None else int(row[0])
+
+
+def _shown(rows: list[_EncodedRow]) -> str | None:
+    """The preview that lists show from now on; None when nothing was said aloud."""
+    for role, text, *_ in reversed(rows):
+        if text and role in _PREVIEWED and (shown := preview(text)):
+            return shown
+    return None
 
 
 def note(

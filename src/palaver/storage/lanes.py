@@ -16,7 +16,7 @@ from palaver.domain.message import Author, Message
 from palaver.domain.session import EndReason, Recorded, SessionEntry, StartReason
 from palaver.storage import events, people, sessions
 from palaver.storage.engine import Conflict
-from palaver.storage.values import micros, moment
+from palaver.storage.values import EVER, micros
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +85,7 @@ def enter(tx: Transaction, arrival: Arrival, *, force_new: bool = False) -> Sess
     elif force_new:
         reason = StartReason.FORCED
     else:
-        due = _found_due(found, arrival)
+        due = _due(found, arrival)
         if due is None:
             return SessionEntry(key, found.session)
         reason = StartReason(due.value)
@@ -140,80 +140,43 @@ def restore(tx: Transaction, key: str, now: int, by: PersonId | None = None) -> 
 
 def say(tx: Transaction, arrival: Arrival, message: Message, *, human: bool) -> Recorded:
     """Enter the lane and append the message, as one change."""
-    stop = None
-    if arrival.config.dm_scope != "person":
-        stop = _stop(tx, arrival.config.session_key(arrival.source), arrival)
-    if stop is None:
-        entry = enter(tx, arrival)
-        began = entry.session.start_reason if entry.is_new else None
-        stop = _Stop(entry.session_key, entry.session_id, entry.session.shared, 0, began, entry.reset_had_activity)
-    authored, person_id = _authored(tx, stop, arrival, message)
-    seq = events.append(tx, stop.session_id, [authored], arrival.at, human=human, person_id=person_id)
-    return stop.recorded(seq or 0)
+    shortly = say_shortly(tx, arrival, message, human=human)
+    if shortly is not None:
+        return shortly
+    entry = enter(tx, arrival)
+    person_id = None
+    if entry.session.shared:
+        message, person_id = _authored(tx, entry.session_id, arrival, message)
+    seq = events.append(tx, entry.session_id, [message], arrival.at, human=human, person_id=person_id)
+    return Recorded(
+        session_key=entry.session_key,
+        session_id=entry.session_id,
+        seq=seq,
+        began=entry.session.start_reason if entry.is_new else None,
+        after_activity=entry.is_new and entry.reset_had_activity,
+    )
 
 
 def say_shortly(tx: Transaction, arrival: Arrival, message: Message, *, human: bool) -> Recorded | None:
-    """The same by one changing statement, when the session goes on and nobody new speaks; None otherwise."""
-    stop = _stop(tx, key_of(tx, arrival), arrival)
-    if stop is None:
+    """The same by one changing statement, in one person's session that goes on; None otherwise."""
+    key = key_of(tx, arrival)
+    horizon = policies.horizon(arrival.config.reset_policy_for(arrival.source), arrival.now)
+    not_before = EVER if horizon is None else micros(horizon)
+    said = events.append_on_lane(tx, key, not_before, message, arrival.at, human=human)
+    if said is None:
         return None
-    person_id = None
-    if stop.shared:
-        resident = people.find(tx, arrival.source)
-        if resident is None or not people.is_member(tx, stop.audience_no, resident.person.id):
-            return None
-        person_id = resident.person.id
-        message = _signed(message, arrival.source)
-    seq = events.append(tx, stop.session_id, [message], arrival.at, human=human, person_id=person_id, lane=stop.key)
-    return None if seq is None else stop.recorded(seq)
+    session_id, seq = said
+    return Recorded(session_key=key, session_id=session_id, seq=seq, began=None, after_activity=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stop:
-    """What saying something needs to know of the session a lane is on."""
-
-    key: SessionKey
-    session_id: SessionId
-    shared: bool
-    audience_no: int
-    began: StartReason | None = None
-    after_activity: bool = False
-
-    def recorded(self, seq: int) -> Recorded:
-        return Recorded(
-            session_key=self.key,
-            session_id=self.session_id,
-            seq=seq,
-            began=self.began,
-            after_activity=self.after_activity,
-        )
-
-
-_STOP = """SELECT s.id, s.shared, s.audience_no, s.created_at, s.last_human_at FROM route r
-    JOIN session s ON s.no = r.session_no WHERE r.key = $1 AND s.ended_at IS NULL"""
-
-
-def _stop(tx: Transaction, key: SessionKey, arrival: Arrival) -> _Stop | None:
-    """The lane's session, when it goes on."""
-    row = tx.one(_STOP, key)
-    if row is None:
-        return None
-    session_id, shared, audience_no, created_at, last_human_at = row
-    if _due(arrival, SessionId(session_id), created_at if last_human_at is None else last_human_at) is not None:
-        return None
-    return _Stop(key, SessionId(session_id), bool(shared), audience_no)
-
-
-def _authored(tx: Transaction, stop: _Stop, arrival: Arrival, message: Message) -> tuple[Message, PersonId | None]:
+def _authored(tx: Transaction, session_id: str, arrival: Arrival, message: Message) -> tuple[Message, PersonId | None]:
     """Where several people speak, a message carries its author, and whoever speaks may see the session."""
-    if not stop.shared:
-        return message, None
     resident = people.find_or_add(tx, arrival.source, arrival.at)
-    if resident is not None:
-        row = tx.one("SELECT audience_no FROM session WHERE id = $1", stop.session_id)
-        assert row is not None  # noqa: S101
-        people.join(tx, row[0], resident.person.id, arrival.at)
-    return _signed(message, arrival.source), resident.person.id if resident else None
+    signed = _signed(message, arrival.source)
+    if resident is None:
+        return signed, None
+    people.join(tx, sessions.get(tx, session_id).audience_no, resident.person.id, arrival.at)
+    return signed, resident.person.id
 
 
 def _signed(message: Message, source: SessionSource) -> Message:
@@ -224,25 +187,21 @@ def _signed(message: Message, source: SessionSource) -> Message:
 
 def _goes_on(tx: Transaction, key: str, arrival: Arrival) -> sessions.Found | None:
     found = current(tx, key)
-    if found is None or found.session.ended_at is not None or _found_due(found, arrival) is not None:
+    if found is None or found.session.ended_at is not None or _due(found, arrival) is not None:
         return None
     return found
 
 
-def _found_due(found: sessions.Found, arrival: Arrival) -> policies.ResetReason | None:
-    session = found.session
-    return _due(arrival, session.id, micros(session.last_human_at or session.created_at))
-
-
-def _due(arrival: Arrival, session_id: SessionId, last_activity: int) -> policies.ResetReason | None:
+def _due(found: sessions.Found, arrival: Arrival) -> policies.ResetReason | None:
     policy = arrival.config.reset_policy_for(arrival.source)
     if policy.mode is policies.ResetMode.NONE:
         return None
+    session = found.session
     return policies.due(
         policy,
-        last_activity=moment(last_activity),
+        last_activity=session.last_human_at or session.created_at,
         now=arrival.now,
-        busy_since=arrival.busy_since(session_id),
+        busy_since=arrival.busy_since(session.id),
     )
 
 

@@ -9,6 +9,7 @@ walks through nothing that is not the asker's. Newest first; nothing is ranked, 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.ids import SessionId
@@ -18,7 +19,7 @@ from palaver.storage import events
 from palaver.storage.values import moment
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from palaver.domain.words import Query, Term
     from palaver.storage.engine import Row, Transaction
@@ -29,27 +30,57 @@ _NEW_WORDS = """SELECT no, seq, content FROM event WHERE session_no = $1 AND seq
 _HIT = """SELECT e.no, s.id, s.title, e.seq, e.at, e.role, e.content, e.body, e.platform_message_id FROM"""
 
 
-def is_behind(tx: Transaction) -> bool:
-    """Whether anything is stored that is not indexed yet."""
-    return tx.one("SELECT 1 FROM session WHERE unindexed = 1 LIMIT 1") is not None
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Messages made ready for the index, and how far each session's mark will move."""
+
+    marks: Sequence[tuple[int, int, int]]  # session, its mark now, its mark afterwards
+    rows: Sequence[tuple[int, int, str, str]]  # session, event, scope, words
 
 
-def catch_up(tx: Transaction, most: int) -> int:
-    """Index up to about `most` events that are not indexed yet; how many were looked at."""
-    done = 0
-    for session_no, audience_no, mark, last in tx.all(f"{_UNINDEXED} {tx.lock}", most):
-        if done >= most:
+def unindexed(tx: Transaction, most: int, pause: Callable[[], None] | None = None) -> Batch | None:
+    """Up to about `most` events that are not indexed yet, made ready; None when there are none.
+
+    Most of the work of indexing is done here, while nobody has to wait for it. `pause` is called now and then.
+    """
+    marks: list[tuple[int, int, int]] = []
+    rows: list[tuple[int, int, str, str]] = []
+    for session_no, audience_no, mark, last in tx.all(_UNINDEXED, most):
+        if len(rows) >= most:
             break
-        rows = tx.all(_NEW_WORDS, session_no, mark, most - done)
-        _index(tx, audience_no, session_no, rows)
-        reached = rows[-1][1] if rows else last
+        found = tx.all(_NEW_WORDS, session_no, mark, most - len(rows))
+        marks.append((session_no, mark, found[-1][1] if found else last))
+        scope = _scope(tx, audience_no, session_no)
+        for no, _, text in found:
+            if text:
+                rows.append((session_no, no, scope, _words(tx, text)))
+                if pause is not None and len(rows) % 16 == 0:
+                    pause()
+    return Batch(marks, rows) if marks else None
+
+
+def index(tx: Transaction, batch: Batch) -> None:
+    """Put a batch into the index and move the marks, unless somebody else has done it meanwhile."""
+    stands = {
+        session_no
+        for session_no, mark, _ in batch.marks
+        if tx.one("SELECT 1 FROM session WHERE no = $1 AND indexed_seq = $2", session_no, mark)
+    }
+    rows = [(no, scope, words) for session_no, no, scope, words in batch.rows if session_no in stands]
+    if tx.name == "sqlite":
+        tx.many("INSERT INTO search (rowid, scope, body) VALUES ($1, $2, $3)", rows)
+    elif rows:
         tx.run(
-            "UPDATE session SET indexed_seq = $2, unindexed = CASE WHEN last_seq > $2 THEN 1 ELSE 0 END WHERE no = $1",
-            session_no,
-            reached,
+            "INSERT INTO search (event_no, words) SELECT no, words::tsvector"
+            " FROM unnest($1::bigint[], $2::text[]) AS new (no, words)",
+            [no for no, _, _ in rows],
+            [f"{scope} {words}" for _, scope, words in rows],
         )
-        done += len(rows)
-    return done
+    # Last, because until the commit it keeps those who speak in these sessions waiting.
+    tx.many(
+        "UPDATE session SET indexed_seq = $2, unindexed = CASE WHEN last_seq > $2 THEN 1 ELSE 0 END WHERE no = $1",
+        [(session_no, reached) for session_no, _, reached in batch.marks if session_no in stands],
+    )
 
 
 def find(
@@ -85,22 +116,16 @@ def find(
     return [_hit(row, query) for row in rows]
 
 
-def _index(tx: Transaction, audience_no: int, session_no: int, rows: list[Row]) -> None:
+def _scope(tx: Transaction, audience_no: int, session_no: int) -> str:
     if tx.name == "sqlite":
-        scope = f"a{audience_no} s{session_no}"
-        tx.many(
-            "INSERT INTO search (rowid, scope, body) VALUES ($1, $2, $3)",
-            [(no, scope, indexed(text)) for no, _, text in rows if text],
-        )
-        return
-    scope = f"'@a{audience_no}' '@s{session_no}'"
-    tx.many(
-        "INSERT INTO search (event_no, words) VALUES ($1, $2::tsvector)",
-        [(no, f"{scope} {_lexemes(text)}") for no, _, text in rows if text],
-    )
+        return f"a{audience_no} s{session_no}"
+    return f"'@a{audience_no}' '@s{session_no}'"
 
 
-def _lexemes(text: str) -> str:
+def _words(tx: Transaction, text: str) -> str:
+    """The words of a text as the engine takes them."""
+    if tx.name == "sqlite":
+        return indexed(text)
     return " ".join(f"'{word}':{min(place, 16383)}" for place, word in enumerate(indexed(text).split(), 1))
 
 

@@ -50,6 +50,7 @@ DIALECT = Dialect(
         "SERIAL": "INTEGER PRIMARY KEY",
         "SERIAL_FOREVER": "INTEGER PRIMARY KEY AUTOINCREMENT",
         "CLUSTERED": "WITHOUT ROWID",
+        "ROOMY": "",
     },
 )
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+EVER = -(2**62)  # before everything
 
 
 def micros(moment: datetime) -> int:

@@ -1,5 +1,5 @@
 -- People, places and conversations.
--- @SERIAL@ is the engine's growing primary key. Times are microseconds since 1970, UTC. Flags are 0 or 1.
+-- @SERIAL@ is the engine's growing primary key; @ROOMY@ leaves room for updates in place. Times are microseconds since 1970, UTC. Flags are 0 or 1.
 
 -- An audience is the set of people who may see a session: one person's own, or those who speak in a shared lane.
 CREATE TABLE audience (
@@ -89,7 +89,7 @@ CREATE TABLE session (
     CHECK (message_count >= 0),
     CHECK ((title IS NULL) = (title_base IS NULL)),
     CHECK ((ended_at IS NULL) = (end_reason IS NULL))
-);
+) @ROOMY@;
 CREATE INDEX session_id_seen ON session (audience_no, id);
 CREATE INDEX session_recent ON session (active_at, no) WHERE active_at IS NOT NULL AND archived_at IS NULL;
 CREATE INDEX session_seen ON session (audience_no, active_at, no) WHERE active_at IS NOT NULL AND archived_at IS NULL;
