@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 QUIET = 0.25  # seconds without a new message before it begins
 BATCH = 512  # events in one transaction: few, short stops rather than many
-BACKLOG = 4096  # messages after which it no longer waits for quiet
+BACKLOG = 16384  # messages after which it no longer waits for quiet
 MOST_HITS = 200
 
 
