@@ -5,10 +5,9 @@ from __future__ import annotations
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import psycopg
 import pytest
@@ -16,6 +15,9 @@ from hypothesis import HealthCheck, settings
 
 from palaver import GatewayConfig, SessionSource, SessionStore
 from palaver.testing import FakeClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 settings.register_profile("palaver", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 settings.load_profile("palaver")

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver import GatewayConfig, ResetPolicy, SessionSource, SessionStore
+from palaver import GatewayConfig, Platform, ResetPolicy, SessionSource, SessionStore
 from palaver.domain.errors import InvalidInput, InvalidSource, NoSuchSession, NothingToRestore
 from palaver.domain.events import EventKind
 from palaver.domain.ids import SESSION_ID
+from palaver.domain.keys import DmScope
+from palaver.domain.policy import ResetMode
 from palaver.domain.session import EndReason, StartReason
+from palaver.domain.source import ChatType
 
 if TYPE_CHECKING:
     from conftest import OpenStore
-
     from palaver.testing import FakeClock
 
 Source = Callable[..., SessionSource]
@@ -156,7 +158,7 @@ def test_a_switch_to_a_session_that_does_not_exist_leaves_the_lane_alone(store: 
 
 # -- the reset policy ----------------------------------------------------------------------------------------
 
-IDLE = GatewayConfig(default_reset_policy=ResetPolicy(mode="idle", idle_minutes=60))
+IDLE = GatewayConfig(default_reset_policy=ResetPolicy(mode=ResetMode.IDLE, idle_minutes=60))
 
 
 def test_an_idle_session_is_reset_with_its_reason(open_store: OpenStore, dm: Source, clock: FakeClock) -> None:
@@ -257,9 +259,9 @@ def test_the_policy_of_a_platform_wins_over_that_of_the_chat_type(
     open_store: OpenStore, dm: Source, group: Source, clock: FakeClock
 ) -> None:
     config = GatewayConfig(
-        default_reset_policy=ResetPolicy(mode="idle", idle_minutes=10),
-        reset_by_type={"group": ResetPolicy(mode="idle", idle_minutes=100)},
-        reset_by_platform={"telegram": ResetPolicy(mode="none")},
+        default_reset_policy=ResetPolicy(mode=ResetMode.IDLE, idle_minutes=10),
+        reset_by_type={ChatType.GROUP: ResetPolicy(mode=ResetMode.IDLE, idle_minutes=100)},
+        reset_by_platform={Platform.TELEGRAM: ResetPolicy(mode=ResetMode.NONE)},
     )
     store = open_store(config)
     sources = [dm(), group(), SessionSource("slack", "c", user_id="u")]
@@ -270,7 +272,7 @@ def test_the_policy_of_a_platform_wins_over_that_of_the_chat_type(
 
 
 def test_a_daily_reset_follows_the_zone(open_store: OpenStore, dm: Source, clock: FakeClock) -> None:
-    policy = ResetPolicy(mode="daily", at_hour=4, timezone="Asia/Tokyo")
+    policy = ResetPolicy(mode=ResetMode.DAILY, at_hour=4, timezone="Asia/Tokyo")
     store = open_store(GatewayConfig(default_reset_policy=policy))
     clock.set(datetime(2026, 11, 15, 18, 59, tzinfo=UTC))  # 03:59 in Tokyo
     old = store.record_user_message(dm(), "still up")
@@ -291,7 +293,7 @@ def test_a_clock_that_steps_back_resets_nothing(open_store: OpenStore, dm: Sourc
 
 
 def test_one_lane_for_a_person_on_every_platform(open_store: OpenStore) -> None:
-    store = open_store(GatewayConfig(dm_scope="person"))
+    store = open_store(GatewayConfig(dm_scope=DmScope.PERSON))
     source = SessionSource("telegram", "1", user_id="1")
     key = store.record_user_message(source, "hi").session_key
     assert key == f"agent:main:person:{store.person_for(source).id}"
@@ -299,7 +301,7 @@ def test_one_lane_for_a_person_on_every_platform(open_store: OpenStore) -> None:
 
 
 def test_people_share_a_lane_where_the_scope_says_so(open_store: OpenStore, dm: Source) -> None:
-    store = open_store(GatewayConfig(dm_scope="platform"))
+    store = open_store(GatewayConfig(dm_scope=DmScope.PLATFORM))
     one, other = store.record_user_message(dm("ada"), "hi"), store.record_user_message(dm("bob"), "ho")
     assert one.session_id == other.session_id
     said = store.load_transcript(one.session_id)
@@ -428,7 +430,7 @@ def test_timestamps_are_exact_and_in_utc(store: SessionStore, dm: Source, clock:
 @pytest.mark.parametrize("field", ["chat_id", "user_id", "thread_id", "user_id_alt"])
 @pytest.mark.parametrize("bad", ["a\0b", "\ud83d"])
 def test_an_id_that_no_database_keeps_is_refused(store: SessionStore, field: str, bad: str) -> None:
-    source = SessionSource("telegram", **{"chat_id": "1", field: bad})  # type: ignore[arg-type]
+    source = SessionSource("telegram", **{"chat_id": "1", field: bad})
     for act in (store.get_or_create_session, store.person_for):
         with pytest.raises(InvalidSource, match="cannot be an id"):
             act(source)

@@ -21,7 +21,6 @@ from palaver.domain.ids import JobId, PersonId
 
 if TYPE_CHECKING:
     from conftest import OpenStore
-
     from palaver import SessionView
     from palaver.testing import FakeClock
 
@@ -178,9 +177,7 @@ def test_each_message_in_a_shared_session_carries_its_author(open_store: OpenSto
     assert people == [store.person_for(group(user)).id for user in ("ada", "bob")]
 
 
-def test_a_private_session_continued_in_a_group_stays_private(
-    open_store: OpenStore, dm: Source, group: Source
-) -> None:
+def test_a_private_session_continued_in_a_group_stays_private(open_store: OpenStore, dm: Source, group: Source) -> None:
     store = open_store(SHARED)
     private = store.record_user_message(dm("ada"), "my diary")
     lane = store.record_user_message(group("bob"), "hi all")
@@ -300,7 +297,9 @@ def test_what_matches_nothing_is_said_so(store: SessionStore, dm: Source, ada: S
 
 def test_a_line_of_titles_is_found_by_its_newest(store: SessionStore, dm: Source, ada: SessionView) -> None:
     ids = [new_session(store, dm) for _ in range(4)]
-    for session_id, title in zip(ids, ["My Project", "My Project #3", "My Project #2", "My Project #draft"], strict=True):
+    for session_id, title in zip(
+        ids, ["My Project", "My Project #3", "My Project #2", "My Project #draft"], strict=True
+    ):
         ada.rename(session_id, title)
     assert ada.find("my project").id == ids[1]
     assert ada.find("My Project #2").id == ids[2]
@@ -380,6 +379,15 @@ def test_projects_hold_a_persons_sessions(store: SessionStore, dm: Source, ada: 
         ada.list(project="Garden")
 
 
+def test_trusted_code_moves_sessions_by_the_id_of_a_project(store: SessionStore, dm: Source, ada: SessionView) -> None:
+    session_id = new_session(store, dm)
+    project = ada.create_project("Garden")
+    assert store.move_to_project(session_id, project.id).project_id == project.id
+    assert store.move_to_project(session_id, None).project_id is None
+    with pytest.raises(NoSuchProject):
+        store.move_to_project(session_id, "proj_none")
+
+
 def test_projects_are_their_owners_alone(store: SessionStore, dm: Source, ada: SessionView) -> None:
     bob = view_of(store, dm("bob"))
     project = ada.create_project("Secret plan")
@@ -441,9 +449,7 @@ def test_an_export_holds_the_whole_log(store: SessionStore, dm: Source, ada: Ses
         ('"*^():{}[]', []),
     ],
 )
-def test_a_search_finds_words(
-    store: SessionStore, dm: Source, ada: SessionView, query: str, finds: list[str]
-) -> None:
+def test_a_search_finds_words(store: SessionStore, dm: Source, ada: SessionView, query: str, finds: list[str]) -> None:
     for text in ("the zebra crossed", "über the Café", "部署服务器"):
         new_session(store, dm, text)
     assert [hit.message.content for hit in ada.search(query)] == finds

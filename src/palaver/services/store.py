@@ -22,7 +22,7 @@ from palaver.domain.usage import TurnUsage
 from palaver.services.indexer import Indexer, search_work
 from palaver.services.operation import After, Awaiting, Blocking, operation
 from palaver.services.view import AsyncSessionView, SessionView, exported
-from palaver.storage import events, lanes, people, sessions, usage
+from palaver.storage import events, lanes, people, projects, sessions, usage
 from palaver.storage.engine import Read, Write, open_engine
 from palaver.storage.values import micros
 
@@ -228,24 +228,12 @@ class StoreOperations:
     def rename_session(self, session_id: str, title: str | None) -> Work[Session]:
         """Give a session a title, unique for its owner; None takes it away."""
         now = micros(self._clock.now())
-
-        def run(tx: Transaction) -> Session:
-            found = sessions.get(tx, session_id)
-            among = people.titles_among(tx, found.audience_no, shared=found.session.shared)
-            return sessions.rename(tx, found, title, now, None, among)
-
-        return Write(run)
+        return Write(lambda tx: sessions.rename(tx, sessions.get(tx, session_id), title, now, None))
 
     @operation
     def next_title(self, session_id: str, title: str) -> Work[str]:
         """The title as given when it is free for this session's owner, otherwise the next of its line."""
-
-        def run(tx: Transaction) -> str:
-            found = sessions.get(tx, session_id)
-            among = people.titles_among(tx, found.audience_no, shared=found.session.shared)
-            return sessions.next_title(tx, title, among)
-
-        return Read(run)
+        return Read(lambda tx: sessions.next_title(tx, sessions.get(tx, session_id), title))
 
     @operation
     def pin(self, session_id: str, pinned: bool = True) -> Work[Session]:
@@ -256,6 +244,20 @@ class StoreOperations:
     def archive(self, session_id: str, archived: bool = True) -> Work[Session]:
         """Take a session out of the lists, or put it back."""
         return self._mark(session_id, EventKind.ARCHIVED if archived else EventKind.UNARCHIVED)
+
+    @operation
+    def move_to_project(self, session_id: str, project_id: str | None) -> Work[Session]:
+        """Put a session into a project, or take it out of any."""
+        now = micros(self._clock.now())
+
+        def run(tx: Transaction) -> Session:
+            found = sessions.get(tx, session_id)
+            if project_id is None:
+                return sessions.move(tx, found, None, None, now, None)
+            project_no, project = projects.get(tx, project_id)
+            return sessions.move(tx, found, project.id, project_no, now, None)
+
+        return Write(run)
 
     @operation
     def search(self, text: str, *, limit: int = 20, before: int | None = None) -> After[Any, Sequence[SearchHit]]:

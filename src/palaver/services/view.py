@@ -109,13 +109,9 @@ class ViewOperations:
     def rename(self, session_id: str, title: str | None) -> Work[Session]:
         """Give a conversation a title; None takes it away."""
         now = self._now()
-
-        def run(tx: Transaction) -> Session:
-            found = self._seen(tx, session_id, Action.RENAME)
-            among = people.titles_among(tx, found.audience_no, shared=found.session.shared)
-            return sessions.rename(tx, found, title, now, self._person, among)
-
-        return Write(run)
+        return Write(
+            lambda tx: sessions.rename(tx, self._seen(tx, session_id, Action.RENAME), title, now, self._person)
+        )
 
     @operation
     def pin(self, session_id: str, pinned: bool = True) -> Work[Session]:

@@ -26,6 +26,14 @@ def listed(tx: Transaction, person_id: PersonId) -> list[Project]:
     return [_project(row) for row in rows]
 
 
+def get(tx: Transaction, project_id: str) -> tuple[int, Project]:
+    """Anybody's project by its id."""
+    row = tx.one(f"{_SELECT} WHERE p.id = $1", project_id)
+    if row is None:
+        raise NoSuchProject(f"there is no project {project_id!r}", project=project_id)
+    return row[5], _project(row)
+
+
 def find(tx: Transaction, person_id: PersonId, text: str) -> tuple[int, Project]:
     """One of a person's projects by id or name."""
     row = tx.one(

@@ -13,7 +13,7 @@ from palaver.domain.session import EndReason, Page, Session, StartReason
 from palaver.domain.source import ChatType, Platform
 from palaver.domain.titles import base_of, clean_title, numbered, title_slot
 from palaver.domain.usage import CostStatus, UsageTotals
-from palaver.storage import events
+from palaver.storage import events, people
 from palaver.storage.values import moment, moment_or_none
 
 if TYPE_CHECKING:
@@ -266,25 +266,18 @@ def any_with_messages(tx: Transaction) -> bool:
 # -- changes ------------------------------------------------------------------------------------------------
 
 
-def rename(
-    tx: Transaction,
-    found: Found,
-    title: str | None,
-    now: int,
-    person_id: PersonId | None,
-    audiences: Sequence[int],
-) -> Session:
-    """Give a session a title (None takes it away). A title is unique among the audiences of its owner."""
+def rename(tx: Transaction, found: Found, title: str | None, now: int, by: PersonId | None) -> Session:
+    """Give a session a title (None takes it away), unique for its owner."""
     clean = None if title is None else clean_title(title)
     if clean == found.session.title:
         return found.session
     slot = None if clean is None else title_slot(clean)
-    if slot is not None:
-        taken = titled(tx, slot, audiences, exact=True)
+    if clean is not None and slot is not None:
+        taken = titled(tx, slot, _titles_among(tx, found), exact=True)
         if taken is not None and taken.no != found.no:
             raise TitleTaken(
                 f"you already have a conversation called {taken.session.title!r};"
-                f" {next_title(tx, clean or '', audiences)!r} is free",
+                f" {next_title(tx, found, clean)!r} is free",
                 title=clean,
             )
     tx.run(
@@ -294,18 +287,21 @@ def rename(
         slot and slot.base,
         slot and slot.number,
     )
-    events.note(tx, found.no, EventKind.RENAMED, now, person_id, title=clean, was=found.session.title)
+    events.note(tx, found.no, EventKind.RENAMED, now, by, title=clean, was=found.session.title)
     return by_number(tx, found.no).session
 
 
-def next_title(tx: Transaction, title: str, audiences: Sequence[int]) -> str:
-    """The title itself when it is free, otherwise the next number of its line."""
+def next_title(tx: Transaction, found: Found, title: str) -> str:
+    """The title itself when it is free for this session's owner, otherwise the next number of its line."""
     clean = clean_title(title)
-    slot = title_slot(clean)
-    newest = titled(tx, slot, audiences, exact=False)
+    newest = titled(tx, title_slot(clean), _titles_among(tx, found), exact=False)
     if newest is None or newest.session.title is None:
         return base_of(clean)
     return numbered(base_of(clean), title_slot(newest.session.title).number + 1)
+
+
+def _titles_among(tx: Transaction, found: Found) -> list[int]:
+    return people.titles_among(tx, found.audience_no, shared=found.session.shared)
 
 
 def mark(tx: Transaction, found: Found, kind: EventKind, now: int, person_id: PersonId | None) -> Session:

@@ -336,12 +336,13 @@ def _patience() -> Callable[[int], bool]:
 
 def _migrate(db: apsw.Connection) -> None:
     tx = SqliteTransaction(db)
-    if not _applied(tx):
-        db.execute("PRAGMA application_id = 1346456150")  # 'PALV'
-    elif not migrate.missing(DIALECT, _applied(tx)):
+    applied = _applied(tx)
+    if applied and not migrate.missing(DIALECT, applied):
         return
     db.execute("BEGIN IMMEDIATE")  # two processes may open a new file at once: the second finds it done
     try:
+        if not _applied(tx) and tx.one("SELECT 1 FROM sqlite_master WHERE name <> 'migration' LIMIT 1"):
+            raise StoreDamaged(f"{db.filename} is another program's database; give Palaver a file of its own")
         tx.run(migrate.REGISTER)
         db.execute("COMMIT")
         while True:
