@@ -1,0 +1,78 @@
+"""What a turn used and what it cost."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.domain.errors import InvalidInput
+from palaver.domain.usage import CostStatus, TurnUsage, UsageTotals
+
+
+@pytest.mark.parametrize(
+    ("cost", "nanos"),
+    [
+        (None, None),
+        (0, 0),
+        ("0.0125", 12_500_000),
+        (0.1, 100_000_000),
+        (Decimal("1e-9"), 1),
+        ("0.0000000004", 0),
+        ("0.0000000005", 1),
+        (12345, 12_345_000_000_000),
+    ],
+)
+def test_money_is_whole_nano_dollars(cost: Any, nanos: int | None) -> None:
+    assert TurnUsage(cost=cost).nanos == nanos
+
+
+@given(st.lists(st.decimals(min_value=0, max_value=100, places=9), max_size=30))
+def test_sums_are_exact(costs: list[Decimal]) -> None:
+    nanos = sum(TurnUsage(cost=cost).nanos or 0 for cost in costs)
+    assert UsageTotals(cost_nanos=nanos).cost == sum(costs, Decimal(0))
+
+
+@pytest.mark.parametrize(
+    ("usage", "status"),
+    [
+        (TurnUsage(), CostStatus.UNKNOWN),
+        (TurnUsage(cost_status="actual"), CostStatus.UNKNOWN),
+        (TurnUsage(cost=1), CostStatus.ESTIMATED),
+        (TurnUsage(cost=1, cost_status="actual"), CostStatus.ACTUAL),
+    ],
+)
+def test_a_cost_is_as_sure_as_was_said(usage: TurnUsage, status: CostStatus) -> None:
+    assert usage.status is status
+
+
+@pytest.mark.parametrize(
+    ("field", "bad"),
+    [
+        ("input_tokens", -1),
+        ("output_tokens", True),
+        ("reasoning_tokens", 1.5),
+        ("cache_read_tokens", 2**63),
+        ("last_prompt_tokens", -1),
+        ("cost", "free"),
+        ("cost", float("inf")),
+        ("cost", float("nan")),
+        ("cost", -0.01),
+        ("cost", "1e30"),
+        ("cost_status", "sure"),
+        ("model", 7),
+        ("turn_id", "a\0b"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(field: str, bad: Any) -> None:
+    with pytest.raises(InvalidInput, match=field):
+        TurnUsage(**{field: bad})
+
+
+def test_tokens_alone_count_and_nothing_does_not() -> None:
+    assert TurnUsage(input_tokens=1).counts
+    assert TurnUsage(cost=0).counts
+    assert not TurnUsage(model="m", last_prompt_tokens=5).counts
