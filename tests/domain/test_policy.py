@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -20,6 +21,7 @@ from palaver.domain.policy import (
     ResetReason,
     due,
     explain,
+    horizon,
     latest_boundary,
 )
 
@@ -312,6 +314,7 @@ policies = st.builds(
     ),
 )
 moments = st.datetimes(datetime(2005, 1, 1), datetime(2035, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+zones = st.timezone_keys(allow_prefix=False)
 
 
 @given(policies, moments, st.timedeltas(timedelta(0), timedelta(days=3)), st.timedeltas(timedelta(0)))
@@ -332,6 +335,18 @@ def test_a_boundary_is_its_own_latest_boundary(policy: ResetPolicy, now: datetim
     struck = latest_boundary(policy, now)
     assert latest_boundary(policy, struck) == struck
     assert latest_boundary(policy, struck - SECOND) < struck
+
+
+@given(policies, zones, zones, moments, st.timedeltas(timedelta(days=-2), timedelta(days=90)))
+def test_a_conversation_goes_on_exactly_when_its_last_activity_is_not_before_the_horizon(
+    policy: ResetPolicy, of_the_policy: str, of_the_clock: str, now: datetime, silence: timedelta
+) -> None:
+    policy, clock = replace(policy, timezone=of_the_policy), ZoneInfo(of_the_clock)
+    oldest = horizon(policy, now.astimezone(clock))
+    edge = () if oldest is None else (oldest - TICK, oldest, oldest + TICK)
+    for last in (now - silence, *edge):
+        reason = due(policy, last_activity=last.astimezone(clock), now=now.astimezone(clock))
+        assert (reason is None) is (oldest is None or last >= oldest)
 
 
 # ---- what a person is told ---------------------------------------------------------------------------------

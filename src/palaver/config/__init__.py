@@ -1,0 +1,127 @@
+"""Settings: `config.yaml` and the environment, read once at start into values.
+
+The package owns the shape of the file, the names of the variables, which of them wins, and the install secret;
+this module puts the parts together. What the values mean is said in `domain.gateway` and `domain.policy`, whose
+rules are used here, not repeated.
+
+`document` reads the file, `shape` says which keys it may have and `rules` what they may hold; `mistakes` checks the
+one against the other; `environment` puts the variables over it. `secret` stands beside them.
+
+Always true: every mistake is found in one go and reported with file, line, key and what is allowed, or with the
+variable's name; nothing is guessed; no value that may be a secret is shown. Without a config.yaml neither pydantic
+nor a YAML parser is loaded. Every key and every variable is in docs/reference/settings.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from palaver.config.document import FILE_NAME, read_document
+from palaver.config.environment import CHAT_PLATFORMS, VARIABLES, Variable, overridden, overrides
+from palaver.config.mistakes import validated
+from palaver.config.secret import SECRET_BYTES, install_secret
+from palaver.config.shape import File, ResetSection, known_keys
+from palaver.domain.errors import ConfigError
+from palaver.domain.gateway import GatewayConfig, HomeChannel
+from palaver.domain.keys import DmScope
+from palaver.domain.policy import ResetMode, ResetPolicy
+from palaver.domain.source import ChatType, Platform
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "CHAT_PLATFORMS",
+    "FILE_NAME",
+    "SECRET_BYTES",
+    "VARIABLES",
+    "Settings",
+    "Variable",
+    "install_secret",
+    "known_keys",
+    "load_settings",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything the operator decided, in one value; what may hold a password is left out of its repr."""
+
+    home: Path
+    database_url: str = field(repr=False)
+    gateway: GatewayConfig
+    platform_settings: Mapping[Platform, Mapping[str, object]] = field(repr=False, hash=False)
+
+
+def load_settings(environ: Mapping[str, str], home: Path | None = None) -> Settings:
+    """Read the settings: the environment wins over config.yaml, which wins over the defaults.
+
+    `home` is the folder that holds config.yaml; without it, PALAVER_HOME or ~/.palaver. Nothing is written.
+    """
+    home = (home or _expanded(environ.get("PALAVER_HOME") or "~/.palaver", environ)).absolute()
+    document = read_document(home / FILE_NAME)
+    file, mistakes = validated(document) if document else (File(), [])
+    given, wrong = overrides(environ)
+    mistakes += wrong
+    if not mistakes:
+        file, mistakes = overridden(file, given)
+    if mistakes:
+        raise ConfigError("\n".join(mistakes), file=str(home / FILE_NAME), mistakes=tuple(mistakes))
+    free = {Platform(name): section.settings for name, section in file.platforms.items() if section.settings}
+    return Settings(
+        home=home,
+        database_url=_database_url(file.database_url, home, environ),
+        gateway=_gateway(file),
+        platform_settings=MappingProxyType({name: MappingProxyType(own) for name, own in free.items()}),
+    )
+
+
+def _gateway(file: File) -> GatewayConfig:
+    """What the file decides about conversations, as the domain knows it."""
+    sections = {Platform(name): section for name, section in file.platforms.items()}
+    homes = {platform: section.home_channel for platform, section in sections.items()}
+    return GatewayConfig(
+        connected_platforms=tuple(platform for platform, section in sections.items() if section.enabled),
+        home_channels={
+            platform: HomeChannel(platform, home.chat_id, home.name or "", home.thread_id)
+            for platform, home in homes.items()
+            if home
+        },
+        default_reset_policy=_policy(file.session_reset, file.timezone),
+        reset_by_type={ChatType(name): _policy(own, file.timezone) for name, own in file.reset_by_type.items()},
+        reset_by_platform={Platform(name): _policy(own, file.timezone) for name, own in file.reset_by_platform.items()},
+        group_sessions_per_user=file.sessions.group_per_user,
+        thread_sessions_per_user=file.sessions.thread_per_user,
+        dm_scope=DmScope(file.sessions.dm_scope),
+        agent=file.agent,
+        redact_pii=file.privacy.redact_pii,
+    )
+
+
+def _policy(section: ResetSection, timezone: str) -> ResetPolicy:
+    """One reset policy; without a time zone of its own it goes by the given one."""
+    return ResetPolicy(
+        mode=ResetMode(section.mode),
+        idle_minutes=section.idle_minutes,
+        at_hour=section.at_hour,
+        timezone=section.timezone or timezone,
+        notify=section.notify,
+    )
+
+
+def _database_url(given: str, home: Path, environ: Mapping[str, str]) -> str:
+    """The address of the database; a path becomes a full one, and one that is relative begins at home."""
+    scheme, separator, rest = given.partition("://")
+    if separator and scheme != "sqlite":
+        return f"postgresql://{rest}"
+    return f"sqlite:///{home / _expanded(given.removeprefix('sqlite:///'), environ)}"
+
+
+def _expanded(path: str, environ: Mapping[str, str]) -> Path:
+    """A path, with `~` at its head as the home of the user."""
+    if path == "~" or path.startswith("~/"):
+        return Path(environ.get("HOME") or Path.home()) / path[2:]
+    return Path(path)

@@ -1,0 +1,1 @@
+"""The settings, tried out on real files."""

@@ -1,0 +1,82 @@
+"""A home folder with a config.yaml in it, and what comes of reading it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from palaver.config import Settings, load_settings
+from palaver.domain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EVERYTHING = """\
+database_url: talk.db
+timezone: Europe/Berlin
+session_reset: {mode: both, idle_minutes: 60, at_hour: 5, notify: false}
+reset_by_platform:
+  telegram: {mode: idle, timezone: Asia/Tokyo}
+reset_by_type:
+  group:
+    mode: daily
+sessions:
+  group_per_user: false
+  thread_per_user: yes
+  dm_scope: person
+privacy:
+  redact_pii: true
+agent: helper
+platforms:
+  telegram:
+    enabled: true
+    home_channel: {chat_id: -100123, name: 2026, thread_id: 007}
+    settings:
+      bot_token: "123:abc"
+      nested: {deep: [1, two]}
+  slack:
+    enabled: false
+    home_channel:
+      chat_id: C1
+      thread_id: 1712345678.123400
+  irc:
+"""
+
+
+class Load(Protocol):
+    """Reads the settings of a home whose config.yaml holds this text."""
+
+    def __call__(self, text: str | bytes, **environ: str) -> Settings: ...
+
+
+class Mistakes(Protocol):
+    """The same for a text that is wrong: what is said about it, by line."""
+
+    def __call__(self, text: str | bytes, **environ: str) -> list[str]: ...
+
+
+@pytest.fixture
+def everything() -> str:
+    """A config.yaml that says something about everything."""
+    return EVERYTHING
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    def load(text: str | bytes, **environ: str) -> Settings:
+        (tmp_path / "config.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
+        return load_settings(environ, tmp_path)
+
+    return load
+
+
+@pytest.fixture
+def mistakes(tmp_path: Path, load: Load) -> Mistakes:
+    def mistakes(text: str | bytes, **environ: str) -> list[str]:
+        with pytest.raises(ConfigError) as caught:
+            load(text, **environ)
+        assert caught.value.facts["file"] == str(tmp_path / "config.yaml")
+        return str(caught.value).split("\n")
+
+    return mistakes

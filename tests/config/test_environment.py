@@ -1,0 +1,92 @@
+"""The environment: what the variables say, and that they win over the file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from palaver.config import CHAT_PLATFORMS, VARIABLES, load_settings
+from palaver.domain.gateway import HomeChannel
+from palaver.domain.keys import DmScope
+from palaver.domain.policy import ResetMode, ResetPolicy
+from palaver.domain.source import ChatType, Platform
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from config.conftest import Load, Mistakes
+
+
+def test_the_environment_wins_over_the_file(load: Load, everything: str) -> None:
+    settings = load(
+        everything,
+        PALAVER_DATABASE_URL="postgresql://db/talk",
+        PALAVER_TIMEZONE="America/New_York",
+        PALAVER_SESSION_RESET_MODE="daily",
+        PALAVER_SESSION_RESET_IDLE_MINUTES="7",
+        PALAVER_SESSION_RESET_AT_HOUR="0",
+        PALAVER_DM_SCOPE="shared",
+        PALAVER_REDACT_PII="off",
+    )
+    config = settings.gateway
+    assert settings.database_url == "postgresql://db/talk"
+    assert config.default_reset_policy == ResetPolicy(
+        mode=ResetMode.DAILY, idle_minutes=7, at_hour=0, timezone="America/New_York", notify=False
+    )
+    assert config.reset_by_platform[Platform.TELEGRAM].timezone == "Asia/Tokyo"
+    assert config.reset_by_type[ChatType.GROUP].timezone == "America/New_York"
+    assert (config.dm_scope, config.redact_pii) == (DmScope.SHARED, False)
+
+
+def test_an_empty_variable_says_nothing(load: Load, everything: str) -> None:
+    empty = {variable.name: " " for variable in VARIABLES}
+    assert load(everything, **empty) == load(everything)
+
+
+@pytest.mark.parametrize("platform", CHAT_PLATFORMS)
+def test_a_home_channel_may_come_from_the_environment_alone(tmp_path: Path, platform: Platform) -> None:
+    name = f"{platform.upper()}_HOME_CHANNEL"
+    settings = load_settings({name: "1", f"{name}_NAME": "Home", f"{name}_THREAD_ID": "7"}, tmp_path)
+    assert settings.gateway.home_for(platform) == HomeChannel(platform, "1", "Home", "7")
+    assert settings.gateway.connected_platforms == ()
+
+
+@pytest.mark.parametrize(
+    ("environ", "home"),
+    [
+        ({}, ("-1", "Family", "7")),
+        ({"TELEGRAM_HOME_CHANNEL": "-2"}, ("-2", "", None)),
+        ({"TELEGRAM_HOME_CHANNEL": "-1"}, ("-1", "Family", "7")),
+        ({"TELEGRAM_HOME_CHANNEL": "-2", "TELEGRAM_HOME_CHANNEL_NAME": "Work"}, ("-2", "Work", None)),
+        ({"TELEGRAM_HOME_CHANNEL_NAME": "Work"}, ("-1", "Work", "7")),
+        ({"TELEGRAM_HOME_CHANNEL_THREAD_ID": "8"}, ("-1", "Family", "8")),
+    ],
+)
+def test_a_variable_changes_only_what_it_names_unless_it_names_another_chat(
+    load: Load, environ: dict[str, str], home: tuple[str, str, str | None]
+) -> None:
+    text = "platforms: {telegram: {home_channel: {chat_id: -1, name: Family, thread_id: 7}}}"
+    settings = load(text, **environ)
+    assert settings.gateway.home_for("telegram") == HomeChannel(Platform.TELEGRAM, *home)
+    assert settings.gateway.connected_platforms == (Platform.TELEGRAM,)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        ("PALAVER_SESSION_RESET_MODE", "weekly", '"weekly" is not allowed (none, idle, daily or both)'),
+        ("PALAVER_SESSION_RESET_IDLE_MINUTES", "0", "0 is not allowed (a whole number of minutes, 1 to 52560000)"),
+        ("PALAVER_SESSION_RESET_AT_HOUR", "24", "24 is not allowed (0 to 23)"),
+        ("PALAVER_SESSION_RESET_AT_HOUR", "4x", '"4x" is not allowed (0 to 23)'),
+        ("PALAVER_SESSION_RESET_AT_HOUR", "-1", "-1 is not allowed (0 to 23)"),
+        ("PALAVER_TIMEZONE", "Berlin", '"Berlin" is not allowed (an IANA name such as Europe/Berlin or UTC)'),
+        ("PALAVER_DM_SCOPE", "all", '"all" is not allowed (chat, platform, person or shared)'),
+        ("PALAVER_REDACT_PII", "maybe", '"maybe" is not allowed (true or false)'),
+        ("SLACK_HOME_CHANNEL_THREAD_ID", "7", "there is no home channel to go with it (set SLACK_HOME_CHANNEL)"),
+    ],
+)
+def test_a_mistake_in_the_environment_names_the_variable(
+    mistakes: Mistakes, name: str, value: str, complaint: str
+) -> None:
+    assert mistakes("", **{name: value}) == [f"{name}: {complaint}"]

@@ -1,0 +1,117 @@
+"""Settings: where they come from, and what arrives of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from palaver.config import load_settings
+from palaver.domain.gateway import GatewayConfig, HomeChannel
+from palaver.domain.keys import DmScope
+from palaver.domain.policy import ResetMode, ResetPolicy
+from palaver.domain.source import ChatType, Platform
+
+if TYPE_CHECKING:
+    from config.conftest import Load, Mistakes
+
+
+def test_without_a_file_the_defaults_hold_and_nothing_is_written(tmp_path: Path) -> None:
+    home = tmp_path / "not there yet"
+    settings = load_settings({}, home)
+    assert settings.home == home
+    assert settings.database_url == f"sqlite:///{home}/palaver.db"
+    assert settings.gateway == GatewayConfig()
+    assert settings.platform_settings == {}
+    assert not home.exists()
+
+
+def test_home_is_the_argument_or_the_variable_or_a_folder_of_the_user(tmp_path: Path) -> None:
+    user = {"HOME": str(tmp_path)}
+    assert load_settings(user).home == tmp_path / ".palaver"
+    assert load_settings({**user, "PALAVER_HOME": ""}).home == tmp_path / ".palaver"
+    assert load_settings({**user, "PALAVER_HOME": "~/elsewhere"}).home == tmp_path / "elsewhere"
+    assert load_settings({**user, "PALAVER_HOME": "/srv/x"}).home == Path("/srv/x")
+    assert load_settings({**user, "PALAVER_HOME": "/srv/x"}, tmp_path).home == tmp_path
+    assert load_settings({**user, "PALAVER_HOME": "here"}).home == Path("here").absolute()
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ("sqlite:////srv/talk.db", "sqlite:////srv/talk.db"),
+        ("/srv/talk.db", "sqlite:////srv/talk.db"),
+        ("talk.db", "sqlite:///{home}/talk.db"),
+        ("sqlite:///talk.db", "sqlite:///{home}/talk.db"),
+        ("~/talk.db", "sqlite:////users/ada/talk.db"),
+        ("sqlite:///~/talk.db", "sqlite:////users/ada/talk.db"),
+        ("postgresql://ada:pw@db:5432/talk?sslmode=require", "postgresql://ada:pw@db:5432/talk?sslmode=require"),
+        ("postgres://ada@db/talk", "postgresql://ada@db/talk"),
+        ("postgres.db", "sqlite:///{home}/postgres.db"),
+    ],
+)
+def test_the_database_is_named_by_url_or_path(load: Load, tmp_path: Path, given: str, url: str) -> None:
+    expected = url.format(home=tmp_path)
+    assert load(f"database_url: {given}", HOME="/users/ada").database_url == expected
+    assert load("", HOME="/users/ada", PALAVER_DATABASE_URL=given).database_url == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("mysql://ada:hunter2@db/talk", "mysql://…"),
+        ("sqlite://hunter2", "sqlite://…"),
+        ("sqlite:hunter2", "…"),
+        ("sqlite:///:memory:", "sqlite://…"),
+        (":memory:", "…"),
+        ("host=db password=hunter2", "…"),
+        ("postgresql://", "postgresql://…"),
+    ],
+)
+def test_a_database_that_cannot_be_is_refused_without_its_password(mistakes: Mistakes, given: str, shown: str) -> None:
+    allowed = "is not allowed (sqlite:///path, postgresql://user@host/name or the path of a file)"
+    assert mistakes(f"database_url: '{given}'") == [f"config.yaml:1: database_url: {shown} {allowed}"]
+    assert mistakes("", PALAVER_DATABASE_URL=given) == [f"PALAVER_DATABASE_URL: {shown} {allowed}"]
+
+
+def test_everything_that_the_file_says_arrives(load: Load, everything: str, tmp_path: Path) -> None:
+    settings = load(everything)
+    berlin, irc = "Europe/Berlin", Platform("irc")
+    assert settings.database_url == f"sqlite:///{tmp_path}/talk.db"
+    assert settings.gateway == GatewayConfig(
+        connected_platforms=(Platform.TELEGRAM, irc),
+        home_channels={
+            Platform.TELEGRAM: HomeChannel(Platform.TELEGRAM, "-100123", "2026", "007"),
+            Platform.SLACK: HomeChannel(Platform.SLACK, "C1", "", "1712345678.123400"),
+        },
+        default_reset_policy=ResetPolicy(
+            mode=ResetMode.BOTH, idle_minutes=60, at_hour=5, timezone=berlin, notify=False
+        ),
+        reset_by_platform={Platform.TELEGRAM: ResetPolicy(mode=ResetMode.IDLE, timezone="Asia/Tokyo")},
+        reset_by_type={ChatType.GROUP: ResetPolicy(mode=ResetMode.DAILY, timezone=berlin)},
+        group_sessions_per_user=False,
+        thread_sessions_per_user=True,
+        dm_scope=DmScope.PERSON,
+        agent="helper",
+        redact_pii=True,
+    )
+    own = settings.platform_settings
+    assert own == {Platform.TELEGRAM: {"bot_token": "123:abc", "nested": {"deep": [1, "two"]}}}
+
+
+def test_passwords_and_tokens_are_not_in_the_repr(load: Load) -> None:
+    text = "database_url: postgresql://ada:hunter2@db/talk\nplatforms: {telegram: {settings: {token: hunter3}}}"
+    assert "hunter" not in repr(load(text))
+
+
+def test_without_a_file_no_parser_is_loaded(tmp_path: Path) -> None:
+    program = (
+        "import sys, pathlib; from palaver.config import load_settings; "
+        "load_settings({'PALAVER_DM_SCOPE': 'person'}, pathlib.Path(sys.argv[1])); "
+        "print(sorted({'pydantic', 'pydantic_core', 'yaml'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
