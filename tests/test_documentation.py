@@ -29,7 +29,12 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("code", EXAMPLES)
 def test_every_python_example_runs(code: str, tmp_path: Path) -> None:
     ran = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert ran.returncode == 0, ran.stderr
     expected = re.findall(r"^.*# → (.*)$", code, re.MULTILINE)
