@@ -341,7 +341,7 @@ def _migrate(db: apsw.Connection) -> None:
         return
     db.execute("BEGIN IMMEDIATE")  # two processes may open a new file at once: the second finds it done
     try:
-        if not _applied(tx) and tx.one("SELECT 1 FROM sqlite_master WHERE name <> 'migration' LIMIT 1"):
+        if not _applied(tx) and tx.one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name <> 'migration'"):
             raise StoreDamaged(f"{db.filename} is another program's database; give Palaver a file of its own")
         tx.run(migrate.REGISTER)
         db.execute("COMMIT")
