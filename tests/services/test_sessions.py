@@ -359,6 +359,7 @@ def test_an_answer_that_took_its_time_moves_its_session_up(store: SessionStore, 
 
 @pytest.mark.parametrize(
     ("bad", "what"), [({"limit": 0}, "limit"), ({"limit": 10_000}, "limit"), ({"cursor": "x"}, "cursor"),
+                      ({"cursor": "9" * 30 + ".1"}, "cursor"), ({"cursor": "²³.¹"}, "cursor"),
                       ({"shelf": "attic"}, "shelf")]
 )  # fmt: skip
 def test_a_list_that_cannot_be_is_refused_by_name(store: SessionStore, bad: dict[str, object], what: str) -> None:

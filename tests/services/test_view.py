@@ -288,6 +288,16 @@ def test_a_session_is_found_by_id_by_its_beginning_and_by_title(
         ada.find("2026111")
 
 
+def test_one_title_of_two_people_is_ambiguous_for_whoever_sees_both(store: SessionStore, dm: Source) -> None:
+    ids = []
+    for user in ("ada", "bob"):
+        ids.append(store.record_user_message(dm(user), "milk").session_id)
+        view_of(store, dm(user)).rename(ids[-1], "Groceries")
+    with pytest.raises(Ambiguous, match=ids[0]) as several:
+        owner_of(store, everything=True).find("groceries")
+    assert set(several.value.facts["matches"]) == set(ids)  # type: ignore[call-overload]
+
+
 @pytest.mark.parametrize("text", ["", "  ", "202", "nothing", "%", "_", "20261115_081200_zzzzzzzz", "💥", "\0"])
 def test_what_matches_nothing_is_said_so(store: SessionStore, dm: Source, ada: SessionView, text: str) -> None:
     new_session(store, dm)
@@ -405,7 +415,7 @@ def test_projects_are_their_owners_alone(store: SessionStore, dm: Source, ada: S
 
 
 @pytest.mark.parametrize(
-    ("name", "colour", "names"), [("", None, "printable"), ("ok", "red", "colour"), ("Garden", None, "Garden")]
+    ("name", "colour", "names"), [("", None, "printable"), ("ok", "red", "colour"), ("Garden", None, "'garden'")]
 )
 def test_a_project_that_cannot_be_is_refused(ada: SessionView, name: str, colour: str | None, names: str) -> None:
     ada.create_project("garden")

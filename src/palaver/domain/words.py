@@ -45,8 +45,13 @@ _ASCII_WORD = re.compile("[a-z0-9]+")
 _CHUNK = re.compile("[^ ]+")
 
 
+_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+
+
 def words(text: str) -> list[str]:
     """The search words of a text, in order."""
+    if "\x1b" in text:  # what colours a terminal is not said
+        text = _ESCAPES.sub(" ", text)
     if text.isascii():
         found = text.encode().translate(_ASCII).decode().split()
     else:

@@ -279,7 +279,9 @@ class StoreOperations:
     @operation
     def person_for(self, source: SessionSource) -> Work[Person]:
         """The person behind a source; a stranger becomes a guest."""
-        _checked(source)
+        return self._person(_checked(source))
+
+    def _person(self, source: SessionSource) -> Write[Person]:
         now = micros(self._clock.now())
 
         def known(tx: Transaction) -> Person | None:
@@ -296,9 +298,8 @@ class StoreOperations:
 
     @operation
     def owner(self) -> Work[Person]:
-        """The owner of this gateway."""
-        now = micros(self._clock.now())
-        return Write(lambda tx: people.owner(tx, now).person)
+        """The owner of this gateway: whoever sits at its terminal."""
+        return self._person(SessionSource.local_cli())
 
     # -- shared by the above -------------------------------------------------------------------------------
 

@@ -223,15 +223,14 @@ class ViewOperations:
             if exact or len(begins) == 1:
                 return (exact or begins)[0].session
             if begins:
-                raise Ambiguous(
-                    f"several sessions begin with {text!r}: {', '.join(each.session.id for each in begins)}",
-                    matches=[each.session.id for each in begins],
-                )
+                raise _several(f"several sessions begin with {text!r}", begins)
         with suppress(InvalidTitle):  # what cannot be a title is nobody's
             slot = title_slot(text)
             titled = sessions.titled(tx, slot, audiences, exact=slot.number > 1 or text.endswith("#1"))
-            if titled is not None:
-                return titled.session
+            if self._everything and len(titled) > 1:
+                raise _several(f"several people have a conversation called {text!r}", titled)
+            if titled:
+                return titled[0].session
         raise NoSuchSession(f"no session matches {text!r}", text=text)
 
 
@@ -241,6 +240,11 @@ class SessionView(Blocking, ViewOperations):
 
 class AsyncSessionView(Awaiting, ViewOperations):
     """The awaitable twin of a `SessionView`."""
+
+
+def _several(what: str, found: Sequence[sessions.Found]) -> Ambiguous:
+    ids = [each.session.id for each in found]
+    return Ambiguous(f"{what}: {', '.join(ids)}", matches=ids)
 
 
 def exported(tx: Transaction, found: sessions.Found) -> dict[str, Any]:

@@ -62,6 +62,12 @@ def current(tx: Transaction, key: str) -> sessions.Found | None:
     return sessions.found_from_row(row) if row else None
 
 
+def _held(tx: Transaction, key: str) -> sessions.Found | None:
+    """The session a lane is on, and nobody may move the lane before this transaction ends."""
+    row = tx.one(f"{_CURRENT} {tx.lock}", key)
+    return sessions.found_from_row(row) if row else None
+
+
 def entry(tx: Transaction, key: str) -> SessionEntry | None:
     """The lane's entry as it is."""
     found = current(tx, key)
@@ -79,7 +85,7 @@ def enter(tx: Transaction, arrival: Arrival, *, force_new: bool = False) -> Sess
     """The lane's entry; a session begins when there is none, when the policy says so, or when it must."""
     resident = people.find_or_add(tx, arrival.source, arrival.at) if arrival.config.dm_scope == "person" else None
     key = arrival.config.session_key(arrival.source, person=resident.person.id if resident else None)
-    found = current(tx, key)
+    found = _held(tx, key)
     if found is None or found.session.ended_at is not None:
         reason = StartReason.FIRST
     elif force_new:
@@ -94,7 +100,7 @@ def enter(tx: Transaction, arrival: Arrival, *, force_new: bool = False) -> Sess
 
 def reset(tx: Transaction, key: str, now: int, reason: StartReason = StartReason.MANUAL) -> SessionEntry | None:
     """End the lane's session and begin another in the same place; None when the lane does not exist."""
-    found = current(tx, key)
+    found = _held(tx, key)
     if found is None:
         return None
     place = sessions.Place(
@@ -112,7 +118,7 @@ def switch(
     tx: Transaction, key: str, target: sessions.Found, now: int, by: PersonId | None = None
 ) -> SessionEntry | None:
     """Put a lane on another session, which goes on with its own totals; None when the lane does not exist."""
-    found = current(tx, key)
+    found = _held(tx, key)
     if found is None:
         return None
     if found.no != target.no:
@@ -123,7 +129,7 @@ def switch(
 
 def restore(tx: Transaction, key: str, now: int, by: PersonId | None = None) -> SessionEntry:
     """Take the lane's last move back."""
-    found = current(tx, key)
+    found = _held(tx, key)
     change = tx.one(
         "SELECT no, from_no FROM route_change WHERE key = $1 AND undone_at IS NULL ORDER BY no DESC LIMIT 1",
         key,

@@ -62,7 +62,7 @@ def find_or_add(tx: Transaction, source: SessionSource, now: int) -> Resident | 
     if known is not None:
         return known
     if source.platform == Platform.LOCAL:
-        resident = owner(tx, now)
+        resident = add(tx, "owner", Role.OWNER, now)
     else:
         resident = add(tx, storable(source.user_name or source.chat_name or ""), Role.GUEST, now)
     added = tx.run(
@@ -75,12 +75,6 @@ def find_or_add(tx: Transaction, source: SessionSource, now: int) -> Resident | 
     if not added:  # another process was quicker
         raise Conflict
     return resident
-
-
-def owner(tx: Transaction, now: int) -> Resident:
-    """The owner of this gateway; made when there is none yet."""
-    row = tx.one(f"{_PERSON} WHERE p.role = 'owner' ORDER BY p.created_at, p.id LIMIT 1")
-    return _resident(row) if row else add(tx, "owner", Role.OWNER, now)
 
 
 def add(tx: Transaction, name: str, role: Role, now: int) -> Resident:

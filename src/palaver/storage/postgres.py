@@ -14,7 +14,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
-from urllib.parse import urlsplit
 
 from palaver.domain.errors import (
     ConfigError,
@@ -30,6 +29,7 @@ from palaver.storage.engine import Conflict, Dialect, Read, Row, Work, Write
 try:
     import psycopg
     from psycopg import errors as pg
+    from psycopg.conninfo import conninfo_to_dict
     from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 except ModuleNotFoundError as error:
     raise ConfigError("PostgreSQL needs an extra part: install it with  pip install 'palaver[postgres]'") from error
@@ -116,7 +116,7 @@ class PostgresEngine:
     @classmethod
     def open(cls, url: str) -> PostgresEngine:
         """Connect and bring the schema up to date."""
-        where = _without_password(url)
+        where = _place(url)
         pool: ConnectionPool[_Connection] = ConnectionPool(
             url,
             min_size=1,
@@ -251,10 +251,17 @@ def _script(connection: _Connection, script: str) -> None:
     connection.execute(script)  # our own migration file
 
 
-def _without_password(url: str) -> str:
-    parts = urlsplit(url)
-    place = parts.hostname or "local socket"
-    return f"{place}{f':{parts.port}' if parts.port else ''}{parts.path}"
+def _place(url: str) -> str:
+    """Where the database is, in words that hold no password."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:  # its text may quote the password
+        raise ConfigError(
+            "database_url: this is not the address of a PostgreSQL database; write it like"
+            " postgresql://user@host:5432/name, with special characters percent-encoded"
+        ) from None
+    port = f":{parts['port']}" if parts.get("port") else ""
+    return f"{parts.get('host') or 'localhost'}{port}/{parts.get('dbname') or ''}"
 
 
 def _first_line(error: Exception) -> str:

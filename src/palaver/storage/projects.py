@@ -86,13 +86,11 @@ def delete(tx: Transaction, person_id: PersonId, text: str) -> Project:
 
 def _free_name(tx: Transaction, person_id: PersonId, name: str, but: int = 0) -> str:
     clean = clean_title(name)
-    if tx.one(
-        "SELECT 1 FROM project WHERE person_id = $1 AND name_key = $2 AND no <> $3",
-        person_id,
-        clean.casefold(),
-        but,
-    ):
-        raise InvalidInput(f"you already have a project called {clean!r}; choose another name", name=clean)
+    taken = tx.one(
+        "SELECT name FROM project WHERE person_id = $1 AND name_key = $2 AND no <> $3", person_id, clean.casefold(), but
+    )
+    if taken is not None:
+        raise InvalidInput(f"you already have a project called {taken[0]!r}; choose another name", name=clean)
     return clean
 
 

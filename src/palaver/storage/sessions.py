@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -167,22 +168,26 @@ def with_id_prefix(tx: Transaction, prefix: str, audiences: Sequence[int] | None
     return found[:limit]
 
 
-def titled(tx: Transaction, slot: TitleSlot, audiences: Sequence[int] | None, *, exact: bool) -> Found | None:
-    """The newest session of a line of titles; with `exact`, the one with just this number."""
+def titled(tx: Transaction, slot: TitleSlot, audiences: Sequence[int] | None, *, exact: bool) -> list[Found]:
+    """The newest session of a line of titles in each audience, the best of them first.
+
+    With `exact`, those with just this number. Among all audiences (None), of up to a few.
+    """
     number = "AND s.title_number = $2" if exact else "AND s.title_number >= $2"
     wanted = slot.number if exact else 1
-    newest = "ORDER BY s.title_number DESC, s.active_at DESC LIMIT 1"
+    newest = "ORDER BY s.title_number DESC, s.active_at DESC"
     select = f"SELECT {COLUMNS}, s.no, s.audience_no, s.title_number FROM session s WHERE s.title_base = $1 {number}"
     if audiences is None:
-        row = tx.one(f"{select} {newest}", slot.base, wanted)
-        return found_from_row(row) if row else None
-    rows = [
-        row
-        for audience_no in audiences
-        if (row := tx.one(f"{select} AND s.audience_no = $3 {newest}", slot.base, wanted, audience_no))
-    ]
-    best = max(rows, key=lambda row: (row[WIDTH + 2], row[9] or 0), default=None)
-    return found_from_row(best) if best else None
+        rows = tx.all(f"{select} {newest} LIMIT 50", slot.base, wanted)
+        rows = list({row[WIDTH + 1]: row for row in reversed(rows)}.values())
+    else:
+        found = (
+            tx.one(f"{select} AND s.audience_no = $3 {newest} LIMIT 1", slot.base, wanted, audience_no)
+            for audience_no in audiences
+        )
+        rows = [row for row in found if row is not None]
+    rows.sort(key=lambda row: (row[WIDTH + 2], row[9] or 0), reverse=True)
+    return [found_from_row(row) for row in rows]
 
 
 # -- lists --------------------------------------------------------------------------------------------------
@@ -193,6 +198,7 @@ _SHELVES = {
     "pinned": "s.pinned_at IS NOT NULL AND s.active_at IS NOT NULL",
 }
 _TOGETHER = 100  # audiences in one statement
+_CURSOR = re.compile(r"(-?[0-9]{1,18})\.([0-9]{1,18})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,10 +219,10 @@ class Wanted:
             raise InvalidInput(f"limit: {self.limit} is not allowed (1 to {LONGEST_PAGE})")
         if self.cursor is None:
             return 2**62, 2**62, self.since or 0
-        active_at, _, no = self.cursor.partition(".")
-        if not (active_at.isdigit() and no.isdigit()):
+        given = _CURSOR.fullmatch(self.cursor)
+        if given is None:
             raise InvalidInput("cursor: this is not a cursor that a list has given")
-        return int(active_at), int(no), self.since or 0
+        return int(given[1]), int(given[2]), self.since or 0
 
 
 def listed(tx: Transaction, wanted: Wanted, audiences: Sequence[int] | None) -> Page[Session]:
@@ -273,10 +279,10 @@ def rename(tx: Transaction, found: Found, title: str | None, now: int, by: Perso
         return found.session
     slot = None if clean is None else title_slot(clean)
     if clean is not None and slot is not None:
-        taken = titled(tx, slot, _titles_among(tx, found), exact=True)
-        if taken is not None and taken.no != found.no:
+        taken = [each for each in titled(tx, slot, _titles_among(tx, found), exact=True) if each.no != found.no]
+        if taken:
             raise TitleTaken(
-                f"you already have a conversation called {taken.session.title!r};"
+                f"you already have a conversation called {taken[0].session.title!r};"
                 f" {next_title(tx, found, clean)!r} is free",
                 title=clean,
             )
@@ -294,10 +300,10 @@ def rename(tx: Transaction, found: Found, title: str | None, now: int, by: Perso
 def next_title(tx: Transaction, found: Found, title: str) -> str:
     """The title itself when it is free for this session's owner, otherwise the next number of its line."""
     clean = clean_title(title)
-    newest = titled(tx, title_slot(clean), _titles_among(tx, found), exact=False)
-    if newest is None or newest.session.title is None:
+    line = titled(tx, title_slot(clean), _titles_among(tx, found), exact=False)
+    if not line:
         return base_of(clean)
-    return numbered(base_of(clean), title_slot(newest.session.title).number + 1)
+    return numbered(base_of(clean), title_slot(line[0].session.title or "").number + 1)
 
 
 def _titles_among(tx: Transaction, found: Found) -> list[int]:

@@ -10,14 +10,14 @@ The SQLite inside `apsw` is used, never the system's: the same version everywher
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import errno
 import inspect
+import os
 import random
 import re
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
@@ -39,6 +39,7 @@ from palaver.storage.group_commit import GroupWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from concurrent.futures import ThreadPoolExecutor
 
     from palaver.storage.engine import Transaction
 
@@ -169,7 +170,7 @@ class SqliteEngine:
     def open(cls, path: str | Path) -> SqliteEngine:
         """Open or create the file and bring its schema up to date."""
         path = Path(path).expanduser().absolute()
-        _make_folder(path.parent)
+        _make_room(path)
         try:
             db = _connect(path)
             try:
@@ -194,7 +195,9 @@ class SqliteEngine:
 
     async def arun(self, work: Work[T]) -> T:
         """Do the work without blocking the event loop."""
-        loop = asyncio.get_running_loop()
+        from asyncio import get_running_loop  # a blocking program does without it
+
+        loop = get_running_loop()
         try:
             if isinstance(work, Read):
                 return await loop.run_in_executor(self._reader_threads(), self._read, work.run)
@@ -247,6 +250,8 @@ class SqliteEngine:
             if self._closed:
                 raise StoreClosed
             if self._threads is None:
+                from concurrent.futures import ThreadPoolExecutor
+
                 self._threads = ThreadPoolExecutor(READER_THREADS, "palaver-reader")
             return self._threads
 
@@ -308,7 +313,7 @@ def _connect(path: Path, *, reader: bool = False) -> apsw.Connection:
     if reader:
         db.execute("PRAGMA query_only = ON")
     else:
-        db.execute("PRAGMA journal_mode = WAL")
+        _use_wal(db)
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = ON")
         db.execute("PRAGMA wal_autocheckpoint = 0")
@@ -316,6 +321,21 @@ def _connect(path: Path, *, reader: bool = False) -> apsw.Connection:
     db.execute("PRAGMA cache_size = -16384")
     db.execute("PRAGMA temp_store = MEMORY")
     return db
+
+
+def _use_wal(db: apsw.Connection) -> None:
+    """Processes that open a new file together all try this, and SQLite tells all but one at once that it is busy."""
+    wait = _patience()
+    attempt = 0
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except apsw.BusyError:
+            if not wait(attempt):
+                raise
+            attempt += 1
+        else:
+            return
 
 
 def _patience() -> Callable[[int], bool]:
@@ -373,13 +393,18 @@ def _native(sql: str) -> str:
     return _statements.setdefault(sql, _parameter.sub(r"?\1", sql))
 
 
-def _make_folder(folder: Path) -> None:
+def _make_room(path: Path) -> None:
+    """The folder and the file, for nobody else to read."""
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except PermissionError as error:
-        raise StoreReadOnly(f"{folder} cannot be created: {error.strerror}", path=str(folder)) from error
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except (PermissionError, IsADirectoryError) as error:
+        raise StoreReadOnly(f"{path} cannot be written: {error.strerror}", path=str(path)) from error
     except OSError as error:
-        raise StoreUnavailable(f"{folder} cannot be used: {error.strerror}", path=str(folder)) from error
+        kind = StoreReadOnly if error.errno == errno.EROFS else StoreUnavailable
+        raise kind(f"{path} cannot be used: {error.strerror}", path=str(path)) from error
+    except UnicodeEncodeError:
+        raise StoreUnavailable("the path of the database holds characters that no file name can have") from None
 
 
 def _named(error: apsw.Error, path: Path) -> Exception:

@@ -1,0 +1,1 @@
+"""The terminal, tried out on real stores."""
