@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
-from palaver.domain.errors import ConfigError
+from palaver.domain.errors import ConfigError, StoreClosed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from concurrent.futures import ThreadPoolExecutor
 
+A = TypeVar("A")
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
@@ -34,7 +36,6 @@ class Transaction(Protocol):
 
     bundles: bool  # one statement may change several tables (data-changing CTEs), saving round trips
     lock: str  # ends a SELECT whose rows this transaction is about to change
-    visible: str  # follows a table of events that is read along its index of visible messages
 
     def one(self, sql: str, *params: object) -> Row | None:
         """The first row, or None."""
@@ -102,6 +103,23 @@ class Dialect:
 
     name: Literal["sqlite", "postgres"]
     words: Mapping[str, str]
+
+
+async def on_thread(threads: ThreadPoolExecutor, run: Callable[[A], T], argument: A) -> T:
+    """Run something on one of the engine's threads."""
+    from asyncio import get_running_loop  # a blocking program does without it
+
+    def guarded() -> T:
+        try:
+            return run(argument)
+        except StopIteration as error:  # which a future cannot hold
+            raise RuntimeError("a unit of work raised StopIteration") from error
+
+    try:
+        waiting = get_running_loop().run_in_executor(threads, guarded)
+    except RuntimeError:  # the threads have been told to stop
+        raise StoreClosed from None
+    return await waiting
 
 
 def open_engine(url: str) -> Engine:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from palaver.domain.errors import InvalidMessage, NoSuchSession, NothingToRedo, NothingToUndo
@@ -21,7 +22,7 @@ from palaver.storage import usage as usages
 from palaver.storage.values import moment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from palaver.domain.usage import TurnUsage
     from palaver.storage.engine import Row, Transaction
@@ -189,15 +190,16 @@ def note(
 
 def transcript(tx: Transaction, session_id: str, limit: int | None = None) -> list[dict[str, Any]]:
     """The visible messages in log order as dicts for a model; the last `limit` of them, if given."""
-    session_id = known_session_id(session_id)
-    where = f"{tx.visible} WHERE session_no = (SELECT no FROM session WHERE id = $1) AND {_SHOWN}"
-    if limit is None:
-        rows = tx.all(f"SELECT role, content, body FROM event {where} ORDER BY seq", session_id)
-    else:
-        rows = tx.all(f"SELECT role, content, body FROM event {where} ORDER BY seq DESC LIMIT $2", session_id, limit)
-        rows.reverse()
-    if not rows and tx.one("SELECT 1 FROM session WHERE id = $1", session_id) is None:
+    found = tx.one("SELECT no FROM session WHERE id = $1", known_session_id(session_id))
+    if found is None:
         raise NoSuchSession(f"there is no session {session_id}", session_id=session_id)
+    if limit is None:
+        rows = tx.all(
+            f"SELECT role, content, body FROM event WHERE session_no = $1 AND {_SHOWN} ORDER BY seq", found[0]
+        )
+    else:
+        rows = [(row[3], row[4], row[5]) for row in islice(_newest_first(tx, found[0], LAST, limit), limit)]
+        rows.reverse()
     return [
         {"role": role, "content": content} if body is None else {"role": role, "content": content, **json.loads(body)}
         for role, content, body in rows
@@ -205,17 +207,41 @@ def transcript(tx: Transaction, session_id: str, limit: int | None = None) -> li
 
 
 _EVENT = "SELECT seq, kind, at, role, content, body, person_id, platform_message_id, hidden_by FROM event"
+LAST = 2**62  # after every place in a log
+_MOST_AT_ONCE = 1000
+
+
+def _newest_first(tx: Transaction, session_no: int, before: int, expected: int) -> Iterator[Row]:
+    """The visible messages before a place in the log, newest first, as `_EVENT` selects them.
+
+    What was hidden together is stepped over together, so the cost does not depend on how much that was.
+    """
+    step = min(expected + 8, _MOST_AT_ONCE)
+    while True:
+        rows = tx.all(
+            f"{_EVENT} WHERE session_no = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3", session_no, before, step
+        )
+        for row in rows:
+            if row[1] == "message" and row[8] is None:
+                yield row
+        if len(rows) < step:
+            return
+        before, hidden_by = rows[-1][0], rows[-1][8]
+        if hidden_by is not None:
+            before = min(before, _first_hidden(tx, session_no, hidden_by))
+        step = min(step * 2, _MOST_AT_ONCE)
+
+
+def _first_hidden(tx: Transaction, session_no: int, hidden_by: int) -> int:
+    """From where on an undo or a rewrite has hidden every message before it."""
+    row = tx.one("SELECT body FROM event WHERE session_no = $1 AND seq = $2", session_no, hidden_by)
+    return int(json.loads(row[0])["first"]) if row else hidden_by
 
 
 def messages(tx: Transaction, session_no: int, *, before: int | None = None, limit: int | None = None) -> list[Event]:
     """The last visible messages before a place in the log, oldest first."""
-    found = tx.all(
-        f"{_EVENT} {tx.visible} WHERE session_no = $1 AND seq < $2 AND {_SHOWN} ORDER BY seq DESC LIMIT $3",
-        session_no,
-        2**62 if before is None else before,
-        2**62 if limit is None else limit,
-    )
-    return [event_from_row(row) for row in reversed(found)]
+    newest = _newest_first(tx, session_no, LAST if before is None else before, limit or _MOST_AT_ONCE)
+    return [event_from_row(row) for row in reversed(list(islice(newest, limit)))]
 
 
 def log(tx: Transaction, session_no: int, *, after: int = 0, limit: int = 1000) -> list[Event]:
@@ -227,12 +253,8 @@ def log(tx: Transaction, session_no: int, *, after: int = 0, limit: int = 1000) 
 def undo(tx: Transaction, session_no: int, turns: int, now: int, person_id: PersonId | None = None) -> Undone:
     """Hide the last `turns` turns: each a user message and all that follows it."""
     previous = _redo_seq(tx, session_no)
-    starts = tx.all(
-        f"SELECT seq, content FROM event {tx.visible} WHERE session_no = $1 AND {_SHOWN} AND role = 'user'"
-        " ORDER BY seq DESC LIMIT $2",
-        session_no,
-        turns,
-    )
+    newest = _newest_first(tx, session_no, LAST, turns * 4)
+    starts = list(islice(((row[0], row[4]) for row in newest if row[3] == "user"), turns))
     if not starts:
         raise NothingToUndo
     first, prompt = starts[-1]
@@ -275,7 +297,7 @@ def rewrite(
     if tx.one(f"SELECT 1 FROM session WHERE no = $1 {tx.lock}", session_no) is None:
         raise NoSuchSession
     old = tx.all(
-        f"SELECT seq, role, content, body FROM event {tx.visible} WHERE session_no = $1 AND {_SHOWN} ORDER BY seq",
+        f"SELECT seq, role, content, body FROM event WHERE session_no = $1 AND {_SHOWN} ORDER BY seq",
         session_no,
     )
     rows = [_encoded(message, None) for message in new]
@@ -284,15 +306,12 @@ def rewrite(
         same += 1
     if same == len(old) == len(rows):
         return
-    seq = note(tx, session_no, EventKind.REWRITTEN, now, person_id, hidden=len(old) - same, added=len(rows) - same)
-    hidden = 0
-    if same < len(old):
-        hidden = tx.run(
-            f"UPDATE event SET hidden_by = $3 WHERE session_no = $1 AND seq >= $2 AND {_SHOWN}",
-            session_no,
-            old[same][0],
-            seq,
-        )
+    first = old[same][0] if same < len(old) else LAST
+    counts = {"hidden": len(old) - same, "added": len(rows) - same}
+    seq = note(tx, session_no, EventKind.REWRITTEN, now, person_id, first=first, **counts)
+    hidden = tx.run(
+        f"UPDATE event SET hidden_by = $3 WHERE session_no = $1 AND seq >= $2 AND {_SHOWN}", session_no, first, seq
+    )
     added = rows[same:]
     tx.many(_ONE, [(session_no, seq + i, now, *row) for i, row in enumerate(added, 1)])
     tx.run(
@@ -308,21 +327,18 @@ def rewrite(
 
 def recount(tx: Transaction, session_no: int, change: int) -> None:
     """Bring the counters that lists show in step with what is visible now."""
-    last = tx.one(
-        f"SELECT at FROM event {tx.visible} WHERE session_no = $1 AND {_SHOWN} ORDER BY seq DESC LIMIT 1",
-        session_no,
-    )
-    said = tx.one(
-        f"SELECT content FROM event {tx.visible} WHERE session_no = $1 AND {_SHOWN} AND role IN ('user', 'assistant')"
-        " AND content <> '' ORDER BY seq DESC LIMIT 1",
-        session_no,
-    )
+    last = said = None
+    for row in _newest_first(tx, session_no, LAST, 8):
+        last = row[2] if last is None else last
+        if row[4] and row[3] in _PREVIEWED:
+            said = row[4]
+            break
     tx.run(
         "UPDATE session SET message_count = message_count + $2, last_message_at = $3, preview = $4 WHERE no = $1",
         session_no,
         change,
-        last and last[0],
-        preview(said[0]) if said else "",
+        last,
+        preview(said or ""),
     )
 
 
@@ -348,12 +364,11 @@ def end_of_turn(tx: Transaction, session_no: int, seq: int) -> int | None:
     if tx.one(f"SELECT 1 FROM event WHERE session_no = $1 AND seq = $2 AND {_SHOWN}", session_no, seq) is None:
         return None
     row = tx.one(
-        f"SELECT seq FROM event {tx.visible} WHERE session_no = $1 AND seq > $2 AND {_SHOWN} AND role = 'user'"
-        " ORDER BY seq LIMIT 1",
+        f"SELECT seq FROM event WHERE session_no = $1 AND seq > $2 AND {_SHOWN} AND role = 'user' ORDER BY seq LIMIT 1",
         session_no,
         seq,
     )
-    return row[0] if row else 2**62
+    return row[0] if row else LAST
 
 
 def event_from_row(row: Row) -> Event:

@@ -1,7 +1,8 @@
 """Group commit: one writer at a time, and everybody who waits shares its transaction.
 
 A durable commit costs one `fsync`. Callers that arrive while one is under way are gathered and run together
-in the next transaction, each in its own savepoint, so the cost is shared and one caller's failure is its own.
+in the next transaction, so the cost is shared. When one of them fails, the batch is run again with each in its
+own savepoint, so that one caller's failure is its own.
 A blocking caller that finds the writer idle writes by itself: no thread hop is paid. Otherwise, and for
 awaiting callers, a writer thread does the work.
 
@@ -119,10 +120,10 @@ class GroupWriter:
 
     def call(self, run: Callable[[Transaction], T]) -> T:
         """Do the work and return when it is durable."""
-        if self._closed:
-            raise StoreClosed
-        if self._waiting.empty() and self._turn.acquire(blocking=False):
-            return self._alone(run)
+        if not self._turn.locked() and self._waiting.empty():
+            # `with`, because an interrupt (Ctrl-C) cannot come between taking the turn and minding it.
+            with self._turn:
+                return self._alone(run)
         if self._holder == threading.get_ident():
             raise StoreError("a unit of work may not start another one on the same store")
         request = Request(run)
@@ -132,8 +133,6 @@ class GroupWriter:
 
     async def acall(self, run: Callable[[Transaction], T], loop: asyncio.AbstractEventLoop) -> T:
         """Do the work on the writer thread."""
-        if self._closed:
-            raise StoreClosed
         request = Request(run, loop)
         self._submit(request)
         return await request.future
@@ -143,31 +142,34 @@ class GroupWriter:
         with self._turn:
             return do()
 
-    def close(self) -> None:
-        """Finish what was submitted, then refuse everything."""
-        self._closed = True
+    def close(self, let_go: Callable[[], None]) -> None:
+        """Finish what was submitted, let go of the connection, then refuse everything."""
         with self._starting:
+            self._closed = True
             thread = self._thread
         if thread is not None:
             self._waiting.put(None)
             thread.join()
+        with self._turn:  # whoever writes by itself finishes first
+            let_go()
+        self._refuse_rest()
 
     def _alone(self, run: Callable[[Transaction], T]) -> T:
         """The caller is the writer. The turn is held."""
+        if self._closed:
+            raise StoreClosed
         connection = self._connection
         try:
             self._holder = threading.get_ident()
             connection.begin()
-            try:
-                result = run(connection.tx)
-            except BaseException:
-                connection.rollback()
-                raise
+            result = run(connection.tx)
             connection.commit()
-            return result
+        except BaseException:
+            connection.rollback()
+            raise
         finally:
             self._holder = None
-            self._turn.release()
+        return result
 
     def _submit(self, request: Request[Any]) -> None:
         self._waiting.put(request)
@@ -176,14 +178,13 @@ class GroupWriter:
                 if self._thread is None and not self._closed:
                     self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
                     self._thread.start()
-        if self._closed:  # closed between the check and now: nobody may come to serve it
+        if self._closed:  # the thread may have gone already: nobody else would answer
             self._refuse_rest()
 
     def _serve(self) -> None:
         while True:
             first = self._waiting.get()
             if first is None:
-                self._refuse_rest()
                 return
             with self._turn:
                 self._holder = threading.get_ident()
@@ -207,6 +208,29 @@ class GroupWriter:
 
     def _together(self, batch: list[Request[Any]]) -> None:
         """Run the batch in one transaction and tell everybody how it ended."""
+        if not self._all(batch):
+            self._each(batch)
+        loops: dict[asyncio.AbstractEventLoop, list[Request[Any]]] = {}
+        for request in batch:
+            request.settle(loops)
+        for loop, requests in loops.items():
+            _tell(loop, requests)
+
+    def _all(self, batch: list[Request[Any]]) -> bool:
+        """The batch as one. False, and nothing has happened, when it did not go well."""
+        connection = self._connection
+        try:
+            connection.begin()
+            for request in batch:
+                request.result = request.run(connection.tx)
+            connection.commit()
+        except BaseException:  # noqa: BLE001  (whose it is, is found out one by one)
+            connection.rollback()
+            return False
+        return True
+
+    def _each(self, batch: list[Request[Any]]) -> None:
+        """The batch with each caller's work in its own savepoint, so that a failure is one caller's alone."""
         try:
             self._connection.begin()
             for request in batch:
@@ -217,11 +241,6 @@ class GroupWriter:
             self._connection.rollback()
             for request in batch:
                 request.error = request.error or error
-        loops: dict[asyncio.AbstractEventLoop, list[Request[Any]]] = {}
-        for request in batch:
-            request.settle(loops)
-        for loop, requests in loops.items():
-            _tell(loop, requests)
 
     def _try(self, request: Request[Any]) -> bool:
         """One caller's work in its savepoint. False when its failure took the whole transaction along."""
@@ -242,9 +261,11 @@ class GroupWriter:
                 request = self._waiting.get_nowait()
             except queue.Empty:
                 break
-            if request is not None:
-                request.error = StoreClosed()
-                request.settle(loops)
+            if request is None:
+                self._waiting.put(None)  # the thread still wants it
+                break
+            request.error = StoreClosed()
+            request.settle(loops)
         for loop, requests in loops.items():
             _tell(loop, requests)
 
@@ -261,7 +282,9 @@ def _resolve(requests: list[Request[Any]]) -> None:
         future = request.future
         if future.done():  # its caller was cancelled
             continue
-        if request.error is not None:
+        if isinstance(request.error, StopIteration):  # which a future cannot hold
+            future.set_exception(RuntimeError("a unit of work raised StopIteration"))
+        elif request.error is not None:
             future.set_exception(request.error)
         else:
             future.set_result(request.result)

@@ -7,7 +7,6 @@ runs in a transaction and again after a conflict with another process.
 
 from __future__ import annotations
 
-import asyncio
 import random
 import threading
 import time
@@ -24,7 +23,7 @@ from palaver.domain.errors import (
     StoreUnavailable,
 )
 from palaver.storage import migrate
-from palaver.storage.engine import Conflict, Dialect, Read, Row, Work, Write
+from palaver.storage.engine import Conflict, Dialect, Read, Row, Work, Write, on_thread
 
 try:
     import psycopg
@@ -66,7 +65,6 @@ class PostgresTransaction:
     name: Literal["postgres"] = "postgres"
     bundles = True
     lock = "FOR UPDATE"
-    visible = ""  # the planner finds it
 
     def __init__(self, connection: _Connection) -> None:
         self._cursor: psycopg.RawCursor[Row] = psycopg.RawCursor(connection)
@@ -106,7 +104,8 @@ class PostgresEngine:
 
     name: Literal["postgres"] = "postgres"
 
-    def __init__(self, pool: ConnectionPool[_Connection], where: str) -> None:
+    def __init__(self, url: str, pool: ConnectionPool[_Connection], where: str) -> None:
+        self._url = url
         self._pool = pool
         self._where = where
         self._threads: ThreadPoolExecutor | None = None
@@ -136,7 +135,7 @@ class PostgresEngine:
             raise StoreUnavailable(f"PostgreSQL at {where} cannot be reached: {_first_line(error)}") from None
         except pg.InsufficientPrivilege as error:
             raise StoreReadOnly(f"PostgreSQL at {where} refuses: {_first_line(error)}") from None
-        return cls(pool, where)
+        return cls(url, pool, where)
 
     def run(self, work: Work[T]) -> T:
         """Do the work now and return its result."""
@@ -150,6 +149,7 @@ class PostgresEngine:
         except PoolClosed:
             raise StoreClosed from None
         except PoolTimeout as error:
+            self._check_reachable()
             raise StoreBusy(f"no connection to PostgreSQL at {self._where} was free for {PATIENCE:.0f} s") from error
         except (pg.DiskFull, pg.OutOfMemory) as error:
             raise StoreFull(f"PostgreSQL at {self._where} has no room: {_first_line(error)}") from error
@@ -160,7 +160,14 @@ class PostgresEngine:
 
     async def arun(self, work: Work[T]) -> T:
         """Do the work on a thread of its own."""
-        return await asyncio.get_running_loop().run_in_executor(self._worker_threads(), self.run, work)
+        return await on_thread(self._worker_threads(), self.run, work)
+
+    def _check_reachable(self) -> None:
+        """No connection came free: tell a server that is busy from one that is gone."""
+        try:
+            psycopg.connect(self._url, connect_timeout=5).close()
+        except psycopg.OperationalError as error:
+            raise StoreUnavailable(f"PostgreSQL at {self._where} is gone: {_first_line(error)}") from error
 
     def close(self) -> None:
         """Finish what is under way and close every connection."""

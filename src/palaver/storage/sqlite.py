@@ -34,7 +34,7 @@ from palaver.domain.errors import (
     StoreUnavailable,
 )
 from palaver.storage import migrate
-from palaver.storage.engine import Dialect, Read, Row, Work
+from palaver.storage.engine import Dialect, Read, Row, Work, on_thread
 from palaver.storage.group_commit import GroupWriter
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ DIALECT = Dialect(
 )
 
 LOCK_PATIENCE = 30.0  # seconds to wait for another process's transaction
-CHECKPOINT_PAGES = 4000  # of the WAL, before it is written back
+CHECKPOINT_PAGES = 2000  # of the WAL, before it is written back
+READER_PATIENCE = 5.0  # seconds to wait for readers when closing
 READER_THREADS = 4  # for awaiting callers; blocking ones read on their own thread
 
 _parameter = re.compile(r"\$(\d+)")
@@ -64,6 +65,7 @@ _statements: dict[str, str] = {}  # `$1` → `?1`, once for each statement of th
 
 # What SQLite may answer, and what it means to whoever asked.
 _MEANING: Final[tuple[tuple[type[apsw.Error], type[StoreError]], ...]] = (
+    (apsw.ConnectionClosedError, StoreClosed),
     (apsw.BusyError, StoreBusy),
     (apsw.LockedError, StoreBusy),
     (apsw.FullError, StoreFull),
@@ -83,7 +85,6 @@ class SqliteTransaction:
     name: Literal["sqlite"] = "sqlite"
     bundles = False
     lock = ""  # the writer is alone
-    visible = "INDEXED BY event_visible"
 
     def __init__(self, db: apsw.Connection) -> None:
         self._db = db
@@ -117,6 +118,7 @@ class WriterConnection:
 
     def begin(self) -> None:
         """Take the write lock, waiting for other processes."""
+        self.rollback()  # whatever an interrupt left behind
         self.db.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
@@ -159,7 +161,7 @@ class SqliteEngine:
         self._writing = WriterConnection(writer)
         self._writer = GroupWriter(self._writing, "palaver-writer")
         self._idle_readers: list[apsw.Connection] = []
-        self._readers: list[apsw.Connection] = []
+        self._readers_open = 0
         self._threads: ThreadPoolExecutor | None = None
         self._closing = threading.Lock()
         self._closed = False
@@ -172,6 +174,7 @@ class SqliteEngine:
         path = Path(path).expanduser().absolute()
         _make_room(path)
         try:
+            _refuse_others(path)
             db = _connect(path)
             try:
                 _migrate(db)
@@ -197,15 +200,14 @@ class SqliteEngine:
         """Do the work without blocking the event loop."""
         from asyncio import get_running_loop  # a blocking program does without it
 
-        loop = get_running_loop()
         try:
             if isinstance(work, Read):
-                return await loop.run_in_executor(self._reader_threads(), self._read, work.run)
+                return await on_thread(self._reader_threads(), self._read, work.run)
             if work.look is not None:
-                found = await loop.run_in_executor(self._reader_threads(), self._read, work.look)
+                found = await on_thread(self._reader_threads(), self._read, work.look)
                 if found is not None:
                     return found
-            return await self._writer.acall(work.run, loop)
+            return await self._writer.acall(work.run, get_running_loop())
         except apsw.Error as error:
             raise _named(error, self.path) from error
 
@@ -215,16 +217,29 @@ class SqliteEngine:
             if self._closed:
                 return
             self._closed = True
-        self._writer.close()
         self._upkeep.close()
+        self._writer.close(self._let_go)
         if self._threads is not None:
             self._threads.shutdown()
-        for db in self._readers:
-            db.close()
+        self._close_readers()
+
+    def _let_go(self) -> None:
         self._writing.db.set_wal_hook(None)
         self._writing.db.close()
 
+    def _close_readers(self) -> None:
+        """Close them as they come back; one that does not is left to its reader."""
+        until = time.monotonic() + READER_PATIENCE
+        while self._readers_open and time.monotonic() < until:
+            try:
+                self._idle_readers.pop().close()
+                self._readers_open -= 1
+            except IndexError:
+                time.sleep(0.001)
+
     def _read(self, run: Callable[[Transaction], T]) -> T:
+        if self._closed:
+            raise StoreClosed
         try:
             db = self._idle_readers.pop()
         except IndexError:
@@ -242,7 +257,7 @@ class SqliteEngine:
             if self._closed:
                 raise StoreClosed
             db = _connect(self.path, reader=True)
-            self._readers.append(db)
+            self._readers_open += 1
             return db
 
     def _reader_threads(self) -> ThreadPoolExecutor:
@@ -298,7 +313,9 @@ class _Checkpointer:
                 self._due.clear()
                 if self._stop:
                     return
-                with contextlib.suppress(apsw.BusyError):  # another process is doing it
+                # Another process is doing it, or the disk is full: the WAL holds everything, and when it has
+                # grown by as much again this is tried again.
+                with contextlib.suppress(apsw.Error):
                     db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
                     self._writer.exclusively(lambda: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
         finally:
@@ -354,6 +371,19 @@ def _patience() -> Callable[[int], bool]:
     return wait
 
 
+def _refuse_others(path: Path) -> None:
+    """Leave another program's database as it is, to the byte."""
+    db = apsw.Connection(str(path))
+    try:
+        db.set_busy_handler(_patience())
+        tx = SqliteTransaction(db)
+        tables = {name for (name,) in tx.all("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    finally:
+        db.close()
+    if tables and "migration" not in tables:
+        raise StoreDamaged(f"{path} is another program's database; give Palaver a file of its own")
+
+
 def _migrate(db: apsw.Connection) -> None:
     tx = SqliteTransaction(db)
     applied = _applied(tx)
@@ -361,8 +391,6 @@ def _migrate(db: apsw.Connection) -> None:
         return
     db.execute("BEGIN IMMEDIATE")  # two processes may open a new file at once: the second finds it done
     try:
-        if not _applied(tx) and tx.one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name <> 'migration'"):
-            raise StoreDamaged(f"{db.filename} is another program's database; give Palaver a file of its own")
         tx.run(migrate.REGISTER)
         db.execute("COMMIT")
         while True:

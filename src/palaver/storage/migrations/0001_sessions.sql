@@ -140,7 +140,6 @@ CREATE TABLE event (
     hidden_by           BIGINT
 );
 CREATE UNIQUE INDEX event_seq ON event (session_no, seq);
-CREATE INDEX event_visible ON event (session_no, seq) WHERE kind = 'message' AND hidden_by IS NULL;
 
 -- What each turn used. Kept when a session is deleted: money spent stays spent.
 CREATE TABLE usage (
