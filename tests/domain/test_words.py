@@ -167,7 +167,7 @@ def test_a_quoted_text_finds_its_own_words(text: str) -> None:
         ("ﾊﾞｯｸｱｯﾌﾟ完了", "バック", "[ﾊﾞｯｸ]ｱｯﾌﾟ完了"),
         ("\u1112\u1161\u11ab\u1100\u1173\u11af!", "한글", "[\u1112\u1161\u11ab\u1100\u1173\u11af]!"),
         ("big big server", '"big server"', "big [big server]"),
-        ("big big big", '"big big"', "[big big][ big]"),
+        ("big big big", '"big big"', "[big big] big"),
         ("keep draft", "keep -draft", "[keep] draft"),
         ("nothing here", "elsewhere", "nothing here"),
         ("nothing here", "", "nothing here"),

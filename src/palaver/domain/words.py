@@ -160,6 +160,10 @@ def _window(text: str, match: tuple[int, int], width: int) -> tuple[int, int]:
 
 def _matches(text: str, query: Query) -> Iterator[tuple[int, int]]:
     """Where the terms of a query stand in a text with single spaces: start and end, in order of the start."""
+    if text.isascii():
+        if (pattern := _ascii_matches(query)) is not None:
+            yield from (found.span() for found in pattern.finditer(text))
+        return
     terms = [term for term in query.terms if not term.excluded]
     if not terms:
         return
@@ -167,15 +171,30 @@ def _matches(text: str, query: Query) -> Iterator[tuple[int, int]]:
     heads = {term.words[0] for term in terms}
     stems = tuple(term.words[0] for term in terms if term.prefix and len(term.words) == 1)
     ahead: deque[_Token] = deque()
+    marked = 0
     for token in chain(_tokens(text), repeat(_Token("", "", 0, 0), longest - 1)):
         ahead.append(token)
         if len(ahead) == longest:
             first = ahead[0]
             if first.word in heads or first.word.startswith(stems):
                 reach = max(len(term.words) if _begins(ahead, term) else 0 for term in terms)
-                if reach:
-                    yield first.span[0], ahead[reach - 1].span[1]
+                if reach and first.span[0] >= marked:
+                    marked = ahead[reach - 1].span[1]
+                    yield first.span[0], marked
             ahead.popleft()
+
+
+@lru_cache(maxsize=128)
+def _ascii_matches(query: Query) -> re.Pattern[str] | None:
+    """The terms of a query that can stand in an ASCII text, as one pattern; the longest first."""
+    terms = [term for term in query.terms if not term.excluded and all(word.isascii() for word in term.words)]
+    if not terms:
+        return None
+    terms.sort(key=lambda term: len(term.words), reverse=True)
+    any_of = "|".join(
+        "[^0-9a-z]+".join(map(re.escape, term.words)) + ("[0-9a-z]*" if term.prefix else "") for term in terms
+    )
+    return re.compile(rf"(?<![0-9a-z])(?:{any_of})(?![0-9a-z])", re.IGNORECASE)
 
 
 def _begins(ahead: deque[_Token], term: Term) -> bool:
