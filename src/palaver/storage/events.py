@@ -327,18 +327,17 @@ def rewrite(
 
 def recount(tx: Transaction, session_no: int, change: int) -> None:
     """Bring the counters that lists show in step with what is visible now."""
-    last = said = None
+    last, shown = None, ""
     for row in _newest_first(tx, session_no, LAST, 8):
         last = row[2] if last is None else last
-        if row[4] and row[3] in _PREVIEWED:
-            said = row[4]
+        if row[4] and row[3] in _PREVIEWED and (shown := preview(row[4])):
             break
     tx.run(
         "UPDATE session SET message_count = message_count + $2, last_message_at = $3, preview = $4 WHERE no = $1",
         session_no,
         change,
         last,
-        preview(said or ""),
+        shown,
     )
 
 

@@ -6,6 +6,7 @@ and is written down, so that `restore` can take it back, one move after the othe
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from palaver.domain.errors import NothingToRestore
 from palaver.domain.ids import SessionId, SessionKey
 from palaver.domain.message import Author, Message
 from palaver.domain.session import EndReason, Recorded, SessionEntry, StartReason
+from palaver.domain.source import SessionSource
 from palaver.storage import events, people, sessions
 from palaver.storage.engine import Conflict
 from palaver.storage.values import EVER, micros
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
     from palaver.domain.gateway import GatewayConfig
     from palaver.domain.ids import PersonId
-    from palaver.domain.source import SessionSource
     from palaver.storage.engine import Transaction
 
 
@@ -101,13 +102,15 @@ def enter(tx: Transaction, arrival: Arrival, *, force_new: bool = False) -> Sess
 def reset(tx: Transaction, key: str, now: int, reason: StartReason = StartReason.MANUAL) -> SessionEntry | None:
     """End the lane's session and begin another in the same place; None when the lane does not exist."""
     found = _held(tx, key)
-    if found is None:
+    lane = tx.one("SELECT source, audience_no, shared FROM route WHERE key = $1", key)
+    if found is None or lane is None:
         return None
+    source, audience_no, shared = lane
     place = sessions.Place(
         key=SessionKey(key),
-        source=found.session.origin,
-        audience_no=_audience_of_lane(tx, key),
-        shared=_lane_is_shared(tx, key),
+        source=SessionSource.from_dict(json.loads(source)),
+        audience_no=audience_no,
+        shared=bool(shared),
     )
     no = sessions.create(tx, place, reason, now, previous=found.session)
     _move(tx, key, found.no, no, EndReason(reason.value), now)
@@ -130,17 +133,23 @@ def switch(
 def restore(tx: Transaction, key: str, now: int, by: PersonId | None = None) -> SessionEntry:
     """Take the lane's last move back."""
     found = _held(tx, key)
+    if found is None:
+        raise NothingToRestore
     change = tx.one(
-        "SELECT no, from_no FROM route_change WHERE key = $1 AND undone_at IS NULL ORDER BY no DESC LIMIT 1",
+        "SELECT no, from_no FROM route_change WHERE key = $1 AND undone_at IS NULL AND from_no <> $2"
+        " ORDER BY no DESC LIMIT 1",
         key,
+        found.no,
     )
-    if found is None or change is None:
+    if change is None:
         raise NothingToRestore
     change_no, from_no = change
     _point(tx, key, found.no, from_no, now)
     sessions.end(tx, found.no, EndReason.RESTORED, now, unless_on=key)
     sessions.reopen(tx, from_no, now, by)
-    tx.run("UPDATE route_change SET undone_at = $2 WHERE no = $1", change_no, now)
+    tx.run(
+        "UPDATE route_change SET undone_at = $3 WHERE key = $1 AND no >= $2 AND undone_at IS NULL", key, change_no, now
+    )
     return SessionEntry(SessionKey(key), sessions.by_number(tx, from_no).session)
 
 
@@ -240,24 +249,16 @@ def _audience(tx: Transaction, key: str, arrival: Arrival, *, shared: bool) -> i
     return audience_no
 
 
-def _audience_of_lane(tx: Transaction, key: str) -> int:
-    row = tx.one("SELECT audience_no FROM route WHERE key = $1", key)
-    assert row is not None  # noqa: S101
-    return int(row[0])
-
-
-def _lane_is_shared(tx: Transaction, key: str) -> bool:
-    return tx.one("SELECT 1 FROM route WHERE key = $1 AND shared = 1", key) is not None
-
-
 def _open_lane(tx: Transaction, place: sessions.Place, session_no: int, now: int) -> None:
     """A new lane, or one whose session was deleted."""
     opened = tx.run(
-        "INSERT INTO route (key, session_no, audience_no, shared, updated_at) VALUES ($1, $2, $3, $4, $5)"
-        " ON CONFLICT (key) DO UPDATE SET session_no = excluded.session_no, audience_no = excluded.audience_no,"
-        " shared = excluded.shared, updated_at = excluded.updated_at WHERE route.session_no IS NULL",
+        "INSERT INTO route (key, session_no, source, audience_no, shared, updated_at) VALUES ($1, $2, $3, $4, $5, $6)"
+        " ON CONFLICT (key) DO UPDATE SET session_no = excluded.session_no, source = excluded.source,"
+        " audience_no = excluded.audience_no, shared = excluded.shared, updated_at = excluded.updated_at"
+        " WHERE route.session_no IS NULL",
         place.key,
         session_no,
+        sessions.source_json(place.source),
         place.audience_no,
         int(place.shared),
         now,

@@ -89,8 +89,9 @@ def index(tx: Transaction, batch: Batch) -> None:
         )
     # Last, because until the commit it keeps those who speak in these sessions waiting.
     tx.many(
-        "UPDATE session SET indexed_seq = $2, unindexed = CASE WHEN last_seq > $2 THEN 1 ELSE 0 END WHERE no = $1",
-        [(session_no, reached) for session_no, _, reached in batch.marks if session_no in stands],
+        "UPDATE session SET indexed_seq = $2, unindexed = CASE WHEN last_seq > $2 THEN 1 ELSE 0 END"
+        " WHERE no = $1 AND indexed_seq = $3",
+        [(session_no, reached, mark) for session_no, mark, reached in batch.marks if session_no in stands],
     )
 
 
@@ -129,11 +130,20 @@ def _scope(tx: Transaction, audience_no: int, session_no: int) -> str:
     return f"'@a{audience_no}' '@s{session_no}'"
 
 
+MOST_BYTES = 500_000  # of words in one message: PostgreSQL keeps less than twice that
+
+
 def _words(tx: Transaction, text: str) -> str:
     """The words of a text as the engine takes them."""
     if tx.name == "sqlite":
         return indexed(text)
-    return " ".join(f"'{word}':{min(place, 16383)}" for place, word in enumerate(indexed(text).split(), 1))
+    lexemes, room = [], MOST_BYTES
+    for place, word in enumerate(indexed(text).split(), 1):
+        room -= len(word.encode()) + 2
+        if room < 0:
+            break
+        lexemes.append(f"'{word}':{min(place, 16383)}")
+    return " ".join(lexemes)
 
 
 def _match(query: Query, audiences: Sequence[int] | None, session_no: int | None) -> str:

@@ -71,7 +71,7 @@ def create(
         place.key,
         str(place.source.platform),
         place.source.chat_type.value,
-        json.dumps(place.source.to_dict(), ensure_ascii=True, separators=(",", ":")),
+        source_json(place.source),
         place.audience_no,
         int(place.shared),
         now,
@@ -85,6 +85,11 @@ def create(
     else:
         events.note(tx, row[0], EventKind.STARTED, now, reason=reason.value, previous=previous.id)
     return int(row[0])
+
+
+def source_json(source: SessionSource) -> str:
+    """A source as it is stored."""
+    return json.dumps(source.to_dict(), separators=(",", ":"))
 
 
 def end(tx: Transaction, session_no: int, reason: EndReason, now: int, *, unless_on: str | None = None) -> None:
@@ -299,11 +304,15 @@ def rename(tx: Transaction, found: Found, title: str | None, now: int, by: Perso
 
 def next_title(tx: Transaction, found: Found, title: str) -> str:
     """The title itself when it is free for this session's owner, otherwise the next number of its line."""
-    clean = clean_title(title)
-    line = titled(tx, title_slot(clean), _titles_among(tx, found), exact=False)
-    if not line:
-        return base_of(clean)
-    return numbered(base_of(clean), title_slot(line[0].session.title or "").number + 1)
+    wanted = base_of(clean_title(title))
+    among = _titles_among(tx, found)
+    while line := titled(tx, title_slot(wanted), among, exact=False):
+        number = title_slot(line[0].session.title or "").number + 1
+        following = numbered(wanted, number)
+        if not titled(tx, title_slot(following), among, exact=True):
+            return following
+        wanted = base_of(following)  # so long a title that its number shortens it: go on along the shorter line
+    return wanted
 
 
 def _titles_among(tx: Transaction, found: Found) -> list[int]:

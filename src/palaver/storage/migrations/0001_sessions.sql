@@ -105,6 +105,7 @@ CREATE INDEX session_unindexed ON session (no) WHERE unindexed = 1;
 CREATE TABLE route (
     key         TEXT PRIMARY KEY,
     session_no  BIGINT REFERENCES session (no) ON DELETE SET NULL,
+    source      TEXT NOT NULL,                               -- JSON: the place itself, whatever session it is on
     audience_no BIGINT NOT NULL REFERENCES audience (no),
     shared      SMALLINT NOT NULL CHECK (shared IN (0, 1)),
     updated_at  BIGINT NOT NULL
