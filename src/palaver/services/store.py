@@ -22,7 +22,7 @@ from palaver.domain.usage import TurnUsage
 from palaver.services.indexer import Indexer, search_work
 from palaver.services.operation import After, Awaiting, Blocking, operation
 from palaver.services.view import AsyncSessionView, SessionView, exported
-from palaver.storage import events, lanes, people, projects, sessions, usage
+from palaver.storage import append, events, lanes, people, projects, session_lists, sessions, usage
 from palaver.storage.engine import Read, Write, open_engine
 from palaver.storage.values import micros
 
@@ -121,7 +121,7 @@ class StoreOperations:
         def run(tx: Transaction) -> int:
             if usage is not None and counted is None:
                 _add_usage(tx, session_id, usage, now)
-            return events.append(tx, session_id, said, now, human=there, usage=counted) or 0
+            return append.append(tx, session_id, said, now, human=there, usage=counted) or 0
 
         self._indexer.soon()
         return Write(run, short=run if usage is counted else None)
@@ -216,13 +216,13 @@ class StoreOperations:
         since = None
         if active_minutes is not None:
             since = micros(self._clock.now() - timedelta(minutes=active_minutes))
-        wanted = sessions.Wanted(shelf=shelf, limit=limit, cursor=cursor, since=since)
-        return Read(lambda tx: sessions.listed(tx, wanted, None))
+        wanted = session_lists.Wanted(shelf=shelf, limit=limit, cursor=cursor, since=since)
+        return Read(lambda tx: session_lists.listed(tx, wanted, None))
 
     @operation
     def has_any_sessions(self) -> Work[bool]:
         """Whether anything was ever said here."""
-        return Read(sessions.any_with_messages)
+        return Read(session_lists.any_with_messages)
 
     @operation
     def rename_session(self, session_id: str, title: str | None) -> Work[Session]:

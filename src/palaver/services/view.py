@@ -16,7 +16,7 @@ from palaver.domain.text import is_storable
 from palaver.domain.titles import title_slot
 from palaver.services.indexer import search_work
 from palaver.services.operation import After, Awaiting, Blocking, operation
-from palaver.storage import events, people, projects, sessions
+from palaver.storage import events, people, projects, session_lists, sessions
 from palaver.storage.engine import Read, Write
 from palaver.storage.values import micros
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from palaver.domain.person import Principal
     from palaver.domain.session import Page, Project, SearchHit, Session, Undone
     from palaver.storage.engine import Engine, Transaction, Work
+    from palaver.storage.session_rows import Found
 
 SHORTEST_PREFIX = 4
 
@@ -58,8 +59,8 @@ class ViewOperations:
 
         def run(tx: Transaction) -> Page[Session]:
             project_id = None if project is None else projects.find(tx, self._person, project)[1].id
-            wanted = sessions.Wanted(shelf=shelf, limit=limit, cursor=cursor, project_id=project_id)
-            return sessions.listed(tx, wanted, self._audiences(tx))
+            wanted = session_lists.Wanted(shelf=shelf, limit=limit, cursor=cursor, project_id=project_id)
+            return session_lists.listed(tx, wanted, self._audiences(tx))
 
         return Read(run)
 
@@ -206,7 +207,7 @@ class ViewOperations:
     def _audiences(self, tx: Transaction) -> Sequence[int] | None:
         return None if self._everything else people.audiences_of(tx, self._person)
 
-    def _seen(self, tx: Transaction, session_id: str, action: Action) -> sessions.Found:
+    def _seen(self, tx: Transaction, session_id: str, action: Action) -> Found:
         found = sessions.seen(tx, session_id, None if self._everything else self._person)
         check_allowed(self._principal, action, shared=found.session.shared)
         return found
@@ -242,12 +243,12 @@ class AsyncSessionView(Awaiting, ViewOperations):
     """The awaitable twin of a `SessionView`."""
 
 
-def _several(what: str, found: Sequence[sessions.Found]) -> Ambiguous:
+def _several(what: str, found: Sequence[Found]) -> Ambiguous:
     ids = [each.session.id for each in found]
     return Ambiguous(f"{what}: {', '.join(ids)}", matches=ids)
 
 
-def exported(tx: Transaction, found: sessions.Found) -> dict[str, Any]:
+def exported(tx: Transaction, found: Found) -> dict[str, Any]:
     """A session and its whole log as JSON-ready data."""
     session = found.session
     log = []

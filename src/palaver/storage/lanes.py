@@ -16,8 +16,9 @@ from palaver.domain.ids import SessionId, SessionKey
 from palaver.domain.message import Author, Message
 from palaver.domain.session import EndReason, Recorded, SessionEntry, StartReason
 from palaver.domain.source import SessionSource
-from palaver.storage import events, people, sessions
+from palaver.storage import append, people, sessions
 from palaver.storage.engine import Conflict
+from palaver.storage.session_rows import COLUMNS, Found, found_from_row
 from palaver.storage.values import EVER, micros
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Arrival:
         return micros(self.now)
 
 
-_CURRENT = f"""SELECT {sessions.COLUMNS}, s.no, s.audience_no FROM route r JOIN session s ON s.no = r.session_no
+_CURRENT = f"""SELECT {COLUMNS}, s.no, s.audience_no FROM route r JOIN session s ON s.no = r.session_no
     WHERE r.key = $1"""
 
 
@@ -57,16 +58,16 @@ def key_of(tx: Transaction, arrival: Arrival) -> SessionKey:
     return arrival.config.session_key(arrival.source, person=person)
 
 
-def current(tx: Transaction, key: str) -> sessions.Found | None:
+def current(tx: Transaction, key: str) -> Found | None:
     """The session a lane is on."""
     row = tx.one(_CURRENT, key)
-    return sessions.found_from_row(row) if row else None
+    return found_from_row(row) if row else None
 
 
-def _held(tx: Transaction, key: str) -> sessions.Found | None:
+def _held(tx: Transaction, key: str) -> Found | None:
     """The session a lane is on, and nobody may move the lane before this transaction ends."""
     row = tx.one(f"{_CURRENT} {tx.lock}", key)
-    return sessions.found_from_row(row) if row else None
+    return found_from_row(row) if row else None
 
 
 def entry(tx: Transaction, key: str) -> SessionEntry | None:
@@ -117,9 +118,7 @@ def reset(tx: Transaction, key: str, now: int, reason: StartReason = StartReason
     return SessionEntry(SessionKey(key), sessions.by_number(tx, no).session, is_new=True)
 
 
-def switch(
-    tx: Transaction, key: str, target: sessions.Found, now: int, by: PersonId | None = None
-) -> SessionEntry | None:
+def switch(tx: Transaction, key: str, target: Found, now: int, by: PersonId | None = None) -> SessionEntry | None:
     """Put a lane on another session, which goes on with its own totals; None when the lane does not exist."""
     found = _held(tx, key)
     if found is None:
@@ -162,7 +161,7 @@ def say(tx: Transaction, arrival: Arrival, message: Message, *, human: bool) -> 
     person_id = None
     if entry.session.shared:
         message, person_id = _authored(tx, entry.session_id, arrival, message)
-    seq = events.append(tx, entry.session_id, [message], arrival.at, human=human, person_id=person_id)
+    seq = append.append(tx, entry.session_id, [message], arrival.at, human=human, person_id=person_id)
     return Recorded(
         session_key=entry.session_key,
         session_id=entry.session_id,
@@ -177,7 +176,7 @@ def say_shortly(tx: Transaction, arrival: Arrival, message: Message, *, human: b
     key = key_of(tx, arrival)
     horizon = policies.horizon(arrival.config.reset_policy_for(arrival.source), arrival.now)
     not_before = EVER if horizon is None else micros(horizon)
-    said = events.append_on_lane(tx, key, not_before, message, arrival.at, human=human)
+    said = append.append_on_lane(tx, key, not_before, message, arrival.at, human=human)
     if said is None:
         return None
     session_id, seq = said
@@ -200,14 +199,14 @@ def _signed(message: Message, source: SessionSource) -> Message:
     return replace(message, author=Author(source.user_name or "", source.participant))
 
 
-def _goes_on(tx: Transaction, key: str, arrival: Arrival) -> sessions.Found | None:
+def _goes_on(tx: Transaction, key: str, arrival: Arrival) -> Found | None:
     found = current(tx, key)
     if found is None or found.session.ended_at is not None or _due(found, arrival) is not None:
         return None
     return found
 
 
-def _due(found: sessions.Found, arrival: Arrival) -> policies.ResetReason | None:
+def _due(found: Found, arrival: Arrival) -> policies.ResetReason | None:
     policy = arrival.config.reset_policy_for(arrival.source)
     if policy.mode is policies.ResetMode.NONE:
         return None
@@ -221,7 +220,7 @@ def _due(found: sessions.Found, arrival: Arrival) -> policies.ResetReason | None
 
 
 def _begin(
-    tx: Transaction, key: SessionKey, arrival: Arrival, found: sessions.Found | None, reason: StartReason
+    tx: Transaction, key: SessionKey, arrival: Arrival, found: Found | None, reason: StartReason
 ) -> SessionEntry:
     now = arrival.at
     shared = arrival.config.is_shared(arrival.source)

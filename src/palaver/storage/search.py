@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from palaver.domain.ids import SessionId
 from palaver.domain.session import SearchHit
 from palaver.domain.words import indexed, snippet
-from palaver.storage import events
+from palaver.storage.messages import decoded
 from palaver.storage.values import moment
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _scopes(audiences: Sequence[int] | None, session_no: int | None) -> list[lis
 
 def _hit(row: Row, query: Query) -> SearchHit:
     no, session_id, title, seq, at, role, content, body, platform_message_id = row
-    message = events.decoded(role, content, json.loads(body) if body else {}, platform_message_id)
+    message = decoded(role, content, json.loads(body) if body else {}, platform_message_id)
     return SearchHit(
         session_id=SessionId(session_id),
         title=title,

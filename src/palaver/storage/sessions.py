@@ -1,47 +1,28 @@
-"""Sessions: beginning, finding, listing, changing, deleting."""
+"""Sessions: beginning, finding, changing, deleting. Lists are in `session_lists.py`."""
 
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput, NoSuchSession, TitleTaken
 from palaver.domain.events import EventKind
-from palaver.domain.ids import PersonId, ProjectId, SessionId, SessionKey, known_session_id, new_session_id
-from palaver.domain.session import EndReason, Page, Session, StartReason
-from palaver.domain.source import ChatType, Platform
+from palaver.domain.ids import known_session_id, new_session_id
+from palaver.domain.session import StartReason
 from palaver.domain.titles import base_of, clean_title, numbered, title_slot
-from palaver.domain.usage import CostStatus, UsageTotals
 from palaver.storage import events, people
-from palaver.storage.values import moment, moment_or_none
+from palaver.storage.session_rows import COLUMNS, WIDTH, Found, found_from_row
+from palaver.storage.values import moment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from palaver.domain.ids import PersonId, ProjectId, SessionKey
+    from palaver.domain.session import EndReason, Session
     from palaver.domain.source import SessionSource
     from palaver.domain.titles import TitleSlot
-    from palaver.storage.engine import Row, Transaction
-
-COLUMNS = """s.id, s.key, s.platform, s.chat_type, s.title, s.preview, s.shared, s.message_count, s.created_at,
-    s.active_at, s.last_message_at, s.last_human_at, s.ended_at, s.end_reason, s.start_reason,
-    s.started_after_activity, s.pinned_at, s.archived_at,
-    (SELECT p.id FROM project p WHERE p.no = s.project_no), (SELECT f.id FROM session f WHERE f.no = s.parent_no),
-    s.model, s.provider, s.last_prompt_tokens, s.input_tokens, s.output_tokens, s.cache_read_tokens,
-    s.cache_write_tokens, s.reasoning_tokens, s.cost_nanos, s.cost_status, s.cost_source, s.unpriced_turns, s.source"""
-WIDTH = 33  # columns
-
-LONGEST_PAGE = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A session, and what storage needs to work on it."""
-
-    no: int
-    audience_no: int
-    session: Session
+    from palaver.storage.engine import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,85 +176,6 @@ def titled(tx: Transaction, slot: TitleSlot, audiences: Sequence[int] | None, *,
     return [found_from_row(row) for row in rows]
 
 
-# -- lists --------------------------------------------------------------------------------------------------
-
-_SHELVES = {
-    "current": "s.active_at IS NOT NULL AND s.archived_at IS NULL",
-    "archived": "s.active_at IS NOT NULL AND s.archived_at IS NOT NULL",
-    "pinned": "s.pinned_at IS NOT NULL AND s.active_at IS NOT NULL",
-}
-_TOGETHER = 100  # audiences in one statement
-_CURSOR = re.compile(r"(-?[0-9]{1,18})\.([0-9]{1,18})")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Which part of a list: newest first, after a cursor."""
-
-    shelf: str = "current"  # current, archived or pinned
-    limit: int = 50
-    cursor: str | None = None
-    since: int | None = None  # active at or after
-    project_id: str | None = None
-
-    def bounds(self) -> tuple[int, int, int]:
-        """The first row must come before (active_at, no) and not before `since`."""
-        if self.shelf not in _SHELVES:
-            raise InvalidInput(f"shelf: {self.shelf!r} is not allowed; use one of {', '.join(_SHELVES)}")
-        if not 1 <= self.limit <= LONGEST_PAGE:
-            raise InvalidInput(f"limit: {self.limit} is not allowed (1 to {LONGEST_PAGE})")
-        if self.cursor is None:
-            return 2**62, 2**62, self.since or 0
-        given = _CURSOR.fullmatch(self.cursor)
-        if given is None:
-            raise InvalidInput("cursor: this is not a cursor that a list has given")
-        return int(given[1]), int(given[2]), self.since or 0
-
-
-def listed(tx: Transaction, wanted: Wanted, audiences: Sequence[int] | None) -> Page[Session]:
-    """A page of sessions, newest first, among these audiences (None: among all)."""
-    bounds = wanted.bounds()
-    if audiences is None:
-        rows = tx.all(_page(wanted, ""), *bounds, wanted.limit, *_project(wanted))
-    else:
-        rows = []
-        for start in range(0, len(audiences), _TOGETHER):
-            some = audiences[start : start + _TOGETHER]
-            first = 5 + len(_project(wanted))
-            statement = " UNION ALL ".join(
-                f"SELECT * FROM ({_page(wanted, f'AND s.audience_no = ${first + i}')}) AS a{i}"
-                for i in range(len(some))
-            )
-            rows += tx.all(
-                f"SELECT * FROM ({statement}) AS page ORDER BY 10 DESC, {WIDTH + 1} DESC LIMIT $4",
-                *bounds,
-                wanted.limit,
-                *_project(wanted),
-                *some,
-            )
-        rows.sort(key=lambda row: (row[9], row[WIDTH]), reverse=True)
-        del rows[wanted.limit :]
-    last = f"{rows[-1][9]}.{rows[-1][WIDTH]}" if len(rows) == wanted.limit else None
-    return Page([session_from_row(row) for row in rows], last)
-
-
-def _page(wanted: Wanted, audience: str) -> str:
-    project = "AND s.project_no = (SELECT no FROM project WHERE id = $5)" if wanted.project_id else ""
-    return (
-        f"SELECT {COLUMNS}, s.no FROM session s WHERE {_SHELVES[wanted.shelf]} {project} {audience}"
-        " AND (s.active_at, s.no) < ($1, $2) AND s.active_at >= $3 ORDER BY s.active_at DESC, s.no DESC LIMIT $4"
-    )
-
-
-def _project(wanted: Wanted) -> tuple[str, ...]:
-    return (wanted.project_id,) if wanted.project_id else ()
-
-
-def any_with_messages(tx: Transaction) -> bool:
-    """Whether anything was ever said."""
-    return tx.one("SELECT 1 FROM session WHERE active_at IS NOT NULL LIMIT 1") is not None
-
-
 # -- changes ------------------------------------------------------------------------------------------------
 
 
@@ -382,52 +284,3 @@ def delete(tx: Transaction, found: Found) -> None:
     if tx.name == "sqlite":  # elsewhere the index goes with its event
         tx.run("DELETE FROM search WHERE rowid IN (SELECT no FROM event WHERE session_no = $1)", found.no)
     tx.run("DELETE FROM session WHERE no = $1", found.no)
-
-
-# -- rows ---------------------------------------------------------------------------------------------------
-
-
-def found_from_row(row: Row) -> Found:
-    """The session, its number and its audience."""
-    return Found(row[WIDTH], row[WIDTH + 1], session_from_row(row))
-
-
-def session_from_row(row: Row) -> Session:
-    """The columns as a value."""
-    return Session(
-        id=SessionId(row[0]),
-        key=SessionKey(row[1]),
-        platform=Platform(row[2]),
-        chat_type=ChatType(row[3]),
-        title=row[4],
-        preview=row[5],
-        shared=bool(row[6]),
-        message_count=row[7],
-        created_at=moment(row[8]),
-        active_at=moment_or_none(row[9]),
-        last_message_at=moment_or_none(row[10]),
-        last_human_at=moment_or_none(row[11]),
-        ended_at=moment_or_none(row[12]),
-        end_reason=None if row[13] is None else EndReason(row[13]),
-        start_reason=StartReason(row[14]),
-        started_after_activity=bool(row[15]),
-        pinned=row[16] is not None,
-        archived=row[17] is not None,
-        project_id=row[18],
-        parent_id=row[19],
-        model=row[20],
-        provider=row[21],
-        last_prompt_tokens=row[22],
-        usage=UsageTotals(
-            input_tokens=row[23],
-            output_tokens=row[24],
-            cache_read_tokens=row[25],
-            cache_write_tokens=row[26],
-            reasoning_tokens=row[27],
-            cost_nanos=row[28],
-            cost_status=CostStatus(row[29]),
-            cost_source=row[30],
-            unpriced_turns=row[31],
-        ),
-        source_json=row[32],
-    )

@@ -11,31 +11,20 @@ The SQLite inside `apsw` is used, never the system's: the same version everywher
 from __future__ import annotations
 
 import contextlib
-import errno
-import inspect
-import os
-import random
 import re
 import threading
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import apsw
 
-from palaver.domain.errors import (
-    StoreBusy,
-    StoreClosed,
-    StoreDamaged,
-    StoreError,
-    StoreFull,
-    StoreReadOnly,
-    StoreUnavailable,
-)
+from palaver.domain.errors import StoreClosed
 from palaver.storage import migrate
 from palaver.storage.engine import Dialect, Read, Row, Work, on_thread
 from palaver.storage.group_commit import GroupWriter
+from palaver.storage.sqlite_file import connect, make_room, named, refuse_others
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -55,28 +44,12 @@ DIALECT = Dialect(
     },
 )
 
-LOCK_PATIENCE = 30.0  # seconds to wait for another process's transaction
 CHECKPOINT_PAGES = 2000  # of the WAL, before it is written back
 READER_PATIENCE = 5.0  # seconds to wait for readers when closing
 READER_THREADS = 4  # for awaiting callers; blocking ones read on their own thread
 
 _parameter = re.compile(r"\$(\d+)")
 _statements: dict[str, str] = {}  # `$1` → `?1`, once for each statement of the program
-
-# What SQLite may answer, and what it means to whoever asked.
-_MEANING: Final[tuple[tuple[type[apsw.Error], type[StoreError]], ...]] = (
-    (apsw.ConnectionClosedError, StoreClosed),
-    (apsw.BusyError, StoreBusy),
-    (apsw.LockedError, StoreBusy),
-    (apsw.FullError, StoreFull),
-    (apsw.ReadOnlyError, StoreReadOnly),
-    (apsw.PermissionsError, StoreReadOnly),
-    (apsw.AuthError, StoreReadOnly),
-    (apsw.CorruptError, StoreDamaged),
-    (apsw.NotADBError, StoreDamaged),
-    (apsw.CantOpenError, StoreUnavailable),
-    (apsw.IOError, StoreUnavailable),
-)
 
 
 class SqliteTransaction:
@@ -172,17 +145,17 @@ class SqliteEngine:
     def open(cls, path: str | Path) -> SqliteEngine:
         """Open or create the file and bring its schema up to date."""
         path = Path(path).expanduser().absolute()
-        _make_room(path)
+        make_room(path)
         try:
-            _refuse_others(path)
-            db = _connect(path)
+            refuse_others(path)
+            db = connect(path)
             try:
                 _migrate(db)
             except BaseException:
                 db.close()
                 raise
         except apsw.Error as error:
-            raise _named(error, path) from error
+            raise named(error, path) from error
         return cls(path, db)
 
     def run(self, work: Work[T]) -> T:
@@ -194,7 +167,7 @@ class SqliteEngine:
                 return found
             return self._writer.call(work.run)
         except apsw.Error as error:
-            raise _named(error, self.path) from error
+            raise named(error, self.path) from error
 
     async def arun(self, work: Work[T]) -> T:
         """Do the work without blocking the event loop."""
@@ -209,7 +182,7 @@ class SqliteEngine:
                     return found
             return await self._writer.acall(work.run, get_running_loop())
         except apsw.Error as error:
-            raise _named(error, self.path) from error
+            raise named(error, self.path) from error
 
     def close(self) -> None:
         """Finish what is under way and close every connection."""
@@ -256,7 +229,7 @@ class SqliteEngine:
         with self._closing:
             if self._closed:
                 raise StoreClosed
-            db = _connect(self.path, reader=True)
+            db = connect(self.path, reader=True)
             self._readers_open += 1
             return db
 
@@ -306,7 +279,7 @@ class _Checkpointer:
             self._thread.join()
 
     def _serve(self) -> None:
-        db = _connect(self._path)
+        db = connect(self._path)
         try:
             while True:
                 self._due.wait()
@@ -320,68 +293,6 @@ class _Checkpointer:
                     self._writer.exclusively(lambda: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
         finally:
             db.close()
-
-
-def _connect(path: Path, *, reader: bool = False) -> apsw.Connection:
-    db = apsw.Connection(str(path), statementcachesize=200)
-    # Without this, a statement that meets a partial index is compiled again for every new parameter.
-    db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    db.set_busy_handler(_patience())
-    if reader:
-        db.execute("PRAGMA query_only = ON")
-    else:
-        _use_wal(db)
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA foreign_keys = ON")
-        db.execute("PRAGMA wal_autocheckpoint = 0")
-        db.execute("PRAGMA journal_size_limit = 67108864")
-    db.execute("PRAGMA cache_size = -16384")
-    db.execute("PRAGMA temp_store = MEMORY")
-    return db
-
-
-def _use_wal(db: apsw.Connection) -> None:
-    """Processes that open a new file together all try this, and SQLite tells all but one at once that it is busy."""
-    wait = _patience()
-    attempt = 0
-    while True:
-        try:
-            db.execute("PRAGMA journal_mode = WAL")
-        except apsw.BusyError:
-            if not wait(attempt):
-                raise
-            attempt += 1
-        else:
-            return
-
-
-def _patience() -> Callable[[int], bool]:
-    """Wait for another process in short, uneven steps: fair, and quick when its transaction is short."""
-    since = 0.0
-
-    def wait(attempt: int) -> bool:
-        nonlocal since
-        if attempt == 0:
-            since = time.monotonic()
-        elif time.monotonic() - since > LOCK_PATIENCE:
-            return False
-        time.sleep(random.uniform(0.0002, 0.001 if attempt < 20 else 0.005))  # noqa: S311
-        return True
-
-    return wait
-
-
-def _refuse_others(path: Path) -> None:
-    """Leave another program's database as it is, to the byte."""
-    db = apsw.Connection(str(path))
-    try:
-        db.set_busy_handler(_patience())
-        tx = SqliteTransaction(db)
-        tables = {name for (name,) in tx.all("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    finally:
-        db.close()
-    if tables and "migration" not in tables:
-        raise StoreDamaged(f"{path} is another program's database; give Palaver a file of its own")
 
 
 def _migrate(db: apsw.Connection) -> None:
@@ -419,25 +330,3 @@ def _script(db: apsw.Connection, script: str) -> None:
 
 def _native(sql: str) -> str:
     return _statements.setdefault(sql, _parameter.sub(r"?\1", sql))
-
-
-def _make_room(path: Path) -> None:
-    """The folder and the file, for nobody else to read."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    except (PermissionError, IsADirectoryError) as error:
-        raise StoreReadOnly(f"{path} cannot be written: {error.strerror}", path=str(path)) from error
-    except OSError as error:
-        kind = StoreReadOnly if error.errno == errno.EROFS else StoreUnavailable
-        raise kind(f"{path} cannot be used: {error.strerror}", path=str(path)) from error
-    except UnicodeEncodeError:
-        raise StoreUnavailable("the path of the database holds characters that no file name can have") from None
-
-
-def _named(error: apsw.Error, path: Path) -> Exception:
-    """What SQLite says, as what it means to whoever asked; a mistake of ours stays what it is."""
-    for theirs, ours in _MEANING:
-        if isinstance(error, theirs):
-            return ours(f"{inspect.getdoc(ours)} ({path})", path=str(path), cause=str(error))
-    return error

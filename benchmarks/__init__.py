@@ -1,0 +1,1 @@
+"""Palaver and its peers on the same work: `python -m benchmarks`."""

@@ -1,0 +1,109 @@
+"""What is said in the benchmark: the same texts, chats and plans for every system, on every machine.
+
+Texts take about 400 bytes and end with a token that is theirs alone, so that a check can tell which of them
+a store still has. Nine in ten are made of Latin words, every tenth is Chinese. In both, one word stands in
+every second text and one in about twenty thousand.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from itertools import islice
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    Plan = Iterator[tuple[str, list[tuple[str, str]]]]
+
+RARE, COMMON = "zyzzyva", "deploy"
+# The rare word is made of two characters that are each common: 文件 and 方法 are in the vocabulary, 文法 is not.
+RARE_ZH, COMMON_ZH = "文法", "部署"
+
+WORDS: dict[str, str] = {"rare": RARE, "common": COMMON, "rare_zh": RARE_ZH, "common_zh": COMMON_ZH}
+
+BASES = 4096  # different texts before the token
+BYTES = 372
+
+# No character begins one of these words and ends another, so no other word appears where two of them meet.
+_VOCABULARY_ZH = (
+    "时间 问题 方法 结果 服务 系统 数据 文件 消息 会话 配置 测试 错误 用户 语言 模型"
+    " 工具 计划 记录 网络 安全 缓存 队列 索引 线程 请求 响应 变量 权限 目标"
+).split()
+
+
+@cache
+def _vocabulary() -> list[str]:
+    rng = random.Random(7)
+    consonants, vowels = "bcdfghjklmnprstvw", "aeiou"
+    words: set[str] = set()
+    while len(words) < 2000:
+        words.add("".join(rng.choice(consonants) + rng.choice(vowels) for _ in range(rng.randint(2, 4))))
+    return sorted(words)
+
+
+@cache
+def _latin() -> list[str]:
+    vocabulary = _vocabulary()
+    rng = random.Random(11)
+    texts = []
+    for _ in range(BASES):
+        words: list[str] = []
+        size = 0
+        while size < BYTES:
+            word = rng.choice(vocabulary)
+            words.append(word)
+            size += len(word) + 1
+        if rng.random() < 0.5:
+            words[rng.randrange(len(words))] = COMMON
+        texts.append(" ".join(words))
+    return texts
+
+
+@cache
+def _chinese() -> list[str]:
+    rng = random.Random(13)
+    texts = []
+    for _ in range(BASES):
+        words = [rng.choice(_VOCABULARY_ZH) for _ in range(BYTES // 6)]
+        if rng.random() < 0.5:
+            words[rng.randrange(len(words))] = COMMON_ZH
+        texts.append("，".join("".join(words[i : i + 8]) for i in range(0, len(words), 8)))
+    return texts
+
+
+def text(i: int, tag: str = "") -> str:
+    """The text number `i`; its token is the tag and the number."""
+    if i % 10 == 3:
+        rare = RARE_ZH if i // 10 % 2003 == 1 else ""
+        return f"{_chinese()[i // 10 % BASES]}{rare}。 <{tag}{i}>"
+    rare = f" {RARE}" if i % 20011 == 7 else ""
+    return f"{_latin()[i % BASES]}{rare} <{tag}{i}>"
+
+
+def tokens(messages: Iterable[Mapping[str, str | None]]) -> list[str]:
+    """The tokens of the messages, in order."""
+    contents = (message["content"] or "" for message in messages)
+    return [content.rsplit("<", 1)[1].rstrip(">") for content in contents if "<" in content]
+
+
+def texts_with(word: str, among: int, most: int) -> int:
+    """In how many of the first `among` texts a word stands; counted up to `most`."""
+    return sum(1 for _ in islice((i for i in range(among) if word in text(i)), most))
+
+
+def key(i: int) -> str:
+    """The name of chat number `i`."""
+    return f"chat{i:07d}"
+
+
+def plan(sessions: int, messages: int) -> Plan:
+    """What to fill a store with: chats of equal length, people and agent taking turns."""
+    n = 0
+    for s in range(sessions):
+        said = []
+        for m in range(messages):
+            said.append(("user" if m % 2 == 0 else "assistant", text(n)))
+            n += 1
+        yield key(s), said

@@ -1,0 +1,230 @@
+"""The systems under test: one small file each, one interface.
+
+A driver works in one directory (`root`), or in one database of a server, which the harness fills from a
+cached seed. What the system has no call for raises `Unsupported`; the report says so. The system itself is
+imported inside `open()`, so that the harness can look at a driver without having the system installed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import importlib
+import inspect
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from benchmarks import corpus, measure
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import ClassVar
+
+    from benchmarks.corpus import Plan
+
+    Said = list[dict[str, Any]]
+    Listed = list[tuple[str, Any, int | None]]
+
+T = TypeVar("T")
+
+OURS = ""  # the interpreter that runs the benchmark, not an environment of a peer's
+
+
+class Unsupported(Exception):  # noqa: N818  (not a failure)
+    """The system has no call for this."""
+
+
+class Driver:
+    """One system. Only `turn`, `append`, `load` and `seed` are needed; the rest where the system has it."""
+
+    venv: ClassVar[str] = "raw"  # directory of its virtual environment, or OURS
+    modules: ClassVar[tuple[str, ...]] = ()  # what must be importable there
+    concurrency: ClassVar[str] = "threads"  # how callers share one open store: threads or (asyncio) tasks
+    server: ClassVar[str] = ""  # "postgres": the store is the database that PERF_PG_DSN names
+    seeds: ClassVar[str] = ""  # another driver whose stores this one opens, if not its own
+    most_sessions: ClassVar[int] = 10**9  # beyond which it cannot sensibly be filled
+
+    def __init__(self, root: Path) -> None:
+        self.root = Path(root)
+
+    def open(self) -> None:
+        """Open the store in `root`, creating it when it is not there."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+    def turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
+        """One gateway turn: find or begin the session, user message, assistant message, token counters."""
+        raise NotImplementedError
+
+    def append(self, key: str, role: str, content: str) -> None:
+        """One durable append; the session is found or begun."""
+        raise NotImplementedError
+
+    def load(self, key: str) -> Said:
+        """The whole transcript as `{"role": …, "content": …}`."""
+        raise NotImplementedError
+
+    def tail(self, key: str, n: int) -> Said:
+        """The last `n` messages."""
+        raise Unsupported("no call for the last messages")
+
+    def recent(self, n: int) -> Listed:
+        """(key, last activity, number of messages or None) of the `n` sessions active last, newest first."""
+        raise Unsupported("no call that lists sessions")
+
+    def search(self, word: str, n: int) -> list[Any]:
+        """Up to `n` messages of anybody's with this word."""
+        raise Unsupported("no search")
+
+    def search_own(self, key: str, word: str, n: int) -> list[Any]:
+        """Up to `n` messages with this word among those that the person of this chat may see."""
+        raise Unsupported("no search on behalf of somebody")
+
+    def undo(self, key: str) -> None:
+        """Take the last turn out of the transcript."""
+        raise Unsupported("no call that removes the last turn")
+
+    def rewrite(self, key: str) -> None:
+        """Write the whole transcript anew without its last turn, where that is a call of its own."""
+        raise Unsupported("no call that rewrites a transcript")
+
+    def settle(self) -> None:
+        """Finish the work that the system puts off until after a turn."""
+        raise Unsupported("nothing is put off")
+
+    def commands(self) -> dict[str, tuple[list[str], dict[str, str]]]:
+        """Its command line: what is run, as arguments and environment, under a name for the report."""
+        raise Unsupported("no command line measured")
+
+    def seed(self, plan: Plan) -> None:
+        """Fill the empty store, quickly and untimed, with what the API would have written."""
+        raise NotImplementedError
+
+    def store_bytes(self) -> int:
+        """How much room the store takes."""
+        return measure.tree_bytes(self.root)
+
+    @classmethod
+    def seeded_by(cls) -> list[Path]:
+        """The files that decide what a seed contains; when one changes, seeds are made anew."""
+        return [Path(corpus.__file__), Path(inspect.getfile(cls))]
+
+
+class AsyncDriver(Driver):
+    """For systems that are awaited: the same calls with an `a` before their names, on one private loop."""
+
+    concurrency = "tasks"
+
+    def open(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self.loop)
+        self.run(self.aopen())
+
+    def close(self) -> None:
+        self.run(self.aclose())
+        self.run(self.loop.shutdown_default_executor())
+        self.loop.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for a coroutine."""
+        return self.loop.run_until_complete(work)
+
+    def turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
+        self.run(self.aturn(key, user, assistant, tin, tout))
+
+    def append(self, key: str, role: str, content: str) -> None:
+        self.run(self.aappend(key, role, content))
+
+    def load(self, key: str) -> Said:
+        return self.run(self.aload(key))
+
+    def tail(self, key: str, n: int) -> Said:
+        return self.run(self.atail(key, n))
+
+    def recent(self, n: int) -> Listed:
+        return self.run(self.arecent(n))
+
+    def undo(self, key: str) -> None:
+        self.run(self.aundo(key))
+
+    async def aopen(self) -> None:
+        """See `open`."""
+
+    async def aclose(self) -> None:
+        """See `close`."""
+
+    async def aturn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
+        """See `turn`."""
+        raise NotImplementedError
+
+    async def aappend(self, key: str, role: str, content: str) -> None:
+        """See `append`."""
+        raise NotImplementedError
+
+    async def aload(self, key: str) -> Said:
+        """See `load`."""
+        raise NotImplementedError
+
+    async def atail(self, key: str, n: int) -> Said:
+        """See `tail`."""
+        return Driver.tail(self, key, n)
+
+    async def arecent(self, n: int) -> Listed:
+        """See `recent`."""
+        return Driver.recent(self, n)
+
+    async def aundo(self, key: str) -> None:
+        """See `undo`."""
+        Driver.undo(self, key)
+
+
+# name → (module, class), in the order of the report
+REGISTRY: dict[str, tuple[str, str]] = {
+    "raw_full": ("raw", "RawFull"),
+    "raw_normal": ("raw", "RawNormal"),
+    "raw_full_fts": ("raw", "RawFullFts"),
+    "raw_normal_fts": ("raw", "RawNormalFts"),
+    "raw_full_fts_lazy": ("raw", "RawFullFtsLazy"),
+    "raw_tuned_full": ("raw_tuned", "RawTunedFull"),
+    "raw_tuned_normal": ("raw_tuned", "RawTunedNormal"),
+    "raw_apsw": ("raw_apsw", "RawApsw"),
+    "raw_pg": ("postgres", "RawPg"),
+    "palaver": ("palaver", "Palaver"),
+    "palaver_calls": ("palaver", "PalaverCalls"),
+    "palaver_aio": ("palaver", "PalaverAio"),
+    "palaver_pg": ("palaver", "PalaverPg"),
+    "hermes": ("hermes", "Hermes"),
+    "hermes_nojson": ("hermes", "HermesNoJson"),
+    "oa_sqlite": ("openai_agents", "OaSqlite"),
+    "oa_sqlite_cached": ("openai_agents", "OaSqliteCached"),
+    "oa_advanced": ("openai_agents", "OaAdvanced"),
+    "oa_sqlalchemy": ("openai_agents", "OaSqlalchemy"),
+    "oa_sqlalchemy_pg": ("postgres", "OaSqlalchemyPg"),
+    "langgraph": ("langgraph_saver", "LangGraph"),
+    "langgraph_graph": ("langgraph_saver", "LangGraphGraph"),
+    "adk_db": ("adk", "AdkDatabase"),
+    "adk_db_50": ("adk", "AdkDatabase50"),
+    "adk_sqlite": ("adk", "AdkSqlite"),
+    "adk_sqlite_50": ("adk", "AdkSqlite50"),
+    "agno": ("agno_db", "Agno"),
+    "nanobot": ("nanobot_sessions", "Nanobot"),
+    "llm": ("llm_logs", "LlmLogs"),
+}
+
+PEERS = tuple(name for name in REGISTRY if not name.startswith(("raw_", "palaver")))
+
+
+def load(name: str) -> type[Driver]:
+    """The class of a driver."""
+    module, cls = REGISTRY[name]
+    found: type[Driver] = getattr(importlib.import_module(f"benchmarks.drivers.{module}"), cls)
+    return found
+
+
+def fingerprint(name: str) -> str:
+    """Changes when the seeds of a driver would."""
+    digest = hashlib.sha256()
+    for path in load(name).seeded_by():
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:10]

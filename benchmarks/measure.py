@@ -1,0 +1,93 @@
+"""Clocks and counters."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def timed(call: Callable[[int], object], *, at_most: int, seconds: float, at_least: int = 3) -> list[float]:
+    """How long each call took; stops after `at_most` calls or, once `at_least` were made, after the time."""
+    samples: list[float] = []
+    began = time.perf_counter()
+    for i in range(at_most):
+        start = time.perf_counter()
+        call(i)
+        end = time.perf_counter()
+        samples.append(end - start)
+        if end - began > seconds and len(samples) >= at_least:
+            break
+    return samples
+
+
+def quantile(values: list[float], q: float) -> float:
+    """The value below which the share `q` lies."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(q * len(ordered)))] if ordered else float("nan")
+
+
+def summary(samples: list[float]) -> dict[str, float]:
+    """Seconds in, microseconds out."""
+    return {
+        "n": len(samples),
+        "median_us": round(quantile(samples, 0.5) * 1e6, 1),
+        "p99_us": round(quantile(samples, 0.99) * 1e6, 1),
+        "mean_us": round(sum(samples) / max(1, len(samples)) * 1e6, 1),
+        "max_us": round(max(samples, default=0.0) * 1e6, 1),
+    }
+
+
+def io_counters() -> dict[str, int]:
+    """What this process has read and written so far."""
+    with open("/proc/self/io") as file:
+        return {name: int(value) for name, value in (line.split(":") for line in file)}
+
+
+def rss_mib() -> float:
+    """The memory this process holds."""
+    with open("/proc/self/status") as file:
+        for line in file:
+            if line.startswith("VmRSS"):
+                return round(int(line.split()[1]) / 1024, 1)
+    return 0.0
+
+
+def tree_bytes(root: Path) -> int:
+    """The size of every file below a folder."""
+    total = 0
+    for base, _, names in os.walk(root):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(base, name)).st_size
+            except OSError:
+                continue
+    return total
+
+
+def device() -> dict[str, float]:
+    """What one durable write of 4 KiB costs on the disk that is measured: growing a file, and in place."""
+    from benchmarks.places import LIVE
+
+    LIVE.mkdir(parents=True, exist_ok=True)
+    path = LIVE / "probe"
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+
+    def write(i: int) -> None:
+        os.pwrite(file, b"x" * 4096, i * 4096)
+        os.fdatasync(file)
+
+    try:
+        growing = timed(write, at_most=300, seconds=3.0)
+        in_place = timed(write, at_most=len(growing), seconds=3.0)
+    finally:
+        os.close(file)
+        path.unlink()
+    return {
+        "growing_us": round(quantile(growing, 0.5) * 1e6, 1),
+        "in_place_us": round(quantile(in_place, 0.5) * 1e6, 1),
+    }

@@ -1,0 +1,125 @@
+"""Runs one workload of one driver in this process and prints its result as one JSON line.
+
+Started by `run.py` with the interpreter of the system under test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks import corpus, drivers, workloads
+from benchmarks.corpus import text, tokens
+from benchmarks.drivers import Unsupported
+from benchmarks.workloads import Caller, Options
+
+if TYPE_CHECKING:
+    from benchmarks.drivers import Driver
+
+MEASURED = {
+    "W1": workloads.w1,
+    "W1IO": workloads.w1,
+    "W1L": workloads.w1l,
+    "W2": workloads.w2,
+    "W3": workloads.w3,
+    "W4": workloads.w4,
+    "W5": workloads.w5,
+    "W6T": workloads.w6t,
+    "W8": workloads.w8,
+    "W9": workloads.w9,
+    "W10": workloads.w10,
+}
+
+
+def one_of_several(driver: Driver, number: int, n: int) -> dict[str, Any]:
+    """One process of W6: opens the store, waits for a line on its input, takes turns."""
+    driver.open()
+    caller = Caller(number)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    start = time.monotonic()
+    workloads.take_turns(driver, caller, n)
+    return {"start": start, "end": time.monotonic(), "errors": caller.errors, "acked": caller.acked}
+
+
+def append_until_killed(driver: Driver, number: int) -> None:
+    """The victim of W7: says the number of every message once it is acknowledged."""
+    driver.open()
+    i = 0
+    while True:
+        driver.append(f"crash{number}", "user" if i % 2 == 0 else "assistant", text(i, "n"))
+        os.write(1, b"%d\n" % i)
+        i += 1
+
+
+def after_the_kills(driver: Driver, acked: dict[str, int]) -> dict[str, Any]:
+    """What is left of what the victims had acknowledged: `acked` is the highest number of each."""
+    result = {"acked": 0, "lost": 0, "torn": 0, "unreadable": 0, "more": 0}
+    try:
+        driver.open()
+    except Exception as error:  # a store that does not open is a finding
+        return {**result, "unreadable": len(acked), "examples": [f"open: {error}"[:100]]}
+    examples: list[str] = []
+    for number, highest in acked.items():
+        result["acked"] += highest + 1
+        try:
+            found = tokens(driver.load(f"crash{number}"))
+        except Exception as error:  # an unreadable chat is a finding
+            result["unreadable"] += 1
+            examples.append(f"{number}: {type(error).__name__}: {error}"[:100])
+            continue
+        there = set(found)
+        missing = sum(1 for i in range(highest + 1) if f"n{i}" not in there)
+        result["lost"] += missing
+        result["more"] += max(0, len(found) - highest - 1)
+        if found != [f"n{i}" for i in range(len(found))]:
+            result["torn"] += 1
+            examples.append(f"{number}: {len(found)} messages not in order, {missing} missing")
+    return {**result, "examples": examples[:5]}
+
+
+def perform(given: argparse.Namespace) -> dict[str, Any]:
+    """The result of what was asked for."""
+    driver = drivers.load(given.driver)(Path(given.root))
+    corpus.text(0)
+    corpus.text(3)  # both alphabets are ready before any clock runs
+    match given.work:
+        case "seed":
+            return workloads.seed(driver, given.shape, given.size)
+        case "one-of-several":
+            return one_of_several(driver, given.number, given.n)
+        case "append-until-killed":
+            append_until_killed(driver, given.number)
+        case "after-the-kills":
+            return after_the_kills(driver, json.load(sys.stdin))
+        case "check":
+            return workloads.checked(driver, [tuple(pair) for pair in json.load(sys.stdin)])
+    try:
+        return MEASURED[given.work](driver, given.size, Options(given.n, given.seconds))
+    except Unsupported as reason:
+        return {"unsupported": str(reason)}
+
+
+def main() -> None:
+    """Read the arguments, do the work, print the result."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--driver", required=True)
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--root", required=True)
+    parser.add_argument("--size", type=int, default=0)
+    parser.add_argument("--shape", default="sessions")
+    parser.add_argument("--n", type=int, default=Options.n)
+    parser.add_argument("--seconds", type=float, default=Options.seconds)
+    parser.add_argument("--number", type=int, default=0)
+    result = perform(parser.parse_args())
+    print(f"\nRESULT {json.dumps(result)}", flush=True)
+    os._exit(0)  # not every peer lets go of its threads
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""The columns of a session, and the session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from palaver.domain.ids import SessionId, SessionKey
+from palaver.domain.session import EndReason, Session, StartReason
+from palaver.domain.source import ChatType, Platform
+from palaver.domain.usage import CostStatus, UsageTotals
+from palaver.storage.values import moment, moment_or_none
+
+if TYPE_CHECKING:
+    from palaver.storage.engine import Row
+
+COLUMNS = """s.id, s.key, s.platform, s.chat_type, s.title, s.preview, s.shared, s.message_count, s.created_at,
+    s.active_at, s.last_message_at, s.last_human_at, s.ended_at, s.end_reason, s.start_reason,
+    s.started_after_activity, s.pinned_at, s.archived_at,
+    (SELECT p.id FROM project p WHERE p.no = s.project_no), (SELECT f.id FROM session f WHERE f.no = s.parent_no),
+    s.model, s.provider, s.last_prompt_tokens, s.input_tokens, s.output_tokens, s.cache_read_tokens,
+    s.cache_write_tokens, s.reasoning_tokens, s.cost_nanos, s.cost_status, s.cost_source, s.unpriced_turns, s.source"""
+WIDTH = 33  # columns
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A session, and what storage needs to work on it."""
+
+    no: int
+    audience_no: int
+    session: Session
+
+
+def found_from_row(row: Row) -> Found:
+    """The session, its number and its audience."""
+    return Found(row[WIDTH], row[WIDTH + 1], session_from_row(row))
+
+
+def session_from_row(row: Row) -> Session:
+    """The columns as a value."""
+    return Session(
+        id=SessionId(row[0]),
+        key=SessionKey(row[1]),
+        platform=Platform(row[2]),
+        chat_type=ChatType(row[3]),
+        title=row[4],
+        preview=row[5],
+        shared=bool(row[6]),
+        message_count=row[7],
+        created_at=moment(row[8]),
+        active_at=moment_or_none(row[9]),
+        last_message_at=moment_or_none(row[10]),
+        last_human_at=moment_or_none(row[11]),
+        ended_at=moment_or_none(row[12]),
+        end_reason=None if row[13] is None else EndReason(row[13]),
+        start_reason=StartReason(row[14]),
+        started_after_activity=bool(row[15]),
+        pinned=row[16] is not None,
+        archived=row[17] is not None,
+        project_id=row[18],
+        parent_id=row[19],
+        model=row[20],
+        provider=row[21],
+        last_prompt_tokens=row[22],
+        usage=UsageTotals(
+            input_tokens=row[23],
+            output_tokens=row[24],
+            cache_read_tokens=row[25],
+            cache_write_tokens=row[26],
+            reasoning_tokens=row[27],
+            cost_nanos=row[28],
+            cost_status=CostStatus(row[29]),
+            cost_source=row[30],
+            unpriced_turns=row[31],
+        ),
+        source_json=row[32],
+    )
