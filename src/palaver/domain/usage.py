@@ -17,6 +17,9 @@ _NANO = Decimal(1_000_000_000)
 _LARGEST = 2**62
 
 
+COUNTERS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+
+
 class CostStatus(StrEnum):
     """How sure a cost is."""
 
@@ -43,17 +46,21 @@ class TurnUsage:
     last_prompt_tokens: int | None = None  # how full the context was, replaces the former value
 
     def __post_init__(self) -> None:
-        _ = self.nanos  # a cost that is none is refused here, not when it is stored
+        for name in COUNTERS:
+            value = getattr(self, name)
+            if type(value) is not int or not 0 <= value < _LARGEST:
+                raise InvalidInput(f"{name}: {value!r} is not a number of tokens")
+        prompt = self.last_prompt_tokens
+        if prompt is not None and (type(prompt) is not int or not 0 <= prompt < _LARGEST):
+            raise InvalidInput(f"last_prompt_tokens: {prompt!r} is not a number of tokens")
         for name in ("turn_id", "model", "provider", "cost_source"):
             text = getattr(self, name)
             if text is not None and not (isinstance(text, str) and is_storable(text)):
                 raise InvalidInput(f"{name}: {text!r} is not allowed; give it as text")
-        for name in COUNTERS:
-            _whole(name, getattr(self, name))
-        if self.last_prompt_tokens is not None:
-            _whole("last_prompt_tokens", self.last_prompt_tokens)
         if self.cost_status is not None and self.cost_status not in list(CostStatus):
             raise InvalidInput(f"cost_status: {self.cost_status!r} is not allowed; use one of {', '.join(CostStatus)}")
+        if self.cost is not None:
+            _ = self.nanos  # a cost that is none is refused here, not when it is stored
 
     @property
     def nanos(self) -> int | None:
@@ -78,10 +85,14 @@ class TurnUsage:
     @property
     def counts(self) -> bool:
         """Whether there is anything to add to the totals."""
-        return self.cost is not None or any(getattr(self, name) for name in COUNTERS)
-
-
-COUNTERS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+        return bool(
+            self.input_tokens
+            or self.output_tokens
+            or self.cost is not None
+            or self.cache_read_tokens
+            or self.cache_write_tokens
+            or self.reasoning_tokens
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +118,3 @@ class UsageTotals:
     def cost(self) -> Decimal | None:
         """US dollars of the priced turns, or None when none has a price."""
         return None if self.cost_nanos is None else Decimal(self.cost_nanos) / _NANO
-
-
-def _whole(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _LARGEST:
-        raise InvalidInput(f"{name}: {value!r} is not a number of tokens")
