@@ -44,7 +44,7 @@ DIALECT = Dialect(
     },
 )
 
-CHECKPOINT_PAGES = 2000  # of the WAL, before it is written back
+CHECKPOINT_PAGES = 4000  # of the WAL, before it is written back: the rarer, the less is written twice
 READER_PATIENCE = 5.0  # seconds to wait for readers when closing
 READER_THREADS = 4  # for awaiting callers; blocking ones read on their own thread
 
