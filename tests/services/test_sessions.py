@@ -453,3 +453,28 @@ def test_names_may_hold_anything(store: SessionStore) -> None:
     source = SessionSource("telegram", "1", user_id="1", user_name="half \ud83d, zero \0", chat_topic="\ud83d")
     entry = store.get_or_create_session(source)
     assert store.get_session(entry.session_id).origin == source
+
+
+HUGE = 2**70
+
+
+@pytest.mark.parametrize(
+    ("name", "act"),
+    [
+        ("limit", lambda store, it: store.load_transcript(it, HUGE)),
+        ("turns", lambda store, it: store.undo(it, HUGE)),
+        ("at", lambda store, it: store.fork(it, HUGE)),
+        ("limit", lambda store, it: store.events(it, limit=-5)),
+        ("after", lambda store, it: store.events(it, after=HUGE)),
+        ("before", lambda store, it: store.search("x", before=HUGE)),
+        ("active_minutes", lambda store, it: store.list_sessions(active_minutes=float("nan"))),
+        ("active_minutes", lambda store, it: store.list_sessions(active_minutes=1e12)),
+        ("active_minutes", lambda store, it: store.list_sessions(active_minutes=-1)),
+    ],
+)
+def test_a_number_that_cannot_be_meant_is_refused_by_name(
+    store: SessionStore, dm: Source, name: str, act: Callable[[SessionStore, str], object]
+) -> None:
+    session_id = store.record_user_message(dm(), "hello").session_id
+    with pytest.raises(InvalidInput, match=name):
+        act(store, session_id)

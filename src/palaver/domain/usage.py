@@ -14,7 +14,8 @@ from palaver.domain.errors import InvalidInput
 from palaver.domain.text import is_storable
 
 _NANO = Decimal(1_000_000_000)
-_LARGEST = 2**62
+_MOST_TOKENS = 10**12  # in one turn: a million million, so that no sum of turns overflows
+_MOST_NANOS = 10**15  # in one turn: a million dollars
 
 
 COUNTERS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
@@ -48,10 +49,10 @@ class TurnUsage:
     def __post_init__(self) -> None:
         for name in COUNTERS:
             value = getattr(self, name)
-            if type(value) is not int or not 0 <= value < _LARGEST:
+            if type(value) is not int or not 0 <= value <= _MOST_TOKENS:
                 raise InvalidInput(f"{name}: {value!r} is not a number of tokens")
         prompt = self.last_prompt_tokens
-        if prompt is not None and (type(prompt) is not int or not 0 <= prompt < _LARGEST):
+        if prompt is not None and (type(prompt) is not int or not 0 <= prompt <= _MOST_TOKENS):
             raise InvalidInput(f"last_prompt_tokens: {prompt!r} is not a number of tokens")
         for name in ("turn_id", "model", "provider", "cost_source"):
             text = getattr(self, name)
@@ -71,7 +72,7 @@ class TurnUsage:
             nanos = int((Decimal(str(self.cost)) * _NANO).to_integral_value(ROUND_HALF_UP))
         except (InvalidOperation, ValueError, OverflowError):  # not a number, or not a finite one
             raise InvalidInput(f"cost: {self.cost!r} is not an amount of money") from None
-        if not 0 <= nanos < _LARGEST:
+        if not 0 <= nanos <= _MOST_NANOS:
             raise InvalidInput(f"cost: {self.cost!r} is not an amount a turn can cost")
         return nanos
 

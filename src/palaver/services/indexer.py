@@ -10,8 +10,9 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import InvalidInput, StoreError
+from palaver.domain.errors import StoreError
 from palaver.domain.words import parse_query
+from palaver.services.limits import check_count
 from palaver.services.operation import After
 from palaver.storage import search
 from palaver.storage.engine import Read, Write
@@ -101,8 +102,8 @@ def search_work(
     session_no: Callable[[Transaction], int] | None = None,
 ) -> After[search.Batch, Sequence[SearchHit]]:
     """Let the index catch up, then find: nothing that was stored before the question is missed."""
-    if not 1 <= limit <= MOST_HITS:
-        raise InvalidInput(f"limit: {limit} is not allowed (1 to {MOST_HITS})")
+    check_count("limit", limit, most=MOST_HITS)
+    check_count("before", before, least=0)
     query = parse_query(text)
 
     def find(tx: Transaction) -> Sequence[SearchHit]:

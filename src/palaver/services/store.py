@@ -20,6 +20,7 @@ from palaver.domain.source import Platform, SessionSource
 from palaver.domain.text import is_storable
 from palaver.domain.usage import TurnUsage
 from palaver.services.indexer import Indexer, search_work
+from palaver.services.limits import check_count, check_minutes
 from palaver.services.operation import After, Awaiting, Blocking, operation
 from palaver.services.view import AsyncSessionView, SessionView, exported
 from palaver.storage import append, events, lanes, people, projects, session_lists, sessions, usage
@@ -129,7 +130,7 @@ class StoreOperations:
     @operation
     def load_transcript(self, session_id: str, limit: int | None = None) -> Work[list[dict[str, Any]]]:
         """The conversation as dicts ready for a model, in log order; only the last `limit`, if given."""
-        _positive("limit", limit)
+        check_count("limit", limit)
         return Read(lambda tx: events.transcript(tx, session_id, limit))
 
     @operation
@@ -143,12 +144,14 @@ class StoreOperations:
     @operation
     def events(self, session_id: str, after: int = 0, limit: int = 1000) -> Work[list[Event]]:
         """The log itself after a place in it: messages, hidden ones too, and everything else that happened."""
+        check_count("after", after, least=0)
+        check_count("limit", limit)
         return Read(lambda tx: events.log(tx, sessions.get(tx, session_id).no, after=after, limit=limit))
 
     @operation
     def undo(self, session_id: str, turns: int = 1) -> Work[Undone]:
         """Hide the last turns, whole; `redo` shows them again."""
-        _positive("turns", turns)
+        check_count("turns", turns)
         now = micros(self._clock.now())
         return Write(lambda tx: events.undo(tx, sessions.get(tx, session_id).no, turns, now))
 
@@ -161,6 +164,7 @@ class StoreOperations:
     @operation
     def fork(self, session_id: str, at: int | None = None) -> Work[Session]:
         """A new session that begins as a copy, up to and including the turn of message number `at`."""
+        check_count("at", at, least=0)
         now = micros(self._clock.now())
         self._indexer.soon()
 
@@ -215,6 +219,7 @@ class StoreOperations:
         """Sessions in which something was said, newest first; only those active in the last minutes, if given."""
         since = None
         if active_minutes is not None:
+            check_minutes(active_minutes)
             since = micros(self._clock.now() - timedelta(minutes=active_minutes))
         wanted = session_lists.Wanted(shelf=shelf, limit=limit, cursor=cursor, since=since)
         return Read(lambda tx: session_lists.listed(tx, wanted, None))
@@ -433,8 +438,3 @@ def _lane(entry: SessionEntry | None, key: str) -> SessionEntry:
     if entry is None:
         raise NoSuchSession(f"nothing has been said in {key} yet", key=key)
     return entry
-
-
-def _positive(name: str, value: int | None) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise InvalidInput(f"{name}: {value!r} is not allowed; give a whole number from 1")

@@ -9,12 +9,13 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.errors import Ambiguous, InvalidInput, InvalidTitle, NoSuchSession
+from palaver.domain.errors import Ambiguous, InvalidTitle, NoSuchSession
 from palaver.domain.events import EventKind
 from palaver.domain.person import Action, check_allowed
 from palaver.domain.text import is_storable
 from palaver.domain.titles import title_slot
 from palaver.services.indexer import search_work
+from palaver.services.limits import check_count
 from palaver.services.operation import After, Awaiting, Blocking, operation
 from palaver.storage import events, people, projects, session_lists, sessions
 from palaver.storage.engine import Read, Write
@@ -77,6 +78,8 @@ class ViewOperations:
     @operation
     def load(self, session_id: str, *, before: int | None = None, limit: int | None = 50) -> Work[Sequence[Event]]:
         """The last visible messages before a place in the log, oldest first (limit None: all of them)."""
+        check_count("before", before, least=0)
+        check_count("limit", limit)
         return Read(
             lambda tx: events.messages(tx, self._seen(tx, session_id, Action.READ).no, before=before, limit=limit)
         )
@@ -84,6 +87,8 @@ class ViewOperations:
     @operation
     def events(self, session_id: str, *, after: int = 0, limit: int = 1000) -> Work[Sequence[Event]]:
         """The log itself after a place in it."""
+        check_count("after", after, least=0)
+        check_count("limit", limit)
         return Read(lambda tx: events.log(tx, self._seen(tx, session_id, Action.READ).no, after=after, limit=limit))
 
     @operation
@@ -141,8 +146,7 @@ class ViewOperations:
     @operation
     def undo(self, session_id: str, turns: int = 1) -> Work[Undone]:
         """Hide the last turns, whole."""
-        if turns < 1:
-            raise InvalidInput(f"turns: {turns} is not allowed; give a whole number from 1")
+        check_count("turns", turns)
         now = self._now()
         return Write(lambda tx: events.undo(tx, self._seen(tx, session_id, Action.UNDO).no, turns, now, self._person))
 
@@ -155,6 +159,7 @@ class ViewOperations:
     @operation
     def fork(self, session_id: str, at: int | None = None) -> Work[Session]:
         """A conversation of your own that begins as a copy, up to and including the turn of message `at`."""
+        check_count("at", at, least=0)
         now = self._now()
 
         def run(tx: Transaction) -> Session:

@@ -208,8 +208,14 @@ class GroupWriter:
 
     def _together(self, batch: list[Request[Any]]) -> None:
         """Run the batch in one transaction and tell everybody how it ended."""
-        if not self._all(batch):
-            self._each(batch)
+        try:
+            self._connection.begin()
+            if not self._all(batch):
+                self._connection.begin()
+                self._each(batch)
+        except BaseException as error:  # noqa: BLE001  (handed to the callers, whose work did not happen)
+            for request in batch:
+                request.error = request.error or error
         loops: dict[asyncio.AbstractEventLoop, list[Request[Any]]] = {}
         for request in batch:
             request.settle(loops)
@@ -220,7 +226,6 @@ class GroupWriter:
         """The batch as one. False, and nothing has happened, when it did not go well."""
         connection = self._connection
         try:
-            connection.begin()
             for request in batch:
                 request.result = request.run(connection.tx)
             connection.commit()
@@ -232,15 +237,13 @@ class GroupWriter:
     def _each(self, batch: list[Request[Any]]) -> None:
         """The batch with each caller's work in its own savepoint, so that a failure is one caller's alone."""
         try:
-            self._connection.begin()
             for request in batch:
                 if not self._try(request):
                     raise request.error or StoreError
             self._connection.commit()
-        except BaseException as error:  # noqa: BLE001  (handed to the callers, whose work did not happen)
+        except BaseException:
             self._connection.rollback()
-            for request in batch:
-                request.error = request.error or error
+            raise
 
     def _try(self, request: Request[Any]) -> bool:
         """One caller's work in its savepoint. False when its failure took the whole transaction along."""

@@ -121,6 +121,7 @@ class PostgresEngine:
             min_size=1,
             max_size=CONNECTIONS,
             timeout=PATIENCE,
+            reconnect_timeout=2,  # then the next caller tries: whoever comes back after a long outage is served at once
             open=False,
             connection_class=_Connection,
             kwargs={"autocommit": True, "prepare_threshold": 1},

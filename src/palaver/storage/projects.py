@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from palaver.domain.errors import InvalidInput, NoSuchProject
 from palaver.domain.ids import ProjectId, new_project_id
 from palaver.domain.session import Project
+from palaver.domain.text import is_storable
 from palaver.domain.titles import clean_title
 from palaver.storage.values import moment
 
@@ -28,21 +29,21 @@ def listed(tx: Transaction, person_id: PersonId) -> list[Project]:
 
 def get(tx: Transaction, project_id: str) -> tuple[int, Project]:
     """Anybody's project by its id."""
-    row = tx.one(f"{_SELECT} WHERE p.id = $1", project_id)
-    if row is None:
+    row = is_storable(project_id) and tx.one(f"{_SELECT} WHERE p.id = $1", project_id)
+    if not row:
         raise NoSuchProject(f"there is no project {project_id!r}", project=project_id)
     return row[5], _project(row)
 
 
 def find(tx: Transaction, person_id: PersonId, text: str) -> tuple[int, Project]:
     """One of a person's projects by id or name."""
-    row = tx.one(
+    row = is_storable(text) and tx.one(
         f"{_SELECT} WHERE p.person_id = $1 AND (p.id = $2 OR p.name_key = $3)",
         person_id,
         text,
         text.strip().casefold(),
     )
-    if row is None:
+    if not row:
         raise NoSuchProject(f"there is no project {text!r}", project=text)
     return row[5], _project(row)
 

@@ -83,15 +83,15 @@ def index(tx: Transaction, batch: Batch) -> None:
     elif rows:
         tx.run(
             "INSERT INTO search (event_no, words) SELECT no, words::tsvector"
-            " FROM unnest($1::bigint[], $2::text[]) AS new (no, words)",
+            " FROM unnest($1::bigint[], $2::text[]) AS new (no, words) ON CONFLICT DO NOTHING",
             [no for no, _, _ in rows],
             [f"{scope} {words}" for _, scope, words in rows],
         )
     # Last, because until the commit it keeps those who speak in these sessions waiting.
     tx.many(
         "UPDATE session SET indexed_seq = $2, unindexed = CASE WHEN last_seq > $2 THEN 1 ELSE 0 END"
-        " WHERE no = $1 AND indexed_seq = $3",
-        [(session_no, reached, mark) for session_no, mark, reached in batch.marks if session_no in stands],
+        " WHERE no = $1 AND indexed_seq < $2",  # another process may be further already
+        [(session_no, reached) for session_no, _, reached in batch.marks if session_no in stands],
     )
 
 

@@ -144,8 +144,7 @@ class SqliteEngine:
     @classmethod
     def open(cls, path: str | Path) -> SqliteEngine:
         """Open or create the file and bring its schema up to date."""
-        path = Path(path).expanduser().absolute()
-        make_room(path)
+        path = make_room(Path(path))
         try:
             refuse_others(path)
             db = connect(path)
@@ -221,8 +220,16 @@ class SqliteEngine:
             db.execute("BEGIN")
             return run(SqliteTransaction(db))
         finally:
+            self._give_back(db)
+
+    def _give_back(self, db: apsw.Connection) -> None:
+        try:
             if db.in_transaction:
                 db.execute("COMMIT")
+        except apsw.Error:  # whoever read has been told why; the next reader gets a new connection
+            db.close()
+            self._readers_open -= 1
+        else:
             self._idle_readers.append(db)
 
     def _new_reader(self) -> apsw.Connection:
@@ -279,20 +286,16 @@ class _Checkpointer:
             self._thread.join()
 
     def _serve(self) -> None:
-        db = connect(self._path)
-        try:
-            while True:
-                self._due.wait()
-                self._due.clear()
-                if self._stop:
-                    return
-                # Another process is doing it, or the disk is full: the WAL holds everything, and when it has
-                # grown by as much again this is tried again.
-                with contextlib.suppress(apsw.Error):
-                    db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-                    self._writer.exclusively(lambda: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
-        finally:
-            db.close()
+        while True:
+            self._due.wait()
+            self._due.clear()
+            if self._stop:
+                return
+            # Another process is doing it, or the disk is full: the WAL holds everything, and when it has grown by
+            # as much again this is tried again.
+            with contextlib.suppress(apsw.Error), contextlib.closing(connect(self._path)) as db:
+                db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                self._writer.exclusively(lambda: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
 
 
 def _migrate(db: apsw.Connection) -> None:

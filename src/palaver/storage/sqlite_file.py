@@ -101,22 +101,26 @@ def refuse_others(path: Path) -> None:
         tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     finally:
         db.close()
-    if tables and "migration" not in tables:
+    if tables - {"migration"} and "route_change" not in tables:
         raise StoreDamaged(f"{path} is another program's database; give Palaver a file of its own")
 
 
-def make_room(path: Path) -> None:
-    """The folder and the file, for nobody else to read."""
+def make_room(given: Path) -> Path:
+    """The folder and the file, for nobody else to read; its absolute path."""
     try:
+        path = given.expanduser().absolute()
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except (PermissionError, IsADirectoryError) as error:
-        raise StoreReadOnly(f"{path} cannot be written: {error.strerror}", path=str(path)) from error
+        raise StoreReadOnly(f"{given} cannot be written: {error.strerror}", path=str(given)) from error
     except OSError as error:
         kind = StoreReadOnly if error.errno == errno.EROFS else StoreUnavailable
-        raise kind(f"{path} cannot be used: {error.strerror}", path=str(path)) from error
-    except UnicodeEncodeError:
+        raise kind(f"{given} cannot be used: {error.strerror}", path=str(given)) from error
+    except ValueError:  # a NUL, or half of a surrogate pair
         raise StoreUnavailable("the path of the database holds characters that no file name can have") from None
+    except RuntimeError as error:
+        raise StoreUnavailable(f"{given} cannot be used: {error}", path=str(given)) from None
+    return path
 
 
 def named(error: apsw.Error, path: Path) -> Exception:
