@@ -104,6 +104,9 @@ BUILT_IN: tuple[Platform, ...] = (
 )
 
 
+_KNOWN: dict[object, Platform] = {str(platform): platform for platform in BUILT_IN}
+
+
 class ChatType(StrEnum):
     """What kind of place a chat is; a `forum`, as some adapters say, is a group."""
 
@@ -150,17 +153,18 @@ class SessionSource:
         user_id_alt: str | int | None = None,
         chat_id_alt: str | int | None = None,
     ) -> None:
+        # One for each message: what needs no look gets none.
         put = object.__setattr__
-        put(self, "platform", Platform(platform))
+        put(self, "platform", _KNOWN.get(platform) or Platform(platform))
         put(self, "chat_id", _text("chat_id", chat_id) or "")
-        put(self, "chat_name", _text("chat_name", chat_name))
-        put(self, "chat_type", ChatType(chat_type))
-        put(self, "user_id", _text("user_id", user_id))
-        put(self, "user_name", _text("user_name", user_name))
-        put(self, "thread_id", _text("thread_id", thread_id))
-        put(self, "chat_topic", _text("chat_topic", chat_topic))
-        put(self, "user_id_alt", _text("user_id_alt", user_id_alt))
-        put(self, "chat_id_alt", _text("chat_id_alt", chat_id_alt))
+        put(self, "chat_name", None if chat_name is None else _text("chat_name", chat_name))
+        put(self, "chat_type", chat_type if type(chat_type) is ChatType else ChatType(chat_type))
+        put(self, "user_id", None if user_id is None else _text("user_id", user_id))
+        put(self, "user_name", None if user_name is None else _text("user_name", user_name))
+        put(self, "thread_id", None if thread_id is None else _text("thread_id", thread_id))
+        put(self, "chat_topic", None if chat_topic is None else _text("chat_topic", chat_topic))
+        put(self, "user_id_alt", None if user_id_alt is None else _text("user_id_alt", user_id_alt))
+        put(self, "chat_id_alt", None if chat_id_alt is None else _text("chat_id_alt", chat_id_alt))
 
     @classmethod
     def local_cli(cls) -> Self:

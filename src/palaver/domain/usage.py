@@ -47,13 +47,14 @@ class TurnUsage:
     last_prompt_tokens: int | None = None  # how full the context was, replaces the former value
 
     def __post_init__(self) -> None:
-        for name in COUNTERS:
+        for name in (*COUNTERS, "last_prompt_tokens"):
             value = getattr(self, name)
-            if type(value) is not int or not 0 <= value <= _MOST_TOKENS:
-                raise InvalidInput(f"{name}: {value!r} is not a number of tokens")
-        prompt = self.last_prompt_tokens
-        if prompt is not None and (type(prompt) is not int or not 0 <= prompt <= _MOST_TOKENS):
-            raise InvalidInput(f"last_prompt_tokens: {prompt!r} is not a number of tokens")
+            if type(value) is int:
+                if 0 <= value <= _MOST_TOKENS:
+                    continue
+            elif value is None and name == "last_prompt_tokens":
+                continue
+            raise InvalidInput(f"{name}: {value!r} is not a number of tokens")
         for name in ("turn_id", "model", "provider", "cost_source"):
             text = getattr(self, name)
             if text is not None and not (isinstance(text, str) and is_storable(text)):

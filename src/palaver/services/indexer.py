@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 QUIET = 0.25  # seconds without a new message before it begins
 BATCH = 512  # events in one transaction: few, short stops rather than many
-BACKLOG = 16384  # messages after which it no longer waits for quiet
+BACKLOG = 50_000  # messages after which it no longer waits for quiet
 MOST_HITS = 200
 
 
@@ -79,18 +79,24 @@ class Indexer:
             if seen != self._news and self._news - done < BACKLOG:
                 continue
             self._wake.clear()
-            done = self._news
-            self._follow()
+            if self._follow(seen, done):
+                done = seen
+            else:
+                self._wake.set()
 
-    def _follow(self) -> None:
+    def _follow(self, seen: int, done: int) -> bool:
+        """Index until nothing is left; False when somebody speaks again, who goes first."""
         while not self._closed.is_set():
             try:
                 batch = self._engine.run(Read(lambda tx: search.unindexed(tx, BATCH, _breathe)))
                 if batch is None:
-                    return
+                    return True
                 self._engine.run(_index(batch))
             except StoreError:  # the disk is full, the server away: the next message or search tries again
-                return
+                return True
+            if self._news != seen and self._news - done < BACKLOG:
+                return False
+        return True
 
 
 def search_work(

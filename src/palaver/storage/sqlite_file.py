@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+WRITER_CACHE = 65536  # KiB of pages at most, of those it has touched
+READER_CACHE = 8192
 LOCK_PATIENCE = 30.0  # seconds to wait for another process's transaction
 
 # What SQLite may answer, and what it means to whoever asked.
@@ -57,7 +59,7 @@ def connect(path: Path, *, reader: bool = False) -> apsw.Connection:
         db.execute("PRAGMA foreign_keys = ON")
         db.execute("PRAGMA wal_autocheckpoint = 0")
         db.execute("PRAGMA journal_size_limit = 67108864")
-    db.execute("PRAGMA cache_size = -16384")
+    db.execute(f"PRAGMA cache_size = {-READER_CACHE if reader else -WRITER_CACHE}")
     db.execute("PRAGMA temp_store = MEMORY")
     return db
 
