@@ -61,7 +61,7 @@ class SqliteTransaction:
 
     def __init__(self, db: apsw.Connection) -> None:
         self._db = db
-        self._execute = db.execute
+        self._execute = db.cursor().execute  # one cursor for all: everything is fetched at once
 
     def one(self, sql: str, *params: object) -> Row | None:
         """The first row, or None."""
@@ -88,16 +88,17 @@ class WriterConnection:
     def __init__(self, db: apsw.Connection) -> None:
         self.db = db
         self.tx = SqliteTransaction(db)
+        self._execute = db.cursor().execute
 
     def begin(self) -> None:
         """Take the write lock, waiting for other processes."""
         self.rollback()  # whatever an interrupt left behind
-        self.db.execute("BEGIN IMMEDIATE")
+        self._execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
         """Make everything durable."""
         try:
-            self.db.execute("COMMIT")
+            self._execute("COMMIT")
         except apsw.Error:
             self.rollback()
             raise
