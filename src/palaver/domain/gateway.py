@@ -124,7 +124,11 @@ class GatewayConfig:
 
         The first that exists holds as a whole; fields of several policies are never mixed.
         """
-        policy = self.reset_by_platform.get(source.platform) or self.reset_by_type.get(source.chat_type)
+        policy = None
+        if self.reset_by_platform:
+            policy = self.reset_by_platform.get(source.platform)
+        if policy is None and self.reset_by_type:
+            policy = self.reset_by_type.get(source.chat_type)
         return policy or self.default_reset_policy
 
     def home_for(self, platform: Platform | str) -> HomeChannel | None:

@@ -54,14 +54,14 @@ class Transaction(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # one or two for every message: not frozen, which would make them slower to make
 class Read(Generic[T]):
     """Work that looks at one consistent state and changes nothing."""
 
     run: Callable[[Transaction], T]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Write(Generic[T]):
     """Work that is stored whole and durably, or not at all."""
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from palaver.domain.message import Message
     from palaver.storage.engine import Row, Transaction
 
+_BY_NUMBER = "session_no = $1"
+_BY_ID = "session_no = (SELECT no FROM session WHERE id = $1)"  # one statement is one round trip
 _SHOWN = "kind = 'message' AND hidden_by IS NULL"
 
 
@@ -55,16 +57,15 @@ def note(
 
 def transcript(tx: Transaction, session_id: str, limit: int | None = None) -> list[dict[str, Any]]:
     """The visible messages in log order as dicts for a model; the last `limit` of them, if given."""
-    found = tx.one("SELECT no FROM session WHERE id = $1", known_session_id(session_id))
-    if found is None:
-        raise NoSuchSession(f"there is no session {session_id}", session_id=session_id)
+    session_id = known_session_id(session_id)
     if limit is None:
-        rows = tx.all(
-            f"SELECT role, content, body FROM event WHERE session_no = $1 AND {_SHOWN} ORDER BY seq", found[0]
-        )
+        rows = tx.all(f"SELECT role, content, body FROM event WHERE {_BY_ID} AND {_SHOWN} ORDER BY seq", session_id)
     else:
-        rows = [(row[3], row[4], row[5]) for row in islice(_newest_first(tx, found[0], LAST, limit), limit)]
+        newest = _newest_first(tx, session_id, LAST, limit, whose=_BY_ID)
+        rows = [(row[3], row[4], row[5]) for row in islice(newest, limit)]
         rows.reverse()
+    if not rows and tx.one("SELECT 1 FROM session WHERE id = $1", session_id) is None:
+        raise NoSuchSession(f"there is no session {session_id}", session_id=session_id)
     return [
         {"role": role, "content": content} if body is None else {"role": role, "content": content, **json.loads(body)}
         for role, content, body in rows
@@ -75,16 +76,16 @@ LAST = 2**62  # after every place in a log
 _MOST_AT_ONCE = 1000
 
 
-def _newest_first(tx: Transaction, session_no: int, before: int, expected: int) -> Iterator[Row]:
+def _newest_first(
+    tx: Transaction, session: object, before: int, expected: int, *, whose: str = _BY_NUMBER
+) -> Iterator[Row]:
     """The visible messages before a place in the log, newest first, as `EVENT` selects them.
 
     What was hidden together is stepped over together, so the cost does not depend on how much that was.
     """
     step = min(expected + 8, _MOST_AT_ONCE)
     while True:
-        rows = tx.all(
-            f"{EVENT} WHERE session_no = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3", session_no, before, step
-        )
+        rows = tx.all(f"{EVENT} WHERE {whose} AND seq < $2 ORDER BY seq DESC LIMIT $3", session, before, step)
         for row in rows:
             if row[1] == "message" and row[8] is None:
                 yield row
@@ -92,13 +93,13 @@ def _newest_first(tx: Transaction, session_no: int, before: int, expected: int) 
             return
         before, hidden_by = rows[-1][0], rows[-1][8]
         if hidden_by is not None:
-            before = min(before, _first_hidden(tx, session_no, hidden_by))
+            before = min(before, _first_hidden(tx, session, hidden_by, whose))
         step = min(step * 2, _MOST_AT_ONCE)
 
 
-def _first_hidden(tx: Transaction, session_no: int, hidden_by: int) -> int:
+def _first_hidden(tx: Transaction, session: object, hidden_by: int, whose: str) -> int:
     """From where on an undo or a rewrite has hidden every message before it."""
-    row = tx.one("SELECT body FROM event WHERE session_no = $1 AND seq = $2", session_no, hidden_by)
+    row = tx.one(f"SELECT body FROM event WHERE {whose} AND seq = $2", session, hidden_by)
     return int(json.loads(row[0])["first"]) if row else hidden_by
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from palaver.storage.engine import Transaction
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Arrival:
     """Something arrives from a source, now."""
 

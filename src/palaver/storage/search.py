@@ -32,13 +32,13 @@ _HIT = """SELECT e.no, s.id, s.title, e.seq, e.at, e.role, e.content, e.body, e.
 # PostgreSQL cannot read its word index newest first. Left to itself it walks the whole store backwards for a rare
 # word, or sorts half of it for a common one. So: first the newest messages, where a common word is found at once;
 # then, for a word that is not common, all that the word index gives.
-NEWEST = 2000
+NEWEST = 200
 _FOUND = "JOIN event e ON e.no = x.event_no JOIN session s ON s.no = e.session_no WHERE e.hidden_by IS NULL"
 _AMONG_NEWEST = f"""WITH x AS MATERIALIZED (SELECT event_no FROM (SELECT event_no, words FROM search
     WHERE event_no < $2 ORDER BY event_no DESC LIMIT $4) AS newest WHERE words @@ $1::tsquery)
     {_HIT} x {_FOUND} ORDER BY x.event_no DESC LIMIT $3"""
-_AMONG_ALL = f"""WITH x AS MATERIALIZED (SELECT event_no FROM search WHERE words @@ $1::tsquery AND event_no < $2)
-    {_HIT} x {_FOUND} ORDER BY x.event_no DESC LIMIT $3"""
+_AMONG_ALL = f"""WITH x AS MATERIALIZED (SELECT event_no FROM search WHERE words @@ $1::tsquery)
+    {_HIT} x {_FOUND} AND x.event_no < $2 ORDER BY x.event_no DESC LIMIT $3"""
 
 
 @dataclass(frozen=True, slots=True)

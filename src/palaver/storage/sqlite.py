@@ -92,8 +92,11 @@ class WriterConnection:
 
     def begin(self) -> None:
         """Take the write lock, waiting for other processes."""
-        self.rollback()  # whatever an interrupt left behind
-        self._execute("BEGIN IMMEDIATE")
+        try:
+            self._execute("BEGIN IMMEDIATE")
+        except apsw.SQLError:  # an interrupt left a transaction behind
+            self.rollback()
+            self._execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
         """Make everything durable."""
