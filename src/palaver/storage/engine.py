@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 Row = tuple[Any, ...]
 

@@ -123,14 +123,6 @@ def audiences_of(tx: Transaction, person_id: PersonId) -> list[int]:
     ]
 
 
-def is_member(tx: Transaction, audience_no: int, person_id: PersonId) -> bool:
-    """Whether this person is a member."""
-    return (
-        tx.one("SELECT 1 FROM audience_member WHERE person_id = $1 AND audience_no = $2", person_id, audience_no)
-        is not None
-    )
-
-
 def titles_among(tx: Transaction, audience_no: int, *, shared: bool) -> list[int]:
     """The audiences within which a title is unique: all of its owner's, or those who share the session."""
     if shared:
