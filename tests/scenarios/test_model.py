@@ -257,8 +257,9 @@ class Conversations(RuleBasedStateMachine):
         assert (said.began is not None) == (lane.on is None)
         talk = self.enter(lane, who, said.session_id)
         message: Said = {"role": "user", "content": text}
-        if talk.shared:
+        if talk.shared or lane.shared:
             message["author"] = {"id": who, "name": who.title()}
+        if talk.shared:
             self.members[talk.audience].add(who)
         assert said.seq == talk.add([message], self.now)
 

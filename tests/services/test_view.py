@@ -183,6 +183,7 @@ def test_a_private_session_continued_in_a_group_stays_private(open_store: OpenSt
     lane = store.record_user_message(group("bob"), "hi all")
     store.switch_session(lane.session_key, private.session_id)
     assert store.record_user_message(group("bob"), "what diary?").session_id == private.session_id
+    assert store.load_transcript(private.session_id)[-1]["author"] == {"id": "bob", "name": "Bob"}
     with pytest.raises(NoSuchSession):
         view_of(store, group("bob")).load(private.session_id)
 

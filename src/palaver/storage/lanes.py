@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from palaver.domain.gateway import GatewayConfig
     from palaver.domain.ids import PersonId
+    from palaver.domain.session import Session
     from palaver.storage.engine import Transaction
 
 
@@ -159,8 +160,8 @@ def say(tx: Transaction, arrival: Arrival, message: Message, *, human: bool) -> 
         return shortly
     entry = enter(tx, arrival)
     person_id = None
-    if entry.session.shared:
-        message, person_id = _authored(tx, entry.session_id, arrival, message)
+    if entry.session.shared or arrival.config.is_shared(arrival.source):
+        message, person_id = _authored(tx, entry.session, arrival, message)
     seq = append.append(tx, entry.session_id, [message], arrival.at, human=human, person_id=person_id)
     return Recorded(
         session_key=entry.session_key,
@@ -183,13 +184,17 @@ def say_shortly(tx: Transaction, arrival: Arrival, message: Message, *, human: b
     return Recorded(session_key=key, session_id=session_id, seq=seq, began=None, after_activity=False)
 
 
-def _authored(tx: Transaction, session_id: str, arrival: Arrival, message: Message) -> tuple[Message, PersonId | None]:
-    """Where several people speak, a message carries its author, and whoever speaks may see the session."""
+def _authored(tx: Transaction, session: Session, arrival: Arrival, message: Message) -> tuple[Message, PersonId | None]:
+    """Where several people speak, a message carries its author, and whoever speaks may see a session they share.
+
+    One person's session that goes on in a shared lane stays that person's.
+    """
     resident = people.find_or_add(tx, arrival.source, arrival.at)
     signed = _signed(message, arrival.source)
     if resident is None:
         return signed, None
-    people.join(tx, sessions.get(tx, session_id).audience_no, resident.person.id, arrival.at)
+    if session.shared:
+        people.join(tx, sessions.get(tx, session.id).audience_no, resident.person.id, arrival.at)
     return signed, resident.person.id
 
 

@@ -90,7 +90,7 @@ def index(tx: Transaction, batch: Batch) -> None:
     # Last, because until the commit it keeps those who speak in these sessions waiting.
     tx.many(
         "UPDATE session SET indexed_seq = $2, unindexed = CASE WHEN last_seq > $2 THEN 1 ELSE 0 END"
-        " WHERE no = $1 AND indexed_seq < $2",  # another process may be further already
+        " WHERE no = $1 AND indexed_seq <= $2",  # another process may be further already
         [(session_no, reached) for session_no, _, reached in batch.marks if session_no in stands],
     )
 
