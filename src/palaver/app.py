@@ -10,9 +10,41 @@ from typing import TYPE_CHECKING
 from palaver.services.store import SessionStore
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from palaver.config import Settings
+    from palaver.domain.redact import Redactor
+    from palaver.services.gateway import Gateway
+    from palaver.services.ports import Adapter
 
 
 def open_store(settings: Settings) -> SessionStore:
     """The store that the settings name, opened; made when it is not there yet."""
     return SessionStore.open(settings.database_url, config=settings.gateway)
+
+
+def make_gateway(
+    store: SessionStore, settings: Settings, environ: Mapping[str, str], adapters: Sequence[Adapter] = ()
+) -> Gateway:
+    """The gateway at work on a store: the agent that the settings name, and the platforms given."""
+    from palaver.agent.choose import choose_agent
+    from palaver.services.gateway import Gateway
+
+    return Gateway(
+        store,
+        choose_agent(settings.agent, environ),
+        profile=settings.agent,
+        rules=settings.turns,
+        adapters=adapters,
+        redactor=_redactor(settings),
+    )
+
+
+def _redactor(settings: Settings) -> Redactor | None:
+    """What hides ids from the agent, where the operator wants that."""
+    if not settings.gateway.redact_pii:
+        return None
+    from palaver.config import install_secret
+    from palaver.domain.redact import Redactor
+
+    return Redactor(install_secret(settings.home))

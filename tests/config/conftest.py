@@ -28,9 +28,31 @@ sessions:
 privacy:
   redact_pii: true
 agent: helper
+model: openai:gpt-5
+fallback_models: [ollama:llama3:8b, local, local:models/small.gguf]
+instructions: Be brief.
+providers:
+  openai: {api_key: 007, base_url: https://eu.example.org/v1}
+  google: {api_key: from-the-file}
+  workshop:
+mcp_servers:
+  files:
+    command: npx
+    args: [-y, 8080]
+    env: {DEBUG: yes, EMPTY: ""}
+  Calendar:
+    url: http://127.0.0.1:9000/mcp?room=1
+    headers: {X-Room: 0x1F}
+  old: {command: gone, enabled: false}
+turns: {concurrency: 256, per_person: 1, queue_limit: 1000, busy: steer, collect_seconds: 1.5, longest_minutes: 1440}
+toolsets:
+  memory: {platforms: [telegram, irc], roles: [owner, guest]}
+  history: {enabled: false}
 platforms:
   telegram:
     enabled: true
+    busy: interrupt
+    access: everyone
     home_channel: {chat_id: -100123, name: 2026, thread_id: 007}
     settings:
       bot_token: "123:abc"

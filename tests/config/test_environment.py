@@ -10,6 +10,7 @@ from palaver.config import CHAT_PLATFORMS, VARIABLES, load_settings
 from palaver.domain.gateway import HomeChannel
 from palaver.domain.keys import DmScope
 from palaver.domain.policy import ResetMode, ResetPolicy
+from palaver.domain.profile import Provider
 from palaver.domain.source import ChatType, Platform
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def test_the_environment_wins_over_the_file(load: Load, everything: str) -> None
         PALAVER_SESSION_RESET_AT_HOUR="0",
         PALAVER_DM_SCOPE="shared",
         PALAVER_REDACT_PII="off",
+        PALAVER_MODEL="anthropic:claude",
     )
     config = settings.gateway
     assert settings.database_url == "postgresql://db/talk"
@@ -37,6 +39,32 @@ def test_the_environment_wins_over_the_file(load: Load, everything: str) -> None
     assert config.reset_by_platform[Platform.TELEGRAM].timezone == "Asia/Tokyo"
     assert config.reset_by_type[ChatType.GROUP].timezone == "America/New_York"
     assert (config.dm_scope, config.redact_pii) == (DmScope.SHARED, False)
+    assert settings.agent.model == "anthropic:claude"
+
+
+def test_keys_of_providers_may_come_from_the_environment_alone(tmp_path: Path) -> None:
+    environ = {"OPENAI_API_KEY": " one\n", "ANTHROPIC_API_KEY": "two", "GOOGLE_API_KEY": "three"}
+    assert load_settings(environ, tmp_path).agent.providers == {
+        "openai": Provider(api_key="one"),
+        "anthropic": Provider(api_key="two"),
+        "google": Provider(api_key="three"),
+    }
+
+
+def test_a_variable_changes_only_its_key_of_a_provider(load: Load, everything: str) -> None:
+    providers = load(everything, OPENAI_API_KEY="new", GOOGLE_API_KEY="newer").agent.providers
+    assert providers == {
+        "openai": Provider(api_key="new", base_url="https://eu.example.org/v1"),
+        "google": Provider(api_key="newer"),
+        "workshop": Provider(),
+    }
+    moved = load(everything, OPENAI_BASE_URL="http://127.0.0.1:1234/v1").agent.providers["openai"]
+    assert moved == Provider(api_key="007", base_url="http://127.0.0.1:1234/v1")
+
+
+def test_the_gemini_key_wins_over_the_google_key(load: Load, everything: str) -> None:
+    providers = load(everything, GOOGLE_API_KEY="google", GEMINI_API_KEY="gemini").agent.providers
+    assert providers["google"] == Provider(api_key="gemini")
 
 
 def test_an_empty_variable_says_nothing(load: Load, everything: str) -> None:
@@ -83,6 +111,20 @@ def test_a_variable_changes_only_what_it_names_unless_it_names_another_chat(
         ("PALAVER_TIMEZONE", "Berlin", '"Berlin" is not allowed (an IANA name such as Europe/Berlin or UTC)'),
         ("PALAVER_DM_SCOPE", "all", '"all" is not allowed (chat, platform, person or shared)'),
         ("PALAVER_REDACT_PII", "maybe", '"maybe" is not allowed (true or false)'),
+        (
+            "PALAVER_MODEL",
+            "gpt-5",
+            '"gpt-5" is not allowed '
+            "(auto, demo, local, local:/path/of/model.gguf or provider:name such as openai:gpt-5)",
+        ),
+        ("OPENAI_API_KEY", "a b", "… is not allowed (ASCII characters without spaces, as the provider gave it)"),
+        ("GOOGLE_API_KEY", "naïve", "… is not allowed (ASCII characters without spaces, as the provider gave it)"),
+        (
+            "OPENAI_BASE_URL",
+            "ftp://ada:pw@example.org",
+            "ftp://… is not allowed (an address that begins with http:// or https://)",
+        ),
+        ("OPENAI_BASE_URL", "example.org", "… is not allowed (an address that begins with http:// or https://)"),
         ("SLACK_HOME_CHANNEL_THREAD_ID", "7", "there is no home channel to go with it (set SLACK_HOME_CHANNEL)"),
     ],
 )

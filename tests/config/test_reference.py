@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from palaver.config import VARIABLES, known_keys
 from palaver.domain.gateway import HomeChannel
+from palaver.domain.person import Role
 from palaver.domain.source import ChatType, Platform
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ def test_the_documented_key_of_a_variable_is_the_one_it_wins_over() -> None:
 
 def test_the_documented_example_is_a_valid_file(load: Load) -> None:
     [example] = re.findall(r"```yaml\n(.*?)```", REFERENCE.read_text(encoding="utf-8"), re.DOTALL)
-    config = load(example).gateway
+    settings = load(example)
+    config = settings.gateway
     assert config.reset_by_type[ChatType.GROUP].at_hour == 5
     assert config.home_for("telegram") == HomeChannel(Platform.TELEGRAM, "-1001234567890", "Family")
+    assert set(settings.agent.mcp_servers) == {"files", "calendar"}
+    assert settings.turns.toolsets["memory"].roles == {Role.OWNER}

@@ -13,6 +13,7 @@ from palaver.config import load_settings
 from palaver.domain.gateway import GatewayConfig, HomeChannel
 from palaver.domain.keys import DmScope
 from palaver.domain.policy import ResetMode, ResetPolicy
+from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.domain.source import ChatType, Platform
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def test_without_a_file_the_defaults_hold_and_nothing_is_written(tmp_path: Path)
     assert settings.database_url == f"sqlite:///{home}/palaver.db"
     assert settings.gateway == GatewayConfig()
     assert settings.platform_settings == {}
+    assert (settings.agent, settings.turns) == (AgentProfile(), TurnRules())
     assert not home.exists()
 
 
@@ -103,14 +105,22 @@ def test_everything_that_the_file_says_arrives(load: Load, everything: str, tmp_
 
 
 def test_passwords_and_tokens_are_not_in_the_repr(load: Load) -> None:
-    text = "database_url: postgresql://ada:hunter2@db/talk\nplatforms: {telegram: {settings: {token: hunter3}}}"
+    text = """\
+database_url: postgresql://ada:hunter2@db/talk
+platforms: {telegram: {settings: {token: hunter3}}}
+providers: {openai: {api_key: hunter4, base_url: "https://ada:hunter5@example.org"}}
+mcp_servers:
+  one: {command: serve, args: [--token, hunter6], env: {TOKEN: hunter7}}
+  two: {url: "https://example.org?token=hunter8", headers: {Authorization: hunter9}}
+"""
     assert "hunter" not in repr(load(text))
 
 
 def test_without_a_file_no_parser_is_loaded(tmp_path: Path) -> None:
     program = (
         "import sys, pathlib; from palaver.config import load_settings; "
-        "load_settings({'PALAVER_DM_SCOPE': 'person'}, pathlib.Path(sys.argv[1])); "
+        "environ = {'PALAVER_DM_SCOPE': 'person', 'PALAVER_MODEL': 'demo', 'OPENAI_API_KEY': 'k'}; "
+        "load_settings(environ, pathlib.Path(sys.argv[1])); "
         "print(sorted({'pydantic', 'pydantic_core', 'yaml'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)

@@ -1,8 +1,8 @@
 """Settings: `config.yaml` and the environment, read once at start into values.
 
 The package owns the shape of the file, the names of the variables, which of them wins, and the install secret;
-this module puts the parts together. What the values mean is said in `domain.gateway` and `domain.policy`, whose
-rules are used here, not repeated.
+this module puts the parts together. What the values mean is said in `domain.gateway`, `domain.policy` and
+`domain.profile`, whose rules are used here, not repeated.
 
 `document` reads the file, `shape` says which keys it may have and `rules` what they may hold; `mistakes` checks the
 one against the other; `environment` puts the variables over it. `secret` stands beside them.
@@ -15,6 +15,7 @@ nor a YAML parser is loaded. Every key and every variable is in docs/reference/s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -23,12 +24,15 @@ from palaver.config.document import FILE_NAME, read_document
 from palaver.config.environment import CHAT_PLATFORMS, VARIABLES, Variable, overridden, overrides
 from palaver.config.mistakes import validated
 from palaver.config.secret import SECRET_BYTES, install_secret
-from palaver.config.shape import File, ResetSection, known_keys
+from palaver.config.shape import File, ResetSection, ToolsetSection, known_keys
 from palaver.domain.errors import ConfigError
 from palaver.domain.gateway import GatewayConfig, HomeChannel
 from palaver.domain.keys import DmScope
+from palaver.domain.person import Role
 from palaver.domain.policy import ResetMode, ResetPolicy
+from palaver.domain.profile import AgentProfile, McpServer, Provider, ToolsetRule, TurnRules
 from palaver.domain.source import ChatType, Platform
+from palaver.domain.turn import BusyPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,6 +58,8 @@ class Settings:
     database_url: str = field(repr=False)
     gateway: GatewayConfig
     platform_settings: Mapping[Platform, Mapping[str, object]] = field(repr=False, hash=False)
+    agent: AgentProfile = field(default_factory=AgentProfile, repr=False, hash=False)
+    turns: TurnRules = field(default_factory=TurnRules, hash=False)
 
 
 def load_settings(environ: Mapping[str, str], home: Path | None = None) -> Settings:
@@ -76,6 +82,8 @@ def load_settings(environ: Mapping[str, str], home: Path | None = None) -> Setti
         database_url=_database_url(file.database_url, home, environ),
         gateway=_gateway(file),
         platform_settings=MappingProxyType({name: MappingProxyType(own) for name, own in free.items()}),
+        agent=_agent(file, home, environ),
+        turns=_turns(file),
     )
 
 
@@ -110,6 +118,65 @@ def _policy(section: ResetSection, timezone: str) -> ResetPolicy:
         timezone=section.timezone or timezone,
         notify=section.notify,
     )
+
+
+def _agent(file: File, home: Path, environ: Mapping[str, str]) -> AgentProfile:
+    """Which agent answers, as the domain knows it."""
+    providers = {
+        name: Provider(api_key=section.api_key, base_url=section.base_url) for name, section in file.providers.items()
+    }
+    servers = {
+        name: McpServer(
+            command=section.command,
+            args=section.args,
+            env=MappingProxyType(section.env),
+            url=section.url,
+            headers=MappingProxyType(section.headers),
+        )
+        for name, section in file.mcp_servers.items()
+        if section.enabled
+    }
+    return AgentProfile(
+        model=_model(file.model, home, environ),
+        fallback_models=tuple(_model(name, home, environ) for name in file.fallback_models),
+        instructions=file.instructions or "",
+        providers=MappingProxyType(providers),
+        mcp_servers=MappingProxyType(servers),
+    )
+
+
+def _turns(file: File) -> TurnRules:
+    """How turns run, as the domain knows it; a toolset that the file does not name keeps its own rule."""
+    sections = {Platform(name): section for name, section in file.platforms.items()}
+    toolsets = {**TurnRules().toolsets, **{name: _toolset(section) for name, section in file.toolsets.items()}}
+    off = {name for name, section in file.toolsets.items() if not section.enabled}
+    return TurnRules(
+        concurrency=file.turns.concurrency,
+        per_person=file.turns.per_person,
+        queue_limit=file.turns.queue_limit,
+        busy=BusyPolicy(file.turns.busy),
+        busy_by_platform=MappingProxyType(
+            {platform: BusyPolicy(section.busy) for platform, section in sections.items() if section.busy}
+        ),
+        collect=timedelta(seconds=file.turns.collect_seconds),
+        longest=timedelta(minutes=file.turns.longest_minutes),
+        open_to_all=frozenset(platform for platform, section in sections.items() if section.access == "everyone"),
+        toolsets=MappingProxyType({name: rule for name, rule in toolsets.items() if name not in off}),
+    )
+
+
+def _toolset(section: ToolsetSection) -> ToolsetRule:
+    """Where and for whom a toolset is there; without platforms, everywhere."""
+    return ToolsetRule(
+        platforms=None if section.platforms is None else frozenset(map(Platform, section.platforms)),
+        roles=frozenset(map(Role, section.roles)),
+    )
+
+
+def _model(given: str, home: Path, environ: Mapping[str, str]) -> str:
+    """The name of a model; the path in one becomes a full one, and one that is relative begins at home."""
+    kind, separator, path = given.partition(":")
+    return f"local:{home / _expanded(path, environ)}" if separator and kind == "local" else given
 
 
 def _database_url(given: str, home: Path, environ: Mapping[str, str]) -> str:

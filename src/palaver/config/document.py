@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from palaver.config.shape import is_as_written
+from palaver.config.shape import dotted, is_as_written
 from palaver.domain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Document:
         while known and known not in self.lines:
             known = known[:-1]
         line = line or self.lines.get(known, 1)
-        key = ".".join(map(str, path))
+        key = dotted(path)
         self.mistakes.append((line, f"{FILE_NAME}:{line}: {key}: {text}" if key else f"{FILE_NAME}:{line}: {text}"))
 
     def _value(self, node: Node, path: KeyPath) -> object:

@@ -3,7 +3,8 @@
 Owns the names of the variables and the key that each wins over. What a value may be is said in `rules`.
 
 Always true: a variable changes only the key it names, except that another chat takes no name or thread from the
-file's; an empty one says nothing; and one that is wrong is reported by its name.
+file's; of two for one key the first in the list wins; an empty one says nothing; and one that is wrong is reported
+by its name.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.config import rules
 from palaver.config.mistakes import shown
-from palaver.config.shape import File, HomeSection, PlatformSection
+from palaver.config.shape import File, HomeSection, PlatformSection, ProviderSection
 from palaver.domain.source import Platform
 
 if TYPE_CHECKING:
@@ -57,6 +58,12 @@ VARIABLES: Final = (
     Variable("PALAVER_SESSION_RESET_AT_HOUR", "session_reset.at_hour", rules.HOUR, _number),
     Variable("PALAVER_DM_SCOPE", "sessions.dm_scope", rules.SCOPE),
     Variable("PALAVER_REDACT_PII", "privacy.redact_pii", rules.BOOL, _truth),
+    Variable("PALAVER_MODEL", "model", rules.MODEL),
+    Variable("OPENAI_API_KEY", "providers.openai.api_key", rules.KEY_OR_NOTHING),
+    Variable("OPENAI_BASE_URL", "providers.openai.base_url", rules.ADDRESS_OR_NOTHING),
+    Variable("ANTHROPIC_API_KEY", "providers.anthropic.api_key", rules.KEY_OR_NOTHING),
+    Variable("GEMINI_API_KEY", "providers.google.api_key", rules.KEY_OR_NOTHING),
+    Variable("GOOGLE_API_KEY", "providers.google.api_key", rules.KEY_OR_NOTHING),
     *(
         Variable(f"{platform.upper()}_HOME_CHANNEL{suffix}", f"platforms.{platform}.home_channel.{key}")
         for platform in CHAT_PLATFORMS
@@ -75,9 +82,9 @@ def overrides(environ: Mapping[str, str]) -> tuple[dict[str, object], list[str]]
             continue
         value = variable.read(text)
         if variable.rule.holds(value):
-            given[variable.key] = value
+            given.setdefault(variable.key, value)
         else:
-            found = shown((variable.key,), value)
+            found = shown(tuple(variable.key.split(".")), value)
             mistakes.append(f"{variable.name}: {found} is not allowed ({variable.rule.allowed})")
     return given, mistakes
 
@@ -86,7 +93,9 @@ def overridden(file: File, given: Mapping[str, object]) -> tuple[File, list[str]
     """The file with what the environment says put over it, and what does not go together."""
     mistakes = []
     for key, value in given.items():
-        if not key.startswith("platforms."):
+        if key.startswith("providers."):
+            file = _with_provider(file, key, value)
+        elif not key.startswith("platforms."):
             file = _put(file, key.split("."), value)
     for platform in CHAT_PLATFORMS:
         prefix = f"platforms.{platform}.home_channel."
@@ -103,6 +112,13 @@ def overridden(file: File, given: Mapping[str, object]) -> tuple[File, list[str]
             section = replace(section, home_channel=replace(home, **said))
             file = replace(file, platforms={**file.platforms, platform: section})
     return file, mistakes
+
+
+def _with_provider(file: File, key: str, value: Any) -> File:
+    """The file with one key of a provider changed, which it need not name."""
+    _, name, what = key.split(".")
+    section = replace(file.providers.get(name) or ProviderSection(), **{what: value})
+    return replace(file, providers={**file.providers, name: section})
 
 
 def _put(section: Any, path: list[str], value: object) -> Any:

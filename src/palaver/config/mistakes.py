@@ -14,7 +14,8 @@ import re
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.config.shape import NAMED, File, known_keys
+from palaver.config.rules import TOOLSETS
+from palaver.config.shape import NAMED, File, is_private, known_keys
 from palaver.domain.source import BUILT_IN, ChatType
 
 if TYPE_CHECKING:
@@ -24,6 +25,14 @@ if TYPE_CHECKING:
     from palaver.config.shape import KeyPath
 
 _SECRET: Final = re.compile("token|secret|password|key", re.IGNORECASE)
+_ADDRESSES: Final = frozenset({"database_url", "base_url", "url"})
+_KINDS: Final = {dict: "a section", list: "a list", type(None): "nothing"}
+_KNOWN_NAMES: Final[Mapping[str | int, Sequence[str]]] = {
+    "platforms": BUILT_IN,
+    "reset_by_platform": BUILT_IN,
+    "reset_by_type": tuple(map(str, ChatType)),
+    "toolsets": TOOLSETS,
+}
 
 
 def validated(document: Document) -> tuple[File, list[str]]:
@@ -43,14 +52,16 @@ def validated(document: Document) -> tuple[File, list[str]]:
 
 def shown(path: KeyPath, value: object) -> str:
     """A value as it may stand in a message: short, on one line, and never a secret."""
-    if any(_SECRET.search(str(part)) for part in path):
+    if type(value) in _KINDS:
+        return _KINDS[type(value)]
+    if isinstance(value, str) and path[-1] in _ADDRESSES:
+        scheme = re.match(r"[\w+.-]+://", value)
+        return f"{scheme[0]}…" if scheme else "…"
+    if is_private(path) or any(_SECRET.search(str(part)) for part in path):
         return "…"
-    if isinstance(value, str) and "database_url" in path:
-        return f"{value.partition('://')[0]}://…" if "://" in value else "…"
     if isinstance(value, str) and len(value) > 60:
         value = f"{value[:59]}…"
-    kinds = {dict: "a section", list: "a list", type(None): "nothing"}
-    return kinds.get(type(value)) or json.dumps(value, ensure_ascii=False, default=str)
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _in_words(error: Mapping[str, Any]) -> str:
@@ -61,13 +72,23 @@ def _in_words(error: Mapping[str, Any]) -> str:
             return _unknown(path)
         case "missing":
             return "this is missing"
+        case "together":
+            return str(error["msg"])
         case "value_error" if path[-1] == "[key]":
-            known = tuple(map(str, ChatType if path[0] == "reset_by_type" else BUILT_IN))
-            return f"unknown name ({_nearest(str(path[-2]), known)})"
+            return _misnamed(path, error["ctx"]["error"])
         case "value_error":
-            return f"{shown(path, error['input'])} is not allowed ({error['ctx']['error']})"
+            allowed = error["ctx"]["error"]
+        case "tuple_type":
+            allowed = "a list"
         case _:
-            return f"{shown(path, error['input'])} is not allowed (a section with keys of its own)"
+            allowed = "a section with keys of its own"
+    return f"{shown(path, error['input'])} is not allowed ({allowed})"
+
+
+def _misnamed(path: KeyPath, allowed: object) -> str:
+    """What to say of a name that the operator may not give."""
+    known = _KNOWN_NAMES.get(path[0])
+    return f"unknown name ({_nearest(str(path[-2]), known)})" if known else f"this cannot be a name ({allowed})"
 
 
 def _unknown(path: KeyPath) -> str:

@@ -12,14 +12,20 @@ import difflib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from palaver.domain.gateway import AGENT_NAMES, is_agent_name
 from palaver.domain.keys import DmScope
+from palaver.domain.person import Role
 from palaver.domain.policy import FIELD_RULES
+from palaver.domain.profile import TurnRules
 from palaver.domain.source import BUILT_IN, ChatType
+from palaver.domain.turn import BusyPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+TOOLSETS: Final = tuple(TurnRules().toolsets)
 
 
 @dataclass(frozen=True)
@@ -40,14 +46,36 @@ class Rule:
         return value
 
 
+@dataclass(frozen=True)
+class Together:
+    """Asks a section or a list, right in each of its parts, what is wrong with them together; None is nothing."""
+
+    complaint: Callable[[Any], str | None]
+
+    def __get_pydantic_core_schema__(self, source: object, handler: Callable[[object], Any]) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+
+    def _checked(self, value: object) -> object:
+        from pydantic_core import PydanticCustomError
+
+        if text := self.complaint(value):
+            raise PydanticCustomError("together", "{text}", {"text": text})
+        return value
+
+
+@dataclass(frozen=True)
 class NullIsEmpty:
-    """Lets a section whose keys are all commented out be an empty one."""
+    """Lets a section or a list whose lines are all commented out be an empty one."""
+
+    empty: Callable[[], object]
 
     def __get_pydantic_core_schema__(self, source: object, handler: Callable[[object], Any]) -> Any:
         from pydantic_core import core_schema
 
         return core_schema.no_info_before_validator_function(
-            lambda value: {} if value is None else value, handler(source)
+            lambda value: self.empty() if value is None else value, handler(source)
         )
 
 
@@ -70,6 +98,43 @@ def _is_platform(value: object) -> bool:
     return value in BUILT_IN or not difflib.get_close_matches(value, BUILT_IN, cutoff=0.75)
 
 
+def _is_model(value: object) -> bool:
+    if not isinstance(value, str):
+        return False
+    provider, separator, name = value.partition(":")
+    if provider in {"auto", "demo"} or not separator:
+        return value in {"auto", "demo", "local"}
+    if provider == "local":
+        return name.strip() != "" and name.isprintable()
+    return PROVIDER.holds(provider) and re.fullmatch(r"\S+", name) is not None and name.isprintable()
+
+
+def _is_address(value: object) -> bool:
+    if not isinstance(value, str) or not re.fullmatch(r"https?://[^\s\\]+", value) or not value.isprintable():
+        return False
+    try:
+        return bool(urlsplit(value).hostname) and urlsplit(value).port != 0
+    except ValueError:  # a port that is no number, brackets that do not match
+        return False
+
+
+def _named(pattern: str, allowed: str) -> Rule:
+    return Rule(lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None, allowed)
+
+
+def _number(low: int, high: int, allowed: str, *, whole: bool = True) -> Rule:
+    def holds(value: object) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        return low <= value <= high and (isinstance(value, int) or not whole)
+
+    return Rule(holds, f"{allowed}, {low} to {high}")
+
+
+def _or_nothing(rule: Rule) -> Rule:
+    return Rule(lambda value: value is None or rule.holds(value), rule.allowed)
+
+
 BOOL: Final = Rule(lambda value: isinstance(value, bool), "true or false")
 TEXT: Final = Rule(lambda value: isinstance(value, str) and value.strip() != "", "text")
 TEXT_OR_NOTHING: Final = Rule(lambda value: value is None or isinstance(value, str), "text")
@@ -82,5 +147,27 @@ MODE: Final = _of_policy("mode")
 MINUTES: Final = _of_policy("idle_minutes")
 HOUR: Final = _of_policy("at_hour")
 ZONE: Final = _of_policy("timezone")
-ZONE_OR_NOTHING: Final = Rule(lambda value: value is None or ZONE.holds(value), ZONE.allowed)
-NULL_IS_EMPTY: Final = NullIsEmpty()
+ZONE_OR_NOTHING: Final = _or_nothing(ZONE)
+PROVIDER: Final = _named("[a-z][a-z0-9_-]{0,31}", "up to 32 small letters, digits, '_' or '-', beginning with a letter")
+MODEL: Final = Rule(_is_model, "auto, demo, local, local:/path/of/model.gguf or provider:name such as openai:gpt-5")
+FALLBACK: Final = Rule(lambda value: value != "auto" and MODEL.holds(value), MODEL.allowed.removeprefix("auto, "))
+KEY_OR_NOTHING: Final = _or_nothing(_named("[!-~]+", "ASCII characters without spaces, as the provider gave it"))
+ADDRESS_OR_NOTHING: Final = _or_nothing(Rule(_is_address, "an address that begins with http:// or https://"))
+SERVER: Final = _named("[A-Za-z][A-Za-z0-9_-]{0,31}", "up to 32 letters, digits, '_' or '-', beginning with a letter")
+ARGUMENT: Final = Rule(lambda value: isinstance(value, str) and "\0" not in value, "text")
+COMMAND_OR_NOTHING: Final = _or_nothing(Rule(lambda value: TEXT.holds(value) and ARGUMENT.holds(value), "text"))
+VARIABLE_NAME: Final = _named("[A-Za-z_][A-Za-z0-9_]*", "letters, digits and '_', not beginning with a digit")
+HEADER_NAME: Final = _named(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "the name of an HTTP header, such as Authorization")
+HEADER: Final = Rule(lambda value: isinstance(value, str) and value.isprintable(), "text on one line")
+BUSY: Final = Rule(lambda value: value in tuple(BusyPolicy), "queue, steer, interrupt or reject")
+BUSY_OR_NOTHING: Final = _or_nothing(BUSY)
+ACCESS: Final = Rule(lambda value: value in ("known", "everyone"), "known or everyone")
+TURNS: Final = _number(1, 256, "a whole number")
+WAITING: Final = _number(1, 1000, "a whole number")
+SECONDS: Final = _number(0, 60, "a number of seconds", whole=False)
+TURN_MINUTES: Final = _number(1, 1440, "a whole number of minutes")
+TOOLSET: Final = Rule(lambda value: value in TOOLSETS, ", ".join(TOOLSETS))
+ROLE: Final = Rule(lambda value: value in tuple(Role), "owner, member or guest")
+SOME: Final = Together(lambda value: "name at least one (enabled: false switches it off)" if value == () else None)
+NULL_IS_EMPTY: Final = NullIsEmpty(dict)
+NULL_IS_EMPTY_LIST: Final = NullIsEmpty(list)

@@ -1,7 +1,7 @@
 """The shape of config.yaml: its sections, their keys and the defaults.
 
-Owns which keys exist, which of them the operator names, and which are taken as written. What a key may hold is said
-in `rules`.
+Owns which keys exist, which of them the operator names, which are taken as written, and where secrets are kept. What
+a key may hold is said in `rules`.
 
 Always true: a section is a plain frozen dataclass, so that the defaults cost no import; pydantic fills it when there
 is a file, and refuses a key that is not here.
@@ -9,6 +9,7 @@ is a file, and refuses a key that is not here.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, is_dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final, get_args, get_origin, get_type_hints
 
@@ -19,8 +20,15 @@ if TYPE_CHECKING:
 
 KeyPath = tuple[str | int, ...]  # the keys that lead to a value, and the places in lists
 
-NAMED: Final = frozenset({"platforms", "reset_by_platform", "reset_by_type"})  # the operator names their keys
-_AS_WRITTEN: Final = frozenset({"chat_id", "thread_id", "name", "database_url", "timezone", "agent"})
+# The operator names their keys.
+NAMED: Final = frozenset({"platforms", "reset_by_platform", "reset_by_type", "providers", "mcp_servers", "toolsets"})
+_AS_WRITTEN: Final = frozenset(
+    {
+        *("chat_id", "thread_id", "name", "database_url", "timezone", "agent"),
+        *("model", "fallback_models", "instructions", "api_key", "command", "args", "env", "headers"),
+    }
+)
+_PRIVATE: Final = frozenset({"providers", "mcp_servers"})  # nearly every text in them may be a secret
 
 
 class Section:
@@ -71,13 +79,77 @@ class PlatformSection(Section):
 
     enabled: Annotated[bool, rules.BOOL] = True
     home_channel: HomeSection | None = None
+    busy: Annotated[str | None, rules.BUSY_OR_NOTHING] = None
+    access: Annotated[str, rules.ACCESS] = "known"
     settings: Annotated[dict[str, object], rules.NULL_IS_EMPTY] = field(default_factory=dict)  # the adapter's own
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProviderSection(Section):
+    """How to reach a provider of models."""
+
+    api_key: Annotated[str | None, rules.KEY_OR_NOTHING] = field(default=None, repr=False)
+    base_url: Annotated[str | None, rules.ADDRESS_OR_NOTHING] = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class McpSection(Section):
+    """A server of tools: a command to start, or an address to connect to."""
+
+    command: Annotated[str | None, rules.COMMAND_OR_NOTHING] = None
+    args: Annotated[tuple[Annotated[str, rules.ARGUMENT], ...], rules.NULL_IS_EMPTY_LIST] = field(
+        default=(), repr=False
+    )
+    env: Annotated[dict[Annotated[str, rules.VARIABLE_NAME], Annotated[str, rules.ARGUMENT]], rules.NULL_IS_EMPTY] = (
+        field(default_factory=dict, repr=False)
+    )
+    url: Annotated[str | None, rules.ADDRESS_OR_NOTHING] = field(default=None, repr=False)
+    headers: Annotated[dict[Annotated[str, rules.HEADER_NAME], Annotated[str, rules.HEADER]], rules.NULL_IS_EMPTY] = (
+        field(default_factory=dict, repr=False)
+    )
+    enabled: Annotated[bool, rules.BOOL] = True
+
+    def complaint(self) -> str | None:
+        """What does not go together; None when all does."""
+        if (self.command is None) == (self.url is None):
+            return "give either command or url, one of the two"
+        if self.url is not None and (self.args or self.env):
+            return "args and env go with command, not with url"
+        if self.command is not None and self.headers:
+            return "headers go with url, not with command"
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnsSection(Section):
+    """How many turns run at once, and what happens to messages meanwhile."""
+
+    concurrency: Annotated[int, rules.TURNS] = 8
+    per_person: Annotated[int, rules.TURNS] = 3
+    queue_limit: Annotated[int, rules.WAITING] = 20
+    busy: Annotated[str, rules.BUSY] = "queue"
+    collect_seconds: Annotated[float, rules.SECONDS] = 0
+    longest_minutes: Annotated[int, rules.TURN_MINUTES] = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolsetSection(Section):
+    """Where and for whom a toolset is there; without platforms, everywhere."""
+
+    enabled: Annotated[bool, rules.BOOL] = True
+    platforms: Annotated[tuple[Annotated[str, rules.PLATFORM], ...] | None, rules.SOME] = None
+    roles: Annotated[tuple[Annotated[str, rules.ROLE], ...], rules.SOME] = ("owner", "member")
 
 
 _Reset = Annotated[ResetSection, rules.NULL_IS_EMPTY]
 _ResetByPlatform = dict[Annotated[str, rules.PLATFORM], _Reset]
 _ResetByType = dict[Annotated[str, rules.CHAT_TYPE], _Reset]
 _Platforms = dict[Annotated[str, rules.PLATFORM], Annotated[PlatformSection, rules.NULL_IS_EMPTY]]
+_Fallbacks = tuple[Annotated[str, rules.FALLBACK], ...]
+_Providers = dict[Annotated[str, rules.PROVIDER], Annotated[ProviderSection, rules.NULL_IS_EMPTY]]
+_Mcp = Annotated[McpSection, rules.NULL_IS_EMPTY, rules.Together(McpSection.complaint)]
+_McpServers = dict[Annotated[str, rules.SERVER], _Mcp]
+_Toolsets = dict[Annotated[str, rules.TOOLSET], Annotated[ToolsetSection, rules.NULL_IS_EMPTY]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +164,13 @@ class File(Section):
     sessions: Annotated[SessionsSection, rules.NULL_IS_EMPTY] = field(default_factory=SessionsSection)
     privacy: Annotated[PrivacySection, rules.NULL_IS_EMPTY] = field(default_factory=PrivacySection)
     agent: Annotated[str, rules.AGENT] = "main"
+    model: Annotated[str, rules.MODEL] = "auto"
+    fallback_models: Annotated[_Fallbacks, rules.NULL_IS_EMPTY_LIST] = ()
+    instructions: Annotated[str | None, rules.TEXT_OR_NOTHING] = None
+    providers: Annotated[_Providers, rules.NULL_IS_EMPTY] = field(default_factory=dict)
+    mcp_servers: Annotated[_McpServers, rules.NULL_IS_EMPTY] = field(default_factory=dict)
+    turns: Annotated[TurnsSection, rules.NULL_IS_EMPTY] = field(default_factory=TurnsSection)
+    toolsets: Annotated[_Toolsets, rules.NULL_IS_EMPTY] = field(default_factory=dict)
     platforms: Annotated[_Platforms, rules.NULL_IS_EMPTY] = field(default_factory=dict)
 
 
@@ -101,9 +180,22 @@ def known_keys() -> tuple[str, ...]:
 
 
 def is_as_written(path: KeyPath) -> bool:
-    """Whether a key holds an id or a name, of which 007 and 1712345678.1200 must not be taken for numbers."""
-    of_an_adapter = path[0] == "platforms" and path[2:3] == ("settings",)
-    return path[-1] in _AS_WRITTEN and not of_an_adapter
+    """Whether a key holds text, such as an id, of which 007 and 1712345678.1200 must not be taken for numbers."""
+    if path[0] == "platforms" and path[2:3] == ("settings",):
+        return False
+    inside = path[:3] if path[0] == "mcp_servers" else path[:1]  # the entries of args, env, headers, fallback_models
+    return path[-1] in _AS_WRITTEN or inside[-1] in _AS_WRITTEN
+
+
+def is_private(path: KeyPath) -> bool:
+    """Whether what stands there may be a secret whatever its key is called."""
+    return bool(path) and path[0] in _PRIVATE
+
+
+def dotted(path: KeyPath) -> str:
+    """A key as it may stand in a message; where secrets are kept, one that is no plain name may be one by mistake."""
+    hidden = {part for part in path if is_private(path) and not re.fullmatch(r"[\w-]{1,32}", str(part))}
+    return ".".join("…" if part in hidden else str(part) for part in path)
 
 
 def _keys_of(section: type, prefix: str = "") -> Iterator[str]:

@@ -16,6 +16,17 @@
     │   ├── NothingToUndo
     │   ├── NothingToRedo
     │   └── NothingToRestore
+    ├── AgentError              the agent could not answer; what it said before is kept
+    │   ├── AgentUnavailable    the provider is down, too slow or cut the line; tried again, then given up
+    │   │   └── AgentBusy       the provider asks us to slow down
+    │   ├── AgentRefused        the key, the model or the account is not accepted
+    │   └── ContextOverflow     the conversation is longer than the model can take
+    ├── DeliveryError           something could not be sent
+    │   ├── SendLater           it was not sent, and may be tried again
+    │   ├── SendRejected        it was not sent, and never will be
+    │   ├── TargetGone          nobody is at that address any more
+    │   └── SendUncertain       it may have arrived, or not
+    ├── LeaseLost               somebody else has taken this turn over
     └── StoreError              the database could not do it; what was stored before stands
         ├── StoreBusy
         ├── StoreFull
@@ -100,6 +111,58 @@ class NothingToRedo(NothingToDo):
 
 class NothingToRestore(NothingToDo):
     """There is no earlier conversation to restore here."""
+
+
+class AgentError(PalaverError):
+    """The agent could not answer."""
+
+
+class AgentUnavailable(AgentError):
+    """The model cannot be reached at the moment."""
+
+
+class AgentBusy(AgentUnavailable):
+    """The model's provider asks us to slow down."""
+
+    def __init__(self, message: str = "", *, retry_after: float | None = None, **facts: object) -> None:
+        super().__init__(message, **facts)
+        self.retry_after = retry_after  # seconds
+
+
+class AgentRefused(AgentError):
+    """The model's provider does not accept our key, our model or our account."""
+
+
+class ContextOverflow(AgentError):
+    """This conversation is longer than the model can take; /compress shortens it."""
+
+
+class DeliveryError(PalaverError):
+    """This could not be sent."""
+
+
+class SendLater(DeliveryError):
+    """It was not sent, and may be tried again."""
+
+    def __init__(self, message: str = "", *, retry_after: float | None = None, **facts: object) -> None:
+        super().__init__(message, **facts)
+        self.retry_after = retry_after  # seconds
+
+
+class SendRejected(DeliveryError):
+    """It was not sent, and trying again would not help."""
+
+
+class TargetGone(SendRejected):
+    """Nobody is at that address any more."""
+
+
+class SendUncertain(DeliveryError):
+    """It may have arrived, or not."""
+
+
+class LeaseLost(PalaverError):
+    """Somebody else has taken this turn over."""
 
 
 class StoreError(PalaverError):

@@ -36,6 +36,11 @@ class EventKind(StrEnum):
     REDONE = "redone"
     REWRITTEN = "rewritten"
     FORKED = "forked"
+    INTERRUPTED = "interrupted"  # a turn was stopped, or its worker died after a tool had acted
+    FAILED = "failed"  # a turn could not be answered
+    COMPACTED = "compacted"  # what came before is put before the agent as a summary
+    EXPANDED = "expanded"  # a compaction was taken back
+    CHANGED = "changed"  # a setting of this conversation: its model, what happens while it is busy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

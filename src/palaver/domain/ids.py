@@ -21,6 +21,8 @@ PersonId = NewType("PersonId", str)
 ProjectId = NewType("ProjectId", str)
 TurnId = NewType("TurnId", str)
 JobId = NewType("JobId", str)
+DeliveryId = NewType("DeliveryId", str)
+MemoryId = NewType("MemoryId", str)
 
 SESSION_ID = re.compile(r"\d{8}_\d{6}_[0-9a-f]{8}")
 
@@ -50,3 +52,13 @@ def new_project_id() -> ProjectId:
 def new_turn_id() -> TurnId:
     """A fresh id for a turn."""
     return TurnId(f"t_{secrets.token_hex(8)}")
+
+
+def new_delivery_id() -> DeliveryId:
+    """A fresh id for a delivery; platforms that know such keys are given it, so that they take it once."""
+    return DeliveryId(f"d_{secrets.token_hex(8)}")
+
+
+def new_memory_id() -> MemoryId:
+    """A fresh id for something remembered."""
+    return MemoryId(f"m_{secrets.token_hex(4)}")

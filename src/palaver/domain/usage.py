@@ -6,7 +6,7 @@ is unknown, never zero: a session counts its unpriced turns beside the sum of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from enum import StrEnum
 
@@ -94,6 +94,17 @@ class TurnUsage:
             or self.cache_read_tokens
             or self.cache_write_tokens
             or self.reasoning_tokens
+        )
+
+
+    def plus(self, other: TurnUsage) -> TurnUsage:
+        """This and more of the same model in the same turn. What one of them cannot price, the sum cannot either."""
+        unpriced = self.cost is None or other.cost is None
+        return replace(
+            other,
+            **{name: getattr(self, name) + getattr(other, name) for name in COUNTERS},
+            cost=None if unpriced else Decimal(str(self.cost)) + Decimal(str(other.cost)),
+            cost_status=None if unpriced else other.cost_status,
         )
 
 

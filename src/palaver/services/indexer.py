@@ -117,3 +117,9 @@ def search_work(
         return search.find(tx, query, audiences(tx), limit=limit, before=before, session_no=where)
 
     return After(Read(lambda tx: search.unindexed(tx, BATCH)), _index, Read(find))
+
+
+async def catch_up(engine: Engine) -> None:
+    """Let the index follow everything that was stored before."""
+    while (batch := await engine.arun(Read(lambda tx: search.unindexed(tx, BATCH)))) is not None:
+        await engine.arun(_index(batch))

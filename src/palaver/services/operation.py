@@ -1,7 +1,8 @@
-"""One definition, two ways to call it: blocking on the store, awaited on its `aio` twin.
+"""One definition, three ways to call it: blocking on the store, awaited on its `aio` twin, or within a transaction.
 
 A method marked `@operation` only describes the work. Looked up on a `Blocking` object it does the work and
-returns the result; looked up on an `Awaiting` one it returns an awaitable of the same result.
+returns the result; looked up on an `Awaiting` one it returns an awaitable of the same result; on a `Within` it is
+done as part of the transaction that is under way.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from palaver.storage.engine import Engine, Read, Work, Write
+    from palaver.storage.engine import Engine, Read, Transaction, Work, Write
 
 P = ParamSpec("P")
 B = TypeVar("B")
@@ -54,6 +55,19 @@ class Awaiting:
         return await self._engine.arun(work)
 
 
+class Within:
+    """Operations are part of a transaction that is under way: they happen with it, or not at all."""
+
+    _tx: Transaction
+
+    def _perform(self, work: Work[T] | After[Any, T]) -> T:
+        if isinstance(work, After):
+            while (todo := work.todo.run(self._tx)) is not None:
+                work.do(todo).run(self._tx)
+            return work.then.run(self._tx)
+        return work.run(self._tx)
+
+
 class operation(Generic[P, T]):  # noqa: N801  (used as a decorator)
     """A method that describes work; how it is done depends on the object it is called on."""
 
@@ -64,7 +78,7 @@ class operation(Generic[P, T]):  # noqa: N801  (used as a decorator)
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, instance: Blocking, owner: type) -> Callable[P, T]: ...
+    def __get__(self, instance: Blocking | Within, owner: type) -> Callable[P, T]: ...
     @overload
     def __get__(self, instance: Awaiting, owner: type) -> Callable[P, Awaitable[T]]: ...
     @overload

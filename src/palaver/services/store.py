@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     IsBusy = Callable[[str], bool | datetime | None]
 
 # Where nobody sits: what these say does not count as somebody being there.
-_MACHINES = frozenset({Platform.CRON, Platform.WEBHOOK})
+MACHINES = frozenset({Platform.CRON, Platform.WEBHOOK})
 
 
 class StoreOperations:
@@ -72,7 +72,7 @@ class StoreOperations:
         """Find or begin the session and append what the person said, in one durable transaction."""
         arrival = self._arrival(source)
         said = _message(message, "user")
-        human = said.role == "user" and source.platform not in _MACHINES
+        human = said.role == "user" and source.platform not in MACHINES
         self._indexer.soon()
         return Write(
             lambda tx: lanes.say(tx, arrival, said, human=human),
@@ -309,9 +309,11 @@ class StoreOperations:
     # -- shared by the above -------------------------------------------------------------------------------
 
     def _arrival(self, source: SessionSource) -> lanes.Arrival:
-        return lanes.Arrival(
-            source=_checked(source), config=self._config, now=self._clock.now(), busy_since=self._busy_since
-        )
+        return self.arrival(source, self._clock.now())
+
+    def arrival(self, source: SessionSource, now: datetime) -> lanes.Arrival:
+        """Something arrives from a source, as storage needs to know it."""
+        return lanes.Arrival(source=_checked(source), config=self._config, now=now, busy_since=self._busy_since)
 
     def _busy_since(self, session_id: str) -> datetime | None:
         busy = self._is_busy(session_id) if self._is_busy else None
@@ -374,6 +376,26 @@ class SessionStore(Blocking, StoreOperations):
         must be quick and must not call the store.
         """
         return cls(open_engine(str(url)), config or GatewayConfig(), clock or SystemClock(), is_busy)
+
+    @property
+    def engine(self) -> Engine:
+        """The database behind the store, for services that need more of it in one transaction."""
+        return self._engine
+
+    @property
+    def config(self) -> GatewayConfig:
+        """What the operator has decided."""
+        return self._config
+
+    @property
+    def clock(self) -> Clock:
+        """What tells the time."""
+        return self._clock
+
+    @property
+    def indexer(self) -> Indexer:
+        """What brings the search index up to date."""
+        return self._indexer
 
     def seen_by(self, principal: Principal, *, everything: bool = False) -> SessionView:
         """What this principal may see and change: their own conversations and those they share.

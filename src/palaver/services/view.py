@@ -16,7 +16,7 @@ from palaver.domain.text import is_storable
 from palaver.domain.titles import title_slot
 from palaver.services.indexer import search_work
 from palaver.services.limits import check_count
-from palaver.services.operation import After, Awaiting, Blocking, operation
+from palaver.services.operation import After, Awaiting, Blocking, Within, operation
 from palaver.storage import events, people, projects, session_lists, sessions
 from palaver.storage.engine import Read, Write
 from palaver.storage.values import micros
@@ -37,13 +37,13 @@ SHORTEST_PREFIX = 4
 class ViewOperations:
     """What a principal can do; `SessionView` blocks, `AsyncSessionView` is awaited."""
 
-    _engine: Engine
-
-    def __init__(self, engine: Engine, clock: Clock, principal: Principal, *, everything: bool) -> None:
-        self._engine = engine
+    def __init__(
+        self, clock: Clock, principal: Principal, *, everything: bool = False, among: int | None = None
+    ) -> None:
         self._clock = clock
         self._principal = principal
         self._everything = everything
+        self._among = among
 
     # -- looking -------------------------------------------------------------------------------------------
 
@@ -210,10 +210,15 @@ class ViewOperations:
         return micros(self._clock.now())
 
     def _audiences(self, tx: Transaction) -> Sequence[int] | None:
-        return None if self._everything else people.audiences_of(tx, self._person)
+        if self._everything:
+            return None
+        audiences = people.audiences_of(tx, self._person)
+        return audiences if self._among is None else [no for no in audiences if no == self._among]
 
     def _seen(self, tx: Transaction, session_id: str, action: Action) -> Found:
         found = sessions.seen(tx, session_id, None if self._everything else self._person)
+        if self._among is not None and found.audience_no != self._among:
+            raise NoSuchSession(f"there is no session {session_id}", session_id=session_id)
         check_allowed(self._principal, action, shared=found.session.shared)
         return found
 
@@ -243,9 +248,25 @@ class ViewOperations:
 class SessionView(Blocking, ViewOperations):
     """One principal's view of the store."""
 
+    def __init__(self, engine: Engine, clock: Clock, principal: Principal, **scope: Any) -> None:
+        super().__init__(clock, principal, **scope)
+        self._engine = engine
+
 
 class AsyncSessionView(Awaiting, ViewOperations):
     """The awaitable twin of a `SessionView`."""
+
+    def __init__(self, engine: Engine, clock: Clock, principal: Principal, **scope: Any) -> None:
+        super().__init__(clock, principal, **scope)
+        self._engine = engine
+
+
+class ViewWithin(Within, ViewOperations):
+    """The same view inside a transaction that is under way."""
+
+    def __init__(self, tx: Transaction, clock: Clock, principal: Principal, **scope: Any) -> None:
+        super().__init__(clock, principal, **scope)
+        self._tx = tx
 
 
 def _several(what: str, found: Sequence[Found]) -> Ambiguous:

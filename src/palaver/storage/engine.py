@@ -6,13 +6,14 @@ another process), so it does nothing but read, decide and write through the tran
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from palaver.domain.errors import ConfigError, StoreClosed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from concurrent.futures import ThreadPoolExecutor
 
 A = TypeVar("A")
@@ -46,6 +47,10 @@ class Transaction(Protocol):
 
     def run(self, sql: str, *params: object) -> int:
         """Run a change; the number of rows it changed."""
+        ...
+
+    def hold(self, name: str) -> None:
+        """Let nobody else who holds this name go on before this transaction ends."""
         ...
 
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
@@ -91,8 +96,24 @@ class Engine(Protocol):
         """Do the work without blocking the event loop."""
         ...
 
+    def watch(self, on_change: OnChange) -> Watch:
+        """Be told, on some thread, of every change that anybody makes, until the watch is closed."""
+        ...
+
     def close(self) -> None:
         """Finish what is under way and let go of the database."""
+        ...
+
+
+# Called with the numbers of the sessions that have changed; None when it is not known which.
+OnChange = Callable[[frozenset[int] | None], None]
+
+
+class Watch(Protocol):
+    """Somebody is being told of changes."""
+
+    def close(self) -> None:
+        """Stop telling."""
         ...
 
 

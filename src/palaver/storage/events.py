@@ -115,6 +115,14 @@ def log(tx: Transaction, session_no: int, *, after: int = 0, limit: int = 1000) 
     return [event_from_row(row) for row in found]
 
 
+def last_seq(tx: Transaction, session_no: int) -> int:
+    """The number of the last event."""
+    row = tx.one("SELECT last_seq FROM session WHERE no = $1", session_no)
+    if row is None:
+        raise NoSuchSession
+    return int(row[0])
+
+
 def undo(tx: Transaction, session_no: int, turns: int, now: int, person_id: PersonId | None = None) -> Undone:
     """Hide the last `turns` turns: each a user message and all that follows it."""
     previous = _redo_seq(tx, session_no)

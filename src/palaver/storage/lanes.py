@@ -153,6 +153,16 @@ def restore(tx: Transaction, key: str, now: int, by: PersonId | None = None) -> 
     return SessionEntry(SessionKey(key), sessions.by_number(tx, from_no).session)
 
 
+def last_move(tx: Transaction, key: str) -> int | None:
+    """When the lane made the move that `restore` would take back; None when there is none."""
+    row = tx.one(
+        "SELECT c.at FROM route_change c JOIN route r ON r.key = c.key WHERE c.key = $1 AND c.undone_at IS NULL"
+        " AND c.from_no <> r.session_no ORDER BY c.no DESC LIMIT 1",
+        key,
+    )
+    return int(row[0]) if row else None
+
+
 def say(tx: Transaction, arrival: Arrival, message: Message, *, human: bool) -> Recorded:
     """Enter the lane and append the message, as one change."""
     shortly = say_shortly(tx, arrival, message, human=human)
@@ -182,6 +192,17 @@ def say_shortly(tx: Transaction, arrival: Arrival, message: Message, *, human: b
         return None
     session_id, seq = said
     return Recorded(session_key=key, session_id=session_id, seq=seq, began=None, after_activity=False)
+
+
+def say_in(tx: Transaction, found: Found, arrival: Arrival, message: Message, person_id: PersonId | None) -> Recorded:
+    """Append what somebody says in a conversation they look at, whatever lane it is on; an ended one goes on."""
+    sessions.reopen(tx, found.no, arrival.at, person_id)
+    if found.session.shared:
+        message, person_id = _authored(tx, found.session, arrival, message)
+    seq = append.append(tx, found.session.id, [message], arrival.at, human=True, person_id=person_id)
+    return Recorded(
+        session_key=found.session.key, session_id=found.session.id, seq=seq, began=None, after_activity=False
+    )
 
 
 def _authored(tx: Transaction, session: Session, arrival: Arrival, message: Message) -> tuple[Message, PersonId | None]:

@@ -30,6 +30,8 @@ try:
     from psycopg import errors as pg
     from psycopg.conninfo import conninfo_to_dict
     from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+    from palaver.storage.postgres_watch import PostgresWatch
 except ModuleNotFoundError as error:
     raise ConfigError("PostgreSQL needs an extra part: install it with  pip install 'palaver[postgres]'") from error
 
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import LiteralString
 
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engine import OnChange, Transaction, Watch
 
 T = TypeVar("T")
 
@@ -85,6 +87,10 @@ class PostgresTransaction:
         count: int = self._execute(sql, params).rowcount
         return count
 
+    def hold(self, name: str) -> None:
+        """Wait for whoever else holds this name."""
+        self._execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", (name,))
+
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         """Run one change for many rows of parameters."""
         self._cursor.executemany(sql, rows)
@@ -111,6 +117,7 @@ class PostgresEngine:
         self._threads: ThreadPoolExecutor | None = None
         self._closing = threading.Lock()
         self._closed = False
+        self._watches: list[PostgresWatch] = []
 
     @classmethod
     def open(cls, url: str) -> PostgresEngine:
@@ -163,6 +170,12 @@ class PostgresEngine:
         """Do the work on a thread of its own."""
         return await on_thread(self._worker_threads(), self.run, work)
 
+    def watch(self, on_change: OnChange) -> Watch:
+        """Be told of every change, by whichever process."""
+        watch = PostgresWatch(self._url, on_change, self._watches)
+        self._watches.append(watch)
+        return watch
+
     def _check_reachable(self) -> None:
         """No connection came free: tell a server that is busy from one that is gone."""
         try:
@@ -172,6 +185,8 @@ class PostgresEngine:
 
     def close(self) -> None:
         """Finish what is under way and close every connection."""
+        for watch in list(self._watches):
+            watch.close()
         with self._closing:
             if self._closed:
                 return

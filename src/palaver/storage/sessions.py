@@ -104,6 +104,14 @@ def get(tx: Transaction, session_id: str) -> Found:
     return found_from_row(row)
 
 
+def number_of(tx: Transaction, session_id: str) -> int:
+    """The number of a session that is there."""
+    row = tx.one("SELECT no FROM session WHERE id = $1", session_id)
+    if row is None:
+        raise NoSuchSession
+    return int(row[0])
+
+
 def by_number(tx: Transaction, session_no: int) -> Found:
     """A session by its number."""
     row = tx.one(f"SELECT {COLUMNS}, s.no, s.audience_no FROM session s WHERE s.no = $1", session_no)

@@ -25,12 +25,13 @@ from palaver.storage import migrate
 from palaver.storage.engine import Dialect, Read, Row, Work, on_thread
 from palaver.storage.group_commit import GroupWriter
 from palaver.storage.sqlite_file import connect, make_room, named, refuse_others
+from palaver.storage.sqlite_watch import SqliteWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from concurrent.futures import ThreadPoolExecutor
 
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engine import OnChange, Transaction, Watch
 
 T = TypeVar("T")
 
@@ -76,6 +77,9 @@ class SqliteTransaction:
         """Run a change; the number of rows it changed."""
         self._execute(_statements.get(sql) or _native(sql), params)
         return self._db.changes()
+
+    def hold(self, name: str) -> None:
+        """The writer is alone anyway."""
 
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         """Run one change for many rows of parameters."""
@@ -143,7 +147,8 @@ class SqliteEngine:
         self._closing = threading.Lock()
         self._closed = False
         self._upkeep = _Checkpointer(path, self._writer)
-        writer.set_wal_hook(self._upkeep.after_commit)
+        self._watches: list[SqliteWatch] = []
+        writer.set_wal_hook(self._after_commit)
 
     @classmethod
     def open(cls, path: str | Path) -> SqliteEngine:
@@ -187,8 +192,16 @@ class SqliteEngine:
         except apsw.Error as error:
             raise named(error, self.path) from error
 
+    def watch(self, on_change: OnChange) -> Watch:
+        """Be told of every commit, by whichever process."""
+        watch = SqliteWatch(self.path, on_change, self._watches)
+        self._watches.append(watch)
+        return watch
+
     def close(self) -> None:
         """Finish what is under way and close every connection."""
+        for watch in list(self._watches):
+            watch.close()
         with self._closing:
             if self._closed:
                 return
@@ -198,6 +211,11 @@ class SqliteEngine:
         if self._threads is not None:
             self._threads.shutdown()
         self._close_readers()
+
+    def _after_commit(self, db: apsw.Connection, schema: str, pages: int) -> int:
+        for watch in self._watches:
+            watch.wake()
+        return self._upkeep.after_commit(db, schema, pages)
 
     def _let_go(self) -> None:
         self._writing.db.set_wal_hook(None)

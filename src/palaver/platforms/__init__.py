@@ -1,0 +1,1 @@
+"""Platforms: the edges through which people reach the agent."""

@@ -1,0 +1,244 @@
+"""Commands that begin, name, find again and branch conversations."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from palaver.domain.errors import NoSuchSession
+from palaver.services.commands.base import BadArguments, Command, Reply
+from palaver.services.commands.here import begun, go_to, left_behind, reminder, visible
+from palaver.services.commands.wording import ago, count, named, titled, words
+from palaver.storage import activity, lanes, session_settings, sessions, turns
+
+if TYPE_CHECKING:
+    from palaver.domain.session import Session
+    from palaver.services.commands.base import Asked
+    from palaver.storage.session_rows import Found
+
+MOST_CHOICES = 10
+FEW_TITLED = 5  # so few that untitled conversations are offered too
+_LOOKED_THROUGH = 100
+_NO_TITLE = "-"
+
+
+# ---- beginning ---------------------------------------------------------------------------------------------
+
+
+def _new(asked: Asked) -> Reply:
+    old = lanes.current(asked.tx, asked.key)
+    if old is not None and _is_fresh(asked, old):
+        return _already_new(asked, old)
+    entry = lanes.reset(asked.tx, asked.key, asked.at) if old else None
+    if entry is not None:
+        new = sessions.get(asked.tx, entry.session_id)
+    elif asked.arguments:
+        new = begun(replace(asked, found=None))
+    else:
+        return Reply(text="Nothing has been said here yet: whatever you say next begins a conversation.")
+    session = _titled(asked, new, asked.arguments or None)
+    called = f": {titled(session.title)}" if session.title else ""
+    text = f"A new conversation begins{called}."
+    if old is not None:
+        text += f" The one before, {_seen_name(asked, old)}, is kept: /restore goes back to it."
+        text += left_behind(asked, old)
+    return Reply(text=text, session_id=session.id, facts=_facts(session))
+
+
+def _reset(asked: Asked) -> Reply:
+    if asked.arguments:
+        raise BadArguments("/reset takes no title. `/new title` begins a conversation with one.")
+    return _new(asked)
+
+
+def _is_fresh(asked: Asked, found: Found) -> bool:
+    """Whether nothing has ever been said in it."""
+    return found.session.active_at is None and not turns.open_in(asked.tx, found.no).any
+
+
+def _already_new(asked: Asked, found: Found) -> Reply:
+    if not asked.arguments:
+        return Reply(text="This conversation is new already: nothing has been said in it.", session_id=found.session.id)
+    session = _titled(asked, found, asked.arguments)
+    text = f"This conversation was new already; it is called {titled(session.title or '')} now. `/title -` takes that back."
+    return Reply(text=text, session_id=session.id, facts=_facts(session))
+
+
+def _titled(asked: Asked, found: Found, title: str | None) -> Session:
+    """A conversation that has just begun in this lane, with a title."""
+    if title is None:
+        return found.session
+    return sessions.rename(asked.tx, found, title, asked.at, asked.person_id)
+
+
+def _seen_name(asked: Asked, found: Found) -> str:
+    """What the asker may call a conversation that the lane was on."""
+    try:
+        return named(asked.view.get(found.session.id))
+    except NoSuchSession:
+        return "which is not yours"
+
+
+# ---- titles ------------------------------------------------------------------------------------------------
+
+
+def _title(asked: Asked) -> Reply:
+    if not asked.arguments:
+        session = visible(asked).session
+        called = f"is called {titled(session.title)}" if session.title else "has no title"
+        text = f"This conversation ({_code(session.id)}) {called}. `/title text` gives it {'another' if session.title else 'one'}."
+        return Reply(text=text, facts=_facts(session))
+    found = begun(asked)
+    was = found.session.title
+    session = asked.view.rename(found.session.id, None if asked.arguments == _NO_TITLE else asked.arguments)
+    if session.title == was:
+        return Reply(text="Nothing has changed: " + (f"it is called {titled(was)}." if was else "it has no title."))
+    back = f"`/title {words(was, 100)}`" if was else f"`/title {_NO_TITLE}`"
+    if session.title is None:
+        text = f"This conversation has no title any more. {back} gives it back."
+    else:
+        before = f"; it was {titled(was)}" if was else ""
+        text = f"This conversation is called {titled(session.title)} now{before}. {back} takes that back."
+    return Reply(text=text, session_id=session.id, facts=_facts(session) | {"was": was})
+
+
+# ---- finding again -----------------------------------------------------------------------------------------
+
+
+def _resume(asked: Asked) -> Reply:
+    choices = _choices(asked)
+    if not asked.arguments:
+        return _offered(asked, choices)
+    session = _meant(asked, choices)
+    target = sessions.get(asked.tx, session.id)
+    if asked.found is not None and asked.found.no == target.no:
+        return Reply(text=f"You are in {named(session)} already.", session_id=session.id, facts=_facts(session))
+    old = lanes.current(asked.tx, asked.key)
+    go_to(asked, target)
+    text = f"Back in {named(session)}, {count(session.message_count, 'message')}, last {ago(session.active_at, asked.now)}."
+    if old is not None:
+        text += " /restore goes back to where you were." + left_behind(asked, old)
+    if last := reminder(asked, session):
+        text += f"\n\n{last}"
+    return Reply(text=text, session_id=session.id, facts=_facts(session))
+
+
+def _choices(asked: Asked) -> list[Session]:
+    """What `/resume` offers: titled conversations, and others when those are few; not the present one."""
+    here = asked.found.session.id if asked.found else None
+    recent = [session for session in asked.view.list(limit=_LOOKED_THROUGH) if session.id != here]
+    choices = [session for session in recent if session.title][:MOST_CHOICES]
+    if len(choices) < FEW_TITLED:
+        choices += [session for session in recent if not session.title][: MOST_CHOICES - len(choices)]
+    return choices
+
+
+def _offered(asked: Asked, choices: list[Session]) -> Reply:
+    if not choices:
+        return Reply(text="There is no other conversation to go back to here.", facts={"sessions": []})
+    lines = [
+        f"{number}. {named(session)}, {ago(session.active_at, asked.now)}" for number, session in enumerate(choices, 1)
+    ]
+    text = "Conversations to go back to:\n\n" + "\n".join(lines)
+    text += "\n\n`/resume 1` takes the first of them; a title or an id does as well. /sessions lists more."
+    return Reply(text=text, facts={"sessions": [_facts(session) for session in choices]})
+
+
+def _meant(asked: Asked, choices: list[Session]) -> Session:
+    """The conversation that the arguments name: by its place in the list, by id, by title."""
+    given = asked.arguments
+    if given.isdecimal() and len(given) <= 2 and 1 <= int(given) <= len(choices):
+        return choices[int(given) - 1]
+    try:
+        return asked.view.find(given)
+    except NoSuchSession:
+        near = difflib.get_close_matches(given, [session.title or "" for session in choices], 1)
+        hint = f"Did you mean {titled(near[0])}?" if near else "/sessions lists them."
+        raise NoSuchSession(f"None of your conversations here matches “{words(given)}”. {hint}", text=given) from None
+
+
+# ---- branching ---------------------------------------------------------------------------------------------
+
+
+def _branch(asked: Asked) -> Reply:
+    found = visible(asked)
+    if not found.session.message_count:
+        raise BadArguments("There is nothing to branch from: this conversation is empty.")
+    copy = _copied(asked, found)
+    title = asked.arguments or (found.session.title and sessions.next_title(asked.tx, copy, found.session.title))
+    session = _titled(asked, copy, title or None)
+    settings = session_settings.read(asked.tx, found.no)
+    session_settings.choose_model(asked.tx, copy.no, settings.model, asked.at, asked.person_id)
+    session_settings.choose_busy(asked.tx, copy.no, settings.busy, asked.at, asked.person_id)
+    go_to(asked, copy)
+    called = titled(session.title) if session.title else "a conversation without a title"
+    text = f"From here on this is {called}, a copy of {named(found.session)}, which stays as it is."
+    text += " /restore goes back to it." + left_behind(asked, found)
+    return Reply(text=text, session_id=session.id, facts=_facts(session) | {"parent": found.session.id})
+
+
+def _copied(asked: Asked, found: Found) -> Found:
+    """A copy for those who will speak in it: in a place that several people share, for them all."""
+    if asked.config.is_shared(asked.source):
+        return sessions.fork(asked.tx, found, None, asked.at, person_id=asked.person_id, audience_no=found.audience_no)
+    return sessions.get(asked.tx, asked.view.fork(found.session.id).id)
+
+
+def _facts(session: Session) -> dict[str, Any]:
+    return {
+        "id": session.id,
+        "title": session.title,
+        "preview": session.preview,
+        "active_at": session.active_at and session.active_at.isoformat(),
+    }
+
+
+def _code(text: str) -> str:
+    return f"`{text}`"
+
+
+NEW = Command(
+    name="new",
+    usage="[title]",
+    summary="begin a new conversation",
+    help="The present conversation is kept whole; /restore or /resume goes back to it. A title can be given at once.",
+    example="/new Trip to Lisbon",
+    run=_new,
+)
+RESET = Command(
+    name="reset",
+    summary="begin afresh, without a title",
+    help="The same as /new without a title. Nothing is deleted: /restore goes back.",
+    example="/reset",
+    run=_reset,
+)
+RESUME = Command(
+    name="resume",
+    usage="[title | number | id]",
+    summary="go back to an earlier conversation",
+    help=(
+        "Alone it lists what can be resumed; a number means that place in the list as it stands now. A title means the"
+        " newest of its line: `My Project` finds `My Project #3`, and `My Project #1` the first. An id or the beginning"
+        " of one does as well. Where several people share a conversation, only those of that place are found."
+    ),
+    example="/resume Trip to Lisbon",
+    run=_resume,
+)
+TITLE = Command(
+    name="title",
+    usage="[text | -]",
+    summary="name this conversation",
+    help="Alone it shows the title and the id; `-` takes the title away. Titles have 100 characters at most, and no two alike.",
+    example="/title Trip to Lisbon",
+    run=_title,
+)
+BRANCH = Command(
+    name="branch",
+    usage="[title]",
+    summary="go on in a copy of this conversation",
+    help="The original stays as it is. Without a title the copy takes the next number of the original's: `My Project #2`.",
+    example="/branch Lisbon by train",
+    aliases=("fork",),
+    run=_branch,
+)

@@ -1,0 +1,289 @@
+"""The feed: what happened in a conversation after a place in its log, then what happens, live.
+
+A follower keeps its own place, looks when it is woken, and takes whatever has gathered meanwhile; it never holds up
+whoever writes, however slow it is. Turns that run in this process are read from memory, as they grow; those of other
+processes from the drafts they keep.
+
+Always true: every event comes once and in order; the messages of a turn come before its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from palaver.domain.draft import START, Draft, Position
+from palaver.domain.errors import StoreError
+from palaver.domain.feed import Drafted, FeedItem, Happened, Noticed, TurnChanged
+from palaver.domain.turn import TurnState
+from palaver.services.limits import check_count
+from palaver.storage import changes, drafts, events, sessions, turns
+from palaver.storage.engine import Read
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from palaver.domain.events import Event
+    from palaver.domain.ids import TurnId
+    from palaver.domain.person import Principal
+    from palaver.domain.turn import Turn
+    from palaver.services.store import SessionStore
+    from palaver.storage.engine import Transaction, Watch
+
+AT_ONCE = 200  # events read together
+ANYWAY = 1.0  # seconds after which a follower looks without having been woken
+
+
+@dataclass(slots=True)
+class Live:
+    """A turn that runs in this process."""
+
+    turn_no: int
+    turn_id: TurnId
+    session_no: int
+    attempt: int
+    draft: Draft = field(default_factory=Draft)
+    notices: list[str] = field(default_factory=list)
+
+
+class Feed:
+    """Tells followers what happens."""
+
+    def __init__(self, store: SessionStore) -> None:
+        self._store = store
+        self._live: dict[int, Live] = {}  # by session
+        self._followers: dict[int, set[_Follower]] = {}
+        self._listeners: list[Callable[[frozenset[int]], None]] = []
+        self._marks: changes.Marks | None = None
+        self._changed: set[int] = set()
+        self._unknown = False  # something has changed, and it is not known what
+        self._woken = asyncio.Event()
+        self._watch: Watch | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin to watch the store."""
+        engine = self._store.engine
+        if engine.name == "sqlite":
+            self._marks = await engine.arun(Read(changes.start))
+        loop = asyncio.get_running_loop()
+
+        def on_change(sessions: frozenset[int] | None) -> None:
+            loop.call_soon_threadsafe(self._note, sessions)
+
+        self._watch = engine.watch(on_change)
+        self._task = asyncio.create_task(self._serve(), name="palaver-feed")
+
+    async def stop(self) -> None:
+        """Stop watching; followers end."""
+        if self._watch is not None:
+            await asyncio.to_thread(self._watch.close)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        for followers in self._followers.values():
+            for follower in followers:
+                follower.end()
+
+    def listen(self, listener: Callable[[frozenset[int]], None]) -> Callable[[], None]:
+        """Call `listener` with the numbers of the sessions that have changed; returns what ends it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    # -- turns that run here -------------------------------------------------------------------------------
+
+    def began(self, live: Live) -> None:
+        """A turn begins to run in this process."""
+        self._live[live.session_no] = live
+        self._wake({live.session_no})
+
+    def grew(self, live: Live) -> None:
+        """It has said more."""
+        for follower in self._followers.get(live.session_no, ()):
+            follower.wake(stored=False)
+
+    def ended(self, live: Live) -> None:
+        """It is over, and stored."""
+        if self._live.get(live.session_no) is live:
+            del self._live[live.session_no]
+        self._wake({live.session_no})
+
+    # -- following -----------------------------------------------------------------------------------------
+
+    async def follow(
+        self, principal: Principal, session_id: str, *, after: int | None = None, everything: bool = False
+    ) -> AsyncIterator[FeedItem]:
+        """What happened after number `after` in the log (None: from now on), then what happens.
+
+        Raises NoSuchSession when this principal may not see the session, also when that changes meanwhile.
+        """
+        check_count("after", after, least=0)
+        person = None if everything else principal.person_id
+
+        def place(tx: Transaction) -> tuple[int, int, int]:
+            found = sessions.seen(tx, session_id, person)
+            opened = turns.open_turns(tx, found.no)
+            before = opened[0][0] - 1 if opened else turns.newest(tx, found.no)
+            return found.no, events.last_seq(tx, found.no), before
+
+        session_no, last_seq, turn_no = await self._store.engine.arun(Read(place))
+        follower = _Follower(session_no, last_seq if after is None else after, turn_no)
+        self._followers.setdefault(session_no, set()).add(follower)
+        try:
+            while not follower.over:
+                if follower.stored:
+                    follower.stored = False
+                    items, more = await self._store.engine.arun(
+                        Read(lambda tx: follower.look(tx, session_id, person, self._live.get(session_no)))
+                    )
+                    follower.stored |= more
+                    for item in items:
+                        yield item
+                for item in follower.listen(self._live.get(session_no)):
+                    yield item
+                await follower.wait()
+        finally:
+            self._followers[session_no].discard(follower)
+            if not self._followers[session_no]:
+                del self._followers[session_no]
+
+    # -- watching ------------------------------------------------------------------------------------------
+
+    def _note(self, changed: frozenset[int] | None) -> None:
+        if changed is None:
+            self._unknown = True
+        else:
+            self._changed |= changed
+        self._woken.set()
+
+    async def _serve(self) -> None:
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            changed, self._changed = self._changed, set()
+            unknown, self._unknown = self._unknown, False
+            if unknown and self._marks is not None:
+                try:
+                    self._marks, found = await self._store.engine.arun(Read(self._since))
+                except StoreError:  # followers look by themselves after a while, and are told
+                    continue
+                changed |= found
+            elif unknown:  # after the server was away
+                changed |= self._followers.keys()
+                changed.add(0)
+            if changed:
+                self._wake(changed)
+
+    def _since(self, tx: Transaction) -> tuple[changes.Marks, frozenset[int]]:
+        return changes.since(tx, self._marks)
+
+    def _wake(self, changed: set[int]) -> None:
+        for session_no in changed:
+            for follower in self._followers.get(session_no, ()):
+                follower.wake(stored=True)
+        told = frozenset(changed)
+        for listener in self._listeners:
+            listener(told)
+
+
+class _Follower:
+    """Somebody's place in a conversation."""
+
+    def __init__(self, session_no: int, after: int, turn_no: int) -> None:
+        self.session_no = session_no
+        self.stored = True  # something may have been stored that it has not seen
+        self.over = False
+        self._after = after
+        self._turn_no = turn_no  # the newest turn it has been told of
+        self._open: dict[int, Turn] = {}  # those it has been told of that have not ended
+        self._place = _DraftPlace()
+        self._woken = asyncio.Event()
+
+    def wake(self, *, stored: bool) -> None:
+        self.stored |= stored
+        self._woken.set()
+
+    def end(self) -> None:
+        self.over = True
+        self._woken.set()
+
+    async def wait(self) -> None:
+        if self.stored:
+            await asyncio.sleep(0)
+            return
+        try:
+            async with asyncio.timeout(ANYWAY):
+                await self._woken.wait()
+        except TimeoutError:
+            self.stored = True
+        self._woken.clear()
+
+    def look(
+        self, tx: Transaction, session_id: str, person: str | None, live: Live | None
+    ) -> tuple[list[FeedItem], bool]:
+        """What has been stored since the last look, and whether there is more. All of it is one state of the store."""
+        found = sessions.seen(tx, session_id, person)  # type: ignore[arg-type]
+        new: list[Event] = events.log(tx, found.no, after=self._after, limit=AT_ONCE)
+        items: list[FeedItem] = [Happened(event) for event in new]
+        if new:
+            self._after = new[-1].seq
+        if len(new) == AT_ONCE:
+            return items, True
+        changed = turns.by_numbers(tx, list(self._open)) + turns.newer(tx, found.no, self._turn_no)
+        for no, turn in changed:
+            if self._open.get(no) == turn:
+                continue
+            if turn.state is TurnState.RUNNING:
+                items += self._draft_of(tx, no, turn, live)
+            items.append(TurnChanged(turn))
+            self._turn_no = max(self._turn_no, no)
+            if turn.state.ended:
+                self._open.pop(no, None)
+            else:
+                self._open[no] = turn
+        for no, turn in self._open.items():
+            if turn.state is TurnState.RUNNING:
+                items += self._draft_of(tx, no, turn, live)
+        return items, False
+
+    def _draft_of(self, tx: Transaction, no: int, turn: Turn, live: Live | None) -> list[FeedItem]:
+        """More of an answer that grows in another process."""
+        if live is not None and (live.turn_no, live.attempt) == (no, turn.attempt):
+            return []
+        afresh = self._place.enter(no, turn.attempt)
+        pieces, self._place.row = drafts.since(tx, no, turn.attempt, self._place.row)
+        return [Drafted(turn.id, pieces, afresh)] if pieces or (afresh and turn.attempt > 1) else []
+
+    def listen(self, live: Live | None) -> list[FeedItem]:
+        """More of an answer that grows in this process."""
+        if live is None:
+            return []
+        if live.turn_no not in self._open:
+            self.stored |= live.turn_no > self._turn_no
+            return []
+        afresh = self._place.enter(live.turn_no, live.attempt)
+        items: list[FeedItem] = [Noticed(live.turn_id, text) for text in live.notices[self._place.notices :]]
+        self._place.notices = len(live.notices)
+        pieces = live.draft.since(self._place.position)
+        self._place.position = live.draft.position
+        if pieces or (afresh and live.attempt > 1):
+            items.append(Drafted(live.turn_id, pieces, afresh))
+        return items
+
+
+@dataclass(slots=True)
+class _DraftPlace:
+    """How far somebody has read a growing answer."""
+
+    turn: tuple[int, int] = (0, 0)  # which turn, which attempt
+    position: Position = START  # in this process
+    row: int = 0  # in the store
+    notices: int = 0
+
+    def enter(self, turn_no: int, attempt: int) -> bool:
+        """Whether this is another answer than before: then from its beginning."""
+        if self.turn == (turn_no, attempt):
+            return False
+        self.turn, self.position, self.row, self.notices = (turn_no, attempt), START, 0, 0
+        return True

@@ -1,0 +1,84 @@
+"""The gateway at work: everything that turns messages into delivered answers, started and stopped together."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from palaver.services.feed import Feed
+from palaver.services.inbox import Inbox
+from palaver.services.outbox import Outbox
+from palaver.services.runs import Workshop
+from palaver.services.toolbox import Toolbox
+from palaver.services.turns import Turns
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from palaver.agent.base import Agent
+    from palaver.domain.profile import AgentProfile, TurnRules
+    from palaver.domain.redact import Redactor
+    from palaver.services.ports import Adapter
+    from palaver.services.store import SessionStore
+
+
+class Gateway:
+    """What edges are given: the inbox, the feed, and views of the store."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        agent: Agent,
+        *,
+        profile: AgentProfile,
+        rules: TurnRules,
+        adapters: Sequence[Adapter] = (),
+        redactor: Redactor | None = None,
+    ) -> None:
+        self.store = store
+        self.agent = agent
+        self.rules = rules
+        self.feed = Feed(store)
+        self.adapters = {adapter.platform: adapter for adapter in adapters}
+        self.outbox = Outbox(store, self.adapters, self.feed)
+        workshop = Workshop(
+            store=store,
+            agent=agent,
+            profile=profile,
+            rules=rules,
+            toolbox=Toolbox(store, rules),
+            feed=self.feed,
+            redactor=redactor,
+        )
+        self.turns = Turns(workshop, on_change=self.outbox.wake)
+        self.inbox = Inbox(store, agent, rules, on_change=self._changed)
+
+    def _changed(self) -> None:
+        self.turns.wake()
+        self.outbox.wake()
+
+    async def start(self) -> None:
+        """Take over what is left from before, then begin to work and to receive."""
+        await self.feed.start()
+        await self.outbox.start()
+        await self.turns.start()
+        for adapter in self.adapters.values():
+            await adapter.start(self.inbox.accept)
+
+    async def stop(self, patience: float = 20.0) -> None:
+        """Stop receiving, let what runs finish for a while, and leave the rest for whoever comes next."""
+        for adapter in self.adapters.values():
+            await adapter.stop()
+        await self.turns.stop(patience)
+        await self.outbox.stop()
+        await self.feed.stop()
+        await self.agent.close()
+
+    @asynccontextmanager
+    async def running(self, patience: float = 20.0) -> AsyncIterator[Gateway]:
+        """Started inside the block, stopped after it."""
+        await self.start()
+        try:
+            yield self
+        finally:
+            await self.stop(patience)

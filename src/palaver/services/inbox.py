@@ -1,0 +1,308 @@
+"""The one door for messages: every platform, the terminal and the web enter here.
+
+`accept` does all of it in one transaction: who speaks, whether this message has come before, which conversation it
+belongs to, the reset policy, the message itself, and the turn that will answer it. When it returns, all of that is
+durable, and the platform may be told. If the process dies before, nothing has happened, and the platform brings the
+message again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from palaver.domain import faults
+from palaver.domain.delivery import DeliveryKind
+from palaver.domain.errors import InvalidMessage, PalaverError, StoreError
+from palaver.domain.ids import SessionId, SessionKey, TurnId
+from palaver.domain.inbound import Inbound, Outcome, Receipt
+from palaver.domain.message import Message, text_of_parts
+from palaver.domain.policy import ResetReason, explain
+from palaver.domain.turn import BusyPolicy, Wish
+from palaver.services import access, commands
+from palaver.services.commands.base import Asked
+from palaver.services.indexer import catch_up
+from palaver.services.store import MACHINES
+from palaver.services.view import ViewWithin
+from palaver.storage import deliveries, inbounds, lanes, session_settings, sessions, turns
+from palaver.storage.engine import Conflict, Write
+from palaver.storage.values import micros, moment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from palaver.domain.person import Person
+    from palaver.domain.profile import TurnRules
+    from palaver.domain.session import Recorded
+    from palaver.services.commands.base import Models
+    from palaver.services.store import SessionStore
+    from palaver.storage.engine import Transaction
+    from palaver.storage.session_rows import Found
+
+LONGEST = 200_000  # characters in one message
+
+_FULL = (
+    "I am still busy here and {count} messages are waiting already, so I have not taken this one."
+    " Send it again later, or /stop."
+)
+_BUSY = "I am still answering, so I have not taken this message. Send it again when I am done, or /stop me first."
+_TOO_LONG = "This message is too long for me: {length} characters, and {most} is the most I take. I have not kept it."
+
+
+class Inbox:
+    """Takes messages in."""
+
+    def __init__(
+        self, store: SessionStore, agent: Models, rules: TurnRules, *, on_change: Callable[[], None] = lambda: None
+    ) -> None:
+        self._store = store
+        self._agent = agent
+        self._rules = rules
+        self._on_change = on_change  # there may be something to run, to stop or to send
+
+    async def accept(self, inbound: Inbound) -> Receipt:
+        """Take a message in, durably; what became of it."""
+        _check(inbound)
+        parsed = commands.parse(_text(inbound))
+        if parsed is not None and commands.searches(parsed):
+            await catch_up(self._store.engine)
+        try:
+            receipt = await self._write(lambda tx: self._taken(tx, inbound, parsed))
+        except StoreError:
+            raise
+        except PalaverError as error:  # a command that could not be carried out: nothing of it has happened
+            said = str(error)
+            receipt = await self._write(lambda tx: self._answered(tx, inbound, said))
+        faults.point("inbox.accepted")
+        self._store.indexer.soon()
+        self._on_change()
+        return receipt
+
+    async def _write(self, run: Callable[[Transaction], Receipt]) -> Receipt:
+        faults.point("inbox.before")
+        return await self._store.engine.arun(Write(run))
+
+    # -- inside the transaction ----------------------------------------------------------------------------
+
+    def _taken(self, tx: Transaction, inbound: Inbound, parsed: commands.Parsed | None) -> Receipt:
+        before = inbounds.find(tx, inbound)
+        if before is not None:
+            return _receipt(before, Outcome.DUPLICATE)
+        now = self._store.clock.now()
+        who = access.speaker(tx, inbound.source, self._rules, micros(now))
+        if inbound.answer_to is not None:
+            deliveries.revive(tx, str(inbound.answer_to))
+        if not who.may_speak:
+            receipt = Receipt(outcome=Outcome.REFUSED, reply=who.refusal or None)
+        elif len(_text(inbound)) > LONGEST:
+            reply = _TOO_LONG.format(length=len(_text(inbound)), most=LONGEST)
+            receipt = Receipt(outcome=Outcome.REFUSED, reply=reply)
+        elif parsed is not None and who.person is not None and not commands.is_message(parsed):
+            receipt = self._commanded(tx, inbound, parsed, who.person, now)
+        else:
+            receipt = self._said(tx, inbound, parsed, who.person, now)
+        return self._kept(tx, inbound, receipt, micros(now))
+
+    def _answered(self, tx: Transaction, inbound: Inbound, reply: str) -> Receipt:
+        """The gateway answers by itself; nothing else happens."""
+        before = inbounds.find(tx, inbound)
+        if before is not None:
+            return _receipt(before, Outcome.DUPLICATE)
+        found = lanes.current(tx, lanes.key_of(tx, self._store.arrival(inbound.source, self._store.clock.now())))
+        receipt = Receipt(
+            outcome=Outcome.REFUSED, reply=reply, session_id=inbound.session_id or (found.session.id if found else None)
+        )
+        return self._kept(tx, inbound, receipt, micros(self._store.clock.now()))
+
+    def _kept(self, tx: Transaction, inbound: Inbound, receipt: Receipt, now: int) -> Receipt:
+        inbounds.keep(tx, inbound, _kept(receipt), now)
+        if receipt.reply and inbound.answer_to is not None:
+            session_no = sessions.number_of(tx, receipt.session_id) if receipt.session_id else None
+            outgoing = deliveries.Outgoing(
+                address=str(inbound.answer_to),
+                content=receipt.reply,
+                kind=DeliveryKind.NOTICE,
+                session_no=session_no,
+                reply_to=inbound.message_id,
+            )
+            deliveries.enqueue(tx, outgoing, now)
+        return receipt
+
+    def _commanded(
+        self, tx: Transaction, inbound: Inbound, parsed: commands.Parsed, person: Person, now: datetime
+    ) -> Receipt:
+        key = lanes.key_of(tx, self._store.arrival(inbound.source, now))
+        found = self._shown(tx, inbound, person) if inbound.session_id else lanes.current(tx, key)
+        shared = found is not None and found.session.shared
+        asked = Asked(
+            tx=tx,
+            now=now,
+            arguments=parsed.arguments,
+            source=inbound.source,
+            principal=person.principal,
+            view=ViewWithin(
+                tx, self._store.clock, person.principal, among=found.audience_no if found and shared else None
+            ),
+            key=key,
+            found=found,
+            config=self._store.config,
+            rules=self._rules,
+            agent=self._agent,
+            address=_address(inbound),
+            reply_to=inbound.message_id,
+        )
+        reply = commands.run(parsed, asked)
+        return Receipt(
+            outcome=Outcome.COMMAND,
+            session_id=reply.session_id or (found.session.id if found else None),
+            session_key=key,
+            turn_id=reply.turn_id,
+            reply=reply.text,
+            facts=reply.facts,
+        )
+
+    def _said(
+        self, tx: Transaction, inbound: Inbound, parsed: commands.Parsed | None, person: Person | None, now: datetime
+    ) -> Receipt:
+        arrival = self._store.arrival(inbound.source, now)
+        shown = self._shown(tx, inbound, person) if inbound.session_id and person else None
+        key = shown.session.key if shown else lanes.key_of(tx, arrival)
+        busy = turns.open_in(tx, shown.no) if shown else turns.open_on(tx, key)
+        if busy.any:
+            since = moment(busy.since or 0)
+            arrival.busy_since = lambda _session_id: since
+        policy = self._policy(tx, inbound, parsed, key, shown, busy)
+        refusal = self._refusal(busy, policy)
+        if refusal is not None:
+            current = shown or lanes.current(tx, key)
+            session_id = current.session.id if current else None
+            return Receipt(outcome=Outcome.REFUSED, session_id=session_id, session_key=key, reply=refusal)
+        message = _message(inbound, parsed)
+        human = inbound.source.platform not in MACHINES
+        person_id = person.id if person else None
+        if shown is None:
+            recorded = lanes.say(tx, arrival, message, human=human)
+        else:
+            recorded = lanes.say_in(tx, shown, arrival, message, person_id)
+        session_no = shown.no if shown else sessions.number_of(tx, recorded.session_id)
+        if recorded.began is not None:  # the busy conversation was left behind by a reset
+            busy = turns.FREE
+        wanted = turns.Wanted(
+            session_no=session_no,
+            input_seq=recorded.seq,
+            person_id=person_id,
+            address=_address(inbound),
+            reply_to=inbound.message_id,
+            steers=policy is BusyPolicy.STEER and busy.running is not None,
+        )
+        outcome, turn_id = self._queued(tx, wanted, busy, policy, micros(now))
+        return Receipt(
+            outcome=outcome,
+            session_id=recorded.session_id,
+            session_key=recorded.session_key,
+            turn_id=turn_id,
+            seq=recorded.seq,
+            ahead=busy.queued + (busy.running is not None) if outcome is not Outcome.COLLECTED else 0,
+            reply=self._notice(inbound, recorded),
+        )
+
+    def _queued(
+        self, tx: Transaction, wanted: turns.Wanted, busy: turns.Open, policy: BusyPolicy, now: int
+    ) -> tuple[Outcome, TurnId]:
+        together = self._rules.collect // timedelta(microseconds=1)
+        if (
+            together
+            and busy.last_queued is not None
+            and (busy.last_person, busy.last_address) == (wanted.person_id, wanted.address)
+            and busy.last_due > now
+        ):
+            turn_id = turns.collect(tx, busy.last_queued, wanted.input_seq, now + together, wanted.reply_to)
+            if turn_id is None:
+                raise Conflict  # it has just been claimed
+            return Outcome.COLLECTED, turn_id
+        turn_id = turns.enqueue(tx, wanted, max(now, busy.last_due) if not together else now + together)
+        if not busy.any:
+            return Outcome.ACCEPTED, turn_id
+        if wanted.steers:
+            return Outcome.STEERED, turn_id
+        if policy is BusyPolicy.INTERRUPT and busy.running is not None:
+            turns.wish(tx, wanted.session_no, Wish.INTERRUPT)
+            return Outcome.INTERRUPTING, turn_id
+        return Outcome.QUEUED, turn_id
+
+    def _policy(
+        self,
+        tx: Transaction,
+        inbound: Inbound,
+        parsed: commands.Parsed | None,
+        key: SessionKey,
+        shown: Found | None,
+        busy: turns.Open,
+    ) -> BusyPolicy:
+        """What happens to it if the agent is busy: what it asks for itself, the conversation, the platform."""
+        asked = inbound.busy or (commands.busy_policy(parsed) if parsed else None)
+        if asked is not None or not busy.any:
+            return asked or BusyPolicy.QUEUE
+        current = shown or lanes.current(tx, key)
+        chosen = session_settings.read(tx, current.no).busy if current else None
+        return chosen or self._rules.busy_policy_for(inbound.source)
+
+    def _refusal(self, busy: turns.Open, policy: BusyPolicy) -> str | None:
+        if not busy.any:
+            return None
+        if policy is BusyPolicy.REJECT:
+            return _BUSY
+        return _FULL.format(count=busy.queued) if busy.queued >= self._rules.queue_limit else None
+
+    def _shown(self, tx: Transaction, inbound: Inbound, person: Person) -> Found:
+        """The conversation that a surface shows, if this person may speak in it."""
+        return sessions.seen(tx, inbound.session_id or "", person.id)
+
+    def _notice(self, inbound: Inbound, recorded: Recorded) -> str | None:
+        """Nobody's conversation is reset in silence."""
+        policy = self._store.config.reset_policy_for(inbound.source)
+        if not (recorded.was_auto_reset and recorded.after_activity and policy.notify):
+            return None
+        return explain(ResetReason(str(recorded.began)), policy)
+
+
+def _check(inbound: Inbound) -> None:
+    if not isinstance(inbound.content, str | Sequence) or not inbound.content:
+        raise InvalidMessage("content: there is nothing in this message")
+    if isinstance(inbound.content, str) and not inbound.content.strip():
+        raise InvalidMessage("content: there is nothing but blanks in this message")
+
+
+def _text(inbound: Inbound) -> str:
+    return inbound.content if isinstance(inbound.content, str) else text_of_parts(inbound.content)
+
+
+def _message(inbound: Inbound, parsed: commands.Parsed | None) -> Message:
+    content = parsed.arguments if parsed is not None and commands.is_message(parsed) else inbound.content
+    return Message.from_dict({"role": "user", "content": content, "platform_message_id": inbound.message_id})
+
+
+def _address(inbound: Inbound) -> str | None:
+    return None if inbound.answer_to is None else str(inbound.answer_to)
+
+
+_KEPT = ("session_id", "session_key", "turn_id", "seq", "reply")
+
+
+def _kept(receipt: Receipt) -> dict[str, Any]:
+    kept = {name: value for name in _KEPT if (value := getattr(receipt, name)) is not None}
+    return {"outcome": receipt.outcome.value, **kept}
+
+
+def _receipt(kept: dict[str, Any], outcome: Outcome) -> Receipt:
+    return Receipt(
+        outcome=outcome,
+        session_id=SessionId(kept["session_id"]) if "session_id" in kept else None,
+        session_key=SessionKey(kept["session_key"]) if "session_key" in kept else None,
+        turn_id=TurnId(kept["turn_id"]) if "turn_id" in kept else None,
+        seq=kept.get("seq"),
+        reply=kept.get("reply"),
+        facts={"first": kept["outcome"]},
+    )

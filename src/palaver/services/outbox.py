@@ -1,0 +1,203 @@
+"""The outbox: brings what is to be delivered to its address, in order, and never silently twice.
+
+A delivery is marked as being sent, durably, before it is handed to its adapter. If the process dies between that and
+the platform's answer, nobody knows whether it arrived: a platform that knows deliveries by their key gets it again,
+any other one does not, and the delivery is shown as uncertain.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from palaver.domain import faults
+from palaver.domain.delivery import MOST_ATTEMPTS, DeliveryState, delay_before
+from palaver.domain.errors import (
+    DeliveryError,
+    LeaseLost,
+    PalaverError,
+    SendLater,
+    SendRejected,
+    SendUncertain,
+    StoreError,
+    TargetGone,
+)
+from palaver.services.liveness import is_dead, new_owner
+from palaver.storage import deliveries
+from palaver.storage.engine import Read, Write
+from palaver.storage.values import micros
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from palaver.domain.delivery import Delivery
+    from palaver.domain.source import Platform
+    from palaver.services.feed import Feed
+    from palaver.services.ports import Adapter
+    from palaver.services.store import SessionStore
+    from palaver.storage.deliveries import Sending
+    from palaver.storage.engine import Transaction
+
+AT_ONCE = 16  # deliveries being sent by one process
+LEASE = 60.0  # seconds
+LONGEST_SEND = 45.0  # seconds an adapter may take
+LOOK = 10.0  # seconds between two looks for what the dead have left
+AGAIN_AFTER = 1.0  # seconds, when the store could not be reached
+
+log = logging.getLogger(__name__)
+
+
+class Outbox:
+    """Sends what waits."""
+
+    def __init__(self, store: SessionStore, adapters: Mapping[Platform, Adapter], feed: Feed) -> None:
+        self._store = store
+        self._engine = store.engine
+        self._adapters = adapters
+        self._feed = feed
+        self._owner = new_owner()
+        self._woken = asyncio.Event()
+        self._sending: set[asyncio.Task[None]] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = False
+
+    async def start(self) -> None:
+        """Settle what the dead have left, then begin to send."""
+        if not self._adapters:
+            return
+        await self.recover()
+        self._feed.listen(lambda _sessions: self.wake())
+        self._task = asyncio.create_task(self._serve(), name="palaver-outbox")
+
+    def wake(self) -> None:
+        """There may be something to send."""
+        self._woken.set()
+
+    async def stop(self, patience: float = 10.0) -> None:
+        """Begin nothing more, and let what is being sent arrive."""
+        self._stopping = True
+        self._woken.set()
+        if self._sending:
+            await asyncio.wait(self._sending, timeout=patience)
+        for task in [*self._sending, *([self._task] if self._task else [])]:
+            task.cancel()
+        await asyncio.gather(*self._sending, *([self._task] if self._task else []), return_exceptions=True)
+
+    async def recover(self) -> int:
+        """Settle what was being sent by somebody who is gone; how many those were."""
+        now = self._now()
+
+        def settle(tx: Transaction) -> int:
+            orphans = deliveries.orphans(tx, now, is_dead)
+            for orphan in orphans:
+                adapter = self._adapters.get(orphan.delivery.address.platform)
+                with contextlib.suppress(LeaseLost):  # another process was quicker
+                    if adapter is not None and adapter.knows_keys:
+                        deliveries.again(tx, orphan, now, "Palaver was stopped while sending it")
+                    else:
+                        error = "Palaver was stopped while sending it; whether it arrived is not known"
+                        deliveries.end(tx, orphan, DeliveryState.UNCERTAIN, now, error=error)
+            return len(orphans)
+
+        def look(tx: Transaction) -> int | None:
+            return None if deliveries.orphans(tx, now, is_dead) else 0
+
+        return await self._engine.arun(Write(settle, look=look))
+
+    # -- sending -------------------------------------------------------------------------------------------
+
+    async def _serve(self) -> None:
+        while not self._stopping:
+            self._woken.clear()
+            try:
+                wait = await self._begin()
+            except StoreError as error:
+                log.warning("deliveries cannot be read: %s", error)
+                wait = AGAIN_AFTER
+            try:
+                async with asyncio.timeout(wait):
+                    await self._woken.wait()
+            except TimeoutError:
+                if wait == LOOK:
+                    with contextlib.suppress(StoreError):  # the next look finds them
+                        await self.recover()
+
+    async def _begin(self) -> float:
+        """Begin to send what is due; how long there is nothing else to do."""
+        free = AT_ONCE - len(self._sending)
+        now = self._now()
+        if free > 0:
+            until = now + round(LEASE * 1e6)
+            platforms = list(self._adapters)
+            claimed = await self._engine.arun(
+                Write(
+                    lambda tx: deliveries.claim(tx, self._owner, now, until, free, platforms),
+                    look=lambda tx: None if deliveries.any_due(tx, now) else [],
+                )
+            )
+            for sending in claimed:
+                faults.point("delivery.claimed")
+                task = asyncio.create_task(self._send(sending), name=f"palaver-{sending.delivery.id}")
+                self._sending.add(task)
+                task.add_done_callback(self._sent)
+            if claimed:
+                return LOOK
+        due = await self._engine.arun(Read(deliveries.next_due))
+        return LOOK if due is None or free <= 0 else min(LOOK, max(0.0, (due - now) / 1e6))
+
+    def _sent(self, task: asyncio.Task[None]) -> None:
+        self._sending.discard(task)
+        self._woken.set()
+
+    async def _send(self, sending: Sending) -> None:
+        try:
+            await self._settle(sending, await self._outcome(sending.delivery))
+        except LeaseLost:
+            log.warning("delivery %s was settled by somebody else", sending.delivery.id)
+        except StoreError as error:  # it stays `sending`, and is settled when the lease has run out
+            log.error("delivery %s could not be settled: %s", sending.delivery.id, error)
+
+    async def _outcome(self, delivery: Delivery) -> str | DeliveryError | None:
+        adapter = self._adapters[delivery.address.platform]
+        faults.point("delivery.before_send")
+        try:
+            async with asyncio.timeout(LONGEST_SEND):
+                receipt = await adapter.send(delivery)
+        except DeliveryError as error:
+            return error
+        except (PalaverError, OSError, ValueError, LookupError, TypeError, RuntimeError) as error:
+            log.exception("the %s adapter broke on delivery %s", delivery.address.platform, delivery.id)
+            return SendUncertain(f"{type(error).__name__} while sending")
+        faults.point("delivery.sent")
+        return receipt
+
+    async def _settle(self, sending: Sending, outcome: str | DeliveryError | None) -> None:
+        now = self._now()
+        delivery = sending.delivery
+
+        def write(tx: Transaction) -> None:
+            if not isinstance(outcome, DeliveryError):
+                deliveries.end(tx, sending, DeliveryState.SENT, now, receipt=outcome)
+            elif isinstance(outcome, SendLater) and delivery.attempt < MOST_ATTEMPTS:
+                retry_after = None if outcome.retry_after is None else timedelta(seconds=outcome.retry_after)
+                wait = delay_before(delivery.attempt, retry_after=retry_after)
+                deliveries.again(tx, sending, now + wait // timedelta(microseconds=1), str(outcome))
+            elif isinstance(outcome, SendLater | SendRejected):
+                deliveries.end(tx, sending, DeliveryState.FAILED, now, error=str(outcome))
+                if isinstance(outcome, TargetGone):
+                    deliveries.bury(tx, str(delivery.address), str(outcome), now)
+            elif self._adapters[delivery.address.platform].knows_keys and delivery.attempt < MOST_ATTEMPTS:
+                wait = delay_before(delivery.attempt)
+                deliveries.again(tx, sending, now + wait // timedelta(microseconds=1), str(outcome))
+            else:
+                deliveries.end(tx, sending, DeliveryState.UNCERTAIN, now, error=str(outcome))
+
+        faults.point("delivery.before_receipt")
+        await self._engine.arun(Write(write))
+        faults.point("delivery.settled")
+
+    def _now(self) -> int:
+        return micros(self._store.clock.now())

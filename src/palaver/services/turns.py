@@ -1,0 +1,275 @@
+"""Turns: claiming what waits, running it, keeping drafts and leases, and taking over from the dead.
+
+One `Turns` works for a process; any number of processes may work on the same store. What they do at once is decided by
+the database: who claims a turn, how many run, who takes over a dead one's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from palaver.domain import faults
+from palaver.domain.draft import START, messages_of
+from palaver.domain.errors import LeaseLost, StoreError
+from palaver.domain.turn import Fate, TurnState, Wish, after_death
+from palaver.services.liveness import is_dead, new_owner
+from palaver.services.runs import Run, Workshop, marked, settle
+from palaver.storage import drafts, turns
+from palaver.storage.engine import Read, Write
+from palaver.storage.values import micros
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from palaver.domain.draft import Piece, Position
+    from palaver.storage.engine import Transaction
+    from palaver.storage.turns import Lease
+
+LEASE = 30.0  # seconds
+HEARTBEAT = 8.0  # seconds between two extensions of all leases
+PACE = 0.2  # seconds between two times drafts are kept
+AGAIN_AFTER = 1.0  # seconds, when the store could not be reached
+DIED = "Palaver was stopped while a tool was at work; what it did is not known. Say what should happen next."
+PARKED = "this message has stopped Palaver {attempts} times, so it is not tried again"
+
+log = logging.getLogger(__name__)
+
+
+class Turns:
+    """Runs the turns that wait."""
+
+    def __init__(self, workshop: Workshop, *, on_change: Callable[[], None] = lambda: None) -> None:
+        self._shop = workshop
+        self._engine = workshop.store.engine
+        self._owner = new_owner()
+        self._runs: dict[int, Run] = {}  # by turn
+        self._woken = asyncio.Event()
+        self._stopping = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self._on_change = on_change  # there may be something to send
+
+    async def start(self) -> None:
+        """Take over what the dead have left, then begin to work."""
+        await self.recover()
+        self._shop.feed.listen(self._noticed)
+        self._tasks = [
+            asyncio.create_task(self._dispatch(), name="palaver-turns"),
+            asyncio.create_task(self._keep_drafts(), name="palaver-drafts"),
+            asyncio.create_task(self._keep_leases(), name="palaver-leases"),
+        ]
+        self.wake()
+
+    def wake(self) -> None:
+        """There may be something to run, or to stop."""
+        self._woken.set()
+
+    @property
+    def running(self) -> int:
+        """How many turns run in this process."""
+        return len(self._runs)
+
+    async def stop(self, patience: float = 20.0) -> None:
+        """Claim nothing more, let what runs finish for a while, then leave the rest for whoever comes next."""
+        self._stopping = True
+        self._woken.set()
+        tasks = [run.task for run in self._runs.values() if run.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=patience)
+        for run in list(self._runs.values()):
+            await self._hand_over(run)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _hand_over(self, run: Run) -> None:
+        """Stop a run. If nothing of it has acted it will begin again elsewhere; otherwise it ends as interrupted."""
+        if run.acted:
+            run.wish = Wish.INTERRUPT
+        if run.task is not None:
+            run.task.cancel()
+            await asyncio.gather(run.task, return_exceptions=True)
+        if run.acted:
+            return
+
+        def release(tx: Transaction) -> None:
+            turns.release(tx, run.lease)
+            drafts.drop(tx, run.lease.turn_no)
+
+        with contextlib.suppress(LeaseLost):  # it has just come to its end
+            await self._engine.arun(Write(release))
+
+    # -- claiming ------------------------------------------------------------------------------------------
+
+    def _noticed(self, _sessions: frozenset[int]) -> None:
+        self._woken.set()
+
+    async def _dispatch(self) -> None:
+        while not self._stopping:
+            self._woken.clear()
+            try:
+                claimed = await self._claim()
+                await self._heed()
+                wait = None if claimed else await self._next_due()
+            except StoreError as error:
+                log.warning("turns cannot be claimed: %s", error)
+                wait = AGAIN_AFTER
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._woken.wait()
+
+    async def _claim(self) -> int:
+        rules = self._shop.rules
+        free = rules.concurrency - len(self._runs)
+        if free <= 0:
+            return 0
+        now = self._now()
+        claimer = turns.Claimer(
+            owner=self._owner,
+            until=now + _micros(LEASE),
+            most=free,
+            concurrency=rules.concurrency,
+            per_person=rules.per_person,
+        )
+        leases = await self._engine.arun(
+            Write(
+                lambda tx: turns.claim(tx, claimer, now),
+                look=lambda tx: None if turns.any_queued(tx) else [],
+            )
+        )
+        for lease in leases:
+            faults.point("turn.claimed")
+            run = Run(self._shop, lease)
+            self._runs[lease.turn_no] = run
+            run.task = asyncio.create_task(self._go(run), name=f"palaver-turn-{lease.turn_id}")
+        return len(leases)
+
+    async def _next_due(self) -> float | None:
+        now = self._now()
+        due = await self._engine.arun(Read(lambda tx: turns.next_due(tx, now)))
+        return None if due is None else (due - now) / 1e6
+
+    async def _go(self, run: Run) -> None:
+        try:
+            await run.go()
+        except asyncio.CancelledError:  # the lease is lost, or the process stops: somebody else goes on with it
+            log.info("turn %s was left", run.lease.turn_id)
+        except LeaseLost:
+            log.warning("turn %s was taken over while it ran; its answer is dropped", run.lease.turn_id)
+        except StoreError as error:  # it could not be stored: the lease runs out, and the turn is taken up again
+            log.error("turn %s could not be stored: %s", run.lease.turn_id, error)
+        finally:
+            self._runs.pop(run.lease.turn_no, None)
+            self.wake()
+            self._on_change()
+
+    # -- wishes, drafts, leases ----------------------------------------------------------------------------
+
+    async def _heed(self) -> None:
+        """Stop what people want stopped."""
+        if not self._runs:
+            return
+        wishes = await self._engine.arun(Read(lambda tx: turns.wishes(tx, self._owner)))
+        for run in list(self._runs.values()):
+            wish = wishes.get(run.lease.turn_id)
+            if wish is not None and run.wish is None and run.task is not None:
+                run.wish = wish
+                run.task.cancel()
+
+    async def _keep_drafts(self) -> None:
+        """Everything that grows is kept together, at a steady pace: one transaction, however many runs there are."""
+        while True:
+            await asyncio.sleep(PACE)
+            grown = [(run, *run.unkept()) for run in self._runs.values()]
+            grown = [each for each in grown if each[1]]
+            if not grown:
+                continue
+            try:
+                kept = await self._engine.arun(Write(partial(_keep, grown=grown)))
+            except StoreError as error:
+                log.warning("drafts cannot be kept: %s", error)
+                continue
+            faults.point("turn.draft_kept")
+            for run, _, position in grown:
+                if run.lease.turn_no in kept:
+                    run.kept = max(run.kept, position)
+                else:
+                    self._give_up(run)
+
+    async def _keep_leases(self) -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT)
+            try:
+                if self._runs:
+                    until = self._now() + _micros(LEASE)
+                    mine = await self._engine.arun(Write(partial(turns.extend, owner=self._owner, until=until)))
+                    for run in [run for run in self._runs.values() if run.lease.turn_id not in mine]:
+                        self._give_up(run)
+                await self.recover()
+            except StoreError as error:
+                log.warning("leases cannot be kept: %s", error)
+
+    def _give_up(self, run: Run) -> None:
+        """Somebody else has the turn now: what is said here no longer counts."""
+        still = self._runs.get(run.lease.turn_no)
+        if still is run and run.task is not None and not run.task.done() and not run.ending:
+            run.lost = True
+            run.task.cancel()
+
+    # -- after a death -------------------------------------------------------------------------------------
+
+    async def recover(self) -> int:
+        """Take over the turns of workers that are gone; how many there were. Two who try cannot both win."""
+        now = self._now()
+
+        def look(tx: Transaction) -> int | None:
+            return None if turns.any_orphan(tx, now, is_dead) else 0
+
+        taken = await self._engine.arun(Write(lambda tx: _recover(tx, now), look=look))
+        if taken:
+            log.info("%d turns of a worker that is gone were taken over", taken)
+            self.wake()
+            self._on_change()
+        return taken
+
+    def _now(self) -> int:
+        return micros(self._shop.store.clock.now())
+
+
+def _keep(tx: Transaction, grown: list[tuple[Run, list[Piece], Position]]) -> set[int]:
+    kept = set()
+    for run, pieces, _ in grown:
+        with contextlib.suppress(LeaseLost):
+            turns.check(tx, run.lease)
+            drafts.grow(tx, run.lease, pieces)
+            kept.add(run.lease.turn_no)
+    return kept
+
+
+def _recover(tx: Transaction, now: int) -> int:
+    orphans = turns.orphans(tx, now, is_dead)
+    for orphan in orphans:
+        lease = orphan.lease
+        fate = after_death(acted=orphan.acted, attempt=lease.attempt, wish=orphan.wish)
+        if fate is Fate.AGAIN:
+            turns.requeue(tx, lease)
+            drafts.drop(tx, lease.turn_no)
+            continue
+        state, error = _ending(lease, fate, orphan.wish)
+        said = messages_of(drafts.whole(tx, lease).since(START))
+        messages = marked([message | {"answers": lease.input_seq} for message in said], state)
+        settle(tx, lease, messages, (), state, error, now)
+    return len(orphans)
+
+
+def _ending(lease: Lease, fate: Fate, wish: Wish | None) -> tuple[TurnState, str]:
+    if fate is Fate.PARKED:
+        return TurnState.FAILED, PARKED.format(attempts=lease.attempt)
+    return TurnState.INTERRUPTED, DIED if wish is None else "stopped"
+
+
+def _micros(seconds: float) -> int:
+    return round(seconds * 1e6)

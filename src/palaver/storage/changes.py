@@ -1,0 +1,48 @@
+"""Which sessions have changed since the last look, where the engine only says that something has (SQLite)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from palaver.storage.engine import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """How far the last look came."""
+
+    event_no: int = 0
+    draft_no: int = 0
+    turn_no: int = 0
+    open_turns: frozenset[tuple[int, int, str, int, str | None]] = field(default_factory=frozenset)
+
+
+def start(tx: Transaction) -> Marks:
+    """From now on."""
+    return since(tx, None)[0]
+
+
+def since(tx: Transaction, marks: Marks | None) -> tuple[Marks, frozenset[int]]:
+    """New marks, and the numbers of the sessions with new events, drafts or turns, or turns in another state."""
+    ends = tx.one(
+        "SELECT (SELECT MAX(no) FROM event), (SELECT MAX(no) FROM draft), (SELECT MAX(no) FROM turn)",
+    )
+    assert ends is not None  # noqa: S101
+    event_no, draft_no, turn_no = (int(end or 0) for end in ends)
+    opened = frozenset(
+        tx.all("SELECT no, session_no, state, input_seq, wish FROM turn WHERE state IN ('queued', 'running')")
+    )
+    found = Marks(event_no, draft_no, turn_no, opened)
+    if marks is None:
+        return found, frozenset()
+    changed = {turn[1] for turn in opened ^ marks.open_turns}
+    for table, before, end in (
+        ("event", marks.event_no, event_no),
+        ("draft", marks.draft_no, draft_no),
+        ("turn", marks.turn_no, turn_no),
+    ):
+        if end > before:
+            changed |= {no for (no,) in tx.all(f"SELECT DISTINCT session_no FROM {table} WHERE no > $1", before)}
+    return found, frozenset(changed)

@@ -1,0 +1,229 @@
+"""Deliveries: in order at each address, at most once each, and never silently twice.
+
+At every address the first open delivery is due and the others wait (`due_at` is NULL) until it has ended. So looking
+for work reads as many rows as there are addresses with something to do, however much waits behind them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from palaver.domain.delivery import Address, Delivery, DeliveryKind, DeliveryState
+from palaver.domain.errors import LeaseLost
+from palaver.domain.ids import DeliveryId, SessionId, new_delivery_id
+from palaver.storage.values import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from palaver.storage.engine import Row, Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """Something to be sent."""
+
+    address: str
+    content: str
+    kind: DeliveryKind = DeliveryKind.ANSWER
+    session_no: int | None = None
+    turn_no: int | None = None
+    reply_to: str | None = None
+
+
+def enqueue(tx: Transaction, outgoing: Outgoing, now: int) -> DeliveryId:
+    """Let something be sent after all that is on its way to the same address."""
+    tx.hold(outgoing.address)
+    delivery_id = new_delivery_id()
+    dead = tx.one("SELECT reason FROM dead_target WHERE address = $1", outgoing.address)
+    tx.run(
+        "INSERT INTO delivery (id, kind, session_no, turn_no, address, reply_to, content, created_at, state, due_at,"
+        " error, ended_at) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, CASE WHEN $9 = 'failed' OR EXISTS (SELECT 1"
+        " FROM delivery o WHERE o.address = $5 AND o.state IN ('pending', 'sending')) THEN NULL"
+        " ELSE CAST($8 AS BIGINT) END, $10, $11",
+        delivery_id,
+        outgoing.kind.value,
+        outgoing.session_no,
+        outgoing.turn_no,
+        outgoing.address,
+        outgoing.reply_to,
+        outgoing.content,
+        now,
+        "failed" if dead else "pending",
+        f"nobody is there any more: {dead[0]}" if dead else None,
+        now if dead else None,
+    )
+    return delivery_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sending:
+    """A delivery that somebody is sending, and the right to say how it ended."""
+
+    no: int
+    owner: str
+    delivery: Delivery
+
+
+_COLUMNS = """d.no, d.id, d.address, d.content, d.kind, d.attempts,
+    (SELECT s.id FROM session s WHERE s.no = d.session_no), d.reply_to, d.state, d.receipt, d.error, d.created_at"""
+
+
+def any_due(tx: Transaction, now: int) -> bool:
+    """Whether anything is due."""
+    return tx.one(f"SELECT 1 FROM delivery WHERE {_DUE} LIMIT 1", now) is not None
+
+
+def claim(tx: Transaction, owner: str, now: int, until: int, most: int, platforms: Sequence[str]) -> list[Sending]:
+    """Take what is due, one for each address, on platforms that this process is connected to."""
+    skip = "FOR UPDATE SKIP LOCKED" if tx.lock else ""
+    due = tx.all(f"SELECT no, address FROM delivery WHERE {_DUE} ORDER BY due_at LIMIT $2 {skip}", now, most * 4)
+    mine = [no for no, address in due if Address.parse(address).platform in platforms]
+    claimed = []
+    for no in mine[:most]:
+        tx.run(
+            "UPDATE delivery SET state = 'sending', attempts = attempts + 1, lease_owner = $2, lease_until = $3"
+            " WHERE no = $1",
+            no,
+            owner,
+            until,
+        )
+        row = tx.one(f"SELECT {_COLUMNS} FROM delivery d WHERE d.no = $1", no)
+        assert row is not None  # noqa: S101
+        claimed.append(Sending(no=no, owner=owner, delivery=_delivery(row)))
+    return claimed
+
+
+_DUE = "state = 'pending' AND due_at IS NOT NULL AND due_at <= $1"
+
+
+def next_due(tx: Transaction) -> int | None:
+    """When the next delivery is due."""
+    row = tx.one("SELECT MIN(due_at) FROM delivery WHERE state = 'pending' AND due_at IS NOT NULL")
+    return row[0] if row else None
+
+
+def extend(tx: Transaction, owner: str, until: int) -> None:
+    """Keep what this owner is sending."""
+    tx.run("UPDATE delivery SET lease_until = $2 WHERE state = 'sending' AND lease_owner = $1", owner, until)
+
+
+def end(
+    tx: Transaction,
+    sending: Sending,
+    state: DeliveryState,
+    now: int,
+    *,
+    receipt: str | None = None,
+    error: str | None = None,
+) -> None:
+    """It was sent, or never will be, or nobody knows; the next at its address is due."""
+    address = str(sending.delivery.address)
+    tx.hold(address)
+    ended = tx.run(
+        "UPDATE delivery SET state = $3, ended_at = $4, receipt = $5, error = $6, due_at = NULL, lease_owner = NULL,"
+        " lease_until = NULL WHERE no = $1 AND state = 'sending' AND lease_owner = $2",
+        sending.no,
+        sending.owner,
+        state.value,
+        now,
+        receipt,
+        error,
+    )
+    if not ended:
+        raise LeaseLost
+    _next(tx, address, now)
+
+
+def again(tx: Transaction, sending: Sending, due_at: int, error: str) -> None:
+    """It was not sent: try later. What waits at the same address goes on waiting."""
+    changed = tx.run(
+        "UPDATE delivery SET state = 'pending', due_at = $3, error = $4, lease_owner = NULL, lease_until = NULL"
+        " WHERE no = $1 AND state = 'sending' AND lease_owner = $2",
+        sending.no,
+        sending.owner,
+        due_at,
+        error,
+    )
+    if not changed:
+        raise LeaseLost
+
+
+def release(tx: Transaction, sending: Sending, now: int) -> None:
+    """Give back what was claimed and not begun."""
+    tx.run(
+        "UPDATE delivery SET state = 'pending', attempts = attempts - 1, due_at = $3, lease_owner = NULL,"
+        " lease_until = NULL WHERE no = $1 AND state = 'sending' AND lease_owner = $2",
+        sending.no,
+        sending.owner,
+        now,
+    )
+
+
+def orphans(tx: Transaction, now: int, is_dead: Callable[[str], bool]) -> list[Sending]:
+    """What somebody was sending who is gone: nobody knows whether it arrived."""
+    rows = tx.all(
+        f"SELECT {_COLUMNS}, d.lease_owner, d.lease_until FROM delivery d WHERE d.state = 'sending' ORDER BY d.no"
+    )
+    return [
+        Sending(no=row[0], owner=row[12], delivery=_delivery(row)) for row in rows if row[13] < now or is_dead(row[12])
+    ]
+
+
+def bury(tx: Transaction, address: str, reason: str, now: int) -> int:
+    """Nobody is at this address any more: what waits for it fails too; how many those were."""
+    tx.hold(address)
+    tx.run(
+        "INSERT INTO dead_target (address, reason, at) VALUES ($1, $2, $3)"
+        " ON CONFLICT (address) DO UPDATE SET reason = excluded.reason, at = excluded.at",
+        address,
+        reason,
+        now,
+    )
+    return tx.run(
+        "UPDATE delivery SET state = 'failed', ended_at = $2, error = $3, due_at = NULL"
+        " WHERE address = $1 AND state = 'pending'",
+        address,
+        now,
+        f"nobody is there any more: {reason}",
+    )
+
+
+def revive(tx: Transaction, address: str) -> None:
+    """Somebody speaks from there again."""
+    if tx.one("SELECT 1 FROM dead_target WHERE address = $1", address) is not None:
+        tx.run("DELETE FROM dead_target WHERE address = $1", address)
+
+
+def of_session(tx: Transaction, session_no: int, limit: int = 50) -> list[Delivery]:
+    """The newest deliveries of a session, newest first."""
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM delivery d WHERE d.session_no = $1 ORDER BY d.no DESC LIMIT $2", session_no, limit
+    )
+    return [_delivery(row) for row in rows]
+
+
+def _next(tx: Transaction, address: str, now: int) -> None:
+    tx.run(
+        "UPDATE delivery SET due_at = $2 WHERE no = (SELECT MIN(no) FROM delivery WHERE address = $1"
+        " AND state IN ('pending', 'sending')) AND state = 'pending' AND due_at IS NULL",
+        address,
+        now,
+    )
+
+
+def _delivery(row: Row) -> Delivery:
+    return Delivery(
+        id=row[1],
+        address=Address.parse(row[2]),
+        content=row[3],
+        kind=DeliveryKind(row[4]),
+        attempt=row[5],
+        session_id=None if row[6] is None else SessionId(row[6]),
+        reply_to=row[7],
+        state=DeliveryState(row[8]),
+        receipt=row[9],
+        error=row[10],
+        created_at=moment(row[11]),
+    )

@@ -1,0 +1,42 @@
+"""An MCP server for tests: over standard input and output, or over HTTP on the port that is given."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mcp.server import MCPServer
+
+server = MCPServer("tests")
+
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@server.tool()
+def environment(name: str) -> str:
+    """What a variable of the server's environment holds."""
+    return os.environ.get(name, "(not set)")
+
+
+@server.tool()
+def refuse() -> str:
+    """Never does what it is asked."""
+    raise ValueError("not today")
+
+
+@server.tool()
+def die() -> str:
+    """End the server."""
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    print("a server may talk to itself", file=sys.stderr)
+    if len(sys.argv) > 1:
+        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+    else:
+        server.run("stdio")
