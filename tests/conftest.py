@@ -1,11 +1,11 @@
-"""What many tests need: a store on each engine, a PostgreSQL server of their own, a clock to turn."""
+"""What many tests need: a store or a gateway on each engine, a PostgreSQL server of their own, a clock to turn."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
 import warnings
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,11 +13,17 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
-from palaver import GatewayConfig, SessionSource, SessionStore
-from palaver.testing import FakeClock
+from palaver import GatewayConfig, Platform, SessionSource, SessionStore
+from palaver.domain.clock import SystemClock
+from palaver.domain.profile import AgentProfile, TurnRules
+from palaver.platforms.loopback import LOOPBACK, Loopback
+from palaver.services.gateway import Gateway
+from palaver.testing import FakeClock, ScriptedAgent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from support.gateway import StartGateway
 
 settings.register_profile("palaver", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 settings.load_profile("palaver")
@@ -116,3 +122,34 @@ def group() -> Callable[..., SessionSource]:
         )
 
     return make
+
+
+OPEN = frozenset({LOOPBACK, Platform.TELEGRAM, Platform.DISCORD})
+
+
+@pytest.fixture
+async def start_gateway(store_url: str) -> AsyncIterator[StartGateway]:
+    """Starts gateways on this test's database, each with a store of its own, and stops them in the end."""
+    async with AsyncExitStack() as stack:
+
+        async def start(
+            agent: ScriptedAgent | None = None,
+            *,
+            loopback: Loopback | None = None,
+            config: Any = None,
+            clock: Any = None,
+            **rules: Any,
+        ) -> Gateway:
+            store = stack.enter_context(SessionStore.open(store_url, config=config, clock=clock or SystemClock()))
+            rules.setdefault("open_to_all", OPEN)
+            gateway = Gateway(
+                store,
+                agent or ScriptedAgent(),
+                profile=AgentProfile(),
+                rules=TurnRules(**rules),
+                adapters=[loopback] if loopback else [],
+            )
+            await stack.enter_async_context(gateway.running(patience=5))
+            return gateway
+
+        yield start

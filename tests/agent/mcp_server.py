@@ -35,7 +35,7 @@ def die() -> str:
 
 
 if __name__ == "__main__":
-    print("a server may talk to itself", file=sys.stderr)
+    sys.stderr.write("a server may talk to itself\n")
     if len(sys.argv) > 1:
         server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
     else:

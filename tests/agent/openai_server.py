@@ -109,9 +109,7 @@ def calls(*wanted: tuple[str, str, str], text: str = "", reasoning: str = "") ->
     return reply
 
 
-def fails(
-    status: int, message: str = "no", *, code: str | None = None, kind: str = "error", **headers: str
-) -> Reply:
+def fails(status: int, message: str = "no", *, code: str | None = None, kind: str = "error", **headers: str) -> Reply:
     async def reply(to: Exchange) -> None:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         await to.json(status, {"error": {"message": message, "code": code, "type": kind}}, named)

@@ -11,18 +11,18 @@ import pytest
 from palaver import GatewayConfig, ResetPolicy, SessionSource
 from palaver.agent.base import AgentRequest, TextDelta, Tool, ToolCall, ToolResult
 from palaver.domain.errors import InvalidMessage, NoSuchSession
+from palaver.domain.ids import SessionId
 from palaver.domain.inbound import Inbound, Outcome
+from palaver.domain.policy import ResetMode
 from palaver.domain.turn import BusyPolicy, TurnState
 from palaver.platforms.loopback import Loopback
 from palaver.testing import FakeClock, ScriptedAgent
-from tests.services.conftest import StartGateway, ask, ended, texts, until
+from support.gateway import MakeSource, StartGateway, ask, ended, texts, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator
 
     from palaver.agent.base import AgentEvent
-
-Source = "Callable[..., SessionSource]"
 
 
 class Gate:
@@ -40,7 +40,7 @@ class Gate:
         yield TextDelta(f"You said: {request.messages[-1]['content']}")
 
 
-async def test_a_message_is_stored_and_answered(start_gateway: StartGateway, dm: Source) -> None:
+async def test_a_message_is_stored_and_answered(start_gateway: StartGateway, dm: MakeSource) -> None:
     gateway = await start_gateway(ScriptedAgent("Good day."))
     receipt = await gateway.inbox.accept(Inbound(source=dm(), content="Hello"))
     assert receipt.outcome is Outcome.ACCEPTED
@@ -50,7 +50,7 @@ async def test_a_message_is_stored_and_answered(start_gateway: StartGateway, dm:
     assert texts(gateway.store, receipt.session_id) == [("user", "Hello"), ("assistant", "Good day.")]
 
 
-async def test_the_same_message_twice_is_one_message(start_gateway: StartGateway, dm: Source) -> None:
+async def test_the_same_message_twice_is_one_message(start_gateway: StartGateway, dm: MakeSource) -> None:
     gateway = await start_gateway()
     first = await gateway.inbox.accept(Inbound(source=dm(), content="Hello", message_id="7"))
     again = await gateway.inbox.accept(Inbound(source=dm(), content="Hello", message_id="7"))
@@ -61,7 +61,7 @@ async def test_the_same_message_twice_is_one_message(start_gateway: StartGateway
 
 
 async def test_the_same_number_in_another_chat_or_account_is_another_message(
-    start_gateway: StartGateway, dm: Source
+    start_gateway: StartGateway, dm: MakeSource
 ) -> None:
     gateway = await start_gateway()
     outcomes = [
@@ -71,7 +71,9 @@ async def test_the_same_number_in_another_chat_or_account_is_another_message(
     assert Outcome.DUPLICATE not in outcomes
 
 
-async def test_five_deliveries_at_once_from_two_gateways_are_one_turn(start_gateway: StartGateway, dm: Source) -> None:
+async def test_five_deliveries_at_once_from_two_gateways_are_one_turn(
+    start_gateway: StartGateway, dm: MakeSource
+) -> None:
     gateways = [await start_gateway(), await start_gateway()]
     receipts = await asyncio.gather(
         *(gateways[i % 2].inbox.accept(Inbound(source=dm(), content="Hello", message_id="7")) for i in range(10))
@@ -83,7 +85,7 @@ async def test_five_deliveries_at_once_from_two_gateways_are_one_turn(start_gate
 
 
 async def test_equal_prompts_and_equal_answers_are_all_kept_and_all_in_context(
-    start_gateway: StartGateway, dm: Source
+    start_gateway: StartGateway, dm: MakeSource
 ) -> None:
     agent = ScriptedAgent("Done.")
     gateway = await start_gateway(agent)
@@ -94,7 +96,9 @@ async def test_equal_prompts_and_equal_answers_are_all_kept_and_all_in_context(
 
 
 @pytest.mark.parametrize("content", ["", "   ", []])
-async def test_a_message_with_nothing_in_it_is_refused(start_gateway: StartGateway, dm: Source, content: str) -> None:
+async def test_a_message_with_nothing_in_it_is_refused(
+    start_gateway: StartGateway, dm: MakeSource, content: str
+) -> None:
     gateway = await start_gateway()
     with pytest.raises(InvalidMessage, match="nothing"):
         await gateway.inbox.accept(Inbound(source=dm(), content=content))
@@ -132,7 +136,7 @@ async def test_a_stranger_in_a_group_is_not_answered_at_all(start_gateway: Start
 
 
 async def test_what_arrives_meanwhile_waits_its_turn_and_knows_how_many_are_ahead(
-    start_gateway: StartGateway, dm: Source
+    start_gateway: StartGateway, dm: MakeSource
 ) -> None:
     gate = Gate()
     gateway = await start_gateway(gate.agent)
@@ -154,7 +158,7 @@ async def test_what_arrives_meanwhile_waits_its_turn_and_knows_how_many_are_ahea
     ]
 
 
-async def test_a_full_queue_refuses_honestly(start_gateway: StartGateway, dm: Source) -> None:
+async def test_a_full_queue_refuses_honestly(start_gateway: StartGateway, dm: MakeSource) -> None:
     gate = Gate()
     gateway = await start_gateway(gate.agent, queue_limit=2)
     receipts = [await gateway.inbox.accept(Inbound(source=dm(), content="one"))]
@@ -166,7 +170,7 @@ async def test_a_full_queue_refuses_honestly(start_gateway: StartGateway, dm: So
     gate.open.set()
 
 
-async def test_reject_refuses_while_busy_and_takes_it_afterwards(start_gateway: StartGateway, dm: Source) -> None:
+async def test_reject_refuses_while_busy_and_takes_it_afterwards(start_gateway: StartGateway, dm: MakeSource) -> None:
     gate = Gate()
     gateway = await start_gateway(gate.agent, busy=BusyPolicy.REJECT)
     first = await gateway.inbox.accept(Inbound(source=dm(), content="one"))
@@ -178,7 +182,7 @@ async def test_reject_refuses_while_busy_and_takes_it_afterwards(start_gateway: 
 
 
 async def test_interrupt_stops_the_run_keeps_what_was_said_and_answers_the_new_message(
-    start_gateway: StartGateway, dm: Source
+    start_gateway: StartGateway, dm: MakeSource
 ) -> None:
     gate = Gate()
     gateway = await start_gateway(gate.agent, busy=BusyPolicy.INTERRUPT)
@@ -194,7 +198,7 @@ async def test_interrupt_stops_the_run_keeps_what_was_said_and_answers_the_new_m
     assert (partial["content"], partial["interrupted"]) == ("Let me see. ", True)
 
 
-async def test_steering_reaches_the_run_after_its_next_tool_call(start_gateway: StartGateway, dm: Source) -> None:
+async def test_steering_reaches_the_run_after_its_next_tool_call(start_gateway: StartGateway, dm: MakeSource) -> None:
     at_work, go_on = asyncio.Event(), asyncio.Event()
 
     async def look(_arguments: object) -> str:
@@ -227,7 +231,7 @@ async def test_steering_reaches_the_run_after_its_next_tool_call(start_gateway: 
 
 
 async def test_steering_that_finds_no_tool_call_becomes_a_turn_of_its_own(
-    start_gateway: StartGateway, dm: Source
+    start_gateway: StartGateway, dm: MakeSource
 ) -> None:
     gate = Gate()
     gateway = await start_gateway(gate.agent, busy=BusyPolicy.STEER)
@@ -240,7 +244,7 @@ async def test_steering_that_finds_no_tool_call_becomes_a_turn_of_its_own(
 
 
 async def test_a_message_may_ask_for_another_policy_than_its_platform_has(
-    start_gateway: StartGateway, dm: Source
+    start_gateway: StartGateway, dm: MakeSource
 ) -> None:
     gate = Gate()
     gateway = await start_gateway(gate.agent, busy=BusyPolicy.REJECT)
@@ -255,7 +259,7 @@ async def test_a_message_may_ask_for_another_policy_than_its_platform_has(
     assert ("user", "two") in texts(gateway.store, queued.session_id)
 
 
-async def test_a_burst_is_answered_together_when_that_is_wished(start_gateway: StartGateway, dm: Source) -> None:
+async def test_a_burst_is_answered_together_when_that_is_wished(start_gateway: StartGateway, dm: MakeSource) -> None:
     agent = ScriptedAgent("Both read.")
     gateway = await start_gateway(agent, collect=timedelta(seconds=0.3))
     first = await gateway.inbox.accept(Inbound(source=dm(), content="one", message_id="1"))
@@ -271,10 +275,10 @@ async def test_a_burst_is_answered_together_when_that_is_wished(start_gateway: S
 
 
 async def test_a_reset_is_announced_and_a_busy_conversation_is_not_reset(
-    start_gateway: StartGateway, dm: Source
+    start_gateway: StartGateway, dm: MakeSource
 ) -> None:
     clock, gate = FakeClock(), Gate()
-    config = GatewayConfig(default_reset_policy=ResetPolicy(mode="idle", idle_minutes=30))
+    config = GatewayConfig(default_reset_policy=ResetPolicy(mode=ResetMode.IDLE, idle_minutes=30))
     gateway = await start_gateway(gate.agent, config=config, clock=clock)
     first = await gateway.inbox.accept(Inbound(source=dm(), content="one"))
     await gate.begun.wait()
@@ -291,7 +295,7 @@ async def test_a_reset_is_announced_and_a_busy_conversation_is_not_reset(
     assert "idle for more than 30 minutes" in gate.agent.requests[-1].instructions
 
 
-async def test_a_command_that_comes_twice_is_carried_out_once(start_gateway: StartGateway, dm: Source) -> None:
+async def test_a_command_that_comes_twice_is_carried_out_once(start_gateway: StartGateway, dm: MakeSource) -> None:
     gateway = await start_gateway()
     for text in ("one", "two", "three"):
         turn = await ask(gateway, dm(), text)
@@ -315,7 +319,7 @@ async def test_a_command_that_fails_changes_nothing_and_says_why(start_gateway: 
     assert gateway.store.list_sessions()[0].message_count == 2
 
 
-async def test_a_surface_speaks_in_the_conversation_it_shows(start_gateway: StartGateway, dm: Source) -> None:
+async def test_a_surface_speaks_in_the_conversation_it_shows(start_gateway: StartGateway, dm: MakeSource) -> None:
     gateway = await start_gateway()
     turn = await ask(gateway, dm("ada"), "on Telegram")
     ada = gateway.store.person_for(dm("ada"))
@@ -331,10 +335,10 @@ async def test_a_surface_speaks_in_the_conversation_it_shows(start_gateway: Star
     assert len(store.load_transcript(turn.session_id)) == 4
 
 
-async def test_nobody_speaks_in_a_conversation_they_may_not_see(start_gateway: StartGateway, dm: Source) -> None:
+async def test_nobody_speaks_in_a_conversation_they_may_not_see(start_gateway: StartGateway, dm: MakeSource) -> None:
     gateway = await start_gateway()
     turn = await ask(gateway, dm("ada"), "my diary")
-    for session_id in (turn.session_id, "20260101_000000_00000000"):
+    for session_id in (turn.session_id, SessionId("20260101_000000_00000000")):
         with pytest.raises(NoSuchSession) as refused:
             await gateway.inbox.accept(Inbound(source=dm("bob"), content="let me in", session_id=session_id))
         assert str(refused.value) == f"there is no session {session_id}"

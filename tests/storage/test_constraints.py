@@ -50,10 +50,16 @@ class Raw:
         self.run(DELIVERY, name, session, turn, address, "pending")
 
 
-TURN = "INSERT INTO turn (id, session_no, input_seq, state, created_at) VALUES ($1, $2, 2, $3, 0)"
+TURN = (
+    "INSERT INTO turn (id, session_no, kind, input_seq, state, round, due_at, created_at, lease_owner, lease_until,"
+    " ended_at) SELECT $1, $2, 'answer', 2, $3, 0, 0, 0, CASE WHEN $3 = 'running' THEN 'w' END,"
+    " CASE WHEN $3 = 'running' THEN 0 END, CASE WHEN $3 IN ('queued', 'running') THEN NULL ELSE 0 END"
+)
+RUN = "UPDATE turn SET state = 'running', lease_owner = 'w' WHERE id = $1"
+END = "UPDATE turn SET state = 'done', lease_owner = NULL, ended_at = 0 WHERE id = $1"
 DELIVERY = (
-    "INSERT INTO delivery (id, session_no, turn_no, address, state, content, due_at, created_at)"
-    " VALUES ($1, $2, $3, $4, $5, 'x', 0, 0)"
+    "INSERT INTO delivery (id, kind, session_no, turn_no, address, state, content, due_at, created_at)"
+    " VALUES ($1, 'answer', $2, $3, $4, $5, 'x', 0, 0)"
 )
 EVENT = "INSERT INTO event (session_no, seq, kind, at) VALUES ($1, $2, 'message', 0)"
 
@@ -68,10 +74,21 @@ def test_one_session_runs_one_turn(raw: Raw) -> None:
     raw.turn("first", one, "running")
     raw.refuses(TURN, "second", one, "running")
     raw.turn("waits", one, "queued")
-    raw.refuses("UPDATE turn SET state = 'running' WHERE id = 'waits'")
+    raw.refuses(RUN, "waits")
     raw.turn("elsewhere", other, "running")
-    raw.run("UPDATE turn SET state = 'done' WHERE id = 'first'")
-    raw.run("UPDATE turn SET state = 'running' WHERE id = 'waits'")
+    raw.run(END, "first")
+    raw.run(RUN, "waits")
+
+
+def test_a_running_turn_has_an_owner_and_an_ended_one_its_end(raw: Raw) -> None:
+    one, _ = raw.no
+    raw.turn("t", one, "queued")
+    raw.refuses("UPDATE turn SET state = 'running' WHERE id = $1", "t")
+    raw.refuses("UPDATE turn SET lease_owner = 'w' WHERE id = $1", "t")
+    raw.refuses("UPDATE turn SET state = 'done' WHERE id = $1", "t")
+    raw.refuses("UPDATE turn SET wish = 'dance' WHERE id = $1", "t")
+    raw.delivery("d", one, None, "telegram:ada")
+    raw.refuses("UPDATE delivery SET state = 'sending' WHERE id = $1", "d")
 
 
 def test_one_turn_is_delivered_once_to_one_address(raw: Raw) -> None:
@@ -96,10 +113,14 @@ def test_one_number_of_a_log_is_given_once(raw: Raw) -> None:
 @pytest.mark.parametrize(
     ("sql", "params"),
     [
-        ("INSERT INTO turn (id, session_no, input_seq, state, created_at) VALUES ('x', $1, 2, $2, 0)", ["paused"]),
         (
-            "INSERT INTO delivery (id, session_no, address, state, content, due_at, created_at)"
-            " VALUES ('x', $1, 'a', $2, 'x', 0, 0)",
+            "INSERT INTO turn (id, session_no, kind, input_seq, state, round, due_at, created_at, ended_at)"
+            " VALUES ('x', $1, 'answer', 2, $2, 0, 0, 0, 0)",
+            ["paused"],
+        ),
+        (
+            "INSERT INTO delivery (id, kind, session_no, address, state, content, due_at, created_at)"
+            " VALUES ('x', 'answer', $1, 'a', $2, 'x', 0, 0)",
             ["lost"],
         ),
         ("UPDATE session SET cost_status = $2 WHERE no = $1", ["guessed"]),
@@ -129,9 +150,10 @@ def test_a_role_that_does_not_exist_is_refused(raw: Raw) -> None:
     "sql",
     [
         "INSERT INTO event (session_no, seq, kind, at) VALUES (999, 1, 'message', 0)",
-        "INSERT INTO turn (id, session_no, input_seq, state, created_at) VALUES ('x', 999, 1, 'queued', 0)",
-        "INSERT INTO delivery (id, session_no, address, state, content, due_at, created_at)"
-        " VALUES ('x', 999, 'a', 'pending', 'x', 0, 0)",
+        "INSERT INTO turn (id, session_no, kind, input_seq, state, round, due_at, created_at)"
+        " VALUES ('x', 999, 'answer', 1, 'queued', 0, 0, 0)",
+        "INSERT INTO delivery (id, kind, session_no, address, state, content, due_at, created_at)"
+        " VALUES ('x', 'answer', 999, 'a', 'pending', 'x', 0, 0)",
         "UPDATE route SET session_no = 999",
         "UPDATE route SET audience_no = 999",
         "UPDATE session SET audience_no = 999",

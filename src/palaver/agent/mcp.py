@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import httpx2
 from fastmcp.client.transports import StdioTransport
+from fastmcp.exceptions import ToolError
 from mcp.shared.exceptions import MCPError
-from pydantic_ai.exceptions import ModelRetry
-from pydantic_ai.exceptions import ToolFailed as ServerSaysNo
+from mcp_types.jsonrpc import CONNECTION_CLOSED
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import ToolReturnPart
 
 from palaver.agent.base import Tool, ToolFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from palaver.domain.profile import McpServer
 
@@ -46,8 +46,12 @@ class Connection:
         """Connect and list the tools. What went wrong, in words that hold nothing of the configuration, or None."""
         try:
             await self._toolset.__aenter__()
+        except (*_LOST, ExceptionGroup) as error:
+            return _why(error)
+        try:
             found = await self._toolset.list_tools()
         except (*_LOST, ExceptionGroup) as error:
+            await self.close()
             return _why(error)
         self.tools = tuple(self._tool(each.name, each.description or "", each.input_schema) for each in found)
         return None
@@ -72,9 +76,11 @@ class Connection:
     async def _call(self, name: str, arguments: Mapping[str, Any]) -> str:
         try:
             value = await self._toolset.direct_call_tool(name, dict(arguments))
-        except (ModelRetry, ServerSaysNo) as error:
-            raise ToolFailed(error.message) from error
+        except ToolError as error:
+            raise ToolFailed(str(error)) from error
         except (*_LOST, ExceptionGroup) as error:
+            if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
+                raise ToolFailed(error.message) from error
             self.broken = True
             raise ToolFailed(
                 f"The server {self._name!r} was lost ({_why(error)}); it may or may not have done it."
@@ -88,7 +94,7 @@ class Connection:
 def _toolset(server: McpServer) -> MCPToolset[None]:
     if server.url is not None:
         headers = dict(server.headers) or None
-        return MCPToolset(server.url, headers=headers, tool_error_behavior="failed", init_timeout=TIME_TO_CONNECT)
+        return MCPToolset(server.url, headers=headers, tool_error_behavior="error", init_timeout=TIME_TO_CONNECT)
     transport = StdioTransport(
         server.command or "",
         list(server.args),
@@ -96,21 +102,30 @@ def _toolset(server: McpServer) -> MCPToolset[None]:
         keep_alive=False,
         log_file=Path(os.devnull),  # what a server says to itself does not belong on our terminal
     )
-    return MCPToolset(transport, tool_error_behavior="failed", init_timeout=TIME_TO_CONNECT)
+    return MCPToolset(transport, tool_error_behavior="error", init_timeout=TIME_TO_CONNECT)
 
 
 def _why(error: BaseException) -> str:
     """What happened, without addresses, headers or arguments, which may be secret."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, ExceptionGroup):
-            seen = seen.exceptions[0]
-            continue
-        if isinstance(seen, TimeoutError):
+    for cause in _causes(error):
+        if isinstance(cause, TimeoutError):
             return "it did not answer in time"
-        if isinstance(seen, FileNotFoundError):
+        if isinstance(cause, FileNotFoundError):
             return "its command was not found"
-        if isinstance(seen, OSError) and seen.strerror:
-            return seen.strerror.lower()
-        seen = seen.__cause__ or seen.__context__
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror.lower()
     return "it cannot be reached"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error and everything behind it, each once: errors of task groups may point back at each other."""
+    waiting = [error]
+    seen: set[int] = set()
+    while waiting:
+        found = waiting.pop()
+        if id(found) in seen:
+            continue
+        seen.add(id(found))
+        yield found
+        inner = found.exceptions if isinstance(found, BaseExceptionGroup) else ()
+        waiting += [each for each in (found.__context__, found.__cause__, *inner) if each is not None]

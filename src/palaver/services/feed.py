@@ -22,7 +22,7 @@ from palaver.storage import changes, drafts, events, sessions, turns
 from palaver.storage.engine import Read
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncGenerator, Callable
 
     from palaver.domain.events import Event
     from palaver.domain.ids import TurnId
@@ -113,8 +113,10 @@ class Feed:
 
     async def follow(
         self, principal: Principal, session_id: str, *, after: int | None = None, everything: bool = False
-    ) -> AsyncIterator[FeedItem]:
+    ) -> AsyncGenerator[FeedItem, None]:
         """What happened after number `after` in the log (None: from now on), then what happens.
+
+        That includes the turns that answer what was said after it, also when they have ended already.
 
         Raises NoSuchSession when this principal may not see the session, also when that changes meanwhile.
         """
@@ -123,12 +125,11 @@ class Feed:
 
         def place(tx: Transaction) -> tuple[int, int, int]:
             found = sessions.seen(tx, session_id, person)
-            opened = turns.open_turns(tx, found.no)
-            before = opened[0][0] - 1 if opened else turns.newest(tx, found.no)
-            return found.no, events.last_seq(tx, found.no), before
+            seq = events.last_seq(tx, found.no) if after is None else after
+            return found.no, seq, turns.settled_before(tx, found.no, seq)
 
-        session_no, last_seq, turn_no = await self._store.engine.arun(Read(place))
-        follower = _Follower(session_no, last_seq if after is None else after, turn_no)
+        session_no, seq, turn_no = await self._store.engine.arun(Read(place))
+        follower = _Follower(session_no, seq, turn_no)
         self._followers.setdefault(session_no, set()).add(follower)
         try:
             while not follower.over:

@@ -46,7 +46,7 @@ class Gateway:
             agent=agent,
             profile=profile,
             rules=rules,
-            toolbox=Toolbox(store, rules),
+            toolbox=Toolbox(store.engine, store.clock, rules),
             feed=self.feed,
             redactor=redactor,
         )

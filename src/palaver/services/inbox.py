@@ -70,10 +70,10 @@ class Inbox:
             await catch_up(self._store.engine)
         try:
             receipt = await self._write(lambda tx: self._taken(tx, inbound, parsed))
-        except StoreError:
-            raise
-        except PalaverError as error:  # a command that could not be carried out: nothing of it has happened
-            said = str(error)
+        except PalaverError as error:
+            if parsed is None or isinstance(error, StoreError):
+                raise
+            said = str(error)  # a command that could not be carried out: nothing of it has happened
             receipt = await self._write(lambda tx: self._answered(tx, inbound, said))
         faults.point("inbox.accepted")
         self._store.indexer.soon()

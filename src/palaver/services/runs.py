@@ -213,7 +213,7 @@ class Run:
             return sessions.by_number(tx, lease.session_no), resident.person.principal if resident else None
 
         found, principal = await self._engine.arun(Read(asker))
-        own = self._shop.toolbox.tools_for(principal, found)
+        own = self._shop.toolbox.tools_for(principal, found, lease.input_seq)
         return [*own, *await self._shop.agent.tools()] if principal is not None else own
 
     def _request(self, tx: Transaction, tools: Sequence[Tool]) -> AgentRequest:

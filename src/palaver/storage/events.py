@@ -77,15 +77,17 @@ _MOST_AT_ONCE = 1000
 
 
 def _newest_first(
-    tx: Transaction, session: object, before: int, expected: int, *, whose: str = _BY_NUMBER
+    tx: Transaction, session: object, before: int, expected: int, *, whose: str = _BY_NUMBER, least: int = 0
 ) -> Iterator[Row]:
-    """The visible messages before a place in the log, newest first, as `EVENT` selects them.
+    """The visible messages before a place in the log, back to `least`, newest first, as `EVENT` selects them.
 
     What was hidden together is stepped over together, so the cost does not depend on how much that was.
     """
     step = min(expected + 8, _MOST_AT_ONCE)
     while True:
-        rows = tx.all(f"{EVENT} WHERE {whose} AND seq < $2 ORDER BY seq DESC LIMIT $3", session, before, step)
+        rows = tx.all(
+            f"{EVENT} WHERE {whose} AND seq < $2 AND seq >= $3 ORDER BY seq DESC LIMIT $4", session, before, least, step
+        )
         for row in rows:
             if row[1] == "message" and row[8] is None:
                 yield row
@@ -107,6 +109,25 @@ def messages(tx: Transaction, session_no: int, *, before: int | None = None, lim
     """The last visible messages before a place in the log, oldest first."""
     newest = _newest_first(tx, session_no, LAST if before is None else before, limit or _MOST_AT_ONCE)
     return [event_from_row(row) for row in reversed(list(islice(newest, limit)))]
+
+
+def context(
+    tx: Transaction, session_no: int, *, kept_from: int, upto: int, most: int = 2000
+) -> tuple[list[Event], bool]:
+    """What a turn that answers message `upto` is to see, from `kept_from` on, and whether something was left out.
+
+    Answers that stand later in the log are among it, what people said later is not. Of more than `most` messages only
+    the last are given. Where they begin moves on half of `most` at a time, so that turns in between begin alike.
+    """
+    rows = list(islice(_newest_first(tx, session_no, LAST, most, least=kept_from), most + 1))
+    left_out = len(rows) > most
+    if left_out:
+        row = tx.one("SELECT message_count FROM session WHERE no = $1", session_no)
+        count, half = row[0] if row else len(rows), max(most // 2, 1)
+        begin = -(-(count - most) // half) * half  # among all visible messages, whose places only an undo changes
+        rows = rows[: count - begin]
+    found = [event_from_row(row) for row in reversed(rows) if row[3] != "user" or row[0] <= upto]
+    return found, left_out
 
 
 def log(tx: Transaction, session_no: int, *, after: int = 0, limit: int = 1000) -> list[Event]:
@@ -139,6 +160,7 @@ def undo(tx: Transaction, session_no: int, turns: int, now: int, person_id: Pers
         seq,
     )
     tx.run("UPDATE session SET redo_seq = $2 WHERE no = $1", session_no, seq)
+    _drop_compaction(tx, session_no, first)
     recount(tx, session_no, -hidden)
     return Undone(turns=len(starts), messages=hidden, prompt=prompt or "")
 
@@ -185,6 +207,7 @@ def rewrite(
     hidden = tx.run(
         f"UPDATE event SET hidden_by = $3 WHERE session_no = $1 AND seq >= $2 AND {_SHOWN}", session_no, first, seq
     )
+    _drop_compaction(tx, session_no, first)
     added = rows[same:]
     tx.many(INSERT_ONE, [(session_no, seq + i, now, *row) for i, row in enumerate(added, 1)])
     tx.run(
@@ -196,6 +219,16 @@ def rewrite(
         now,
     )
     recount(tx, session_no, len(added) - hidden)
+
+
+def _drop_compaction(tx: Transaction, session_no: int, first: int) -> None:
+    """Let no summary stand for messages that are hidden, from `first` on: the context is whole again."""
+    row = tx.one(
+        "SELECT e.body FROM session s JOIN event e ON e.session_no = s.no AND e.seq = s.compaction_seq WHERE s.no = $1",
+        session_no,
+    )
+    if row is not None and json.loads(row[0])["kept_from"] > first:
+        tx.run("UPDATE session SET compaction_seq = NULL WHERE no = $1", session_no)
 
 
 def recount(tx: Transaction, session_no: int, change: int) -> None:

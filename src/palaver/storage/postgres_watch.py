@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from palaver.storage.engine import OnChange
 
 AGAIN_AFTER = 1.0  # seconds, when the server has gone away
-LOOK = 0.5  # seconds between two looks at whether we are to stop
+LOOK = 0.1  # seconds between two looks at whether we are to stop
 
 
 class PostgresWatch:

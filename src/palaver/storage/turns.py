@@ -423,9 +423,14 @@ def by_numbers(tx: Transaction, numbers: Iterable[int]) -> list[tuple[int, Turn]
     return [(row[10], _turn(row)) for row in found if row is not None]
 
 
-def newest(tx: Transaction, session_no: int) -> int:
-    """The number of a session's newest turn; 0 when there is none."""
-    row = tx.one("SELECT no FROM turn WHERE session_no = $1 ORDER BY no DESC LIMIT 1", session_no)
+def settled_before(tx: Transaction, session_no: int, seq: int) -> int:
+    """The newest turn that has ended and answered nothing after a place in the log; 0 when there is none."""
+    row = tx.one(
+        "SELECT no FROM turn WHERE session_no = $1 AND input_seq <= $2 AND ended_at IS NOT NULL"
+        " ORDER BY no DESC LIMIT 1",
+        session_no,
+        seq,
+    )
     return int(row[0]) if row else 0
 
 

@@ -6,11 +6,11 @@ import difflib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.errors import NoSuchSession
+from palaver.domain.errors import NoSuchSession, NothingToDo
 from palaver.services.commands.base import BadArguments, Command, Reply
-from palaver.services.commands.here import begun, go_to, left_behind, reminder, visible
-from palaver.services.commands.wording import ago, count, named, titled, words
-from palaver.storage import activity, lanes, session_settings, sessions, turns
+from palaver.services.commands.here import begun, go_to, left_behind, reminder, visible, way_back
+from palaver.services.commands.wording import ago, code, count, named, titled, words
+from palaver.storage import lanes, session_settings, sessions, turns
 
 if TYPE_CHECKING:
     from palaver.domain.session import Session
@@ -27,23 +27,25 @@ _NO_TITLE = "-"
 
 
 def _new(asked: Asked) -> Reply:
-    old = lanes.current(asked.tx, asked.key)
-    if old is not None and _is_fresh(asked, old):
-        return _already_new(asked, old)
-    entry = lanes.reset(asked.tx, asked.key, asked.at) if old else None
-    if entry is not None:
-        new = sessions.get(asked.tx, entry.session_id)
-    elif asked.arguments:
-        new = begun(replace(asked, found=None))
-    else:
+    lane = lanes.current(asked.tx, asked.key)
+    fresh = lane if lane is not None and _is_fresh(asked, lane) else None
+    if fresh is not None and asked.found is not None and fresh.no == asked.found.no:
+        return _already_new(asked, fresh)
+    if lane is None and not asked.arguments:
         return Reply(text="Nothing has been said here yet: whatever you say next begins a conversation.")
-    session = _titled(asked, new, asked.arguments or None)
+    session = _titled(asked, fresh or _begin(asked), asked.arguments or None)
     called = f": {titled(session.title)}" if session.title else ""
     text = f"A new conversation begins{called}."
-    if old is not None:
-        text += f" The one before, {_seen_name(asked, old)}, is kept: /restore goes back to it."
-        text += left_behind(asked, old)
+    if asked.found is not None:
+        text += _kept(asked, asked.found, left=lane is not None and lane.no == asked.found.no)
     return Reply(text=text, session_id=session.id, facts=_facts(session))
+
+
+def _begin(asked: Asked) -> Found:
+    entry = lanes.reset(asked.tx, asked.key, asked.at)
+    if entry is None:
+        return begun(replace(asked, found=None))
+    return sessions.get(asked.tx, entry.session_id)
 
 
 def _reset(asked: Asked) -> Reply:
@@ -61,7 +63,8 @@ def _already_new(asked: Asked, found: Found) -> Reply:
     if not asked.arguments:
         return Reply(text="This conversation is new already: nothing has been said in it.", session_id=found.session.id)
     session = _titled(asked, found, asked.arguments)
-    text = f"This conversation was new already; it is called {titled(session.title or '')} now. `/title -` takes that back."
+    text = f"This conversation was new already; it is called {titled(session.title or '')} now."
+    text += f" {code(f'/title {found.session.title or _NO_TITLE}')} takes that back."
     return Reply(text=text, session_id=session.id, facts=_facts(session))
 
 
@@ -72,12 +75,14 @@ def _titled(asked: Asked, found: Found, title: str | None) -> Session:
     return sessions.rename(asked.tx, found, title, asked.at, asked.person_id)
 
 
-def _seen_name(asked: Asked, found: Found) -> str:
-    """What the asker may call a conversation that the lane was on."""
+def _kept(asked: Asked, old: Found, *, left: bool) -> str:
+    """What becomes of the conversation before; it is named only to those who may see it."""
     try:
-        return named(asked.view.get(found.session.id))
+        before = named(asked.view.get(old.session.id))
     except NoSuchSession:
-        return "which is not yours"
+        return " The one before is kept." + left_behind(asked, old)
+    back = way_back(asked, old.session) if left else code(f"/resume {old.session.id}")
+    return f" The one before, {before}, is kept: {back} goes back to it." + left_behind(asked, old)
 
 
 # ---- titles ------------------------------------------------------------------------------------------------
@@ -87,14 +92,15 @@ def _title(asked: Asked) -> Reply:
     if not asked.arguments:
         session = visible(asked).session
         called = f"is called {titled(session.title)}" if session.title else "has no title"
-        text = f"This conversation ({_code(session.id)}) {called}. `/title text` gives it {'another' if session.title else 'one'}."
+        text = f"This conversation ({code(session.id)}) {called}. `/title text` names it."
         return Reply(text=text, facts=_facts(session))
     found = begun(asked)
     was = found.session.title
-    session = asked.view.rename(found.session.id, None if asked.arguments == _NO_TITLE else asked.arguments)
+    title = None if asked.arguments == _NO_TITLE else asked.arguments
+    session = sessions.rename(asked.tx, found, title, asked.at, asked.person_id)
     if session.title == was:
         return Reply(text="Nothing has changed: " + (f"it is called {titled(was)}." if was else "it has no title."))
-    back = f"`/title {words(was, 100)}`" if was else f"`/title {_NO_TITLE}`"
+    back = code(f"/title {was or _NO_TITLE}")
     if session.title is None:
         text = f"This conversation has no title any more. {back} gives it back."
     else:
@@ -116,12 +122,11 @@ def _resume(asked: Asked) -> Reply:
         return Reply(text=f"You are in {named(session)} already.", session_id=session.id, facts=_facts(session))
     old = lanes.current(asked.tx, asked.key)
     go_to(asked, target)
-    text = f"Back in {named(session)}, {count(session.message_count, 'message')}, last {ago(session.active_at, asked.now)}."
+    size, last = count(session.message_count, "message"), ago(session.active_at, asked.now)
+    text = f"Back in {named(session)} ({size}, the last {last})."
     if old is not None:
-        text += " /restore goes back to where you were." + left_behind(asked, old)
-    if last := reminder(asked, session):
-        text += f"\n\n{last}"
-    return Reply(text=text, session_id=session.id, facts=_facts(session))
+        text += f" {way_back(asked, old.session)} goes back to where you were." + left_behind(asked, old)
+    return Reply(text=text + reminder(asked, session), session_id=session.id, facts=_facts(session))
 
 
 def _choices(asked: Asked) -> list[Session]:
@@ -164,7 +169,7 @@ def _meant(asked: Asked, choices: list[Session]) -> Session:
 def _branch(asked: Asked) -> Reply:
     found = visible(asked)
     if not found.session.message_count:
-        raise BadArguments("There is nothing to branch from: this conversation is empty.")
+        raise NothingToDo("There is nothing to branch from: this conversation is empty.")
     copy = _copied(asked, found)
     title = asked.arguments or (found.session.title and sessions.next_title(asked.tx, copy, found.session.title))
     session = _titled(asked, copy, title or None)
@@ -192,10 +197,6 @@ def _facts(session: Session) -> dict[str, Any]:
         "preview": session.preview,
         "active_at": session.active_at and session.active_at.isoformat(),
     }
-
-
-def _code(text: str) -> str:
-    return f"`{text}`"
 
 
 NEW = Command(
@@ -229,7 +230,7 @@ TITLE = Command(
     name="title",
     usage="[text | -]",
     summary="name this conversation",
-    help="Alone it shows the title and the id; `-` takes the title away. Titles have 100 characters at most, and no two alike.",
+    help="Alone it shows the title and the id; `-` takes the title away. No two conversations are called the same.",
     example="/title Trip to Lisbon",
     run=_title,
 )
@@ -237,7 +238,7 @@ BRANCH = Command(
     name="branch",
     usage="[title]",
     summary="go on in a copy of this conversation",
-    help="The original stays as it is. Without a title the copy takes the next number of the original's: `My Project #2`.",
+    help="The original stays as it is. Without a title the copy takes the next of its line: `My Project #2`.",
     example="/branch Lisbon by train",
     aliases=("fork",),
     run=_branch,

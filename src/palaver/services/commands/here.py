@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput, NoSuchSession
-from palaver.services.commands.wording import count, quoted
+from palaver.services.commands.base import BadArguments
+from palaver.services.commands.permissions import allows
+from palaver.services.commands.wording import code, count, quoted
 from palaver.storage import activity, events, lanes, sessions, turns
 
 if TYPE_CHECKING:
@@ -26,6 +28,12 @@ _LOOKED_AT = 50  # messages at once
 
 class StillAnswering(InvalidInput):
     """The agent is still answering here."""
+
+
+def check_bare(asked: Asked, name: str) -> None:
+    """Refuse arguments to a command that takes none."""
+    if asked.arguments:
+        raise BadArguments(f"`/{name}` stands alone: nothing may follow it.")
 
 
 def visible(asked: Asked) -> Found:
@@ -50,7 +58,7 @@ def check_free(asked: Asked, found: Found) -> None:
     busy = turns.open_in(asked.tx, found.no)
     if busy.any:
         waiting = f" and {count(busy.queued, 'message')} waiting" if busy.queued else ""
-        doing = f"The agent is still answering here{waiting}" if busy.running else "A message waits for its answer here"
+        doing = f"The agent is still answering here{waiting}" if busy.running is not None else "An answer is due here"
         raise StillAnswering(f"{doing}. Wait for it, or end it with `/stop all`, and then try again.")
 
 
@@ -60,6 +68,11 @@ def go_to(asked: Asked, target: Found) -> None:
         lanes.enter(asked.tx, _arrival(asked))
     lanes.switch(asked.tx, asked.key, target, asked.at, asked.person_id)
     activity.touch(asked.tx, target.no, asked.at)
+
+
+def way_back(asked: Asked, session: Session) -> str:
+    """The command that leads from here back to a conversation that the lane was just on."""
+    return "/restore" if allows(asked.principal.role, "restore") else code(f"/resume {session.id}")
 
 
 def left_behind(asked: Asked, found: Found | None) -> str:
@@ -78,8 +91,8 @@ def newest_first(asked: Asked, session: Session) -> Iterator[Event]:
 
 
 def reminder(asked: Asked, session: Session) -> str:
-    """The last exchange of a conversation, shortly; empty when nothing was said in it."""
-    lines = {}
+    """The last exchange of a conversation, as a paragraph that ends a text; empty when nothing was said in it."""
+    lines: dict[str, str] = {}
     for event in asked.view.load(session.id, limit=_LOOKED_AT):
         message = event.message
         if message is not None and message.role in {"user", "assistant"} and message.text.strip():
@@ -87,11 +100,11 @@ def reminder(asked: Asked, session: Session) -> str:
             speaker = (quoted(author, 40) if author else "you") if message.role == "user" else "agent"
             lines.pop(message.role, None)  # so that the later of the two stands last
             lines[message.role] = f"> {speaker}: {quoted(message.text, REMINDED)}"
-    return "\n>\n".join(lines.values())
+    return "".join(f"{break_}{line}" for break_, line in zip(("\n\n", "\n>\n"), lines.values(), strict=False))
 
 
-def message_at(asked: Asked, found: Found, seq: int) -> Event | None:
-    """One message by its number."""
+def event_at(asked: Asked, found: Found, seq: int) -> Event | None:
+    """One line of the log by its number."""
     return next(iter(events.log(asked.tx, found.no, after=seq - 1, limit=1)), None)
 
 

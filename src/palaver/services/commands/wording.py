@@ -39,6 +39,12 @@ def quoted(text: str, most: int = SHORT) -> str:
     return f"“{words(text, most)}”"
 
 
+def code(text: str) -> str:
+    """Something to be typed exactly so."""
+    fence = "``" if "`" in text else "`"
+    return f"{fence}{text}{fence}"
+
+
 def titled(title: str) -> str:
     """A title, as it stands out in a text."""
     return f"**{words(title, 100)}**"

@@ -1,65 +1,39 @@
-"""A gateway at work, on each engine."""
+"""A gateway in a test: saying things to it, and waiting for what becomes of them."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-import pytest
-
-from palaver import SessionStore
-from palaver.domain.clock import SystemClock
+from palaver import SessionSource
 from palaver.domain.feed import FeedItem, Happened, TurnChanged
 from palaver.domain.inbound import Inbound
-from palaver.domain.profile import AgentProfile, TurnRules
-from palaver.platforms.loopback import LOOPBACK, Loopback
-from palaver.services.gateway import Gateway
 from palaver.storage import turns
 from palaver.storage.engine import Read
-from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from palaver import SessionSource
+    from palaver import SessionStore
     from palaver.domain.turn import Turn
+    from palaver.platforms.loopback import Loopback
+    from palaver.services.gateway import Gateway
+    from palaver.testing import ScriptedAgent
+
+MakeSource = Callable[..., SessionSource]
 
 PATIENCE = 20.0  # seconds for anything to happen
 
 
 class StartGateway(Protocol):
     async def __call__(
-        self, agent: ScriptedAgent | None = None, *, loopback: Loopback | None = None, **rules: Any
+        self,
+        agent: ScriptedAgent | None = None,
+        *,
+        loopback: Loopback | None = None,
+        config: Any = None,
+        clock: Any = None,
+        **rules: Any,
     ) -> Gateway: ...
-
-
-@pytest.fixture
-async def start_gateway(store_url: str) -> AsyncIterator[StartGateway]:
-    """Starts gateways on this test's database, each with a store of its own, and stops them in the end."""
-    async with AsyncExitStack() as stack:
-
-        async def start(
-            agent: ScriptedAgent | None = None,
-            *,
-            loopback: Loopback | None = None,
-            config: Any = None,
-            clock: Any = None,
-            **rules: Any,
-        ) -> Gateway:
-            store = stack.enter_context(SessionStore.open(store_url, config=config, clock=clock or SystemClock()))
-            rules.setdefault("open_to_all", frozenset({LOOPBACK, "telegram", "discord"}))
-            gateway = Gateway(
-                store,
-                agent or ScriptedAgent(),
-                profile=AgentProfile(),
-                rules=TurnRules(**rules),
-                adapters=[loopback] if loopback else [],
-            )
-            await stack.enter_async_context(gateway.running(patience=5))
-            return gateway
-
-        yield start
 
 
 async def until(condition: Callable[[], Any], patience: float = PATIENCE) -> Any:
@@ -81,7 +55,7 @@ async def turn_of(gateway: Gateway, turn_id: str | None) -> Turn:
 async def ended(gateway: Gateway, turn_id: str | None) -> Turn:
     """Wait for the end of a turn."""
     async with asyncio.timeout(PATIENCE):
-        while not (turn := await turn_of(gateway, turn_id)).state.ended:
+        while not (turn := await turn_of(gateway, turn_id)).state.ended:  # noqa: ASYNC110  (another process may end it)
             await asyncio.sleep(0.005)
     return turn
 

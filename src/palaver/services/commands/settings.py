@@ -1,0 +1,101 @@
+"""Commands that decide something for one conversation: its model, and what happens while the agent is busy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from palaver.domain.turn import BusyPolicy
+from palaver.services.commands.base import BadArguments, Command, Reply
+from palaver.services.commands.here import begun, visible
+from palaver.services.commands.wording import code
+from palaver.storage import session_settings
+from palaver.storage.session_settings import SessionSettings
+
+if TYPE_CHECKING:
+    from palaver.services.commands.base import Asked
+
+DEFAULT = "default"
+MEANING = {
+    BusyPolicy.QUEUE: "waits its turn",
+    BusyPolicy.STEER: "is given to the agent after its next tool call",
+    BusyPolicy.INTERRUPT: "stops the agent and is answered instead",
+    BusyPolicy.REJECT: "is not taken",
+}
+
+
+def _model(asked: Asked) -> Reply:
+    if not asked.arguments:
+        return _models(asked)
+    chosen = None if asked.arguments.lower() == DEFAULT else asked.arguments
+    if chosen is not None:
+        asked.agent.check_model(chosen)
+    found = begun(asked)
+    was = session_settings.read(asked.tx, found.no).model
+    session_settings.choose_model(asked.tx, found.no, chosen, asked.at, asked.person_id)
+    model = chosen or asked.agent.model
+    text = f"From the next message on {code(model)} answers in this conversation. {_back('model', was, chosen)}"
+    return Reply(text=text.rstrip(), session_id=found.session.id, facts={"model": model, "chosen": chosen, "was": was})
+
+
+def _models(asked: Asked) -> Reply:
+    settings = session_settings.read(asked.tx, visible(asked).no) if asked.found else SessionSettings()
+    model = settings.model or asked.agent.model
+    why = "chosen for this conversation" if settings.model else "the default"
+    choices = list(asked.agent.models())
+    lines = "\n".join(f"- {code(name)}" for name in choices)
+    text = f"{code(model)} answers here ({why}). To be chosen with `/model name`:\n\n{lines}\n\n"
+    text += "`/model default` goes back to the default."
+    return Reply(text=text, facts={"model": model, "chosen": settings.model, "models": choices})
+
+
+def _busy(asked: Asked) -> Reply:
+    given = asked.arguments.lower()
+    if given not in {"", DEFAULT, *BusyPolicy}:
+        choices = ", ".join(code(name) for name in (*BusyPolicy, DEFAULT))
+        raise BadArguments(f"`/busy` takes one of {choices}.")
+    usual = asked.rules.busy_policy_for(asked.source)
+    if not given:
+        settings = session_settings.read(asked.tx, visible(asked).no) if asked.found else SessionSettings()
+        return _shown_busy(settings.busy, usual)
+    chosen = None if given == DEFAULT else BusyPolicy(given)
+    found = begun(asked)
+    was = session_settings.read(asked.tx, found.no).busy
+    session_settings.choose_busy(asked.tx, found.no, chosen, asked.at, asked.person_id)
+    text = f"{_holds(chosen or usual)} {_back('busy', was, chosen)}"
+    return Reply(text=text.rstrip(), session_id=found.session.id, facts={"busy": chosen or usual, "chosen": chosen})
+
+
+def _shown_busy(chosen: BusyPolicy | None, usual: BusyPolicy) -> Reply:
+    lines = "\n".join(f"- {code(f'/busy {name}')}: it {meaning}" for name, meaning in MEANING.items())
+    why = "chosen for this conversation" if chosen else "the default"
+    text = f"{_holds(chosen or usual)} That is {why}. To be chosen:\n\n{lines}\n- `/busy default`: as the settings say"
+    return Reply(text=text, facts={"busy": chosen or usual, "chosen": chosen})
+
+
+def _holds(policy: BusyPolicy) -> str:
+    return f"A message that arrives here while the agent answers {MEANING[policy]} ({code(policy)})."
+
+
+def _back(name: str, was: str | None, chosen: str | None) -> str:
+    return "" if was == chosen else f"{code(f'/{name} {was or DEFAULT}')} takes that back."
+
+
+MODEL = Command(
+    name="model",
+    usage="[name | default]",
+    summary="choose which model answers here",
+    help="Alone it shows the present one and what can be chosen. It holds for this conversation alone.",
+    example="/model default",
+    run=_model,
+)
+BUSY = Command(
+    name="busy",
+    usage="[queue | steer | interrupt | reject | default]",
+    summary="choose what happens to messages while the agent answers",
+    help=(
+        "`queue`: they wait; `steer`: the running agent is told; `interrupt`: it stops and answers the new one;"
+        " `reject`: they are not taken. It holds for this conversation alone."
+    ),
+    example="/busy interrupt",
+    run=_busy,
+)

@@ -1,0 +1,73 @@
+"""Which of Palaver's own tools the agent has in a turn, and on whose behalf it uses them.
+
+A tool sees what the asker may see; in a conversation that several people share, only what belongs to those people,
+because anybody among them could have the agent ask. Nobody in particular, and no job, has any.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from palaver.agent.base import ToolFailed
+from palaver.agent.tools import history, memory
+from palaver.agent.tools.limits import capped
+from palaver.services.memory import Memories
+from palaver.services.view import AsyncSessionView
+from palaver.storage import listeners
+from palaver.storage.engine import Read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from palaver.agent.base import Tool
+    from palaver.domain.clock import Clock
+    from palaver.domain.person import Principal
+    from palaver.domain.profile import TurnRules
+    from palaver.storage.engine import Engine
+    from palaver.storage.session_rows import Found
+
+_OVERHEARD = "this is not possible here, because others read along in this conversation"
+
+
+class Toolbox:
+    """The toolsets there are, given out by the operator's rules."""
+
+    def __init__(self, engine: Engine, clock: Clock, rules: TurnRules) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._rules = rules
+        self._toolsets: dict[str, Callable[[Principal, Found, int | None], tuple[Tool, ...]]] = {
+            history.TOOLSET: self._history,
+            memory.TOOLSET: self._memory,
+        }
+
+    def tools_for(self, principal: Principal | None, found: Found, input_seq: int | None = None) -> tuple[Tool, ...]:
+        """What the agent may use for this principal in this conversation, to answer message `input_seq`."""
+        if principal is None or principal.job_id is not None:
+            return ()
+        return tuple(
+            self._guarded(capped(tool), principal, found)
+            for name, rule in self._rules.toolsets.items()
+            if name in self._toolsets and rule.allows(found.session.platform, principal.role)
+            for tool in self._toolsets[name](principal, found, input_seq)
+        )
+
+    def _history(self, principal: Principal, found: Found, input_seq: int | None) -> tuple[Tool, ...]:
+        among = found.audience_no if found.session.shared else None
+        view = AsyncSessionView(self._engine, self._clock, principal, among=among)
+        return history.history_tools(view, here=found.session.id, input_seq=input_seq)
+
+    def _memory(self, principal: Principal, found: Found, _input_seq: int | None) -> tuple[Tool, ...]:
+        return memory.memory_tools(Memories(self._engine, self._clock, principal, found))
+
+    def _guarded(self, tool: Tool, principal: Principal, found: Found) -> Tool:
+        """The tool, refused at the moment of use where somebody would read what is not theirs."""
+        person_id = principal.person_id
+
+        async def run(arguments: Mapping[str, Any]) -> str:
+            if not await self._engine.arun(Read(lambda tx: listeners.among_themselves(tx, found, person_id))):
+                raise ToolFailed(_OVERHEARD)
+            return await tool.run(arguments)
+
+        return replace(tool, run=run)

@@ -1,0 +1,93 @@
+"""Memories: what the agent was asked to remember, kept per audience.
+
+Always true, by a unique index: an audience remembers the same thing once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from palaver.domain.errors import InvalidInput
+from palaver.domain.ids import MemoryId, PersonId, new_memory_id
+from palaver.domain.memory import MOST, Memory, best_matching, clean_memory, memory_key
+from palaver.domain.text import is_storable
+from palaver.storage.values import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.storage.engine import Row, Transaction
+
+_COLUMNS = "id, text, person_id, created_at"
+
+
+def remember(tx: Transaction, audience_no: int, person_id: PersonId | None, text: str, now: int) -> Memory:
+    """Remember something for an audience; what it remembers already is given back as it was said first."""
+    clean = clean_memory(text)
+    tx.hold(f"palaver memory {audience_no}")
+    known = tx.one(
+        f"SELECT {_COLUMNS} FROM memory WHERE audience_no = $1 AND text_key = $2", audience_no, memory_key(clean)
+    )
+    if known is not None:
+        return _memory(known)
+    count = tx.one("SELECT COUNT(*) FROM memory WHERE audience_no = $1", audience_no)
+    if count is not None and count[0] >= MOST:
+        raise InvalidInput(f"{MOST} things are remembered here already; forget one before remembering another")
+    memory = Memory(id=new_memory_id(), text=clean, person_id=person_id, created_at=moment(now))
+    tx.run(
+        "INSERT INTO memory (id, audience_no, person_id, text, text_key, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
+        memory.id,
+        audience_no,
+        person_id,
+        clean,
+        memory_key(clean),
+        now,
+    )
+    return memory
+
+
+def recall(tx: Transaction, audiences: Sequence[int], query: str, limit: int) -> list[Memory]:
+    """What these audiences remember with words of the query, the best first; without a query, the newest."""
+    if not audiences:
+        return []
+    newest = f" LIMIT {int(limit)}" if not query.strip() else ""
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM memory WHERE audience_no IN ({_places(audiences)}) ORDER BY no DESC{newest}",
+        *audiences,
+    )
+    return best_matching((_memory(row) for row in rows), query, limit)
+
+
+def forget(tx: Transaction, audiences: Sequence[int], what: str) -> list[Memory]:
+    """Forget what has this id or says this; what was forgotten, which may be nothing."""
+    forgotten = find(tx, audiences, what)
+    tx.many("DELETE FROM memory WHERE id = $1", [(memory.id,) for memory in forgotten])
+    return forgotten
+
+
+def find(tx: Transaction, audiences: Sequence[int], what: str) -> list[Memory]:
+    """What has this id or says this."""
+    if not audiences or not is_storable(what):
+        return []
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM memory WHERE audience_no IN ({_places(audiences)})"
+        f" AND (id = ${len(audiences) + 1} OR text_key = ${len(audiences) + 2}) ORDER BY no DESC",
+        *audiences,
+        what.strip(),
+        memory_key(what),
+    )
+    return [_memory(row) for row in rows]
+
+
+def _places(audiences: Sequence[int]) -> str:
+    return ", ".join(f"${place}" for place in range(1, len(audiences) + 1))
+
+
+def _memory(row: Row) -> Memory:
+    identity, text, person_id, created_at = row
+    return Memory(
+        id=MemoryId(identity),
+        text=text,
+        person_id=None if person_id is None else PersonId(person_id),
+        created_at=moment(created_at),
+    )

@@ -1,0 +1,1 @@
+"""Every slash command, as a person meets it."""
