@@ -7,11 +7,12 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
-from tests.agent.openai_server import KEY, OpenAIServer
 
 from palaver.agent.base import AgentRequest, TextDelta, Tool
 from palaver.agent.model import ModelAgent, TimeOuts
 from palaver.domain.profile import AgentProfile, Provider
+
+from .openai_server import KEY, OpenAIServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence

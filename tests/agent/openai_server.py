@@ -285,7 +285,7 @@ class OpenAIServer:
         self.bodies.append(body)
         self.keys.append(headers.get("authorization", ""))
         reply = self._script.pop(0) if self._script else fails(500, "the script has ended")
-        await self._watched(reply(Exchange(writer, asked["model"])), reader)
+        await self._watched(reply(Exchange(writer, asked.get("model", ""))), reader)
 
     async def _watched(self, reply: Awaitable[None], reader: asyncio.StreamReader) -> None:
         """Reply, and stop when the client leaves."""

@@ -7,7 +7,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.agent.openai_server import OpenAIServer
 
 from palaver.agent.choose import choose_agent
 from palaver.agent.demo import DemoAgent
@@ -15,6 +14,8 @@ from palaver.agent.local import LocalAgent, built_in_model
 from palaver.agent.model import ModelAgent
 from palaver.domain.errors import ConfigError
 from palaver.domain.profile import AgentProfile, Provider
+
+from .openai_server import OpenAIServer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -3,12 +3,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.agent.conftest import asking, events, text_in
 
 from palaver.agent.base import ReasoningDelta, Tool, ToolCall, ToolFailed, ToolResult, Used
 from palaver.agent.demo import DemoAgent
 from palaver.domain.errors import InvalidInput
 from palaver.domain.usage import CostStatus
+
+from .conftest import asking, events, text_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

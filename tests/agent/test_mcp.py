@@ -7,20 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.agent.conftest import asking, events, text_in
-from tests.agent.openai_server import calls, says
 
 from palaver.agent.base import Notice, ToolFailed, ToolResult
 from palaver.agent.tool_servers import ToolServers
 from palaver.domain.profile import McpServer
 
+from .conftest import asking, events, text_in
+from .openai_server import calls, says
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from tests.agent.conftest import MakeAgent
-    from tests.agent.openai_server import OpenAIServer
-
     from palaver.agent.base import Tool
+
+    from .conftest import MakeAgent
+    from .openai_server import OpenAIServer
 
 SCRIPT = str(Path(__file__).with_name("mcp_server.py"))
 BY_COMMAND = McpServer(command=sys.executable, args=(SCRIPT,), env={"GIVEN": "yes"})
@@ -59,7 +60,7 @@ async def test_the_tools_of_servers_become_ours(by_url: McpServer) -> None:
     servers = ToolServers({"calc": BY_COMMAND, "far away": by_url})
     try:
         tools = await tools_of(servers)
-        assert list(tools)[0] == "calc_add"
+        assert next(iter(tools)) == "calc_add"
         assert "far_away_add" in tools
         add = tools["calc_add"]
         assert (add.description, add.acts, add.toolset) == ("Add two numbers.", True, "mcp:calc")

@@ -7,8 +7,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.agent.conftest import asking, events, text_in, tool
-from tests.agent.openai_server import KEY, calls, counted, says, trickles
 
 from palaver.agent.base import Notice, ReasoningDelta, TextDelta, ToolCall, ToolFailed, ToolResult, Used
 from palaver.domain.draft import START, Draft, Piece, PieceKind, messages_of
@@ -16,13 +14,16 @@ from palaver.domain.errors import AgentRefused, InvalidInput
 from palaver.domain.profile import Provider
 from palaver.domain.usage import CostStatus
 
+from .conftest import asking, events, text_in, tool
+from .openai_server import KEY, calls, counted, says, trickles
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tests.agent.conftest import MakeAgent
-    from tests.agent.openai_server import Exchange, OpenAIServer
-
     from palaver.agent.base import AgentEvent
+
+    from .conftest import MakeAgent
+    from .openai_server import Exchange, OpenAIServer
 
 
 # ---- answering -----------------------------------------------------------------------------------------------

@@ -5,8 +5,19 @@ import traceback
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.agent.conftest import MODEL, asking, collected, events, text_in, tool
-from tests.agent.openai_server import (
+
+from palaver.agent.base import Notice, TextDelta, ToolResult
+from palaver.domain.errors import (
+    AgentBusy,
+    AgentError,
+    AgentRefused,
+    AgentUnavailable,
+    ContextOverflow,
+)
+from palaver.domain.profile import Provider
+
+from .conftest import MODEL, asking, collected, events, text_in, tool
+from .openai_server import (
     KEY,
     calls,
     cut,
@@ -19,21 +30,11 @@ from tests.agent.openai_server import (
     stalls,
 )
 
-from palaver.agent.base import Notice, TextDelta, ToolResult
-from palaver.domain.errors import (
-    AgentBusy,
-    AgentError,
-    AgentRefused,
-    AgentUnavailable,
-    ContextOverflow,
-)
-from palaver.domain.profile import Provider
-
 if TYPE_CHECKING:
-    from tests.agent.conftest import MakeAgent, Waits
-    from tests.agent.openai_server import OpenAIServer, Reply
-
     from palaver.agent.base import AgentEvent
+
+    from .conftest import MakeAgent, Waits
+    from .openai_server import OpenAIServer, Reply
 
 PASSING = {
     "500": fails(500),

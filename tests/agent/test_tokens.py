@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from palaver.agent.tokens import estimate, estimate_messages
@@ -11,5 +13,8 @@ def test_an_estimate_goes_by_characters_and_script(text: str, tokens: int) -> No
 
 
 def test_messages_count_their_words_and_their_borders() -> None:
-    parts = [{"role": "user", "content": [{"type": "text", "text": "four"}]}, {"role": "assistant", "content": None}]
+    parts: list[dict[str, Any]] = [
+        {"role": "user", "content": [{"type": "text", "text": "four"}]},
+        {"role": "assistant", "content": None},
+    ]
     assert estimate_messages(parts) == 1 + 4 + 4

@@ -342,3 +342,25 @@ async def test_nobody_speaks_in_a_conversation_they_may_not_see(start_gateway: S
         with pytest.raises(NoSuchSession) as refused:
             await gateway.inbox.accept(Inbound(source=dm("bob"), content="let me in", session_id=session_id))
         assert str(refused.value) == f"there is no session {session_id}"
+
+
+@pytest.mark.parametrize("per_user", [True, False])
+async def test_what_others_read_along_shows_nothing_of_a_persons_own_conversations(
+    start_gateway: StartGateway, dm: MakeSource, group: MakeSource, per_user: bool
+) -> None:
+    gateway = await start_gateway(config=GatewayConfig(group_sessions_per_user=per_user))
+    own = SessionSource("discord", "ada", user_id="ada", user_name="Ada")
+    diary = await ask(gateway, own, "the zebra is ill")
+    await gateway.inbox.accept(Inbound(source=own, content="/title My Diary"))
+
+    async def in_group(text: str) -> str:
+        receipt = await gateway.inbox.accept(Inbound(source=group("ada"), content=text))
+        return (receipt.reply or "").replace(text.removeprefix("/search ").removeprefix("/resume "), "…")
+
+    for _ in range(2):  # before anything is said in the group, and after
+        for command in ("/sessions", "/resume", "/search zebra", "/resume My Diary", f"/resume {diary.session_id}"):
+            reply = await in_group(command)
+            assert "Diary" not in reply
+            assert "zebra" not in reply
+        await ask(gateway, group("ada"), "hello everybody")
+    assert "My Diary" in ((await gateway.inbox.accept(Inbound(source=own, content="/sessions"))).reply or "")

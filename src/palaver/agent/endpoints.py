@@ -37,6 +37,7 @@ class Endpoints:
         self._time_outs = time_outs
         self._models: dict[ModelName, Model] = {}
         self._clients: dict[str, httpx2.AsyncClient] = {}
+        self._making = asyncio.Lock()
 
     def provider(self, name: ModelName) -> Provider:
         """How the provider of a model is reached."""
@@ -44,11 +45,11 @@ class Endpoints:
 
     async def model(self, name: ModelName) -> Model:
         """A model to ask."""
-        if name not in self._models:
-            provider = self.provider(name)
-            # Importing a provider's client takes seconds, and others are being answered meanwhile.
-            self._models[name] = await asyncio.to_thread(self._made, name, provider)
-        return self._models[name]
+        async with self._making:
+            if name not in self._models:
+                # Importing a provider's client takes seconds, and others are being answered meanwhile.
+                self._models[name] = await asyncio.to_thread(self._made, name, self.provider(name))
+            return self._models[name]
 
     async def close(self) -> None:
         """Close all connections."""

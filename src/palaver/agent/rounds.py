@@ -122,7 +122,7 @@ class Rounds:
         )
         messages = model.prepare_messages(list(self._conversation), parameters)
         asked = model_request_stream(
-            model, messages, model_settings=self._settings(may_call=may_call), model_request_parameters=parameters
+            model, messages, model_settings=self._settings(name, may_call=may_call), model_request_parameters=parameters
         )
         async with asked as stream:
             async for event in stream:
@@ -135,8 +135,10 @@ class Rounds:
         if used.counts:
             yield Used(used)
 
-    def _settings(self, *, may_call: bool) -> ModelSettings:
+    def _settings(self, name: ModelName, *, may_call: bool) -> ModelSettings:
         settings = ModelSettings(max_retries=0)
+        if name.provider == "anthropic":  # the others keep what conversations have in common without being told
+            settings["cache"] = True
         if self._request.max_tokens is not None:
             settings["max_tokens"] = self._request.max_tokens
         if self._request.tools and not may_call:

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from palaver import __version__
+from palaver.cli.chat import chat
 from palaver.cli.errors import exit_code_of, reader_may_leave
 from palaver.cli.projects import projects
 from palaver.cli.sessions import sessions
+from palaver.cli.status import status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,8 +56,23 @@ class Program(click.Group):
         with reader_may_leave():
             return super().invoke(ctx)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Without a command it is `chat`."""
+        return super().parse_args(ctx, _with_command(args))
 
-@click.group(cls=Program, invoke_without_command=True)
+
+def _with_command(args: list[str]) -> list[str]:
+    """The same with `chat` where a command would stand and none does: `--home X -m hi` is `--home X chat -m hi`."""
+    own = 0
+    while own < len(args) and args[own].startswith("--home"):
+        own += 1 if "=" in args[own] else 2
+    first = args[own] if own < len(args) else ""
+    if first in {"--help", "--version"} or (first and not first.startswith("-")):
+        return args
+    return [*args[:own], chat.name or "", *args[own:]]
+
+
+@click.group(cls=Program)
 @click.version_option(__version__, prog_name="palaver")
 @click.option(
     "--home",
@@ -67,15 +84,13 @@ class Program(click.Group):
 def program(ctx: click.Context, home: Path | None) -> None:
     """Palaver: a gateway between people and one AI agent.
 
-    Without a command: where the data is and what can be done now.
+    Without a command: chat.
     """
     ctx.obj = home and home.expanduser()
-    if ctx.invoked_subcommand is None:
-        from palaver.cli.welcome import welcome
-
-        welcome(ctx)
 
 
+program.add_command(chat)
+program.add_command(status)
 program.add_command(sessions)
 program.add_command(projects)
 

@@ -32,12 +32,28 @@ OTHER = 1
 INTERRUPTED = 130  # as a shell reports it: 128 and the number of SIGINT
 READER_LEFT = 141  # 128 and the number of SIGPIPE
 
+
+class AnswerFailed(PalaverError):
+    """The agent could not answer this message."""
+
+
+class AnswerStopped(PalaverError):
+    """The answer to this message was stopped."""
+
+
+class MessageRefused(PalaverError):
+    """This message was not taken."""
+
+
 EXIT_CODES: tuple[tuple[type[PalaverError], int], ...] = (
     (NotFound, 3),
     (NotAllowed, 4),
     (StoreError, 5),
     (NothingToDo, 6),
     (ConfigError, 7),
+    (AnswerFailed, 8),
+    (AnswerStopped, 9),
+    (MessageRefused, 10),
     (PalaverError, OTHER),
 )
 
@@ -60,8 +76,8 @@ def exit_code_of(run: Callable[[], object], *, as_json: bool) -> int:
     try:
         code = run()
     except PalaverError as error:
-        _say(_name(error), str(error), error.facts, as_json=as_json)
-        return next(number for kind, number in EXIT_CODES if isinstance(error, kind))
+        say_error(error, as_json=as_json)
+        return exit_code_for(error)
     except click.ClickException as error:
         _say_usage(error, as_json=as_json)
         return error.exit_code
@@ -78,6 +94,16 @@ def exit_code_of(run: Callable[[], object], *, as_json: bool) -> int:
         _say("os_error", what, {"errno": error.errno}, as_json=as_json)
         return OTHER
     return code if isinstance(code, int) else 0
+
+
+def exit_code_for(error: PalaverError) -> int:
+    """With which code a command leaves that met this."""
+    return next(number for kind, number in EXIT_CODES if isinstance(error, kind))
+
+
+def say_error(error: PalaverError, *, as_json: bool = False) -> None:
+    """Say what went wrong."""
+    _say(_name(error), str(error), error.facts, as_json=as_json)
 
 
 def _say(code: str, message: str, facts: Mapping[str, object], *, as_json: bool) -> None:

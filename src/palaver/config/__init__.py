@@ -30,7 +30,7 @@ from palaver.domain.gateway import GatewayConfig, HomeChannel
 from palaver.domain.keys import DmScope
 from palaver.domain.person import Role
 from palaver.domain.policy import ResetMode, ResetPolicy
-from palaver.domain.profile import AgentProfile, McpServer, Provider, ToolsetRule, TurnRules
+from palaver.domain.profile import AgentProfile, McpServer, Provider, ToolsetRule, TurnRules, WebRules
 from palaver.domain.source import ChatType, Platform
 from palaver.domain.turn import BusyPolicy
 
@@ -60,6 +60,7 @@ class Settings:
     platform_settings: Mapping[Platform, Mapping[str, object]] = field(repr=False, hash=False)
     agent: AgentProfile = field(default_factory=AgentProfile, repr=False, hash=False)
     turns: TurnRules = field(default_factory=TurnRules, hash=False)
+    web: WebRules = field(default_factory=WebRules)
 
 
 def load_settings(environ: Mapping[str, str], home: Path | None = None) -> Settings:
@@ -84,6 +85,12 @@ def load_settings(environ: Mapping[str, str], home: Path | None = None) -> Setti
         platform_settings=MappingProxyType({name: MappingProxyType(own) for name, own in free.items()}),
         agent=_agent(file, home, environ),
         turns=_turns(file),
+        web=WebRules(
+            host=file.web.host,
+            port=file.web.port,
+            public_url=file.web.public_url,
+            trusted_proxies=tuple(file.web.trusted_proxies),
+        ),
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass
+from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -118,6 +119,16 @@ def _is_address(value: object) -> bool:
         return False
 
 
+def _is_network(value: object) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        ip_network(value)
+    except ValueError:
+        return False
+    return True
+
+
 def _named(pattern: str, allowed: str) -> Rule:
     return Rule(lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None, allowed)
 
@@ -166,6 +177,9 @@ TURNS: Final = _number(1, 256, "a whole number")
 WAITING: Final = _number(1, 1000, "a whole number")
 SECONDS: Final = _number(0, 60, "a number of seconds", whole=False)
 TURN_MINUTES: Final = _number(1, 1440, "a whole number of minutes")
+HOST: Final = _named(r"[A-Za-z0-9.:_-]{1,253}", "an address or name of this machine, such as 127.0.0.1 or 0.0.0.0")
+PORT: Final = _number(0, 65535, "a whole number")
+NETWORK: Final = Rule(_is_network, "an address or a network, such as 127.0.0.1 or 10.0.0.0/8")
 TOOLSET: Final = Rule(lambda value: value in TOOLSETS, ", ".join(TOOLSETS))
 ROLE: Final = Rule(lambda value: value in tuple(Role), "owner, member or guest")
 SOME: Final = Together(lambda value: "name at least one (enabled: false switches it off)" if value == () else None)

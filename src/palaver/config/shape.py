@@ -141,6 +141,16 @@ class ToolsetSection(Section):
     roles: Annotated[tuple[Annotated[str, rules.ROLE], ...], rules.SOME] = ("owner", "member")
 
 
+@dataclass(frozen=True, kw_only=True)
+class WebSection(Section):
+    """Where the web is served."""
+
+    host: Annotated[str, rules.HOST] = "127.0.0.1"
+    port: Annotated[int, rules.PORT] = 8765
+    public_url: Annotated[str | None, rules.ADDRESS_OR_NOTHING] = None
+    trusted_proxies: Annotated[tuple[Annotated[str, rules.NETWORK], ...], rules.NULL_IS_EMPTY_LIST] = ()
+
+
 _Reset = Annotated[ResetSection, rules.NULL_IS_EMPTY]
 _ResetByPlatform = dict[Annotated[str, rules.PLATFORM], _Reset]
 _ResetByType = dict[Annotated[str, rules.CHAT_TYPE], _Reset]
@@ -171,6 +181,7 @@ class File(Section):
     mcp_servers: Annotated[_McpServers, rules.NULL_IS_EMPTY] = field(default_factory=dict)
     turns: Annotated[TurnsSection, rules.NULL_IS_EMPTY] = field(default_factory=TurnsSection)
     toolsets: Annotated[_Toolsets, rules.NULL_IS_EMPTY] = field(default_factory=dict)
+    web: Annotated[WebSection, rules.NULL_IS_EMPTY] = field(default_factory=WebSection)
     platforms: Annotated[_Platforms, rules.NULL_IS_EMPTY] = field(default_factory=dict)
 
 

@@ -7,7 +7,7 @@ writes, and two readers who have read to the end have read the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -60,23 +60,25 @@ class Position(NamedTuple):
 START = Position()
 
 
-@dataclass(slots=True)
 class Draft:
     """The pieces so far."""
 
-    pieces: list[Piece] = field(default_factory=list)
-    _tail: list[str] = field(default_factory=list)  # of the last piece, not yet joined
+    __slots__ = ("_pieces", "_tail")
+
+    def __init__(self) -> None:
+        self._pieces: list[Piece] = []
+        self._tail: list[str] = []  # of the last piece, not yet joined
 
     def add(self, piece: Piece) -> None:
         """Say or do more; words go on in the last piece if it is of their kind."""
         if piece.kind in _WORDS:
             if not piece.text:
                 return
-            if self.pieces and self.pieces[-1].kind is piece.kind:
+            if self._pieces and self._pieces[-1].kind is piece.kind:
                 self._tail.append(piece.text)
                 return
         self._settle()
-        self.pieces.append(piece)
+        self._pieces.append(piece)
 
     def extend(self, pieces: Iterable[Piece]) -> None:
         """Add several."""
@@ -84,20 +86,25 @@ class Draft:
             self.add(piece)
 
     @property
+    def pieces(self) -> Sequence[Piece]:
+        """Everything so far."""
+        self._settle()
+        return self._pieces
+
+    @property
     def position(self) -> Position:
         """Where a reader is who has read everything."""
-        self._settle()
-        if not self.pieces:
+        pieces = self.pieces
+        if not pieces:
             return START
-        last = self.pieces[-1]
+        last = pieces[-1]
         if last.kind in _WORDS:
-            return Position(len(self.pieces) - 1, len(last.text))
-        return Position(len(self.pieces), 0)
+            return Position(len(pieces) - 1, len(last.text))
+        return Position(len(pieces), 0)
 
     def since(self, position: Position) -> list[Piece]:
         """What came after a position; the first piece may be the rest of one."""
-        self._settle()
-        found = self.pieces[position.pieces :]
+        found = list(self.pieces[position.pieces :])
         if found and position.characters:
             first = found[0]
             rest = first.text[position.characters :]
@@ -107,13 +114,12 @@ class Draft:
     @property
     def text(self) -> str:
         """What was said aloud, without reasoning and tools."""
-        self._settle()
         return "".join(piece.text for piece in self.pieces if piece.kind is PieceKind.TEXT)
 
     def _settle(self) -> None:
         if self._tail:
-            last = self.pieces[-1]
-            self.pieces[-1] = Piece(last.kind, last.text + "".join(self._tail))
+            last = self._pieces[-1]
+            self._pieces[-1] = Piece(last.kind, last.text + "".join(self._tail))
             self._tail.clear()
 
 

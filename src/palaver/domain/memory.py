@@ -71,10 +71,11 @@ def best_matching(memories: Iterable[Memory], query: str, limit: int) -> list[Me
 
 
 def _score(text: str, wanted: set[str], whole: str) -> int:
-    """How many of the wanted words a text has, and one more if the query stands in it as it is."""
-    found = words(text)
-    having = sum(any(_finds(word, each) for each in found) for word in wanted)
-    return having + (whole in " ".join(text.split()).casefold())
+    """How many of the wanted words a text has; a query without words, such as 🍵, must stand there as it is."""
+    if not wanted:
+        return int(whole in " ".join(text.split()).casefold())
+    found = set(words(text))
+    return sum(any(_finds(word, each) for each in found) for word in wanted)
 
 
 def _finds(wanted: str, word: str) -> bool:

@@ -83,3 +83,15 @@ class TurnRules:
     def busy_policy_for(self, source: SessionSource) -> BusyPolicy:
         """What happens to a message from here that arrives while the agent is answering."""
         return self.busy_by_platform.get(source.platform, self.busy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebRules:
+    """Where the web is served, and whom it believes about where a request came from."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    public_url: str | None = (
+        None  # how people reach it from outside, when that differs: https://chat.example.org/palaver
+    )
+    trusted_proxies: tuple[str, ...] = ()  # addresses or networks whose X-Forwarded-* headers are believed

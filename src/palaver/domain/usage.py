@@ -96,7 +96,6 @@ class TurnUsage:
             or self.reasoning_tokens
         )
 
-
     def plus(self, other: TurnUsage) -> TurnUsage:
         """This and more of the same model in the same turn. What one of them cannot price, the sum cannot either."""
         unpriced = self.cost is None or other.cost is None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from palaver.domain.draft import START, Draft, Position
 from palaver.domain.errors import StoreError
 from palaver.domain.feed import Drafted, FeedItem, Happened, Noticed, TurnChanged
+from palaver.domain.person import check_sees_everything
 from palaver.domain.turn import TurnState
 from palaver.services.limits import check_count
 from palaver.storage import changes, drafts, events, sessions, turns
@@ -55,6 +56,7 @@ class Feed:
         self._live: dict[int, Live] = {}  # by session
         self._followers: dict[int, set[_Follower]] = {}
         self._listeners: list[Callable[[frozenset[int]], None]] = []
+        self._workers: list[Callable[[], None]] = []
         self._marks: changes.Marks | None = None
         self._changed: set[int] = set()
         self._unknown = False  # something has changed, and it is not known what
@@ -91,12 +93,15 @@ class Feed:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
+    def on_work(self, listener: Callable[[], None]) -> None:
+        """Call `listener` when a turn has begun to wait, to run, or to be unwanted, or something is to be sent."""
+        self._workers.append(listener)
+
     # -- turns that run here -------------------------------------------------------------------------------
 
     def began(self, live: Live) -> None:
         """A turn begins to run in this process."""
         self._live[live.session_no] = live
-        self._wake({live.session_no})
 
     def grew(self, live: Live) -> None:
         """It has said more."""
@@ -121,6 +126,8 @@ class Feed:
         Raises NoSuchSession when this principal may not see the session, also when that changes meanwhile.
         """
         check_count("after", after, least=0)
+        if everything:
+            check_sees_everything(principal)
         person = None if everything else principal.person_id
 
         def place(tx: Transaction) -> tuple[int, int, int]:
@@ -164,24 +171,30 @@ class Feed:
             self._woken.clear()
             changed, self._changed = self._changed, set()
             unknown, self._unknown = self._unknown, False
+            work = True
             if unknown and self._marks is not None:
                 try:
-                    self._marks, found = await self._store.engine.arun(Read(self._since))
+                    marks, found = await self._store.engine.arun(Read(self._since))
                 except StoreError:  # followers look by themselves after a while, and are told
                     continue
                 changed |= found
+                work = marks.work != self._marks.work
+                self._marks = marks
             elif unknown:  # after the server was away
                 changed |= self._followers.keys()
                 changed.add(0)
             if changed:
                 self._wake(changed)
+            if work:
+                for listener in self._workers:
+                    listener()
 
     def _since(self, tx: Transaction) -> tuple[changes.Marks, frozenset[int]]:
         return changes.since(tx, self._marks)
 
     def _wake(self, changed: set[int]) -> None:
-        for session_no in changed:
-            for follower in self._followers.get(session_no, ()):
+        for session_no in changed & self._followers.keys():
+            for follower in self._followers[session_no]:
                 follower.wake(stored=True)
         told = frozenset(changed)
         for listener in self._listeners:

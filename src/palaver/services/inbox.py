@@ -9,6 +9,7 @@ message again.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from palaver.domain.ids import SessionId, SessionKey, TurnId
 from palaver.domain.inbound import Inbound, Outcome, Receipt
 from palaver.domain.message import Message, text_of_parts
 from palaver.domain.policy import ResetReason, explain
+from palaver.domain.source import ChatType
 from palaver.domain.turn import BusyPolicy, Wish
 from palaver.services import access, commands
 from palaver.services.commands.base import Asked
@@ -135,16 +137,18 @@ class Inbox:
     ) -> Receipt:
         key = lanes.key_of(tx, self._store.arrival(inbound.source, now))
         found = self._shown(tx, inbound, person) if inbound.session_id else lanes.current(tx, key)
-        shared = found is not None and found.session.shared
+        scope: dict[str, Any] = {}
+        if self._store.config.is_shared(inbound.source):
+            scope = {"place": key, "among": lanes.audience_of(tx, key)}
+        elif inbound.source.chat_type is not ChatType.DM:  # one person's lane, but everybody there reads the reply
+            scope = {"place": key}
         asked = Asked(
             tx=tx,
             now=now,
             arguments=parsed.arguments,
             source=inbound.source,
             principal=person.principal,
-            view=ViewWithin(
-                tx, self._store.clock, person.principal, among=found.audience_no if found and shared else None
-            ),
+            view=ViewWithin(tx, self._store.clock, person.principal, **scope),
             key=key,
             found=found,
             config=self._store.config,
@@ -222,7 +226,8 @@ class Inbox:
             if turn_id is None:
                 raise Conflict  # it has just been claimed
             return Outcome.COLLECTED, turn_id
-        turn_id = turns.enqueue(tx, wanted, max(now, busy.last_due) if not together else now + together)
+        due_at = max(now + together, busy.last_due)  # nobody overtakes what waits in the same conversation
+        turn_id = turns.enqueue(tx, replace(wanted, due_at=due_at), now)
         if not busy.any:
             return Outcome.ACCEPTED, turn_id
         if wanted.steers:

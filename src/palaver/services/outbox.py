@@ -27,7 +27,7 @@ from palaver.domain.errors import (
 )
 from palaver.services.liveness import is_dead, new_owner
 from palaver.storage import deliveries
-from palaver.storage.engine import Read, Write
+from palaver.storage.engine import Write
 from palaver.storage.values import micros
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Outbox:
         if not self._adapters:
             return
         await self.recover()
-        self._feed.listen(lambda _sessions: self.wake())
+        self._feed.on_work(self.wake)
         self._task = asyncio.create_task(self._serve(), name="palaver-outbox")
 
     def wake(self) -> None:
@@ -105,7 +105,10 @@ class Outbox:
         def look(tx: Transaction) -> int | None:
             return None if deliveries.orphans(tx, now, is_dead) else 0
 
-        return await self._engine.arun(Write(settle, look=look))
+        faults.point("delivery.before_recovery")
+        found = await self._engine.arun(Write(settle, look=look))
+        faults.point("delivery.recovered")
+        return found
 
     # -- sending -------------------------------------------------------------------------------------------
 
@@ -128,25 +131,28 @@ class Outbox:
     async def _begin(self) -> float:
         """Begin to send what is due; how long there is nothing else to do."""
         free = AT_ONCE - len(self._sending)
+        if free <= 0:
+            return LOOK
         now = self._now()
-        if free > 0:
-            until = now + round(LEASE * 1e6)
-            platforms = list(self._adapters)
-            claimed = await self._engine.arun(
-                Write(
-                    lambda tx: deliveries.claim(tx, self._owner, now, until, free, platforms),
-                    look=lambda tx: None if deliveries.any_due(tx, now) else [],
-                )
-            )
-            for sending in claimed:
-                faults.point("delivery.claimed")
-                task = asyncio.create_task(self._send(sending), name=f"palaver-{sending.delivery.id}")
-                self._sending.add(task)
-                task.add_done_callback(self._sent)
-            if claimed:
-                return LOOK
-        due = await self._engine.arun(Read(deliveries.next_due))
-        return LOOK if due is None or free <= 0 else min(LOOK, max(0.0, (due - now) / 1e6))
+        until = now + round(LEASE * 1e6)
+        platforms = list(self._adapters)
+
+        def claim(tx: Transaction) -> tuple[list[Sending], int | None]:
+            claimed = deliveries.claim(tx, self._owner, now, until, free, platforms)
+            return claimed, deliveries.next_due(tx, platforms)
+
+        def nothing(tx: Transaction) -> tuple[list[Sending], int | None] | None:
+            due = deliveries.next_due(tx, platforms)
+            return None if due is not None and due <= now else ([], due)
+
+        faults.point("delivery.before_claim")
+        claimed, due = await self._engine.arun(Write(claim, look=nothing))
+        for sending in claimed:
+            faults.point("delivery.claimed")
+            task = asyncio.create_task(self._send(sending), name=f"palaver-{sending.delivery.id}")
+            self._sending.add(task)
+            task.add_done_callback(self._sent)
+        return LOOK if due is None else min(LOOK, max(0.0, (due - now) / 1e6))
 
     def _sent(self, task: asyncio.Task[None]) -> None:
         self._sending.discard(task)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from palaver.agent.base import ToolFailed
 from palaver.agent.tools import history, memory
 from palaver.agent.tools.limits import capped
+from palaver.domain.source import ChatType
 from palaver.services.memory import Memories
 from palaver.services.view import AsyncSessionView
 from palaver.storage import listeners
@@ -55,10 +56,13 @@ class Toolbox:
 
     def _history(self, principal: Principal, found: Found, input_seq: int | None) -> tuple[Tool, ...]:
         among = found.audience_no if found.session.shared else None
-        view = AsyncSessionView(self._engine, self._clock, principal, among=among)
+        place = found.session.key if _read_along(found) else None
+        view = AsyncSessionView(self._engine, self._clock, principal, among=among, place=place)
         return history.history_tools(view, here=found.session.id, input_seq=input_seq)
 
     def _memory(self, principal: Principal, found: Found, _input_seq: int | None) -> tuple[Tool, ...]:
+        if _read_along(found):
+            return ()
         return memory.memory_tools(Memories(self._engine, self._clock, principal, found))
 
     def _guarded(self, tool: Tool, principal: Principal, found: Found) -> Tool:
@@ -71,3 +75,8 @@ class Toolbox:
             return await tool.run(arguments)
 
         return replace(tool, run=run)
+
+
+def _read_along(found: Found) -> bool:
+    """Whether this is one person's conversation in a place where others read the answers."""
+    return not found.session.shared and found.session.chat_type is not ChatType.DM

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,15 +18,16 @@ from palaver.domain.draft import START, messages_of
 from palaver.domain.errors import LeaseLost, StoreError
 from palaver.domain.turn import Fate, TurnState, Wish, after_death
 from palaver.services.liveness import is_dead, new_owner
-from palaver.services.runs import Run, Workshop, marked, settle
+from palaver.services.runs import BY_MESSAGE, BY_PERSON, Run, Workshop, marked, settle
 from palaver.storage import drafts, turns
-from palaver.storage.engine import Read, Write
+from palaver.storage.engine import Write
 from palaver.storage.values import micros
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from palaver.domain.draft import Piece, Position
+    from palaver.domain.ids import TurnId
     from palaver.storage.engine import Transaction
     from palaver.storage.turns import Lease
 
@@ -33,6 +35,7 @@ LEASE = 30.0  # seconds
 HEARTBEAT = 8.0  # seconds between two extensions of all leases
 PACE = 0.2  # seconds between two times drafts are kept
 AGAIN_AFTER = 1.0  # seconds, when the store could not be reached
+STOPPED = "Palaver was stopped while it was at work; what its tools did is done"
 DIED = "Palaver was stopped while a tool was at work; what it did is not known. Say what should happen next."
 PARKED = "this message has stopped Palaver {attempts} times, so it is not tried again"
 
@@ -55,7 +58,7 @@ class Turns:
     async def start(self) -> None:
         """Take over what the dead have left, then begin to work."""
         await self.recover()
-        self._shop.feed.listen(self._noticed)
+        self._shop.feed.on_work(self.wake)
         self._tasks = [
             asyncio.create_task(self._dispatch(), name="palaver-turns"),
             asyncio.create_task(self._keep_drafts(), name="palaver-drafts"),
@@ -76,21 +79,26 @@ class Turns:
         """Claim nothing more, let what runs finish for a while, then leave the rest for whoever comes next."""
         self._stopping = True
         self._woken.set()
+        upkeep = self._tasks[1:]
+        for dispatching in self._tasks[:1]:
+            await dispatching  # not cancelled: what it has just claimed must not be forgotten
         tasks = [run.task for run in self._runs.values() if run.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=patience)
         for run in list(self._runs.values()):
             await self._hand_over(run)
-        for task in self._tasks:
+        for task in upkeep:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*upkeep, return_exceptions=True)
+        self._tasks = []
 
     async def _hand_over(self, run: Run) -> None:
         """Stop a run. If nothing of it has acted it will begin again elsewhere; otherwise it ends as interrupted."""
         if run.acted:
-            run.wish = Wish.INTERRUPT
-        if run.task is not None:
+            run.stop(STOPPED)
+        elif run.task is not None:
             run.task.cancel()
+        if run.task is not None:
             await asyncio.gather(run.task, return_exceptions=True)
         if run.acted:
             return
@@ -99,21 +107,18 @@ class Turns:
             turns.release(tx, run.lease)
             drafts.drop(tx, run.lease.turn_no)
 
+        faults.point("turn.before_release")
         with contextlib.suppress(LeaseLost):  # it has just come to its end
             await self._engine.arun(Write(release))
+        faults.point("turn.released")
 
     # -- claiming ------------------------------------------------------------------------------------------
-
-    def _noticed(self, _sessions: frozenset[int]) -> None:
-        self._woken.set()
 
     async def _dispatch(self) -> None:
         while not self._stopping:
             self._woken.clear()
             try:
-                claimed = await self._claim()
-                await self._heed()
-                wait = None if claimed else await self._next_due()
+                wait = await self._look()
             except StoreError as error:
                 log.warning("turns cannot be claimed: %s", error)
                 wait = AGAIN_AFTER
@@ -121,36 +126,35 @@ class Turns:
                 async with asyncio.timeout(wait):
                     await self._woken.wait()
 
-    async def _claim(self) -> int:
+    async def _look(self) -> float | None:
+        """Begin what may begin and stop what people want stopped; the seconds until something else is due."""
         rules = self._shop.rules
-        free = rules.concurrency - len(self._runs)
-        if free <= 0:
-            return 0
         now = self._now()
         claimer = turns.Claimer(
             owner=self._owner,
             until=now + _micros(LEASE),
-            most=free,
+            most=rules.concurrency - len(self._runs),
             concurrency=rules.concurrency,
             per_person=rules.per_person,
         )
-        leases = await self._engine.arun(
-            Write(
-                lambda tx: turns.claim(tx, claimer, now),
-                look=lambda tx: None if turns.any_queued(tx) else [],
-            )
-        )
-        for lease in leases:
+
+        def claim(tx: Transaction) -> turns.Survey:
+            leases = turns.claim(tx, claimer, now)
+            return replace(turns.survey(tx, self._owner, now), claimed=leases)
+
+        def nothing(tx: Transaction) -> turns.Survey | None:
+            survey = turns.survey(tx, self._owner, now)
+            return None if survey.waiting and claimer.most > 0 else survey
+
+        faults.point("turn.before_claim")
+        survey = await self._engine.arun(Write(claim, look=nothing))
+        for lease in survey.claimed:
             faults.point("turn.claimed")
             run = Run(self._shop, lease)
             self._runs[lease.turn_no] = run
             run.task = asyncio.create_task(self._go(run), name=f"palaver-turn-{lease.turn_id}")
-        return len(leases)
-
-    async def _next_due(self) -> float | None:
-        now = self._now()
-        due = await self._engine.arun(Read(lambda tx: turns.next_due(tx, now)))
-        return None if due is None else (due - now) / 1e6
+        self._heed(survey.wishes)
+        return None if survey.next_due is None else (survey.next_due - now) / 1e6
 
     async def _go(self, run: Run) -> None:
         try:
@@ -168,16 +172,12 @@ class Turns:
 
     # -- wishes, drafts, leases ----------------------------------------------------------------------------
 
-    async def _heed(self) -> None:
+    def _heed(self, wishes: Mapping[TurnId, Wish]) -> None:
         """Stop what people want stopped."""
-        if not self._runs:
-            return
-        wishes = await self._engine.arun(Read(lambda tx: turns.wishes(tx, self._owner)))
-        for run in list(self._runs.values()):
+        for run in self._runs.values():
             wish = wishes.get(run.lease.turn_id)
-            if wish is not None and run.wish is None and run.task is not None:
-                run.wish = wish
-                run.task.cancel()
+            if wish is not None:
+                run.stop(BY_PERSON if wish is Wish.STOP else BY_MESSAGE)
 
     async def _keep_drafts(self) -> None:
         """Everything that grows is kept together, at a steady pace: one transaction, however many runs there are."""
@@ -187,6 +187,7 @@ class Turns:
             grown = [each for each in grown if each[1]]
             if not grown:
                 continue
+            faults.point("turn.before_keeping")
             try:
                 kept = await self._engine.arun(Write(partial(_keep, grown=grown)))
             except StoreError as error:
@@ -205,9 +206,12 @@ class Turns:
             try:
                 if self._runs:
                     until = self._now() + _micros(LEASE)
-                    mine = await self._engine.arun(Write(partial(turns.extend, owner=self._owner, until=until)))
-                    for run in [run for run in self._runs.values() if run.lease.turn_id not in mine]:
-                        self._give_up(run)
+                    runs = list(self._runs.values())
+                    leases = [run.lease for run in runs]
+                    mine = await self._engine.arun(Write(partial(turns.extend, leases=leases, until=until)))
+                    for run in runs:
+                        if run.lease.turn_no not in mine:
+                            self._give_up(run)
                 await self.recover()
             except StoreError as error:
                 log.warning("leases cannot be kept: %s", error)
@@ -215,8 +219,7 @@ class Turns:
     def _give_up(self, run: Run) -> None:
         """Somebody else has the turn now: what is said here no longer counts."""
         still = self._runs.get(run.lease.turn_no)
-        if still is run and run.task is not None and not run.task.done() and not run.ending:
-            run.lost = True
+        if still is run and run.task is not None and not run.ending:
             run.task.cancel()
 
     # -- after a death -------------------------------------------------------------------------------------
@@ -228,7 +231,9 @@ class Turns:
         def look(tx: Transaction) -> int | None:
             return None if turns.any_orphan(tx, now, is_dead) else 0
 
+        faults.point("turn.before_recovery")
         taken = await self._engine.arun(Write(lambda tx: _recover(tx, now), look=look))
+        faults.point("turn.recovered")
         if taken:
             log.info("%d turns of a worker that is gone were taken over", taken)
             self.wake()
@@ -268,7 +273,7 @@ def _recover(tx: Transaction, now: int) -> int:
 def _ending(lease: Lease, fate: Fate, wish: Wish | None) -> tuple[TurnState, str]:
     if fate is Fate.PARKED:
         return TurnState.FAILED, PARKED.format(attempts=lease.attempt)
-    return TurnState.INTERRUPTED, DIED if wish is None else "stopped"
+    return TurnState.INTERRUPTED, DIED if wish is None else BY_PERSON
 
 
 def _micros(seconds: float) -> int:

@@ -17,7 +17,9 @@ from palaver.domain.titles import title_slot
 from palaver.services.indexer import search_work
 from palaver.services.limits import check_count
 from palaver.services.operation import After, Awaiting, Blocking, Within, operation
-from palaver.storage import events, people, projects, session_lists, sessions
+from palaver.services.reading import ReadingOperations
+from palaver.services.usage_reports import ReportOperations
+from palaver.storage import events, lanes, people, projects, session_lists, sessions
 from palaver.storage.engine import Read, Write
 from palaver.storage.values import micros
 
@@ -34,16 +36,23 @@ if TYPE_CHECKING:
 SHORTEST_PREFIX = 4
 
 
-class ViewOperations:
+class ViewOperations(ReadingOperations, ReportOperations):
     """What a principal can do; `SessionView` blocks, `AsyncSessionView` is awaited."""
 
     def __init__(
-        self, clock: Clock, principal: Principal, *, everything: bool = False, among: int | None = None
+        self,
+        clock: Clock,
+        principal: Principal,
+        *,
+        everything: bool = False,
+        among: int | None = None,
+        place: str | None = None,
     ) -> None:
         self._clock = clock
         self._principal = principal
         self._everything = everything
-        self._among = among
+        self._among = among  # only what belongs to this audience
+        self._place = place  # only what belongs to this lane, because others read along there
 
     # -- looking -------------------------------------------------------------------------------------------
 
@@ -61,6 +70,8 @@ class ViewOperations:
         def run(tx: Transaction) -> Page[Session]:
             project_id = None if project is None else projects.find(tx, self._person, project)[1].id
             wanted = session_lists.Wanted(shelf=shelf, limit=limit, cursor=cursor, project_id=project_id)
+            if self._place is not None:
+                return session_lists.matching(tx, wanted, self._audiences(tx), self._belongs)
             return session_lists.listed(tx, wanted, self._audiences(tx))
 
         return Read(run)
@@ -101,6 +112,12 @@ class ViewOperations:
 
             def where(tx: Transaction) -> int:
                 return self._seen(tx, within, Action.READ).no
+
+        elif self._place is not None and self._among is None:  # one person's lane in a group: the words said there
+
+            def where(tx: Transaction) -> int:
+                found = lanes.current(tx, self._place or "")
+                return found.no if found else 0
 
         return search_work(text, self._audiences, limit=limit, before=before, session_no=where)
 
@@ -217,10 +234,13 @@ class ViewOperations:
 
     def _seen(self, tx: Transaction, session_id: str, action: Action) -> Found:
         found = sessions.seen(tx, session_id, None if self._everything else self._person)
-        if self._among is not None and found.audience_no != self._among:
+        if (self._among is not None and found.audience_no != self._among) or not self._belongs(found.session):
             raise NoSuchSession(f"there is no session {session_id}", session_id=session_id)
         check_allowed(self._principal, action, shared=found.session.shared)
         return found
+
+    def _belongs(self, session: Session) -> bool:
+        return self._place is None or session.key == self._place
 
     def _mark(self, session_id: str, kind: EventKind) -> Write[Session]:
         now = self._now()
@@ -229,7 +249,7 @@ class ViewOperations:
     def _find(self, tx: Transaction, text: str) -> Session:
         audiences = self._audiences(tx)
         if len(text) >= SHORTEST_PREFIX and is_storable(text):
-            begins = sessions.with_id_prefix(tx, text, audiences, 5)
+            begins = [each for each in sessions.with_id_prefix(tx, text, audiences, 5) if self._belongs(each.session)]
             exact = [found for found in begins if found.session.id == text]
             if exact or len(begins) == 1:
                 return (exact or begins)[0].session
@@ -237,7 +257,10 @@ class ViewOperations:
                 raise _several(f"several sessions begin with {text!r}", begins)
         with suppress(InvalidTitle):  # what cannot be a title is nobody's
             slot = title_slot(text)
-            titled = sessions.titled(tx, slot, audiences, exact=slot.number > 1 or text.endswith("#1"))
+            exactly = slot.number > 1 or text.endswith("#1")
+            titled = [
+                each for each in sessions.titled(tx, slot, audiences, exact=exactly) if self._belongs(each.session)
+            ]
             if self._everything and len(titled) > 1:
                 raise _several(f"several people have a conversation called {text!r}", titled)
             if titled:

@@ -16,7 +16,13 @@ class Marks:
     event_no: int = 0
     draft_no: int = 0
     turn_no: int = 0
+    delivery_no: int = 0
     open_turns: frozenset[tuple[int, int, str, int, str | None]] = field(default_factory=frozenset)
+
+    @property
+    def work(self) -> tuple[object, ...]:
+        """What a worker has to look at: differs when there may be something to run, to stop or to send."""
+        return self.turn_no, self.delivery_no, self.open_turns
 
 
 def start(tx: Transaction) -> Marks:
@@ -27,14 +33,15 @@ def start(tx: Transaction) -> Marks:
 def since(tx: Transaction, marks: Marks | None) -> tuple[Marks, frozenset[int]]:
     """New marks, and the numbers of the sessions with new events, drafts or turns, or turns in another state."""
     ends = tx.one(
-        "SELECT (SELECT MAX(no) FROM event), (SELECT MAX(no) FROM draft), (SELECT MAX(no) FROM turn)",
+        "SELECT (SELECT MAX(no) FROM event), (SELECT MAX(no) FROM draft), (SELECT MAX(no) FROM turn),"
+        " (SELECT MAX(no) FROM delivery)"
     )
     assert ends is not None  # noqa: S101
-    event_no, draft_no, turn_no = (int(end or 0) for end in ends)
+    event_no, draft_no, turn_no, delivery_no = (int(end or 0) for end in ends)
     opened = frozenset(
         tx.all("SELECT no, session_no, state, input_seq, wish FROM turn WHERE state IN ('queued', 'running')")
     )
-    found = Marks(event_no, draft_no, turn_no, opened)
+    found = Marks(event_no, draft_no, turn_no, delivery_no, opened)
     if marks is None:
         return found, frozenset()
     changed = {turn[1] for turn in opened ^ marks.open_turns}

@@ -38,9 +38,10 @@ def enqueue(tx: Transaction, outgoing: Outgoing, now: int) -> DeliveryId:
     delivery_id = new_delivery_id()
     dead = tx.one("SELECT reason FROM dead_target WHERE address = $1", outgoing.address)
     tx.run(
-        "INSERT INTO delivery (id, kind, session_no, turn_no, address, reply_to, content, created_at, state, due_at,"
-        " error, ended_at) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, CASE WHEN $9 = 'failed' OR EXISTS (SELECT 1"
-        " FROM delivery o WHERE o.address = $5 AND o.state IN ('pending', 'sending')) THEN NULL"
+        "INSERT INTO delivery (id, kind, session_no, turn_no, address, reply_to, content, created_at, state, platform,"
+        " due_at, error, ended_at) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $12,"
+        " CASE WHEN $9 = 'failed' OR EXISTS (SELECT 1 FROM delivery o WHERE o.address = $5"
+        " AND o.state IN ('pending', 'sending')) THEN NULL"
         " ELSE CAST($8 AS BIGINT) END, $10, $11",
         delivery_id,
         outgoing.kind.value,
@@ -53,6 +54,7 @@ def enqueue(tx: Transaction, outgoing: Outgoing, now: int) -> DeliveryId:
         "failed" if dead else "pending",
         f"nobody is there any more: {dead[0]}" if dead else None,
         now if dead else None,
+        str(Address.parse(outgoing.address).platform),
     )
     return delivery_id
 
@@ -70,18 +72,33 @@ _COLUMNS = """d.no, d.id, d.address, d.content, d.kind, d.attempts,
     (SELECT s.id FROM session s WHERE s.no = d.session_no), d.reply_to, d.state, d.receipt, d.error, d.created_at"""
 
 
-def any_due(tx: Transaction, now: int) -> bool:
-    """Whether anything is due."""
-    return tx.one(f"SELECT 1 FROM delivery WHERE {_DUE} LIMIT 1", now) is not None
+def next_due(tx: Transaction, platforms: Sequence[str]) -> int | None:
+    """When the next delivery on one of these platforms is due."""
+    rows = (
+        tx.one(
+            "SELECT MIN(due_at) FROM delivery WHERE platform = $1 AND state = 'pending' AND due_at IS NOT NULL",
+            platform,
+        )
+        for platform in platforms
+    )
+    return min((int(row[0]) for row in rows if row is not None and row[0] is not None), default=None)
 
 
 def claim(tx: Transaction, owner: str, now: int, until: int, most: int, platforms: Sequence[str]) -> list[Sending]:
     """Take what is due, one for each address, on platforms that this process is connected to."""
     skip = "FOR UPDATE SKIP LOCKED" if tx.lock else ""
-    due = tx.all(f"SELECT no, address FROM delivery WHERE {_DUE} ORDER BY due_at LIMIT $2 {skip}", now, most * 4)
-    mine = [no for no, address in due if Address.parse(address).platform in platforms]
+    due: list[int] = []
+    for platform in platforms:
+        rows = tx.all(
+            "SELECT no FROM delivery WHERE platform = $1 AND state = 'pending' AND due_at IS NOT NULL AND due_at <= $2"
+            f" ORDER BY due_at LIMIT $3 {skip}",
+            platform,
+            now,
+            most - len(due),
+        )
+        due += [no for (no,) in rows]
     claimed = []
-    for no in mine[:most]:
+    for no in due:
         tx.run(
             "UPDATE delivery SET state = 'sending', attempts = attempts + 1, lease_owner = $2, lease_until = $3"
             " WHERE no = $1",
@@ -93,15 +110,6 @@ def claim(tx: Transaction, owner: str, now: int, until: int, most: int, platform
         assert row is not None  # noqa: S101
         claimed.append(Sending(no=no, owner=owner, delivery=_delivery(row)))
     return claimed
-
-
-_DUE = "state = 'pending' AND due_at IS NOT NULL AND due_at <= $1"
-
-
-def next_due(tx: Transaction) -> int | None:
-    """When the next delivery is due."""
-    row = tx.one("SELECT MIN(due_at) FROM delivery WHERE state = 'pending' AND due_at IS NOT NULL")
-    return row[0] if row else None
 
 
 def extend(tx: Transaction, owner: str, until: int) -> None:

@@ -136,6 +136,12 @@ def log(tx: Transaction, session_no: int, *, after: int = 0, limit: int = 1000) 
     return [event_from_row(row) for row in found]
 
 
+def at(tx: Transaction, session_no: int, seqs: Sequence[int]) -> list[Event]:
+    """The events with these numbers, as far as there are any."""
+    rows = (tx.one(f"{EVENT} WHERE session_no = $1 AND seq = $2", session_no, seq) for seq in seqs)
+    return [event_from_row(row) for row in rows if row is not None]
+
+
 def last_seq(tx: Transaction, session_no: int) -> int:
     """The number of the last event."""
     row = tx.one("SELECT last_seq FROM session WHERE no = $1", session_no)

@@ -16,7 +16,7 @@ from palaver.domain.ids import SessionId, SessionKey
 from palaver.domain.message import Author, Message
 from palaver.domain.session import EndReason, Recorded, SessionEntry, StartReason
 from palaver.domain.source import SessionSource
-from palaver.storage import append, people, sessions
+from palaver.storage import activity, append, people, sessions
 from palaver.storage.engine import Conflict
 from palaver.storage.session_rows import COLUMNS, Found, found_from_row
 from palaver.storage.values import EVER, micros
@@ -69,6 +69,12 @@ def _held(tx: Transaction, key: str) -> Found | None:
     """The session a lane is on, and nobody may move the lane before this transaction ends."""
     row = tx.one(f"{_CURRENT} {tx.lock}", key)
     return found_from_row(row) if row else None
+
+
+def audience_of(tx: Transaction, key: str) -> int:
+    """The audience of a lane; 0, which is nobody's, when there is no such lane."""
+    row = tx.one("SELECT audience_no FROM route WHERE key = $1", key)
+    return int(row[0]) if row else 0
 
 
 def entry(tx: Transaction, key: str) -> SessionEntry | None:
@@ -127,6 +133,7 @@ def switch(tx: Transaction, key: str, target: Found, now: int, by: PersonId | No
     if found.no != target.no:
         _move(tx, key, found.no, target.no, EndReason.SWITCHED, now)
     sessions.reopen(tx, target.no, now, by)
+    activity.touch(tx, target.no, now)  # whoever goes there is there: the reset policy counts from now
     return SessionEntry(SessionKey(key), sessions.by_number(tx, target.no).session)
 
 
@@ -147,6 +154,7 @@ def restore(tx: Transaction, key: str, now: int, by: PersonId | None = None) -> 
     _point(tx, key, found.no, from_no, now)
     sessions.end(tx, found.no, EndReason.RESTORED, now, unless_on=key)
     sessions.reopen(tx, from_no, now, by)
+    activity.touch(tx, from_no, now)
     tx.run(
         "UPDATE route_change SET undone_at = $3 WHERE key = $1 AND no >= $2 AND undone_at IS NULL", key, change_no, now
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput
@@ -11,12 +11,14 @@ from palaver.domain.session import Page
 from palaver.storage.session_rows import COLUMNS, WIDTH, session_from_row
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from palaver.domain.session import Session
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engine import Row, Transaction
 
 LONGEST_PAGE = 1000
+LOOKED_THROUGH = 2000  # sessions, at most, for those that fit a condition which no index knows
+_AT_ONCE = 200
 
 
 _SHELVES = {
@@ -54,6 +56,32 @@ class Wanted:
 
 def listed(tx: Transaction, wanted: Wanted, audiences: Sequence[int] | None) -> Page[Session]:
     """A page of sessions, newest first, among these audiences (None: among all)."""
+    rows, cursor = _rows(tx, wanted, audiences)
+    return Page([session_from_row(row) for row in rows], cursor)
+
+
+def matching(
+    tx: Transaction, wanted: Wanted, audiences: Sequence[int] | None, fits: Callable[[Session], bool]
+) -> Page[Session]:
+    """A page of those sessions that fit; it may end early, even empty, and is then continued by its cursor."""
+    found: list[Session] = []
+    looked, cursor = 0, wanted.cursor
+    while looked < LOOKED_THROUGH:
+        rows, cursor = _rows(tx, replace(wanted, cursor=cursor, limit=_AT_ONCE), audiences)
+        for row in rows:
+            session = session_from_row(row)
+            if fits(session):
+                found.append(session)
+                if len(found) == wanted.limit:
+                    return Page(found, _cursor(row))
+        looked += len(rows)
+        if cursor is None:
+            break
+    return Page(found, cursor)
+
+
+def _rows(tx: Transaction, wanted: Wanted, audiences: Sequence[int] | None) -> tuple[list[Row], str | None]:
+    """The rows of a page, and the cursor that continues it."""
     bounds = wanted.bounds()
     if audiences is None:
         rows = tx.all(_page(wanted, ""), *bounds, wanted.limit, *_project(wanted))
@@ -75,8 +103,11 @@ def listed(tx: Transaction, wanted: Wanted, audiences: Sequence[int] | None) -> 
             )
         rows.sort(key=lambda row: (row[9], row[WIDTH]), reverse=True)
         del rows[wanted.limit :]
-    last = f"{rows[-1][9]}.{rows[-1][WIDTH]}" if len(rows) == wanted.limit else None
-    return Page([session_from_row(row) for row in rows], last)
+    return rows, _cursor(rows[-1]) if len(rows) == wanted.limit else None
+
+
+def _cursor(row: Row) -> str:
+    return f"{row[9]}.{row[WIDTH]}"
 
 
 def _page(wanted: Wanted, audience: str) -> str:

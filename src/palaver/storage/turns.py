@@ -166,9 +166,28 @@ class Claimer:
     per_person: int
 
 
-def any_queued(tx: Transaction) -> bool:
-    """Whether anything waits."""
-    return tx.one("SELECT 1 FROM turn WHERE state = 'queued' LIMIT 1") is not None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What a worker has to know: what it has claimed, what waits, and what people want of what it runs."""
+
+    waiting: bool  # something could be claimed now
+    next_due: int | None  # when the next of those that wait for their time is due
+    wishes: Mapping[TurnId, Wish]
+    claimed: Sequence[Lease] = ()
+
+
+def survey(tx: Transaction, owner: str, now: int) -> Survey:
+    """What there is to do."""
+    first = tx.one("SELECT 1 FROM turn WHERE state = 'queued' AND due_at <= $1 LIMIT 1", now)
+    due = tx.one("SELECT MIN(due_at) FROM turn WHERE state = 'queued' AND due_at > $1", now)
+    wished = tx.all(
+        "SELECT id, wish FROM turn WHERE state = 'running' AND lease_owner = $1 AND wish IS NOT NULL", owner
+    )
+    return Survey(
+        waiting=first is not None,
+        next_due=due[0] if due else None,
+        wishes={TurnId(turn_id): Wish(wish) for turn_id, wish in wished},
+    )
 
 
 def claim(tx: Transaction, claimer: Claimer, now: int) -> list[Lease]:
@@ -236,12 +255,6 @@ def _lease(turn_no: int, owner: str, row: Row) -> Lease:
     )
 
 
-def next_due(tx: Transaction, now: int) -> int | None:
-    """When the next turn that waits for its time is due."""
-    row = tx.one("SELECT MIN(due_at) FROM turn WHERE state = 'queued' AND due_at > $1", now)
-    return row[0] if row else None
-
-
 # -- under a lease ------------------------------------------------------------------------------------------
 
 _MINE = "no = $1 AND state = 'running' AND lease_owner = $2 AND attempt = $3"
@@ -251,16 +264,13 @@ def _mine(lease: Lease) -> tuple[int, str, int]:
     return lease.turn_no, lease.owner, lease.attempt
 
 
-def extend(tx: Transaction, owner: str, until: int) -> dict[TurnId, Wish | None]:
-    """Keep every turn of this owner; which they are, and what people want of them."""
-    tx.run("UPDATE turn SET lease_until = $2 WHERE state = 'running' AND lease_owner = $1", owner, until)
-    return wishes(tx, owner)
-
-
-def wishes(tx: Transaction, owner: str) -> dict[TurnId, Wish | None]:
-    """The turns of this owner, and what people want of them."""
-    rows = tx.all("SELECT id, wish FROM turn WHERE state = 'running' AND lease_owner = $1", owner)
-    return {TurnId(turn_id): None if wish is None else Wish(wish) for turn_id, wish in rows}
+def extend(tx: Transaction, leases: Iterable[Lease], until: int) -> set[int]:
+    """Keep these turns for longer; the numbers of those that are still the owner's."""
+    return {
+        lease.turn_no
+        for lease in leases
+        if tx.run(f"UPDATE turn SET lease_until = $4 WHERE {_MINE}", *_mine(lease), until)
+    }
 
 
 def check(tx: Transaction, lease: Lease) -> None:
@@ -285,23 +295,22 @@ def any_steering(tx: Transaction, session_no: int) -> bool:
     return row is not None
 
 
-def take_steering(tx: Transaction, lease: Lease, now: int) -> int | None:
-    """Take over the turns that were meant for this one; the number of the last message among them."""
+def take_steering(tx: Transaction, lease: Lease, now: int) -> list[int]:
+    """Take over the turns that were meant for this one; the numbers of the messages they would have answered."""
     rows = tx.all(
         "SELECT no, input_seq FROM turn WHERE session_no = $1 AND state = 'queued' AND steers = 1 AND kind = 'answer'"
         f" ORDER BY no {tx.lock}",
         lease.session_no,
     )
     if not rows:
-        return None
+        return []
     tx.many(
         "UPDATE turn SET state = 'done', ended_at = $2 WHERE no = $1 AND state = 'queued'",
         [(no, now) for no, _ in rows],
     )
-    last = int(rows[-1][1])
-    if not tx.run(f"UPDATE turn SET input_seq = $4 WHERE {_MINE}", *_mine(lease), last):
+    if not tx.run(f"UPDATE turn SET input_seq = $4 WHERE {_MINE}", *_mine(lease), rows[-1][1]):
         raise LeaseLost
-    return last
+    return [int(input_seq) for _, input_seq in rows]
 
 
 def end(tx: Transaction, lease: Lease, state: TurnState, now: int, error: str | None = None) -> None:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 _INSERT = (
     "INSERT INTO usage (session_no, turn_id, model, provider, at, input_tokens, output_tokens,"
-    " cache_read_tokens, cache_write_tokens, reasoning_tokens, cost_nanos, cost_status, cost_source)"
+    " cache_read_tokens, cache_write_tokens, reasoning_tokens, cost_nanos, cost_status, cost_source, platform,"
+    " audience_no)"
 )
 
 # How many values `values` gives.
@@ -47,7 +48,8 @@ def recorded(first: int, session_id: str, at: str) -> str:
     turn, model, provider, *counters = (f"${first + i}" for i in range(WIDTH - 1))
     return (
         f"{_INSERT} SELECT no, {turn}, COALESCE({model}, ''), {provider}, {at}, {', '.join(counters[:5])},"
-        f" CAST({counters[5]} AS BIGINT), {counters[6]}, {counters[7]} FROM session WHERE id = {session_id}"
+        f" CAST({counters[5]} AS BIGINT), {counters[6]}, {counters[7]}, platform, audience_no"
+        f" FROM session WHERE id = {session_id}"
         " ON CONFLICT DO NOTHING"
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -24,12 +24,14 @@ if TYPE_CHECKING:
 
     from conftest import OpenStore
     from palaver import SessionSource, SessionStore
-    from palaver.domain.events import Event
+    from palaver.domain.events import Event, EventKind
     from palaver.domain.session import Recorded, Session
     from palaver.domain.turn import Turn
     from palaver.services.commands.base import Reply
     from palaver.storage.engine import Row, Transaction
     from palaver.testing import FakeClock
+
+T = TypeVar("T")
 
 TABLES = ("session", "event", "route", "route_change", "turn", "delivery", "audience_member")
 
@@ -118,18 +120,19 @@ class Chat:
     def config(self) -> GatewayConfig:
         return self.store.config
 
-    def write(self, run: Callable[[Transaction], Any]) -> Any:
+    def write(self, run: Callable[[Transaction], T]) -> T:
         return self.store.engine.run(Write(run))
 
-    def read(self, run: Callable[[Transaction], Any]) -> Any:
+    def read(self, run: Callable[[Transaction], T]) -> T:
         return self.store.engine.run(Read(run))
 
     def everything(self) -> dict[str, list[Row]]:
         """Every row of every table that a command could change."""
-        return {
-            table: self.read(lambda tx, table=table: sorted(tx.all(f"SELECT * FROM {table}"), key=repr))
-            for table in TABLES
-        }
+
+        def rows(tx: Transaction) -> dict[str, list[Row]]:
+            return {table: sorted(tx.all(f"SELECT * FROM {table}"), key=repr) for table in TABLES}
+
+        return self.read(rows)
 
     # -- what is there -------------------------------------------------------------------------------------
 
@@ -166,10 +169,10 @@ class Chat:
         no = self.number(session_id)
         return [turn for _, turn in self.read(lambda tx: turns.open_turns(tx, no))]
 
-    def note(self, session_id: str, kind: Any, **facts: object) -> None:
+    def note(self, session_id: str, kind: EventKind, **facts: str) -> None:
         """Something happens in a conversation."""
         no, now = self.number(session_id), micros(self.clock.now())
-        self.write(lambda tx: events.note(tx, no, kind, now, **facts))
+        self.write(lambda tx: events.note(tx, no, kind, now, None, **facts))
 
 
 @pytest.fixture

@@ -173,6 +173,18 @@ def test_restore_takes_back_whichever_came_last_a_summary_or_a_move(chat: Chat, 
     assert chat.here(dm()).id == first
 
 
+def test_moves_that_were_taken_back_already_do_not_hide_a_summary(chat: Chat, dm: Source) -> None:
+    first = chat.say(dm(), "hello").session_id
+    chat(dm(), "/new")
+    second = chat.say(dm(), *"abcdefgh").session_id
+    compact(chat, second, kept_from=6, messages=4)
+    chat(dm(), f"/resume {first}")
+    chat(dm(), "/new")
+    assert [chat(dm(), "/restore").session_id for _ in range(2)] == [first, second]
+    assert "summary" in chat(dm(), "/restore").text
+    assert chat(dm(), "/restore").session_id == first
+
+
 def test_a_summary_of_a_summary_is_taken_back_step_by_step(chat: Chat, dm: Source) -> None:
     first = chat.say(dm(), *"abcdefgh").session_id
     compact(chat, first, kept_from=4, messages=2)

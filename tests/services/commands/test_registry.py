@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from commands.conftest import Chat
     from palaver import SessionSource
+    from palaver.services.commands.base import Command
 
     Source = Callable[..., SessionSource]
 
@@ -131,7 +132,7 @@ def test_help_lists_every_command_with_a_line(chat: Chat, dm: Source) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=EVERY)
-def test_every_command_explains_itself(chat: Chat, dm: Source, command: commands.Command) -> None:
+def test_every_command_explains_itself(chat: Chat, dm: Source, command: Command) -> None:
     text = chat(dm(), f"/help {command.name}").text
     assert text == chat(dm(), f"/help /{command.name.upper()}").text
     for part in (command.summary, command.help, command.example, command.usage):
@@ -161,7 +162,7 @@ def test_guests_use_only_what_is_for_them(chat: Chat, dm: Source, name: str) -> 
 
 
 def test_the_table_of_guests_names_commands() -> None:
-    wanted = "new reset title undo redo retry stop help status usage why sessions resume search"
+    wanted = "new reset title undo redo retry stop help status usage why sessions resume restore search"
     assert sorted(FOR_GUESTS) == sorted(wanted.split())
 
 
@@ -178,7 +179,7 @@ def test_the_reference_has_every_command_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=EVERY)
-def test_the_reference_shows_usage_example_and_other_names(command: commands.Command) -> None:
+def test_the_reference_shows_usage_example_and_other_names(command: Command) -> None:
     assert f"### `/{command.name} {command.usage}".rstrip() + "`\n" in PAGE
     assert f"\n{command.example}\n" in SECTIONS[command.name]
     for alias in command.aliases:

@@ -6,6 +6,7 @@ Pure. Words are cut where Markdown begins another block, so that a finished one 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from palaver.domain.draft import Piece, PieceKind
@@ -102,16 +103,12 @@ def settled(text: str) -> int:
     blocks = [token.map for token in _parser().parse(text) if token.level == 0 and token.map]
     if len(blocks) < 2:
         return 0
-    lines = text.splitlines(keepends=True)
-    return sum(map(len, lines[: blocks[-1][0]]))
+    before = text.split("\n")[: blocks[-1][0]]
+    return sum(len(line) + 1 for line in before)
 
 
-_made: list[MarkdownIt] = []
-
-
+@cache
 def _parser() -> MarkdownIt:
-    if not _made:
-        from markdown_it import MarkdownIt
+    from markdown_it import MarkdownIt
 
-        _made.append(MarkdownIt().enable("table"))
-    return _made[0]
+    return MarkdownIt().enable("table")

@@ -16,7 +16,7 @@ from palaver.domain.feed import Drafted, Happened, Noticed, TurnChanged
 from palaver.domain.turn import TurnState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from palaver.domain.events import Event
     from palaver.domain.feed import FeedItem
@@ -112,8 +112,8 @@ class Hearing:
 
     @property
     def running(self) -> bool:
-        """Whether an answer is being given."""
-        return any(turn.state is TurnState.RUNNING for turn in self._open.values())
+        """Whether an answer is being given that concerns us."""
+        return any(turn.state is TurnState.RUNNING for turn in self._open.values() if self._concerns(turn.id))
 
     @property
     def waiting(self) -> int:
@@ -149,13 +149,13 @@ class Hearing:
         self._told = _Told()
         return [AnswerEnds()] if self._concerns(turn.id) else []
 
-    def _drafted(self, turn_id: TurnId, pieces: object, *, afresh: bool) -> list[Heard]:
+    def _drafted(self, turn_id: TurnId, pieces: Sequence[Piece], *, afresh: bool) -> list[Heard]:
         heard: list[Heard] = []
         if afresh or turn_id != self._told.turn_id:
             if self._told.turn_id == turn_id and self._told.any:
                 heard = [AnswerEnds(), Note(AGAIN)]
             self._told = _Told(turn_id)
-        for piece in pieces:  # type: ignore[attr-defined]
+        for piece in pieces:
             self._told.add(piece)
             heard.append(piece)
         return heard
@@ -176,8 +176,8 @@ class Hearing:
                 rest = self._told.rest(piece)
                 if rest is not None:
                     yield rest
-            if self._told.turn_id is None and self._only is None:
-                yield AnswerEnds()  # it did not grow before our eyes: each message stands for itself
+            if self._told.turn_id is None and self._only is None and message.role == "assistant" and _is_last(message):
+                yield AnswerEnds()  # it did not grow before our eyes
 
     def _is_mine(self, message: Message) -> bool:
         runs = self._open.get(self._only) if self._only is not None else None
@@ -200,6 +200,10 @@ class Hearing:
             told = _ELSEWHERE.get(event.kind)
             if told is not None:
                 yield Note(told.format(title=facts.get("title") or "untitled"))
+
+
+def _is_last(message: Message) -> bool:
+    return not message.extra.get("tool_calls")
 
 
 def _unfinished(kind: EventKind, reason: str) -> Note:

@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING
 
 from palaver.cli.chat import Start
 from palaver.cli.errors import MessageRefused
-from palaver.cli.output import ago, line
+from palaver.cli.output import ago, clean
 from palaver.domain import policy
 from palaver.domain.inbound import Inbound, Outcome
 from palaver.domain.source import SessionSource
+from palaver.services.commands.wording import SHORT, words
 from palaver.storage import turns
 from palaver.storage.engine import Read
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from palaver.domain.events import Event
     from palaver.domain.ids import SessionId, TurnId
     from palaver.domain.inbound import Receipt
     from palaver.domain.person import Person
@@ -44,7 +46,7 @@ class Talk:
         self.session_id: SessionId | None = None  # None: what is said next begins a conversation
         self.own: set[int] = set()  # numbers of the messages that were said here, in this conversation
         self.speaking = asyncio.Lock()  # held until it is known what became of a message
-        self.commanded: tuple[datetime, datetime] | None = None  # when the last command given here was carried out
+        self._commanded: tuple[datetime, datetime] | None = None  # when the last command given here was carried out
         self._source = SessionSource.local_cli()
         self._stays = False  # the reset policy has been overruled for the next message
 
@@ -61,6 +63,12 @@ class Talk:
         """A turn as it stands now."""
         return await self.gateway.store.engine.arun(Read(lambda tx: turns.get(tx, turn_id)))
 
+    def is_own(self, event: Event) -> bool:
+        """Whether something was said or done right here."""
+        if event.message is not None and event.seq in self.own:
+            return True
+        return self._commanded is not None and self._commanded[0] <= event.at <= self._commanded[1]
+
     def now(self) -> datetime:
         """The present moment by the clock of the store."""
         return self.gateway.store.clock.now()
@@ -68,7 +76,7 @@ class Talk:
     # -- beginning -----------------------------------------------------------------------------------------
 
     async def begin(self, start: Start, resume: str = "") -> str:
-        """Find the conversation to be in; a line that tells which it is."""
+        """Find the conversation to be in; which it is, in Markdown, where there is something to tell."""
         if start is Start.NEW:
             return await self._command("/new")
         if start is Start.RESUMED:
@@ -94,7 +102,7 @@ class Talk:
         self.session_id = session.id
         if session.active_at is None:
             return ""
-        name = line(session.title) if session.title else line(session.preview)
+        name = words(clean(session.title or session.preview), SHORT)
         return f"continuing «{name}», {ago(session.active_at, self.now())}; /new begins afresh"
 
     @property
@@ -132,7 +140,7 @@ class Talk:
                 self.own.add(receipt.seq or 0)
                 self._stays = False
             if receipt.outcome is Outcome.COMMAND:
-                self.commanded = (began, self.now())
+                self._commanded = (began, self.now())
             return receipt
 
     async def _shown(self) -> SessionId | None:
@@ -141,3 +149,18 @@ class Talk:
             return self.session_id
         current = await self._current()
         return None if current is not None and current.id == self.session_id else self.session_id
+
+
+def waiting(receipt: Receipt) -> str:
+    """What happens to a message that came while the agent was busy; empty when it was not."""
+    match receipt.outcome:
+        case Outcome.QUEUED:
+            return f"waiting behind {receipt.ahead}"
+        case Outcome.COLLECTED:
+            return "taken together with the message before it"
+        case Outcome.STEERED:
+            return "given to the agent while it works"
+        case Outcome.INTERRUPTING:
+            return "the answer is stopped for this one"
+        case _:
+            return ""

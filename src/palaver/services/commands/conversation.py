@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain.errors import NoSuchSession, NothingToDo
 from palaver.services.commands.base import BadArguments, Command, Reply
-from palaver.services.commands.here import begun, go_to, left_behind, reminder, visible, way_back
+from palaver.services.commands.here import begun, go_to, left_behind, reminder, visible
 from palaver.services.commands.wording import ago, code, count, named, titled, words
 from palaver.storage import lanes, session_settings, sessions, turns
 
@@ -81,7 +81,7 @@ def _kept(asked: Asked, old: Found, *, left: bool) -> str:
         before = named(asked.view.get(old.session.id))
     except NoSuchSession:
         return " The one before is kept." + left_behind(asked, old)
-    back = way_back(asked, old.session) if left else code(f"/resume {old.session.id}")
+    back = "/restore" if left else code(f"/resume {old.session.id}")
     return f" The one before, {before}, is kept: {back} goes back to it." + left_behind(asked, old)
 
 
@@ -125,7 +125,7 @@ def _resume(asked: Asked) -> Reply:
     size, last = count(session.message_count, "message"), ago(session.active_at, asked.now)
     text = f"Back in {named(session)} ({size}, the last {last})."
     if old is not None:
-        text += f" {way_back(asked, old.session)} goes back to where you were." + left_behind(asked, old)
+        text += " /restore goes back to where you were." + left_behind(asked, old)
     return Reply(text=text + reminder(asked, session), session_id=session.id, facts=_facts(session))
 
 

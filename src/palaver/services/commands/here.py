@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput, NoSuchSession
 from palaver.services.commands.base import BadArguments
-from palaver.services.commands.permissions import allows
-from palaver.services.commands.wording import code, count, quoted
-from palaver.storage import activity, events, lanes, sessions, turns
+from palaver.services.commands.wording import count, quoted
+from palaver.storage import events, lanes, sessions, turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,12 +66,6 @@ def go_to(asked: Asked, target: Found) -> None:
     if lanes.current(asked.tx, asked.key) is None:
         lanes.enter(asked.tx, _arrival(asked))
     lanes.switch(asked.tx, asked.key, target, asked.at, asked.person_id)
-    activity.touch(asked.tx, target.no, asked.at)
-
-
-def way_back(asked: Asked, session: Session) -> str:
-    """The command that leads from here back to a conversation that the lane was just on."""
-    return "/restore" if allows(asked.principal.role, "restore") else code(f"/resume {session.id}")
 
 
 def left_behind(asked: Asked, found: Found | None) -> str:

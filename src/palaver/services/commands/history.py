@@ -9,7 +9,7 @@ from palaver.domain.turn import TurnKind
 from palaver.services.commands.base import BadArguments, Command, Reply
 from palaver.services.commands.here import check_bare, check_free, event_at, newest_first, reminder, visible
 from palaver.services.commands.wording import count, named, quoted
-from palaver.storage import activity, append, compactions, lanes, sessions, turns
+from palaver.storage import append, compactions, lanes, turns
 from palaver.storage.values import micros
 
 if TYPE_CHECKING:
@@ -120,7 +120,6 @@ def _moved_back(asked: Asked) -> Reply:
         session = asked.view.get(entry.session_id)
     except NoSuchSession:
         raise NothingToRestore from None  # what is not theirs looks like what is not there
-    activity.touch(asked.tx, sessions.get(asked.tx, session.id).no, asked.at)
     text = f"Back in {named(session)}."
     if asked.found is not None and asked.found.session.message_count:
         text += f" The conversation that went on meanwhile is kept: `/resume {asked.found.session.id}` goes back to it."

@@ -15,6 +15,7 @@ FOR_GUESTS = frozenset(
         "title",
         "undo",
         "redo",
+        "restore",
         "retry",
         "stop",
         "status",

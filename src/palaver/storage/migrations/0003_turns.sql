@@ -68,6 +68,7 @@ CREATE TABLE delivery (
     kind        TEXT NOT NULL CHECK (kind IN ('answer', 'notice')),
     session_no  BIGINT REFERENCES session (no) ON DELETE CASCADE,
     turn_no     BIGINT REFERENCES turn (no) ON DELETE CASCADE,
+    platform    TEXT NOT NULL,                               -- of the address: who can send it
     address     TEXT NOT NULL,
     reply_to    TEXT,
     content     TEXT NOT NULL,
@@ -85,7 +86,7 @@ CREATE TABLE delivery (
 CREATE UNIQUE INDEX one_answer_per_address ON delivery (turn_no, address) WHERE kind = 'answer';
 CREATE INDEX delivery_session ON delivery (session_no, no);
 CREATE INDEX delivery_open ON delivery (address, no) WHERE state IN ('pending', 'sending');
-CREATE INDEX delivery_due ON delivery (due_at) WHERE state = 'pending' AND due_at IS NOT NULL;
+CREATE INDEX delivery_due ON delivery (platform, due_at) WHERE state = 'pending' AND due_at IS NOT NULL;
 CREATE INDEX delivery_sending ON delivery (no) WHERE state = 'sending';
 
 -- Addresses at which nobody is any more, until somebody speaks from there again.

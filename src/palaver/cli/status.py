@@ -1,7 +1,8 @@
-"""`palaver` alone: where the data is, what is in it, and what can be done now."""
+"""`palaver status`: where the data is, what is in it, and which agent answers."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -16,20 +17,15 @@ if TYPE_CHECKING:
 
 COUNTED = 50  # conversations, at most
 
-_NOW = """\
-There is no chat in the terminal yet. What works now:
 
-  palaver sessions list            the conversations, newest first
-  palaver sessions show SESSION    read one
-  palaver sessions search WORDS    find what was said
-  palaver sessions --help          rename, pin, archive, move, export, undo, delete
-  palaver projects --help          folders for conversations
-"""
+@click.command()
+@click.pass_context
+def status(ctx: click.Context) -> None:
+    """Where the data is, what is in it, and which agent answers."""
+    from palaver.agent.choose import choose_agent
 
-
-def welcome(ctx: click.Context) -> None:
-    """One screen for whoever starts Palaver without a command."""
     settings = settings_of(ctx)
+    agent = choose_agent(settings.agent, os.environ)
     with view_of(ctx, settings=settings) as view:
         page = view.list(limit=COUNTED + 1)
     many = f"{COUNTED}+" if len(page) > COUNTED else str(len(page))
@@ -38,8 +34,8 @@ def welcome(ctx: click.Context) -> None:
     click.echo(f"Palaver {__version__}\n")
     click.echo(f"Data      {line(database(settings))}")
     click.echo(f"Settings  {line(str(file))}{'' if file.exists() else ' (not there: the defaults hold)'}")
-    click.echo(f"In it     {recent}\n")
-    click.echo(_NOW, nl=False)
+    click.echo(f"In it     {recent}")
+    click.echo(f"Agent     {line(agent.description)}")
 
 
 def database(settings: Settings) -> str:

@@ -1,0 +1,1 @@
+"""The web: a typed API, a live stream, sign-in, and the page."""

@@ -1,0 +1,36 @@
+"""What every route is given: the gateway, the accounts, and where the page is served from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import Depends, Request
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from palaver.services.accounts import Accounts
+    from palaver.services.gateway import Gateway
+    from palaver.services.live import Live
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebState:
+    """One server's parts."""
+
+    gateway: Gateway
+    accounts: Accounts
+    live: Live
+    home: Path  # where attachments are kept
+    base_path: str = ""  # where a reverse proxy mounts us, without a slash at the end
+    public_host: str | None = None
+    trusted_proxies: tuple[str, ...] = ()
+
+
+def _state(request: Request) -> WebState:
+    state: WebState = request.app.state.palaver
+    return state
+
+
+State = Annotated[WebState, Depends(_state)]

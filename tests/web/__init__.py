@@ -1,0 +1,1 @@
+"""The web, over a real server."""
