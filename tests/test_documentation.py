@@ -12,7 +12,8 @@ import pytest
 import palaver
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted(page for page in ROOT.glob("**/*.md") if not page.relative_to(ROOT).parts[0].startswith("."))
+OTHERS = {"node_modules", ".venv"}
+PAGES = sorted(page for page in ROOT.glob("**/*.md") if not OTHERS & {*page.relative_to(ROOT).parts})
 EXAMPLES = [
     pytest.param(code, id=f"{page.name}-{number}")
     for page in PAGES

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.cli.chat.growing import Growing, Prose, Thought, ToolUse, settled
+from palaver import SessionSource, SessionStore, TurnUsage
+from palaver.cli.chat.growing import Block, Growing, Prose, Thought, ToolUse, settled
 from palaver.cli.chat.hearing import AGAIN, AnswerEnds, Hearing, Note, Said
-from palaver.cli.chat.paint import Painter, arguments, status
+from palaver.cli.chat.paint import Painter, Shown, arguments, spent, status
 from palaver.domain.draft import Piece, PieceKind
 from palaver.domain.events import Event, EventKind
 from palaver.domain.feed import Drafted, FeedItem, Happened, Noticed, TurnChanged
@@ -83,7 +84,7 @@ def words_of(hearing: Hearing, *items: FeedItem) -> str:
 # -- growing -------------------------------------------------------------------------------------------------
 
 
-def blocks_of(pieces: list[Piece]) -> list[object]:
+def blocks_of(pieces: list[Piece]) -> list[Block]:
     growing = Growing()
     return [block for piece in pieces for block in growing.add(piece)] + list(growing.end())
 
@@ -141,7 +142,7 @@ def test_a_tool_waits_in_the_tail_until_it_has_answered() -> None:
 
 def test_an_answer_that_grew_is_not_told_again_when_it_is_in_the_log() -> None:
     hearing = Hearing(ME)
-    items = [turn(TurnState.RUNNING), Drafted(ONE, [text("Hel")]), Drafted(ONE, [text("lo.")])]
+    items: list[FeedItem] = [turn(TurnState.RUNNING), Drafted(ONE, [text("Hel")]), Drafted(ONE, [text("lo.")])]
     assert words_of(hearing, *items) == "Hello."
     assert hearing.running
     assert hearing.hear(said(2, {"role": "assistant", "content": "Hello.", "answers": 1})) == []
@@ -202,7 +203,7 @@ def test_an_answer_without_its_end_is_explained(kind: EventKind, reason: str, no
 
 def test_who_waits_for_one_answer_hears_no_other() -> None:
     hearing = Hearing(None, turn_id=TWO)
-    before = [
+    before: list[FeedItem] = [
         turn(TurnState.RUNNING, ONE),
         turn(TurnState.QUEUED, TWO, input_seq=2),
         Drafted(ONE, [text("not mine")]),
@@ -230,7 +231,7 @@ def test_waiting_messages_are_counted_and_a_dropped_one_does_not_end_the_answer(
 
 def test_nothing_that_was_said_steers_the_terminal() -> None:
     evil = "a\x1b]0;title\x07b\x1b[2Jc\x9b1md\u202e"
-    blocks = [Prose(evil), Thought(evil), ToolUse(evil, evil, evil), Said(evil, evil), Note(evil)]
+    blocks: list[Shown] = [Prose(evil), Thought(evil), ToolUse(evil, evil, evil), Said(evil, evil), Note(evil)]
     painted = Painter({"TERM": "xterm-256color"}).paint(blocks, 60)
     assert "\x1b" not in re.sub(r"\x1b\[[0-9;]*m", "", painted)
     assert not {"\x07", "\x9b", "\u202e"} & set(painted)
@@ -267,4 +268,14 @@ def test_arguments_stand_on_one_line(given_text: str, shown: str) -> None:
 def test_the_status_fits_the_terminal() -> None:
     assert status(None, "a-model", running=False, waiting=0, width=80) == " a-model · new conversation · idle"
     assert status(None, "a-model", running=True, waiting=2, width=80).endswith("answering, Ctrl-C stops, 2 waiting")
+    assert status(None, "a-model", running=False, waiting=0, width=28) == " a-model · new conve… · idle"
     assert len(status(None, "a-model" * 20, running=False, waiting=0, width=40)) == 40
+
+
+def test_a_cost_that_nobody_knows_is_said_to_be_unknown(sqlite_store: SessionStore) -> None:
+    session_id = sqlite_store.record_user_message(SessionSource.local_cli(), "hi").session_id
+    assert spent(sqlite_store.get_session(session_id)) == ["0 tokens"]
+    sqlite_store.update_session(session_id, TurnUsage(turn_id="1", input_tokens=1200, output_tokens=34))
+    assert spent(sqlite_store.get_session(session_id)) == ["1,234 tokens", "cost unknown"]
+    sqlite_store.update_session(session_id, TurnUsage(turn_id="2", input_tokens=1, cost="0.5"))
+    assert spent(sqlite_store.get_session(session_id)) == ["1,235 tokens", "$0.5000 + 1 turn unpriced"]

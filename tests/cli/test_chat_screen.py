@@ -1,4 +1,4 @@
-"""The chat at a terminal, as somebody sees it: a real process, a pseudo-terminal, and an emulator that reads the screen."""
+"""The chat as somebody sees it: a real process, a pseudo-terminal, and an emulator whose screen is read."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Emulator(pyte.HistoryScreen):
 class Terminal:
     """`palaver` at a terminal."""
 
-    def __init__(self, *args: str, env: dict[str, str], script: str | None = None, columns: int = 80) -> None:
+    def __init__(self, *args: str, env: dict[str, str], script: str | None = None, columns: int = 120) -> None:
         self.raw = b""
         self._screen = Emulator(columns, 30, history=1000)
         self._stream = pyte.ByteStream(self._screen)
@@ -170,14 +170,14 @@ class Desk:
         self.env = {"PALAVER_HOME": str(home), "PALAVER_MODEL": "demo"}
         self._terminals: list[Terminal] = []
 
-    def terminal(self, *args: str, script: str | None = None, columns: int = 80, **env: str) -> Terminal:
+    def terminal(self, *args: str, script: str | None = None, columns: int = 120, **env: str) -> Terminal:
         opened = Terminal(*args, env={**self.env, **env}, script=script, columns=columns)
         self._terminals.append(opened)
         return opened
 
-    def chat(self, *args: str, script: str | None = None, **env: str) -> Terminal:
+    def chat(self, *args: str, script: str | None = None, columns: int = 120, **env: str) -> Terminal:
         """A terminal that is ready to be typed at."""
-        opened = self.terminal(*args, script=script, **env)
+        opened = self.terminal(*args, script=script, columns=columns, **env)
         opened.wait("idle")
         return opened
 
@@ -222,7 +222,7 @@ def test_an_answer_is_shown_as_markdown_with_its_status_below(desk: Desk) -> Non
     assert "Some bold, some italic" in text
     assert " 1 first" in text
     assert "```" not in text
-    assert re.fullmatch(r" demo · untitled · [\d,]+ tokens · \$0\.0000 · idle", terminal.status)
+    terminal.wait(lambda _: bool(re.fullmatch(r" demo · untitled · \d+ tokens · \$0\.0000 · idle", terminal.status)))
     for once in ("What Markdown looks like", "A quotation", "def greet", "soup"):
         assert text.count(once) == 1
 
@@ -257,8 +257,7 @@ def test_nothing_is_coloured_where_no_colour_is_wanted(desk: Desk) -> None:
 
 
 def test_a_narrow_terminal_is_enough(desk: Desk) -> None:
-    terminal = desk.terminal(columns=30)
-    terminal.wait("idle")
+    terminal = desk.chat(columns=30)
     terminal.type("hello\r")
     terminal.wait(lambda text: "“hello”" in " ".join(text.split()))
 
@@ -287,7 +286,7 @@ def test_titles_are_offered_after_resume_and_one_takes_the_talk_there(desk: Desk
     desk.script("-m", "/title Trip to Lisbon")
     terminal = desk.chat("--new")
     terminal.type("/resume tri")
-    terminal.wait("Trip to Lisbon   just now")
+    terminal.wait("Trip to Lisbon  just now")
     terminal.type("\t")
     terminal.wait("/resume Trip to Lisbon")
     terminal.say("", until="Back in Trip to Lisbon")
@@ -380,13 +379,15 @@ def test_what_is_asked_here_is_seen_in_another_terminal_while_it_is_answered(des
 
 def test_two_terminals_keep_their_conversations_apart(desk: Desk) -> None:
     here, there = desk.chat(), desk.chat()
+    here.say("hello", until="“hello”")
     here.say("/new Here", until="begins: Here")
-    there.say("/new There", until="begins: There")
     here.say("apples", until="“apples”")
+    there.say("/new There", until="begins: There")
     there.say("pears", until="“pears”")
+    here.say("cherries", until="“cherries”")
     assert "pears" not in here.text
     assert "apples" not in there.text
-    assert "apples" in desk.script("sessions", "show", "Here")
+    assert "cherries" in desk.script("sessions", "show", "Here")
     assert "pears" in desk.script("sessions", "show", "There")
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from cli.conftest import Home
 
-HEAVY = {"apsw", "psycopg", "pydantic", "yaml", "rich"}
+HEAVY = {"apsw", "fastapi", "prompt_toolkit", "psycopg", "pydantic", "pydantic_ai", "yaml", "rich"}
 LOADED = "import sys, json; json.dump(sorted(sys.modules), sys.stderr)"
 RUN = f"""
 import atexit

@@ -173,9 +173,10 @@ class Life:
                 await asyncio.wait({listening, ending}, return_when=asyncio.FIRST_COMPLETED)
                 listening.cancel()
                 await asyncio.gather(listening, return_exceptions=True)
-        self._tell(writer, passed=dict(self._passed))
-        writer.close()
-        await writer.wait_closed()
+        with contextlib.suppress(ConnectionError):  # nobody wants to know
+            self._tell(writer, passed=dict(self._passed))
+            writer.close()
+            await writer.wait_closed()
 
     def _point(self, name: str) -> None:
         self._passed[name] += 1

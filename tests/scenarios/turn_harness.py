@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -114,6 +115,10 @@ class Worker:
         self.tell({"do": "settle"})
         self.wait_for("settled")
 
+    def holds(self, table: str) -> str:
+        """The statement that finds what it has claimed in a table."""
+        return f"SELECT id FROM {table} WHERE lease_owner LIKE '%/{self.pid}/%'"
+
     def kill(self) -> None:
         """Without a warning."""
         os.kill(self.pid, signal.SIGKILL)
@@ -208,9 +213,9 @@ class Platform:
         if "ack" in heard:
             self.acknowledged[heard["ack"]].append(heard["outcome"])
 
-    def after_death(self, others: int = 0) -> None:
-        """Read what anybody could have read of unfinished answers."""
-        wait_for_clients(self.url, but=others)
+    def after_death(self) -> None:
+        """Read what anybody could have read of unfinished answers, once all gateways are dead."""
+        wait_for_clients(self.url)
         found: dict[tuple[str, int], str] = defaultdict(str)
         for turn, attempt, body in rows(self.url, _DRAFTS):
             found[turn, attempt] += "".join(piece.get("text", "") for piece in json.loads(body) if _is_text(piece))
@@ -296,8 +301,18 @@ class Aftermath:
         self.turns = {row[1]: TurnRow(*row) for row in rows(url, _TURNS)}
         self.deliveries = [DeliveryRow(*row) for row in rows(url, _DELIVERIES)]
         self.receipts = {message_id: json.loads(receipt) for message_id, receipt in rows(url, _INBOUND)}
-        self.endings = {json.loads(body)["turn"]: kind for kind, body in rows(url, _ENDINGS)}
+        self.endings: dict[str, list[str]] = defaultdict(list)
+        for kind, body in rows(url, _ENDINGS):
+            self.endings[json.loads(body)["turn"]].append(kind)
         self.used = {turn: (count, tokens) for turn, count, tokens in rows(url, _USAGE)}
+        self.sends = platform.sends()
+        self.deeds = platform.deeds()
+        self._sent: dict[str, list[DeliveryRow]] = defaultdict(list)
+        for delivery in self.deliveries:
+            self._sent[delivery.turn or ""].append(delivery)
+        self._asked: dict[str, list[int]] = defaultdict(list)
+        for receipt in self.receipts.values():
+            self._asked[receipt["turn_id"]].append(receipt["seq"])
         self.answers: dict[tuple[str, int | None], list[str]] = defaultdict(list)
         for message in self.messages:
             if message.role == "assistant" and message.text:
@@ -332,14 +347,13 @@ class Aftermath:
     def _check_answered(self, said: Said) -> None:
         """Answered once, or visibly not."""
         seq, turn = self.receipts[said.id]["seq"], self.turns[self.receipts[said.id]["turn_id"]]
-        sent = [delivery for delivery in self.deliveries if delivery.turn == turn.id]
+        sent = self._sent[turn.id]
         if turn.state == "done" and turn.steers and not sent:
             self._check_steered(said, turn)
             return
         assert len(sent) == 1, f"{said} has {len(sent)} deliveries"
-        deeds = self.platform.deeds()[said.stored]
+        deeds, said_aloud = self.deeds[said.stored], self._words_of(turn)
         if turn.state == "done":
-            said_aloud = self._words_of(turn)
             assert sent[0].content == "\n\n".join(said_aloud)
             if said.stored.startswith("act"):
                 assert said_aloud[0] == begins_to_act(said.stored)
@@ -350,6 +364,8 @@ class Aftermath:
         elif turn.state == "interrupted":
             assert turn.acted, "a turn whose tool had not acted is run again"
             assert deeds <= 1
+            assert said_aloud[0] == begins_to_act(said.stored)
+            assert _begins(has_acted(said.stored, []), "".join(said_aloud[1:]))
         else:
             assert (turn.state, turn.attempt) == ("failed", 3), "only a turn that was killed three times is given up"
 
@@ -368,14 +384,15 @@ class Aftermath:
 
     def _words_of(self, turn: TurnRow) -> list[str]:
         """What the log holds of a turn: answers to its message, or to those it was told meanwhile."""
-        own = [receipt["seq"] for receipt in self.receipts.values() if receipt["turn_id"] == turn.id]
-        return [text for seq in sorted({*own, turn.input_seq}) for text in self.answers[turn.session, seq]]
+        return [
+            text for seq in sorted({*self._asked[turn.id], turn.input_seq}) for text in self.answers[turn.session, seq]
+        ]
 
     def _check_turns(self) -> None:
         for turn in self.turns.values():
             assert turn.state in {"done", "interrupted", "failed"}
-            assert self.endings.get(turn.id) == (None if turn.state == "done" else turn.state), "and the log says so"
-            if turn.state == "done" and self._words_of(turn) and self._sent_for(turn):
+            assert self.endings[turn.id] == ([] if turn.state == "done" else [turn.state]), "and the log says so, once"
+            if turn.state == "done" and self._sent[turn.id]:
                 assert self.used[turn.id][0] == 1, "what was used is counted once"
         assert self.used.keys() <= self.turns.keys()
 
@@ -383,10 +400,9 @@ class Aftermath:
         return any(delivery.turn == turn.id for delivery in self.deliveries)
 
     def _check_sends(self) -> None:
-        sends = self.platform.sends()
-        count = Counter(send["id"] for send in sends)
+        count = Counter(send["id"] for send in self.sends)
         known = {delivery.id: delivery for delivery in self.deliveries}
-        for send in sends:
+        for send in self.sends:
             delivery = known[send["id"]]
             assert (delivery.address, delivery.content) == (send["address"], send["content"])
         for delivery in self.deliveries:
@@ -401,7 +417,7 @@ class Aftermath:
         """Answers at one address come in the order of their questions."""
         places: dict[str, list[int]] = defaultdict(list)
         numbers = {delivery.id: delivery for delivery in self.deliveries}
-        for send in _first_of_each(self.platform.sends()):
+        for send in _first_of_each(self.sends):
             delivery = numbers[send["id"]]
             places[delivery.address].append(self.turns[delivery.turn or ""].no)
         for address, asked in places.items():
@@ -414,6 +430,12 @@ class Aftermath:
             if turn.state == "done" or turn.attempt != attempt:
                 continue
             assert "".join(self._words_of(turn)) == read
+
+
+def _begins(whole: str, part: str) -> bool:
+    """Whether this is how it begins, apart from what people had said meanwhile."""
+    part = re.sub(r"^(Noted: [^.]+\.? ?)*", "", part)
+    return whole.startswith(part) or "Noted:".startswith(part)
 
 
 def _first_of_each(sends: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -431,10 +453,17 @@ def _logged(row: tuple[Any, ...]) -> Logged:
 
 def settled(nursery: Nursery, platform: Platform, again: Iterable[Said] = ()) -> Aftermath:
     """Start a gateway that nobody kills, bring what is left, and look at everything when it is done."""
-    worker = nursery.start(platform.orders())
+    worker = nursery.start(platform.orders(pause=0))
     platform.bring(worker, *again)
     platform.listen(worker)
-    worker.settle()
-    worker.kill()
+    return aftermath(platform, worker)
+
+
+def aftermath(platform: Platform, *workers: Worker) -> Aftermath:
+    """Let them come to an end of their work; everything there is to see then."""
+    for worker in workers:
+        worker.settle()
+    for worker in workers:
+        worker.kill()
     wait_for_clients(platform.url)
     return Aftermath(platform)

@@ -15,13 +15,18 @@ from palaver.domain.errors import (
     NoSuchProject,
     NoSuchSession,
     NotAllowed,
+    NotFound,
     TitleTaken,
 )
 from palaver.domain.ids import JobId, PersonId
+from palaver.storage import sessions, turns
+from palaver.storage.engine import Write
 
 if TYPE_CHECKING:
     from conftest import OpenStore
     from palaver import SessionView
+    from palaver.domain.ids import TurnId
+    from palaver.storage.engine import Transaction
     from palaver.testing import FakeClock
 
 Source = Callable[..., SessionSource]
@@ -54,14 +59,35 @@ BY_ID: dict[str, Callable[[SessionView, str], Any]] = {
     "redo": lambda view, it: view.redo(it),
     "fork": lambda view, it: view.fork(it),
     "delete": lambda view, it: view.delete(it),
+    "overview": lambda view, it: view.overview(it),
+    "excerpt": lambda view, it: view.excerpt(it),
+    "log": lambda view, it: view.log(it),
+    "mark_read": lambda view, it: view.mark_read(it, 1),
+    "change": lambda view, it: view.change(it, {"title": "mine now"}),
 }
 
 
 def test_every_way_to_reach_a_session_is_tried_by_the_leak_test(store: SessionStore, dm: Source) -> None:
     view = view_of(store, dm())
     verbs = {name for name in dir(view) if not name.startswith("_")}
-    own = {"list", "search", "projects", "create_project", "change_project", "delete_project"}
+    own = {"list", "overviews", "search", "usage", "turn"}
+    own |= {"projects", "create_project", "change_project", "delete_project"}
     assert verbs - own == {name.split()[0] for name in BY_ID} - {"search"}
+
+
+def test_a_turn_of_somebody_else_looks_like_one_that_does_not_exist(store: SessionStore, dm: Source) -> None:
+    said = store.record_user_message(dm("ada"), "a secret")
+
+    def queue(tx: Transaction) -> TurnId:
+        wanted = turns.Wanted(session_no=sessions.number_of(tx, said.session_id), input_seq=said.seq)
+        return turns.enqueue(tx, wanted, 0)
+
+    turn_id = store.engine.run(Write(queue))
+    assert view_of(store, dm("ada")).turn(turn_id).session_id == said.session_id
+    for missing in (turn_id, "t_0000000000000000"):
+        with pytest.raises(NotFound) as refused:
+            view_of(store, dm("bob")).turn(missing)
+        assert str(refused.value) == f"there is no turn {missing}"
 
 
 @pytest.mark.parametrize("way", BY_ID)

@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from itertools import count
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import httpx2
 
+from palaver import Platform, SessionStore
+from palaver.domain.clock import SystemClock
+from palaver.domain.profile import AgentProfile, TurnRules
+from palaver.platforms.loopback import LOOPBACK
+from palaver.services.accounts import Accounts
+from palaver.services.gateway import Gateway
+from palaver.services.live import Live
+from palaver.testing import ScriptedAgent
+from palaver.web.app import PAGE, create_app
+from palaver.web.server import listen, serving
+from palaver.web.state import WebState
 from support.gateway import PATIENCE, ended
 
 if TYPE_CHECKING:
-    from contextlib import AsyncExitStack
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
 
     from fastapi import FastAPI
 
     from palaver.agent.base import Agent
-    from palaver.services.gateway import Gateway
-    from palaver.web.state import WebState
+
+OPEN = frozenset({LOOPBACK, Platform.TELEGRAM, Platform.DISCORD})
 
 
 class StartWeb(Protocol):
-    async def __call__(self, agent: Agent | None = None, *, rules: Any = None, **options: Any) -> Web: ...
+    async def __call__(
+        self, agent: Agent | None = None, *, rules: Mapping[str, Any] | None = None, **options: Any
+    ) -> Web: ...
 
 
 @dataclass
@@ -32,6 +49,7 @@ class Web:
     state: WebState
     stack: AsyncExitStack
     _clients: dict[str, httpx2.AsyncClient] = field(default_factory=dict)
+    _keys: Any = field(default_factory=count)
 
     @property
     def gateway(self) -> Gateway:
@@ -45,7 +63,7 @@ class Web:
     async def client(self, person: str = "owner", role: str = "member") -> httpx2.AsyncClient:
         """Somebody signed in by a link of their own; the same person twice is the same client."""
         if person not in self._clients:
-            secret = await self._owner_link() if person == "owner" else await self._invited(person, role)
+            secret = await (self.state.accounts.owner_link() if person == "owner" else self._invited(person, role))
             client = await self.stranger()
             answer = await client.post("/api/sign-in/link", json={"token": secret})
             assert answer.is_success, answer.text
@@ -70,8 +88,7 @@ class Web:
 
     async def say(self, client: httpx2.AsyncClient, session_id: str, content: Any, **fields: Any) -> dict[str, Any]:
         """Say something and wait for the end of its turn; the receipt."""
-        body = {"content": content, "key": f"key-{len(self._said)}", **fields}
-        self._said.append(content)
+        body = {"content": content, "key": f"key-{next(self._keys)}", **fields}
         said = await client.post(f"/api/sessions/{session_id}/messages", json=body)
         assert said.status_code == 202, said.text
         receipt: dict[str, Any] = said.json()
@@ -79,10 +96,12 @@ class Web:
             await ended(self.gateway, receipt["turn_id"])
         return receipt
 
-    _said: list[Any] = field(default_factory=list)
-
-    async def _owner_link(self) -> str:
-        return await self.state.accounts.owner_link()
+    async def talk(self, client: httpx2.AsyncClient, *lines: str, **fields: Any) -> str:
+        """A conversation in which these things were said and answered; its id."""
+        session_id = await self.session(client, **fields)
+        for line in lines:
+            await self.say(client, session_id, line)
+        return session_id
 
     async def _invited(self, person: str, role: str) -> str:
         owner = await self.client()
@@ -90,3 +109,43 @@ class Web:
         assert made.is_success, made.text
         link: str = made.json()["link"]["url"]
         return link.partition("#")[2]
+
+
+@asynccontextmanager
+async def serving_web(
+    store_url: str,
+    home: Path,
+    agent: Agent | None = None,
+    *,
+    rules: Mapping[str, Any] | None = None,
+    adapters: Any = (),
+    clock: Any = None,
+    config: Any = None,
+    page: Path = PAGE,
+    **options: Any,
+) -> AsyncIterator[Web]:
+    """A server on a database, with a store and a gateway of its own."""
+    async with AsyncExitStack() as stack:
+        store = stack.enter_context(SessionStore.open(store_url, config=config, clock=clock or SystemClock()))
+        gateway = Gateway(
+            store,
+            agent or ScriptedAgent(),
+            profile=AgentProfile(),
+            rules=TurnRules(**({"open_to_all": OPEN} | dict(rules or {}))),
+            adapters=adapters,
+        )
+        await stack.enter_async_context(gateway.running(patience=5))
+        live = Live(store, gateway.feed)
+        await live.start()
+        state = WebState(gateway=gateway, accounts=Accounts(store), live=live, home=home, **options)
+        app = create_app(state, page)
+        port = await stack.enter_async_context(serving(app, listen("127.0.0.1", 0), before_stop=live.stop))
+        yield Web(f"http://127.0.0.1:{port}", app, state, stack)
+
+
+def api_document() -> dict[str, Any]:
+    """The OpenAPI document, without a server: for tests that are made from it."""
+    store = SimpleNamespace(clock=SystemClock())
+    state = cast("Any", SimpleNamespace(gateway=SimpleNamespace(store=store), public_host=None, base_path=""))
+    state.trusted_proxies = ()
+    return create_app(state).openapi()

@@ -7,21 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conftest import OPEN, emptied
-from palaver import SessionStore
-from palaver.domain.clock import SystemClock
-from palaver.domain.profile import AgentProfile, TurnRules
-from palaver.services.accounts import Accounts
-from palaver.services.gateway import Gateway
-from palaver.services.live import Live
-from palaver.testing import ScriptedAgent
-from palaver.web.app import create_app
-from palaver.web.server import listen, serving
-from palaver.web.state import WebState
-from support.web import StartWeb, Web
+from conftest import emptied
+from support.web import StartWeb, Web, serving_web
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
     from palaver.agent.base import Agent
@@ -42,23 +32,8 @@ async def start_web(web_store: str, tmp_path: Path) -> AsyncIterator[StartWeb]:
     """Starts servers on this test's database, each with a store of its own, and stops them in the end."""
     async with AsyncExitStack() as stack:
 
-        async def start(agent: Agent | None = None, *, rules: Any = None, **options: Any) -> Web:
-            store = stack.enter_context(SessionStore.open(web_store, clock=options.pop("clock", SystemClock())))
-            gateway = Gateway(
-                store,
-                agent or ScriptedAgent(),
-                profile=AgentProfile(),
-                rules=TurnRules(**({"open_to_all": OPEN} | (rules or {}))),
-                adapters=options.pop("adapters", ()),
-            )
-            await stack.enter_async_context(gateway.running(patience=5))
-            live = Live(store, gateway.feed)
-            await live.start()
-            page = {"page": options.pop("page")} if "page" in options else {}
-            state = WebState(gateway=gateway, accounts=Accounts(store), live=live, home=tmp_path, **options)
-            app = create_app(state, **page)
-            port = await stack.enter_async_context(serving(app, listen("127.0.0.1", 0), before_stop=live.stop))
-            return Web(f"http://127.0.0.1:{port}", app, state, stack)
+        async def start(agent: Agent | None = None, *, rules: Mapping[str, Any] | None = None, **options: Any) -> Web:
+            return await stack.enter_async_context(serving_web(web_store, tmp_path, agent, rules=rules, **options))
 
         yield start
 

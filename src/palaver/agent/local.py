@@ -37,6 +37,8 @@ _BATCH: Final = 128  # tokens read between two moments at which a turn can be st
 _CACHE: Final = 256  # MiB of conversations that need not be read again
 _STEP: Final = 8  # messages left out at once, so that the next turns begin alike and need not be read again
 _TEMPERATURE: Final = 0.3  # a small model goes astray with more
+_REPEAT_PENALTY: Final = 1.2  # without it, it says the same sentence until it is stopped
+_REPEAT_WITHIN: Final = 128  # tokens
 
 
 def built_in_model() -> Path | None:
@@ -156,6 +158,8 @@ class LocalAgent:
                 "messages": chat.messages,
                 "max_tokens": answer.output,
                 "temperature": _TEMPERATURE,
+                "repeat_penalty": _REPEAT_PENALTY,
+                "repeat_last_n": _REPEAT_WITHIN,
                 "stream": True,
                 "stream_options": {"include_usage": True},
                 "return_progress": True,  # a long prompt can be given up while it is being read

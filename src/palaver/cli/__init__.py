@@ -18,6 +18,7 @@ from palaver import __version__
 from palaver.cli.chat import chat
 from palaver.cli.errors import exit_code_of, reader_may_leave
 from palaver.cli.projects import projects
+from palaver.cli.serve import serve
 from palaver.cli.sessions import sessions
 from palaver.cli.status import status
 
@@ -90,6 +91,7 @@ def program(ctx: click.Context, home: Path | None) -> None:
 
 
 program.add_command(chat)
+program.add_command(serve)
 program.add_command(status)
 program.add_command(sessions)
 program.add_command(projects)

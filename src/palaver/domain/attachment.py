@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.errors import InvalidInput, NotFound
+from palaver.domain.errors import InvalidInput, InvalidMessage, NotFound
 from palaver.domain.text import is_storable, storable
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ _KNOWN: Final = (
     ("audio/mpeg", re.compile(rb"ID3|\xff[\xfb\xf3\xf2]")),
 )
 _ID = re.compile(r"a_[0-9a-f]{24}")
+_NOT_IN_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _NOT_IN_A_NAME = re.compile(r"[\x00-\x1f\x7f/\\\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -114,6 +115,20 @@ def type_of(beginning: bytes, *, is_text: bool) -> str:
     raise AttachmentRefused
 
 
+def check_parts(content: str | Sequence[Any]) -> None:
+    """Refuse parts of a message that are neither text nor one of our files.
+
+    A part that names a place elsewhere would be fetched from there on our behalf, by us or by a provider.
+    """
+    for part in () if isinstance(content, str) else content:
+        kind = part.get("type") if isinstance(part, Mapping) else "text" if isinstance(part, str) else None
+        words = not isinstance(part, Mapping) or isinstance(part.get("text"), str)
+        if kind not in {"text", PART} or (kind == "text" and not words):
+            raise InvalidMessage(
+                "content: its parts are text, or files that were sent before: {type: attachment, id: …}", part=kind
+            )
+
+
 def attachment_ids(content: object) -> list[str]:
     """The ids of the files that the content of a message names."""
     if content is None or isinstance(content, str) or not isinstance(content, list | tuple):
@@ -132,14 +147,15 @@ def with_attachments(content: str | Sequence[Any], files: Sequence[Attachment]) 
             parts.append({"type": "text", "text": content})
     else:
         for part in content:
-            named = part.get("id") if isinstance(part, Mapping) and part.get("type") == PART else None
-            file = by_id.pop(named, None)
+            file = by_id.pop("".join(attachment_ids([part])), None)
             parts.append(part if file is None else file.to_part())
     return [*parts, *(file.to_part() for file in by_id.values())]
 
 
 def is_plain_text(data: bytes) -> bool:
-    """Whether bytes are text that can be kept as it is."""
+    """Whether bytes are text: UTF-8, with no signs that only programs have a use for."""
+    if _NOT_IN_TEXT.search(data):
+        return False
     try:
         return is_storable(data.decode())
     except UnicodeDecodeError:

@@ -12,8 +12,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import logging
 import os
 import secrets
+import time
 from base64 import b64encode
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -28,13 +30,14 @@ from palaver.domain.attachment import (
     AttachmentTooLarge,
     NoSuchAttachment,
     attachment_ids,
+    check_parts,
     clean_name,
     is_plain_text,
     new_attachment_id,
     type_of,
     with_attachments,
 )
-from palaver.domain.errors import InvalidInput, StoreFull, StoreReadOnly
+from palaver.domain.errors import InvalidInput, StoreError, StoreFull, StoreReadOnly
 from palaver.domain.person import check_sees_everything
 from palaver.storage import attachments, sessions
 from palaver.storage.engine import Read, Write
@@ -49,10 +52,13 @@ if TYPE_CHECKING:
     from palaver.storage.engine import Transaction
 
 KEPT_UNUSED: Final = timedelta(days=1)
+TIDIED_EVERY: Final = timedelta(hours=1)
 LARGEST_FOR_A_MODEL: Final = 5_000_000  # bytes of an image that is sent along
 LONGEST_FOR_A_MODEL: Final = 100_000  # characters of a text file that are sent along
 _ASIDE = ".going"
 _COMING = ".coming-"
+
+log = logging.getLogger(__name__)
 
 
 class Attachments:
@@ -71,7 +77,7 @@ class Attachments:
         try:
             with _told_plainly():
                 size, digest, beginning = await self._receive(coming, chunks)
-            is_text = await asyncio.to_thread(_is_text, coming, beginning)
+            is_text = await asyncio.to_thread(_is_text, coming)
             attachment = Attachment(
                 id=new_attachment_id(),
                 name=clean_name(name),
@@ -112,6 +118,7 @@ class Attachments:
         From then on they are used there, so whoever sees the conversation sees them. Somebody else's file is not
         there, even for whoever knows its id.
         """
+        check_parts(content)
         wanted = list(dict.fromkeys([*attachment_ids(content), *ids]))
         if not wanted:
             return content if isinstance(content, str) else list(content)
@@ -125,10 +132,13 @@ class Attachments:
 
         return with_attachments(content, await self._engine.arun(Write(run)))
 
-    async def for_model(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    async def for_model(
+        self, session_id: str, messages: Sequence[Mapping[str, Any]], *, images: bool = True
+    ) -> list[dict[str, Any]]:
         """The messages of a conversation as a model can take them: images as images, text files as their text.
 
-        Only files that this conversation uses are opened. What cannot be shown is named.
+        Only files that this conversation uses are opened. What cannot be shown is named, and so are images where the
+        model takes none.
         """
         wanted = {each for message in messages for each in attachment_ids(message.get("content"))}
         if not wanted:
@@ -138,28 +148,31 @@ class Attachments:
             return attachments.used_in(tx, sessions.number_of(tx, session_id), wanted)
 
         used = {attachment.id: attachment for attachment in await self._engine.arun(Read(run))}
-        return await asyncio.to_thread(lambda: [self._shown(message, used) for message in messages])
+        return await asyncio.to_thread(lambda: [self._shown(message, used, images=images) for message in messages])
 
-    def _shown(self, message: Mapping[str, Any], used: Mapping[str, Attachment]) -> dict[str, Any]:
+    def _shown(self, message: Mapping[str, Any], used: Mapping[str, Attachment], *, images: bool) -> dict[str, Any]:
         content = message.get("content")
         if not attachment_ids(content):
             return dict(message)
         parts = [
-            self._part(used.get(str(part.get("id")))) if attachment_ids([part]) else part for part in content or ()
+            self._part(used.get(str(part.get("id"))), images=images) if attachment_ids([part]) else part
+            for part in content or ()
         ]
         return dict(message) | {"content": parts}
 
-    def _part(self, attachment: Attachment | None) -> dict[str, Any]:
+    def _part(self, attachment: Attachment | None, *, images: bool) -> dict[str, Any]:
         if attachment is None:
             return _words("(a file that is gone)")
         try:
-            return self._readable(attachment) or _words(f'(the file "{attachment.name}", {attachment.type})')
+            return self._readable(attachment, images=images) or _words(
+                f'(the file "{attachment.name}", {attachment.type})'
+            )
         except OSError:
             return _words(f'(the file "{attachment.name}" is gone)')
 
-    def _readable(self, attachment: Attachment) -> dict[str, Any] | None:
+    def _readable(self, attachment: Attachment, *, images: bool) -> dict[str, Any] | None:
         place = self._place(attachment.sha256)
-        if attachment.shown_in_place and attachment.size <= LARGEST_FOR_A_MODEL:
+        if images and attachment.shown_in_place and attachment.size <= LARGEST_FOR_A_MODEL:
             data = b64encode(place.read_bytes()).decode()
             return {"type": "image_url", "image_url": {"url": f"data:{attachment.type};base64,{data}"}}
         if attachment.type == TEXT:
@@ -171,12 +184,20 @@ class Attachments:
 
     # -- forgetting ----------------------------------------------------------------------------------------
 
+    async def keep_tidy(self) -> None:
+        """Tidy now and then, until cancelled; a server does this as long as it runs."""
+        while True:
+            try:
+                await self.tidy()
+            except (StoreError, OSError) as error:  # it is done the next time
+                log.warning("files cannot be tidied: %s", error)
+            await asyncio.sleep(TIDIED_EVERY.total_seconds())
+
     async def tidy(self) -> int:
         """Forget what has been unused for a day, and let go of bytes that belong to no file; how many files went."""
-        now = self._store.clock.now()
-        before = micros(now - KEPT_UNUSED)
+        before = micros(self._store.clock.now() - KEPT_UNUSED)
         gone = await self._engine.arun(Write(lambda tx: attachments.forget_unused(tx, before)))
-        await asyncio.to_thread(self._let_go, now.timestamp() - KEPT_UNUSED.total_seconds())
+        await asyncio.to_thread(self._let_go, time.time() - KEPT_UNUSED.total_seconds())
         return gone
 
     def _let_go(self, before: float) -> None:
@@ -239,8 +260,8 @@ def _know(tx: Transaction, attachment: Attachment) -> None:
     attachments.add(tx, attachment)
 
 
-def _is_text(file: Path, beginning: bytes) -> bool:
-    return b"\0" not in beginning and is_plain_text(file.read_bytes())
+def _is_text(file: Path) -> bool:
+    return is_plain_text(file.read_bytes())
 
 
 def _to_disk(stream: Any) -> None:

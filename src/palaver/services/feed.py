@@ -23,16 +23,18 @@ from palaver.storage import changes, drafts, events, sessions, turns
 from palaver.storage.engine import Read
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
+    from palaver.domain.draft import Piece
     from palaver.domain.events import Event
-    from palaver.domain.ids import TurnId
+    from palaver.domain.ids import PersonId, TurnId
     from palaver.domain.person import Principal
     from palaver.domain.turn import Turn
     from palaver.services.store import SessionStore
     from palaver.storage.engine import Transaction, Watch
 
-AT_ONCE = 200  # events read together
+AT_ONCE = 50  # events read together
+HERE = -1  # where a draft begins that is in the memory of this process
 ANYWAY = 1.0  # seconds after which a follower looks without having been woken
 
 
@@ -131,11 +133,11 @@ class Feed:
         person = None if everything else principal.person_id
 
         def place(tx: Transaction) -> tuple[int, int, int]:
-            found = sessions.seen(tx, session_id, person)
-            seq = events.last_seq(tx, found.no) if after is None else after
-            return found.no, seq, turns.settled_before(tx, found.no, seq)
+            no = sessions.number_seen(tx, session_id, person)
+            seq = events.last_seq(tx, no) if after is None else after
+            return no, seq, turns.settled_before(tx, no, seq)
 
-        session_no, seq, turn_no = await self._store.engine.arun(Read(place))
+        session_no, seq, turn_no = await self._store.engine.arun(Read(place, quick=True))
         follower = _Follower(session_no, seq, turn_no)
         self._followers.setdefault(session_no, set()).add(follower)
         try:
@@ -143,7 +145,7 @@ class Feed:
                 if follower.stored:
                     follower.stored = False
                     items, more = await self._store.engine.arun(
-                        Read(lambda tx: follower.look(tx, session_id, person, self._live.get(session_no)))
+                        Read(lambda tx: follower.look(tx, session_id, person, self._live.get(session_no)), quick=True)
                     )
                     follower.stored |= more
                     for item in items:
@@ -174,7 +176,7 @@ class Feed:
             work = True
             if unknown and self._marks is not None:
                 try:
-                    marks, found = await self._store.engine.arun(Read(self._since))
+                    marks, found = await self._store.engine.arun(Read(self._since, quick=True))
                 except StoreError:  # followers look by themselves after a while, and are told
                     continue
                 changed |= found
@@ -234,17 +236,17 @@ class _Follower:
         self._woken.clear()
 
     def look(
-        self, tx: Transaction, session_id: str, person: str | None, live: Live | None
+        self, tx: Transaction, session_id: str, person: PersonId | None, live: Live | None
     ) -> tuple[list[FeedItem], bool]:
         """What has been stored since the last look, and whether there is more. All of it is one state of the store."""
-        found = sessions.seen(tx, session_id, person)  # type: ignore[arg-type]
-        new: list[Event] = events.log(tx, found.no, after=self._after, limit=AT_ONCE)
+        session_no = sessions.number_seen(tx, session_id, person)
+        new: list[Event] = events.log(tx, session_no, after=self._after, limit=AT_ONCE)
         items: list[FeedItem] = [Happened(event) for event in new]
         if new:
             self._after = new[-1].seq
         if len(new) == AT_ONCE:
             return items, True
-        changed = turns.by_numbers(tx, list(self._open)) + turns.newer(tx, found.no, self._turn_no)
+        changed = turns.by_numbers(tx, list(self._open)) + turns.newer(tx, session_no, self._turn_no)
         for no, turn in changed:
             if self._open.get(no) == turn:
                 continue
@@ -265,9 +267,9 @@ class _Follower:
         """More of an answer that grows in another process."""
         if live is not None and (live.turn_no, live.attempt) == (no, turn.attempt):
             return []
-        afresh = self._place.enter(no, turn.attempt)
+        self._place.enter(no, turn.attempt, drafts.begins(tx, no, turn.attempt))
         pieces, self._place.row = drafts.since(tx, no, turn.attempt, self._place.row)
-        return [Drafted(turn.id, pieces, afresh)] if pieces or (afresh and turn.attempt > 1) else []
+        return self._place.told(turn.id, pieces)
 
     def listen(self, live: Live | None) -> list[FeedItem]:
         """More of an answer that grows in this process."""
@@ -276,28 +278,36 @@ class _Follower:
         if live.turn_no not in self._open:
             self.stored |= live.turn_no > self._turn_no
             return []
-        afresh = self._place.enter(live.turn_no, live.attempt)
+        self._place.enter(live.turn_no, live.attempt, HERE)
         items: list[FeedItem] = [Noticed(live.turn_id, text) for text in live.notices[self._place.notices :]]
         self._place.notices = len(live.notices)
         pieces = live.draft.since(self._place.position)
         self._place.position = live.draft.position
-        if pieces or (afresh and live.attempt > 1):
-            items.append(Drafted(live.turn_id, pieces, afresh))
-        return items
+        return items + self._place.told(live.turn_id, pieces)
 
 
 @dataclass(slots=True)
 class _DraftPlace:
     """How far somebody has read a growing answer."""
 
-    turn: tuple[int, int] = (0, 0)  # which turn, which attempt
+    run: tuple[int, int, int] = (0, 0, 0)  # which turn, which attempt, and where its draft begins
     position: Position = START  # in this process
     row: int = 0  # in the store
     notices: int = 0
+    afresh: bool = True  # nothing of this run has been told
+    shown: bool = False  # something of this turn has been told, by this run or the one before
 
-    def enter(self, turn_no: int, attempt: int) -> bool:
-        """Whether this is another answer than before: then from its beginning."""
-        if self.turn == (turn_no, attempt):
-            return False
-        self.turn, self.position, self.row, self.notices = (turn_no, attempt), START, 0, 0
-        return True
+    def enter(self, turn_no: int, attempt: int, begins: int) -> None:
+        """Read another run than before from its beginning. One that was given back has the same number again."""
+        run = (turn_no, attempt, begins)
+        if self.run != run:
+            self.shown = self.shown and self.run[0] == turn_no
+            self.run, self.position, self.row, self.notices, self.afresh = run, START, 0, 0, True
+
+    def told(self, turn_id: TurnId, pieces: Sequence[Piece]) -> list[FeedItem]:
+        """What a follower is told of these pieces; the first of a run let it forget the run before."""
+        if not pieces and not (self.afresh and self.shown):
+            return []
+        item = Drafted(turn_id, pieces, self.afresh)
+        self.shown, self.afresh = bool(pieces), False
+        return [item]

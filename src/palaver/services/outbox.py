@@ -61,7 +61,8 @@ class Outbox:
         self._owner = new_owner()
         self._woken = asyncio.Event()
         self._sending: set[asyncio.Task[None]] = set()
-        self._task: asyncio.Task[None] | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self._recovering: asyncio.Task[None] | None = None
         self._stopping = False
 
     async def start(self) -> None:
@@ -70,7 +71,8 @@ class Outbox:
             return
         await self.recover()
         self._feed.on_work(self.wake)
-        self._task = asyncio.create_task(self._serve(), name="palaver-outbox")
+        self._serving = asyncio.create_task(self._serve(), name="palaver-outbox")
+        self._recovering = asyncio.create_task(self._keep_recovering(), name="palaver-outbox-recovery")
 
     def wake(self) -> None:
         """There may be something to send."""
@@ -80,11 +82,14 @@ class Outbox:
         """Begin nothing more, and let what is being sent arrive."""
         self._stopping = True
         self._woken.set()
+        if self._serving is not None:
+            await self._serving  # not cancelled: what it has just claimed must not be forgotten
         if self._sending:
             await asyncio.wait(self._sending, timeout=patience)
-        for task in [*self._sending, *([self._task] if self._task else [])]:
+        rest = [*self._sending, *([self._recovering] if self._recovering is not None else [])]
+        for task in rest:
             task.cancel()
-        await asyncio.gather(*self._sending, *([self._task] if self._task else []), return_exceptions=True)
+        await asyncio.gather(*rest, return_exceptions=True)
 
     async def recover(self) -> int:
         """Settle what was being sent by somebody who is gone; how many those were."""
@@ -108,6 +113,8 @@ class Outbox:
         faults.point("delivery.before_recovery")
         found = await self._engine.arun(Write(settle, look=look))
         faults.point("delivery.recovered")
+        if found:
+            self.wake()
         return found
 
     # -- sending -------------------------------------------------------------------------------------------
@@ -120,13 +127,16 @@ class Outbox:
             except StoreError as error:
                 log.warning("deliveries cannot be read: %s", error)
                 wait = AGAIN_AFTER
-            try:
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._woken.wait()
-            except TimeoutError:
-                if wait == LOOK:
-                    with contextlib.suppress(StoreError):  # the next look finds them
-                        await self.recover()
+
+    async def _keep_recovering(self) -> None:
+        """However much there is to send, what the dead have left is not forgotten."""
+        while True:
+            await asyncio.sleep(LOOK)
+            with contextlib.suppress(StoreError):  # the next look finds them
+                await self.recover()
 
     async def _begin(self) -> float:
         """Begin to send what is due; how long there is nothing else to do."""
@@ -146,7 +156,7 @@ class Outbox:
             return None if due is not None and due <= now else ([], due)
 
         faults.point("delivery.before_claim")
-        claimed, due = await self._engine.arun(Write(claim, look=nothing))
+        claimed, due = await self._engine.arun(Write(claim, look=nothing, quick=True))
         for sending in claimed:
             faults.point("delivery.claimed")
             task = asyncio.create_task(self._send(sending), name=f"palaver-{sending.delivery.id}")

@@ -133,15 +133,8 @@ class Passkeys(Awaiting):
         limits = sign_in.by_address(visitor)
         await sign_in.count(self._engine, self._clock, limits)
         now = micros(self._clock.now())
-        identity = credential.get("id")
-        known = isinstance(identity, str) and is_storable(identity)
-        stored = await self._engine.arun(Read(lambda tx: passkeys.find(tx, str(identity)))) if known else None
-        challenge = _challenge_in(credential)
-        if stored is None or stored.site != site.host or not await self._answered(challenge, None, now):
-            raise SignInRefused("this passkey is not known here, or was asked for too long ago")
-        key = stored
         try:
-            count = await asyncio.to_thread(_checked, lambda: _verified_sign_in(credential, site, challenge, key))
+            key, count = await self._checked_sign_in(site, credential, now)
         except WrongPasskey as error:
             raise SignInRefused(str(error)) from error
         secret = new_secret()
@@ -154,6 +147,17 @@ class Passkeys(Awaiting):
             return key.person
 
         return Fresh(await self._engine.arun(Write(run)), secret)
+
+    async def _checked_sign_in(self, site: Site, credential: Credential, now: int) -> tuple[passkeys.Stored, int]:
+        """The passkey that has signed the challenge, and its new count."""
+        identity = credential.get("id")
+        known = isinstance(identity, str) and is_storable(identity)
+        stored = await self._engine.arun(Read(lambda tx: passkeys.find(tx, str(identity)))) if known else None
+        challenge = _challenge_in(credential)
+        if stored is None or stored.site != site.host or not await self._answered(challenge, None, now):
+            raise WrongPasskey("this passkey is not known here, or was asked for too long ago")
+        key = stored
+        return key, await asyncio.to_thread(_checked, lambda: _verified_sign_in(credential, site, challenge, key))
 
     async def _answered(self, challenge: bytes, person_id: PersonId | None, now: int) -> bool:
         return await self._engine.arun(Write(lambda tx: passkeys.answer(tx, _digest(challenge), person_id, now)))

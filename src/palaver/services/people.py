@@ -6,6 +6,7 @@ whoever loses their role or is removed is signed out in the same moment, everywh
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from palaver.domain.account import INVITATION_LASTS, Invitation, clean_name, digest, new_secret
@@ -92,7 +93,7 @@ class People(Awaiting):
                     accounts.close_account(tx, member.person.id)
             if clean is not None:
                 accounts.rename(tx, member.person.id, clean)
-            return directory.get(tx, member.person.id) or member
+            return directory.get(tx, member.person.id) or _shut_out(member)
 
         return Write(run)
 
@@ -114,6 +115,11 @@ def _known(tx: Transaction, person_id: str) -> Member:
     if member is None:
         raise NotFound(f"there is no person {person_id}")
     return member
+
+
+def _shut_out(member: Member) -> Member:
+    """Somebody who came by the web alone and is a guest now: nobody lists them any more."""
+    return replace(member, person=replace(member.person, role=Role.GUEST), ways=None, seen_at=None)
 
 
 def _check_not_at_terminal(member: Member) -> None:

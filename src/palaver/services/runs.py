@@ -109,6 +109,7 @@ class Run:
         self.ending = False  # everything is said, and is being stored
         self.acted = False
         self.kept = Position()  # how much of the draft is stored
+        self.keeping = asyncio.Lock()  # held while more of it is being stored, so that nothing is stored twice
         self._shop = workshop
         self._engine = workshop.store.engine
         self._used: dict[tuple[str | None, str | None], TurnUsage] = {}
@@ -272,16 +273,17 @@ class Run:
             return tool
 
         async def run(arguments: Mapping[str, Any]) -> str:
-            pieces, position = self.unkept()
+            async with self.keeping:
+                pieces, position = self.unkept()
 
-            def mark(tx: Transaction) -> None:
-                turns.mark_acted(tx, self.lease)
-                if pieces:
-                    drafts.grow(tx, self.lease, pieces)
+                def mark(tx: Transaction) -> None:
+                    turns.mark_acted(tx, self.lease)
+                    if pieces:
+                        drafts.grow(tx, self.lease, pieces)
 
-            faults.point("turn.before_acting")
-            await self._engine.arun(Write(mark))
-            self.acted, self.kept = True, position
+                faults.point("turn.before_acting")
+                await self._engine.arun(Write(mark))
+                self.acted, self.kept = True, position
             faults.point("turn.acting")
             result = await tool.run(arguments)
             faults.point("turn.acted")

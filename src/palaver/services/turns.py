@@ -147,7 +147,7 @@ class Turns:
             return None if survey.waiting and claimer.most > 0 else survey
 
         faults.point("turn.before_claim")
-        survey = await self._engine.arun(Write(claim, look=nothing))
+        survey = await self._engine.arun(Write(claim, look=nothing, quick=True))
         for lease in survey.claimed:
             faults.point("turn.claimed")
             run = Run(self._shop, lease)
@@ -183,22 +183,27 @@ class Turns:
         """Everything that grows is kept together, at a steady pace: one transaction, however many runs there are."""
         while True:
             await asyncio.sleep(PACE)
-            grown = [(run, *run.unkept()) for run in self._runs.values()]
+            grown = [(run, *run.unkept()) for run in self._runs.values() if not run.keeping.locked()]
             grown = [each for each in grown if each[1]]
-            if not grown:
-                continue
-            faults.point("turn.before_keeping")
-            try:
-                kept = await self._engine.arun(Write(partial(_keep, grown=grown)))
-            except StoreError as error:
-                log.warning("drafts cannot be kept: %s", error)
-                continue
-            faults.point("turn.draft_kept")
-            for run, _, position in grown:
-                if run.lease.turn_no in kept:
-                    run.kept = max(run.kept, position)
-                else:
-                    self._give_up(run)
+            if grown:
+                async with contextlib.AsyncExitStack() as keeping:
+                    for run, _, _ in grown:
+                        await keeping.enter_async_context(run.keeping)  # which is free: nobody has to wait
+                    await self._keep(grown)
+
+    async def _keep(self, grown: list[tuple[Run, list[Piece], Position]]) -> None:
+        faults.point("turn.before_keeping")
+        try:
+            kept = await self._engine.arun(Write(partial(_keep, grown=grown)))
+        except StoreError as error:
+            log.warning("drafts cannot be kept: %s", error)
+            return
+        faults.point("turn.draft_kept")
+        for run, _, position in grown:
+            if run.lease.turn_no in kept:
+                run.kept = position
+            else:
+                self._give_up(run)
 
     async def _keep_leases(self) -> None:
         while True:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.errors import Ambiguous, InvalidTitle, NoSuchSession
+from palaver.domain.errors import Ambiguous, InvalidTitle, NoSuchSession, NotFound
 from palaver.domain.events import EventKind
 from palaver.domain.person import Action, check_allowed
 from palaver.domain.text import is_storable
@@ -19,7 +19,7 @@ from palaver.services.limits import check_count
 from palaver.services.operation import After, Awaiting, Blocking, Within, operation
 from palaver.services.reading import ReadingOperations
 from palaver.services.usage_reports import ReportOperations
-from palaver.storage import events, lanes, people, projects, session_lists, sessions
+from palaver.storage import events, lanes, people, projects, session_lists, sessions, turns
 from palaver.storage.engine import Read, Write
 from palaver.storage.values import micros
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from palaver.domain.events import Event
     from palaver.domain.person import Principal
     from palaver.domain.session import Page, Project, SearchHit, Session, Undone
+    from palaver.domain.turn import Turn
     from palaver.storage.engine import Engine, Transaction, Work
     from palaver.storage.session_rows import Found
 
@@ -120,6 +121,20 @@ class ViewOperations(ReadingOperations, ReportOperations):
                 return found.no if found else 0
 
         return search_work(text, self._audiences, limit=limit, before=before, session_no=where)
+
+    @operation
+    def turn(self, turn_id: str) -> Work[Turn]:
+        """A turn as it stands now."""
+
+        def run(tx: Transaction) -> Turn:
+            found = turns.get(tx, turn_id)
+            with suppress(NoSuchSession):
+                if found is not None:
+                    self._seen(tx, found.session_id, Action.READ)
+                    return found
+            raise NotFound(f"there is no turn {turn_id}", turn_id=turn_id)
+
+        return Read(run)
 
     @operation
     def export(self, session_id: str) -> Work[dict[str, Any]]:

@@ -23,19 +23,21 @@ from palaver.domain.account import (
     name_key,
 )
 from palaver.domain.errors import NotFound
-from palaver.domain.ids import PersonId
-from palaver.domain.person import Person, Role
+from palaver.domain.person import Role
 from palaver.domain.source import Platform
+from palaver.storage import people
+from palaver.storage.people import PERSON, person_from_row
 from palaver.storage.values import moment, moment_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
-    from palaver.storage.engine import Row, Transaction
+    from palaver.domain.ids import PersonId
+    from palaver.domain.person import Person
+    from palaver.storage.engine import Transaction
 
 _REMEMBERED = 60_000_000  # a sign-in that was seen within this many microseconds is not written again
-_PERSON = "p.id, p.name, p.role, p.created_at"
 _OPEN = "s.created_at > $1 AND s.seen_at > $2"
 
 
@@ -96,10 +98,10 @@ def _check_free(tx: Transaction, name: str, person_id: PersonId) -> None:
 def credentials(tx: Transaction, name: str) -> Credentials | None:
     """The account that signs in by this name."""
     row = tx.one(
-        f"SELECT {_PERSON}, a.password FROM account a JOIN person p ON p.id = a.person_id WHERE a.name_key = $1",
+        f"SELECT {PERSON}, a.password FROM account a JOIN person p ON p.id = a.person_id WHERE a.name_key = $1",
         name_key(name),
     )
-    return Credentials(_person(row), row[4]) if row else None
+    return Credentials(person_from_row(row), row[4]) if row else None
 
 
 def password_of(tx: Transaction, person_id: PersonId) -> str | None:
@@ -162,7 +164,8 @@ def add_link(tx: Transaction, person_id: PersonId, digest: str, now: int, lasts:
 def use_link(tx: Transaction, digest: str, now: int) -> Person | None:
     """Whose link this is; it is used up."""
     row = tx.one("DELETE FROM sign_in_link WHERE digest = $1 AND expires_at > $2 RETURNING person_id", digest, now)
-    return _get(tx, row[0]) if row else None
+    resident = people.get(tx, row[0]) if row else None
+    return resident.person if resident else None
 
 
 def drop_links(tx: Transaction, person_id: PersonId) -> None:
@@ -212,14 +215,14 @@ def sign_in(
 def signed_in(tx: Transaction, digest: str, now: int) -> tuple[Signed, bool] | None:
     """Who is signed in by this, and whether it is time to write down that they were seen."""
     row = tx.one(
-        f"SELECT {_PERSON}, s.id, s.seen_at FROM sign_in s JOIN person p ON p.id = s.person_id"
+        f"SELECT {PERSON}, s.id, s.seen_at FROM sign_in s JOIN person p ON p.id = s.person_id"
         f" WHERE {_OPEN} AND s.digest = $3",
         *_since(now),
         digest,
     )
     if row is None:
         return None
-    return Signed(person=_person(row), by="cookie", scopes=EVERY_SCOPE, id=row[4]), row[5] < now - _REMEMBERED
+    return Signed(person=person_from_row(row), by="cookie", scopes=EVERY_SCOPE, id=row[4]), row[5] < now - _REMEMBERED
 
 
 def seen(tx: Transaction, identity: str, now: int) -> None:
@@ -285,7 +288,7 @@ def add_token(tx: Transaction, person_id: PersonId, token: ApiToken, digest: str
 def token_bearer(tx: Transaction, digest: str, now: int) -> tuple[Signed, bool] | None:
     """Whose token this is, and whether it is time to write down that it was used."""
     row = tx.one(
-        f"SELECT {_PERSON}, t.id, t.scopes, t.used_at FROM api_token t JOIN person p ON p.id = t.person_id"
+        f"SELECT {PERSON}, t.id, t.scopes, t.used_at FROM api_token t JOIN person p ON p.id = t.person_id"
         " WHERE t.digest = $1 AND (t.expires_at IS NULL OR t.expires_at > $2)",
         digest,
         now,
@@ -293,7 +296,7 @@ def token_bearer(tx: Transaction, digest: str, now: int) -> tuple[Signed, bool] 
     if row is None:
         return None
     signed = Signed(
-        person=_person(row), by="token", scopes=frozenset(Scope(each) for each in row[5].split()), id=row[4]
+        person=person_from_row(row), by="token", scopes=frozenset(Scope(each) for each in row[5].split()), id=row[4]
     )
     return signed, (row[6] or 0) < now - _REMEMBERED
 
@@ -347,16 +350,6 @@ def still_signed_in(tx: Transaction, signed: Signed, now: int) -> bool:
 
 
 # ---- shared by the above ---------------------------------------------------------------------------------
-
-
-def _get(tx: Transaction, person_id: str) -> Person | None:
-    row = tx.one(f"SELECT {_PERSON} FROM person p WHERE p.id = $1", person_id)
-    return _person(row) if row else None
-
-
-def _person(row: Row) -> Person:
-    identity, name, role, created_at = row[:4]
-    return Person(id=PersonId(identity), name=name, role=Role(role), created_at=moment(created_at))
 
 
 def _since(now: int) -> tuple[int, int]:

@@ -13,14 +13,16 @@ if TYPE_CHECKING:
     from palaver.domain.account import Limit
     from palaver.storage.engine import Transaction
 
+_ALL = "palaver attempts"  # one at a time: each touches several rows, and two could wait for each other for ever
+
 
 def count(tx: Transaction, limits: dict[str, Limit], now: int) -> float:
     """Count an attempt against each subject; the seconds to wait when it is one too many, which counts for none."""
+    tx.hold(_ALL)
     tx.run("DELETE FROM attempt WHERE busy_until <= $1", now)
     wait = 0
     moved = []
-    for subject, limit in sorted(limits.items()):  # in one order, so that two transactions never wait for each other
-        tx.hold(f"palaver attempt {subject}")
+    for subject, limit in limits.items():
         row = tx.one("SELECT busy_until FROM attempt WHERE subject = $1", subject)
         busy_until = (row[0] if row else now) + _pause(limit)
         wait = max(wait, busy_until - now - limit.at_once * _pause(limit))
@@ -37,7 +39,8 @@ def count(tx: Transaction, limits: dict[str, Limit], now: int) -> float:
 
 def take_back(tx: Transaction, limits: dict[str, Limit]) -> None:
     """Uncount an attempt that turned out to be good."""
-    for subject, limit in sorted(limits.items()):
+    tx.hold(_ALL)
+    for subject, limit in limits.items():
         tx.run("UPDATE attempt SET busy_until = busy_until - $2 WHERE subject = $1", subject, _pause(limit))
 
 

@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.account import Member, Ways
 from palaver.domain.errors import InvalidInput
-from palaver.domain.ids import PersonId
-from palaver.domain.person import Person, Role
 from palaver.domain.session import Page
 from palaver.domain.source import Platform
-from palaver.storage.values import moment, moment_or_none
+from palaver.storage.people import PERSON, person_from_row
+from palaver.storage.values import moment_or_none
 
 if TYPE_CHECKING:
+    from palaver.domain.ids import PersonId
+    from palaver.domain.person import Role
     from palaver.storage.engine import Row, Transaction
 
 LONGEST_PAGE = 500
 _CURSOR = re.compile(r"([0-9]{1,18})\.(p_[0-9a-f]{1,32})")
 _OURS = f"'{Platform.WEB}', '{Platform.API}'"  # where people are known because they can sign in
-_SELECT = """SELECT p.id, p.name, p.role, p.created_at, a.person_id, a.password,
+_SELECT = f"""SELECT {PERSON}, a.person_id, a.password,
     (SELECT COUNT(*) FROM passkey k WHERE k.person_id = p.id),
     (SELECT MAX(s.seen_at) FROM sign_in s WHERE s.person_id = p.id)
     FROM person p LEFT JOIN account a ON a.person_id = p.id"""
@@ -68,11 +69,12 @@ def _place(cursor: str | None) -> tuple[int, str]:
 
 
 def _member(tx: Transaction, row: Row) -> Member:
-    identity, name, role, created_at, account, password, keys, seen_at = row
-    known = tx.all("SELECT DISTINCT platform FROM identity WHERE person_id = $1 ORDER BY platform", identity)
+    person = person_from_row(row)
+    account, password, keys, seen_at = row[4:]
+    known = tx.all("SELECT DISTINCT platform FROM identity WHERE person_id = $1 ORDER BY platform", person.id)
     platforms = tuple(platform for (platform,) in known)
     return Member(
-        person=Person(id=PersonId(identity), name=name, role=Role(role), created_at=moment(created_at)),
+        person=person,
         platforms=platforms,
         ways=Ways(password=password is not None, passkeys=keys) if account else None,
         seen_at=moment_or_none(seen_at),

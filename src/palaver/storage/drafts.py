@@ -37,6 +37,12 @@ def since(tx: Transaction, turn_no: int, attempt: int, after: int) -> tuple[list
     return pieces, rows[-1][0] if rows else after
 
 
+def begins(tx: Transaction, turn_no: int, attempt: int) -> int:
+    """The first row of an attempt: another one when it was given back and begun again; 0 when nothing was kept."""
+    row = tx.one("SELECT MIN(no) FROM draft WHERE turn_no = $1 AND attempt = $2", turn_no, attempt)
+    return int(row[0] or 0) if row else 0
+
+
 def whole(tx: Transaction, lease: Lease) -> Draft:
     """Everything that was kept of a lease's attempt."""
     draft = Draft()

@@ -63,6 +63,8 @@ class Read(Generic[T]):
     """Work that looks at one consistent state and changes nothing."""
 
     run: Callable[[Transaction], T]
+    # A few rows by index, always. An engine in this process reads them where it is asked: a thread would cost more.
+    quick: bool = False
 
 
 @dataclass(slots=True)
@@ -72,6 +74,7 @@ class Write(Generic[T]):
     run: Callable[[Transaction], T]
     # The answer when nothing has to change, or None. Tried first, as a read: it costs no commit.
     look: Callable[[Transaction], T | None] | None = None
+    quick: bool = False  # the look is a few rows by index, always
     # The same work as reads and one guarded, changing statement, or None when it needs more than that. An
     # engine across a network runs it without opening a transaction: fewer round trips.
     short: Callable[[Transaction], T | None] | None = None

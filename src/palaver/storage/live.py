@@ -92,6 +92,7 @@ class Missed:
     events: Sequence[Event]
     names: Mapping[PersonId, str]
     turns: Sequence[Turn]  # of those they had been told of
+    asked_at: int | None  # where the oldest turn that is open was asked for
 
 
 def missed(
@@ -107,6 +108,7 @@ def missed(
         events=found,
         names=reading.names(tx, (event.person_id for event in found if event.person_id is not None)),
         turns=known,
+        asked_at=min((turn.input_seq for _, turn in turns.open_turns(tx, no)), default=None),
     )
 
 

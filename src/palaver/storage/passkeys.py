@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.account import CHALLENGE_LASTS, Passkey
-from palaver.domain.ids import PersonId
-from palaver.domain.person import Person, Role
+from palaver.storage.people import PERSON, person_from_row
 from palaver.storage.values import moment, moment_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from palaver.domain.ids import PersonId
+    from palaver.domain.person import Person
     from palaver.storage.engine import Transaction
 
 
@@ -76,16 +77,16 @@ def add(
 def find(tx: Transaction, credential: str) -> Stored | None:
     """A passkey by the authenticator's id of it."""
     row = tx.one(
-        "SELECT k.id, k.site, k.public_key, k.sign_count, p.id, p.name, p.role, p.created_at"
+        f"SELECT {PERSON}, k.id, k.site, k.public_key, k.sign_count"
         " FROM passkey k JOIN person p ON p.id = k.person_id WHERE k.credential = $1",
         credential,
     )
     if row is None:
         return None
-    identity, site, public_key, sign_count, person_id, name, role, created_at = row
+    identity, site, public_key, sign_count = row[4:]
     return Stored(
         id=identity,
-        person=Person(id=PersonId(person_id), name=name, role=Role(role), created_at=moment(created_at)),
+        person=person_from_row(row),
         site=site,
         public_key=public_key,
         sign_count=sign_count,

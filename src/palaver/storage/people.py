@@ -32,7 +32,8 @@ class Resident:
     audience_no: int
 
 
-_PERSON = "SELECT p.id, p.name, p.role, p.created_at, p.audience_no FROM person p"
+PERSON = "p.id, p.name, p.role, p.created_at"  # the columns of a person
+_RESIDENT = f"SELECT {PERSON}, p.audience_no FROM person p"
 
 
 def account_of(source: SessionSource) -> tuple[str, str] | None:
@@ -49,7 +50,9 @@ def find(tx: Transaction, source: SessionSource) -> Resident | None:
     account = account_of(source)
     if account is None:
         return None
-    row = tx.one(f"{_PERSON} JOIN identity i ON i.person_id = p.id WHERE i.platform = $1 AND i.account = $2", *account)
+    row = tx.one(
+        f"{_RESIDENT} JOIN identity i ON i.person_id = p.id WHERE i.platform = $1 AND i.account = $2", *account
+    )
     return _resident(row) if row else None
 
 
@@ -95,7 +98,7 @@ def add(tx: Transaction, name: str, role: Role, now: int) -> Resident:
 
 def get(tx: Transaction, person_id: PersonId) -> Resident | None:
     """A person by id."""
-    row = tx.one(f"{_PERSON} WHERE p.id = $1", person_id)
+    row = tx.one(f"{_RESIDENT} WHERE p.id = $1", person_id)
     return _resident(row) if row else None
 
 
@@ -135,8 +138,11 @@ def titles_among(tx: Transaction, audience_no: int, *, shared: bool) -> list[int
     return sorted({audience_no, *(no for (no,) in rows)})
 
 
+def person_from_row(row: Row) -> Person:
+    """A person, from a row that begins with their columns."""
+    identity, name, role, created_at = row[:4]
+    return Person(id=PersonId(identity), name=name, role=Role(role), created_at=moment(created_at))
+
+
 def _resident(row: Row) -> Resident:
-    identity, name, role, created_at, audience_no = row
-    return Resident(
-        Person(id=PersonId(identity), name=name, role=Role(role), created_at=moment(created_at)), audience_no
-    )
+    return Resident(person_from_row(row), row[4])

@@ -136,6 +136,19 @@ def seen(tx: Transaction, session_id: str, person_id: PersonId | None) -> Found:
     return found_from_row(row)
 
 
+def number_seen(tx: Transaction, session_id: str, person_id: PersonId | None) -> int:
+    """The number of a session, if this person may see it (None: whoever may see everything)."""
+    row = tx.one(
+        "SELECT s.no FROM session s WHERE s.id = $1 AND ($2 = '' OR EXISTS (SELECT 1"
+        " FROM audience_member m WHERE m.person_id = $2 AND m.audience_no = s.audience_no))",
+        known_session_id(session_id),
+        person_id or "",
+    )
+    if row is None:
+        raise NoSuchSession(f"there is no session {session_id}", session_id=session_id)
+    return int(row[0])
+
+
 def with_id_prefix(tx: Transaction, prefix: str, audiences: Sequence[int] | None, limit: int) -> list[Found]:
     """Sessions whose id begins like this, among these audiences (None: among all)."""
     end_of_range = prefix + "￿"

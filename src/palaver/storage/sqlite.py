@@ -183,9 +183,14 @@ class SqliteEngine:
 
         try:
             if isinstance(work, Read):
+                if work.quick:
+                    return self._read(work.run)
                 return await on_thread(self._reader_threads(), self._read, work.run)
             if work.look is not None:
-                found = await on_thread(self._reader_threads(), self._read, work.look)
+                if work.quick:
+                    found = self._read(work.look)
+                else:
+                    found = await on_thread(self._reader_threads(), self._read, work.look)
                 if found is not None:
                     return found
             return await self._writer.acall(work.run, get_running_loop())

@@ -5,28 +5,44 @@
 
 from __future__ import annotations
 
-import importlib.util
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fastapi import FastAPI
 
 from palaver import __version__
+from palaver.web import openai
 from palaver.web.errors import answers, install_errors
+from palaver.web.guard import install_guard
 from palaver.web.metrics import install_metrics
 from palaver.web.openapi import install_openapi, operation_id
 from palaver.web.page import install_page
+from palaver.web.routes import (
+    attachments,
+    commands,
+    health,
+    live,
+    me,
+    messages,
+    models,
+    people,
+    projects,
+    search,
+    sessions,
+    shares,
+    sign_in,
+    usage,
+)
 
 if TYPE_CHECKING:
     from palaver.web.state import WebState
 
 PAGE: Final = Path(__file__).parent / "static"
 
-API: Final = (
-    *("sign_in", "me", "people"),
-    *("sessions", "messages", "search", "projects", "models", "commands", "usage"),
-    *("live", "attachments", "shares"),
+_API = (
+    *(sign_in, me, people),
+    *(sessions, messages, search, projects, models, commands, usage),
+    *(live, attachments, shares),
 )
 
 
@@ -45,15 +61,12 @@ def create_app(state: WebState, page: Path = PAGE) -> FastAPI:
     )
     app.state.palaver = state
     install_errors(app)
-    for name in API:
-        if importlib.util.find_spec(f"palaver.web.routes.{name}"):
-            app.include_router(import_module(f"palaver.web.routes.{name}").router, prefix="/api")
-    app.include_router(import_module("palaver.web.routes.health").router)
-    if importlib.util.find_spec("palaver.web.openai"):
-        app.include_router(import_module("palaver.web.openai").router)
-    install_page(app, page)
+    for noun in _API:
+        app.include_router(noun.router, prefix="/api")
+    app.include_router(health.router)
+    app.include_router(openai.router)
     install_openapi(app)
+    install_page(app, page)
     install_metrics(app)
-    if importlib.util.find_spec("palaver.web.guard"):
-        import_module("palaver.web.guard").install_guard(app, state)
+    install_guard(app, state)
     return app

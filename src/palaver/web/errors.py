@@ -7,13 +7,12 @@ told without. What is not yours and what does not exist give the same bytes.
 from __future__ import annotations
 
 import json
+import logging
 import math
 import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-import structlog
-from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     from fastapi import FastAPI, Request
 
-log = structlog.stdlib.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
 class Refused(PalaverError):
@@ -99,7 +98,7 @@ def error_response(
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
     """An error as a response, for those who answer before a route is reached."""
-    body = {"error": {"code": code, "message": message, "facts": jsonable_encoder(facts or {}, custom_encoder=_TEXT)}}
+    body = {"error": {"code": code, "message": message, "facts": dict(facts or {})}}
     return _Escaped(body, status, dict(headers or {}) | {"Cache-Control": "no-store"})
 
 
@@ -122,17 +121,14 @@ class _Escaped(JSONResponse):
     """JSON in ASCII: what a client sent may hold halves of characters, which no other encoding can answer."""
 
     def render(self, content: Any) -> bytes:
-        return json.dumps(content, separators=(",", ":")).encode("ascii")
-
-
-_TEXT: dict[Any, Any] = {object: str}
+        return json.dumps(content, separators=(",", ":"), default=str).encode("ascii")
 
 
 async def _raised(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, PalaverError)  # noqa: S101
     response = response_to(error)
     if response.status_code >= 500:
-        log.warning("web.failed", code=code_of(error), reason=str(error))
+        log.warning("web.failed", extra={"code": code_of(error), "reason": str(error)})
     return response
 
 
@@ -155,7 +151,6 @@ async def _refused(_request: Request, error: Exception) -> JSONResponse:
     return error_response(error.status_code, code, str(error.detail or phrase), headers=error.headers)
 
 
-async def _mistaken(request: Request, error: Exception) -> JSONResponse:
-    log.error("web.mistake", method=request.method, path=request.url.path, exc_info=error)
-    message = "Something went wrong inside Palaver; its log has more."
-    return error_response(500, "internal_error", message)
+async def _mistaken(_request: Request, _error: Exception) -> JSONResponse:
+    """The server logs it, with its trace."""
+    return error_response(500, "internal_error", "Something went wrong inside Palaver; its log has more.")

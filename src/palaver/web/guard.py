@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse
 
 from palaver.domain.account import is_loopback
 from palaver.domain.errors import ConfigError
@@ -213,6 +214,9 @@ class Guard:
         except _Refusal as refusal:
             response = error_response(refusal.status, refusal.code, str(refusal))
             await response(scope, receive, sending)
+            return
+        if self.base_path and scope["path"] == self.base_path:  # so that what is beside the page is found beside it
+            await RedirectResponse(f"{self.base_path}/", 308)(scope, receive, sending)
             return
         known = {
             "client": (address, 0) if address else None,

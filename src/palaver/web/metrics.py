@@ -105,7 +105,7 @@ class _Watched:
 
         async def watched(message: Message) -> None:
             if message["type"] == "http.response.start":
-                route = getattr(scope.get("route"), "path", "other")
+                route = getattr(scope.get("route"), "name", "other")
                 method = scope["method"] if scope["method"] in _METHODS else "other"
                 self._metrics.requested(method, route, message["status"], perf_counter() - began)
             await send(message)

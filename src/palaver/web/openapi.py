@@ -39,8 +39,8 @@ def _finished(schema: dict[str, Any]) -> dict[str, Any]:
         schemas.pop(name, None)
     for operations in schema["paths"].values():
         for operation in operations.values():
-            if operation.get("security"):
+            if "requestBody" in operation:
+                operation["responses"]["413"] = operation["responses"]["400"] | {"description": "Content Too Large"}
+            if operation.get("security"):  # one of the two ways is enough
                 operation["security"] = [{name: []} for each in operation["security"] for name in each]
-            else:
-                operation["responses"].pop("401", None)
     return schema

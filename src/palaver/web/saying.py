@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain.errors import InvalidInput
 from palaver.domain.inbound import Inbound, Outcome
-from palaver.services.attachments import Attachments
 from palaver.services.commands import find, parse
 from palaver.services.commands.registry import check_may
 from palaver.services.conversations import source_in, source_of
 from palaver.web.errors import Refused
+from palaver.web.routes.attachments import attachments_of
 from palaver.web.wire import ReceiptOut, receipt_out
 
 if TYPE_CHECKING:
@@ -35,10 +35,9 @@ async def say(
 ) -> Receipt:
     """Say something in a conversation that somebody looks at, and that is theirs to speak in."""
     session = await _own(state, signed, session_id)
-    files = Attachments(state.gateway.store, state.home / "attachments")
     inbound = Inbound(
         source=source_in(signed.person, session),
-        content=await files.attach(signed.principal, session.id, content, attachments),
+        content=await attachments_of(state).attach(signed.principal, session.id, content, attachments),
         message_id=key,
         busy=busy,
         session_id=session.id,

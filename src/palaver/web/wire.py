@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
 
@@ -192,6 +192,7 @@ class ReadOut(Out):
 # ---- messages and events ---------------------------------------------------------------------------------
 
 Content = str | list[dict[str, Any] | str]
+RoleOut = Literal["system", "user", "assistant", "tool"]
 
 
 class AuthorOut(Out):
@@ -204,7 +205,7 @@ class AuthorOut(Out):
 class MessageOut(Out):
     """What was said, in the shape chat models use; what does not apply is null."""
 
-    role: Literal["system", "user", "assistant", "tool"]
+    role: RoleOut
     content: str | list[Any] | None
     author: AuthorOut | None = None
     tool_calls: list[Any] | None = None
@@ -477,7 +478,7 @@ def message_out(message: Message) -> MessageOut:
         author = AuthorOut(name=_text(message.author.name), id=message.author.id)
     answered = extra.get("answers")
     return MessageOut(
-        role=message.role,  # type: ignore[arg-type]  (checked when it was stored)
+        role=cast("RoleOut", message.role),  # checked when it was stored
         content=clean(list(message.content) if isinstance(message.content, tuple) else message.content),
         author=author,
         tool_calls=clean(list(extra["tool_calls"])) if extra.get("tool_calls") else None,

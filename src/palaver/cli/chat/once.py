@@ -112,7 +112,7 @@ class Once:
         feed = talk.gateway.feed
         follow = feed.follow(talk.owner.principal, turn.session_id, after=turn.input_seq - 1)
         checked = False
-        async with aclosing(follow) as items:  # type: ignore[type-var]
+        async with aclosing(follow) as items:
             async for item in items:
                 said.take(hearing, item)
                 ended = _end_of(item, turn)

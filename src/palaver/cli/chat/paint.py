@@ -19,7 +19,7 @@ from rich.text import Text
 
 from palaver.cli.chat.growing import Prose, Thought, ToolUse
 from palaver.cli.chat.hearing import Note, Said
-from palaver.cli.output import clean, fit, line, plural
+from palaver.cli.output import cells, clean, fit, line, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 RESULT_LINES = 4  # of what a tool answered
 INDENT = 2
+LEAST_TITLE = 8  # columns of the status that a title keeps on a narrow terminal
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")
 _FILLING = re.compile("[ ]+((?:\x1b\\[[0-9;]*m)*)$")
 
@@ -148,15 +149,11 @@ def arguments(given: str) -> str:
 
 def status(session: Session | None, model: str, *, running: bool, waiting: int, width: int) -> str:
     """One line: who answers, in which conversation, what it has cost, and what goes on."""
-    parts = [line(model)]
-    if session is None:
-        parts.append("new conversation")
-    else:
-        parts.append(line(session.title) if session.title else "untitled")
-        parts += spent(session)
+    name = "new conversation" if session is None else line(session.title) if session.title else "untitled"
     state = "answering, Ctrl-C stops" if running else "idle"
-    parts.append(f"{state}, {waiting} waiting" if waiting else state)
-    return fit(" " + " · ".join(parts), width)
+    after = [*(spent(session) if session else ()), f"{state}, {waiting} waiting" if waiting else state]
+    room = width - cells(" · ".join([f" {line(model)}", "", *after]))
+    return fit(" · ".join([f" {line(model)}", fit(name, max(room, LEAST_TITLE)), *after]), width)
 
 
 def spent(session: Session) -> list[str]:

@@ -15,11 +15,10 @@ from palaver.cli.chat import Start
 from palaver.cli.errors import MessageRefused
 from palaver.cli.output import ago, clean
 from palaver.domain import policy
+from palaver.domain.errors import NotFound
 from palaver.domain.inbound import Inbound, Outcome
 from palaver.domain.source import SessionSource
 from palaver.services.commands.wording import SHORT, words
-from palaver.storage import turns
-from palaver.storage.engine import Read
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -61,7 +60,10 @@ class Talk:
 
     async def turn(self, turn_id: TurnId) -> Turn | None:
         """A turn as it stands now."""
-        return await self.gateway.store.engine.arun(Read(lambda tx: turns.get(tx, turn_id)))
+        try:
+            return await self.view.turn(turn_id)
+        except NotFound:
+            return None
 
     def is_own(self, event: Event) -> bool:
         """Whether something was said or done right here."""

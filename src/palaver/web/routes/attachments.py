@@ -98,9 +98,7 @@ async def read_attachment(
     state: State,
     signed: SignedIn,
     _view: SeenBy,  # refuses `all` to whoever may not ask for it
-    everything: Annotated[
-        bool, Query(alias="all", description="Everybody's, which only an owner may ask for.")
-    ] = False,
+    everything: Annotated[bool, Query(alias="all", include_in_schema=False)] = False,
 ) -> FileResponse:
     """A file that you have sent, or that is used in a conversation which you see."""
     files = attachments_of(state)

@@ -29,7 +29,7 @@ async def ready(state: State) -> HealthOut:
     return HealthOut(status="ok", version=__version__)
 
 
-def _metrics(request: Request) -> Metrics:
+async def _metrics(request: Request) -> Metrics:
     kept: Metrics = request.app.state.metrics
     return kept
 

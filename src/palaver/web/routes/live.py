@@ -17,7 +17,8 @@ from fastapi.responses import StreamingResponse
 from palaver.domain.errors import InvalidInput
 from palaver.domain.feed import Drafted, Happened, Noticed, TurnChanged
 from palaver.domain.ids import SESSION_ID
-from palaver.services.live import MOST_FOLLOWED, Followed, Place, Placed, SessionChanged, SessionGone
+from palaver.services.channels import Followed, Placed, SessionChanged, SessionGone
+from palaver.services.live import MOST_FOLLOWED, Place
 from palaver.web.auth import SeenBy, SignedIn
 from palaver.web.errors import answers
 from palaver.web.state import State
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from palaver.domain.account import Signed
     from palaver.domain.feed import FeedItem
-    from palaver.services.live import LiveItem
+    from palaver.services.channels import LiveItem
     from palaver.web.state import WebState
 
 router = APIRouter(tags=["live"])
@@ -57,9 +58,7 @@ async def follow_live(
             description="A conversation to follow: its id and, after a colon, the number of the last event you have.",
         ),
     ] = None,
-    everything: Annotated[
-        bool, Query(alias="all", description="Everybody's, which only an owner may ask for.")
-    ] = False,
+    everything: Annotated[bool, Query(alias="all", include_in_schema=False)] = False,
     last_event_id: Annotated[str | None, Header(description="Where an earlier stream ended.")] = None,
 ) -> EventStream:
     """Everything that changes in what you see, for as long as you listen.

@@ -52,7 +52,7 @@ All = Annotated[bool, Query(alias="all", include_in_schema=False)]
 Place = Annotated[int | None, Query(ge=0, le=MOST_SEQ)]
 
 
-@router.get("")
+@router.get("", responses=answers(404))
 async def list_sessions(
     seen: SeenBy,
     shelf: Literal["current", "archived", "pinned"] = "current",
@@ -71,7 +71,7 @@ async def list_sessions(
     return SessionsOut(sessions=[session_out(each, with_owner=everything) for each in page], cursor=page.cursor)
 
 
-@router.post("", status_code=201)
+@router.post("", status_code=201, responses=answers(404))
 async def begin_session(state: State, signed: SignedIn, wanted: SessionIn) -> SessionOut:
     """A new conversation of your own. Lists show it once something is said in it."""
     if wanted.model is not None:
@@ -184,38 +184,38 @@ _DONE = answers(404, 409)
 
 
 @router.post("/{session_id}/stop", responses=_DONE)
-async def stop(state: State, signed: SignedIn, session_id: SessionId, wanted: StopIn) -> ReceiptOut:
+async def stop_answer(state: State, signed: SignedIn, session_id: SessionId, wanted: StopIn) -> ReceiptOut:
     """End the answer that is being given; what was said so far is kept."""
     text = "/stop all" if wanted.queued else "/stop"
     return await carry_out(state, signed, session_id, text, wanted.key)
 
 
 @router.post("/{session_id}/undo", responses=_DONE)
-async def undo(state: State, signed: SignedIn, session_id: SessionId, wanted: UndoIn) -> ReceiptOut:
+async def undo_turns(state: State, signed: SignedIn, session_id: SessionId, wanted: UndoIn) -> ReceiptOut:
     """Take back the last turns; they are hidden, not deleted."""
     return await carry_out(state, signed, session_id, f"/undo {wanted.turns}", wanted.key)
 
 
 @router.post("/{session_id}/redo", responses=_DONE)
-async def redo(state: State, signed: SignedIn, session_id: SessionId, wanted: CommandIn) -> ReceiptOut:
+async def redo_turns(state: State, signed: SignedIn, session_id: SessionId, wanted: CommandIn) -> ReceiptOut:
     """Bring back what the last undo hid."""
     return await carry_out(state, signed, session_id, "/redo", wanted.key)
 
 
 @router.post("/{session_id}/retry", responses=_DONE)
-async def retry(state: State, signed: SignedIn, session_id: SessionId, wanted: CommandIn) -> ReceiptOut:
+async def retry_turn(state: State, signed: SignedIn, session_id: SessionId, wanted: CommandIn) -> ReceiptOut:
     """Ask the last message again; the former answer is hidden."""
     return await carry_out(state, signed, session_id, "/retry", wanted.key)
 
 
 @router.post("/{session_id}/restore", responses=_DONE)
-async def restore(state: State, signed: SignedIn, session_id: SessionId, wanted: CommandIn) -> ReceiptOut:
+async def restore_session(state: State, signed: SignedIn, session_id: SessionId, wanted: CommandIn) -> ReceiptOut:
     """Take back the last reset, move or summary."""
     return await carry_out(state, signed, session_id, "/restore", wanted.key)
 
 
 @router.post("/{session_id}/compress", responses=_DONE)
-async def compress(state: State, signed: SignedIn, session_id: SessionId, wanted: CompressIn) -> ReceiptOut:
+async def compress_session(state: State, signed: SignedIn, session_id: SessionId, wanted: CompressIn) -> ReceiptOut:
     """Let a summary stand for the older messages, before the agent alone."""
     text = f"/compress {wanted.focus or ''}".rstrip()
     return await carry_out(state, signed, session_id, text, wanted.key)
@@ -225,14 +225,14 @@ async def compress(state: State, signed: SignedIn, session_id: SessionId, wanted
 
 
 @router.post("/{session_id}/fork", status_code=201, responses=answers(404))
-async def fork(state: State, signed: SignedIn, session_id: SessionId, wanted: ForkIn) -> SessionOut:
+async def fork_session(state: State, signed: SignedIn, session_id: SessionId, wanted: ForkIn) -> SessionOut:
     """A copy of your own, up to and including the turn of a message; the original stays as it is."""
     conversations = Conversations(state.gateway.store)
     return session_out(await conversations.fork(signed.principal, session_id, wanted.at, wanted.title))
 
 
 @router.post("/{session_id}/edit", status_code=202, responses=answers(404))
-async def edit(state: State, signed: SignedIn, session_id: SessionId, wanted: EditIn) -> EditOut:
+async def edit_message(state: State, signed: SignedIn, session_id: SessionId, wanted: EditIn) -> EditOut:
     """Say something else instead of an earlier message of a person: in a copy of all that came before it."""
     conversations = Conversations(state.gateway.store)
     made = await conversations.fork_before(signed.person, session_id, wanted.at, wanted.key)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 router = APIRouter(tags=["shares"])
 
-_Everything = Annotated[bool, Query(alias="all", description="Everybody's, which only an owner may ask for.")]
+_Everything = Annotated[bool, Query(alias="all", include_in_schema=False)]
 
 
 class ShareOut(Out):

@@ -1,0 +1,123 @@
+/** The whole page: who is there, the list beside, and what was chosen from it. */
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { ApiError, onSignedOut } from "./api/client";
+import * as calls from "./api/calls";
+import type { Me } from "./api/types";
+import { Home } from "./home/Home";
+import { go, sessionAt, useHere, whereWeAre } from "./lib/router";
+import { useStore } from "./lib/store";
+import { Center } from "./live/center";
+import { CenterContext } from "./live/context";
+import { paletteOpen } from "./palette/open";
+import { panels } from "./routes";
+import { ConnectionSign } from "./shell/ConnectionSign";
+import { showSidebar, sidebarShown } from "./shell/layout";
+import { ShortcutList, useShortcuts } from "./shell/Shortcuts";
+import { Sidebar } from "./sidebar/Sidebar";
+import { Confirmation } from "./ui/confirm";
+import { Toasts } from "./ui/toasts";
+import { words } from "./words";
+
+const ConversationPage = lazy(() => import("./conversation/ConversationPage"));
+const Palette = lazy(() => import("./palette/Palette"));
+const SignIn = lazy(() => import("./sign-in/SignIn"));
+
+const SIGN_IN = "sign-in";
+const itself = (value: boolean) => value;
+
+export function App() {
+  const client = useQueryClient();
+  const { step } = useHere();
+  const [isLinkWaiting, setLinkWaiting] = useState(() => step === SIGN_IN && whereWeAre().hash !== "");
+  const { data: me, error, refetch } = useQuery({
+    queryKey: ["me"],
+    queryFn: calls.me,
+    staleTime: Infinity,
+    retry: (_, failure) => !(failure instanceof ApiError),
+    retryDelay: 1500,
+    enabled: !isLinkWaiting, // a link signs in first
+  });
+
+  useEffect(() => onSignedOut(() => client.setQueryData(["me"], null)), [client]);
+
+  useEffect(() => {
+    if (me != null && step === SIGN_IN) go("", { replace: true });
+  }, [me, step]);
+
+  const signedIn = useCallback(() => {
+    setLinkWaiting(false);
+    void refetch();
+  }, [refetch]);
+
+  if (me != null) return <SignedIn key={me.person.id} me={me} />;
+  if (error instanceof ApiError || me === null || isLinkWaiting) {
+    return (
+      <Suspense>
+        <SignIn onDone={signedIn} />
+      </Suspense>
+    );
+  }
+  return <div className="starting" role="status" aria-label={words.loading} />;
+}
+
+function SignedIn({ me }: { me: Me }) {
+  const center = useMemo(() => new Center(me), [me]);
+  useEffect(() => center.start(), [center]);
+  useEffect(() => {
+    center.onBegun((entry, session) => {
+      if (entry.session !== session && whereWeAre().step === entry.session) go(session);
+    });
+  }, [center]);
+  return (
+    <CenterContext value={center}>
+      <Frame />
+    </CenterContext>
+  );
+}
+
+function Frame() {
+  const isSidebarShown = useStore(sidebarShown, itself);
+  const isPaletteOpen = useStore(paletteOpen, itself);
+  const order = useRef<readonly string[]>([]);
+  const onOrder = useCallback((ids: readonly string[]) => {
+    order.current = ids;
+  }, []);
+  useShortcuts(useCallback(() => order.current, []));
+  return (
+    <div className="frame" data-sidebar={isSidebarShown}>
+      <a className="skip" href="#composer" onClick={skip}>
+        {words.skipToConversation}
+      </a>
+      {isSidebarShown && <Sidebar onOrder={onOrder} />}
+      {isSidebarShown && <button type="button" className="shade" tabIndex={-1} aria-hidden="true" onClick={() => showSidebar(false)} />}
+      <main className="main">
+        <ConnectionSign />
+        <Suspense fallback={<div className="starting" />}>
+          <Page />
+        </Suspense>
+      </main>
+      <Toasts />
+      <Confirmation />
+      <ShortcutList />
+      {isPaletteOpen && (
+        <Suspense>
+          <Palette />
+        </Suspense>
+      )}
+    </div>
+  );
+}
+
+function Page() {
+  const here = useHere();
+  const at = sessionAt(here);
+  if (at !== null) return <ConversationPage id={at.id} seq={at.seq} />;
+  const panel = panels.find((each) => each.step === here.step);
+  return panel === undefined ? <Home /> : <panel.page />;
+}
+
+function skip(event: React.MouseEvent): void {
+  event.preventDefault();
+  document.getElementById("composer")?.focus();
+}

@@ -1,0 +1,52 @@
+/** The shapes of the API under the names the page uses. `schema.ts` is made from the API's own description. */
+import type { components } from "./schema";
+
+type Shapes = components["schemas"];
+
+export type Session = Shapes["SessionOut"];
+export type SessionPatch = Partial<Shapes["SessionPatch"]>;
+export type Message = Shapes["MessageOut"];
+export type LogEvent = Shapes["EventOut"];
+export type Events = Shapes["EventsOut"];
+export type Receipt = Shapes["ReceiptOut"];
+export type Project = Shapes["ProjectOut"];
+export type Hit = Shapes["HitOut"];
+export type Hits = Shapes["HitsOut"];
+export type Me = Shapes["MeOut"];
+export type Models = Shapes["ModelsOut"];
+export type Command = Shapes["CommandOut"];
+export type Attachment = Shapes["AttachmentOut"];
+export type WaysIn = Shapes["WaysInOut"];
+export type BusyPolicy = Shapes["BusyPolicy"];
+
+/** One run of the agent, as the live stream tells of it. */
+export interface Turn {
+  id: string;
+  state: "queued" | "running" | "done" | "failed" | "interrupted";
+  kind: "answer" | "compact";
+  input_seq: number;
+  attempt: number;
+  error: string | null;
+  created_at: string;
+  ended_at: string | null;
+}
+
+/** One piece of an answer that is being given. What is empty is left out. */
+export interface Piece {
+  kind: "text" | "reasoning" | "call" | "result";
+  text?: string;
+  call_id?: string;
+  name?: string;
+  arguments?: string;
+  failed?: boolean;
+}
+
+/** What comes on the live stream, by the name of the event. */
+export type LiveItem =
+  | { name: "session"; data: Session }
+  | { name: "gone"; data: { id: string } }
+  | { name: "event"; data: { session_id: string; event: LogEvent } }
+  | { name: "turn"; data: { session_id: string; turn: Turn } }
+  | { name: "draft"; data: { session_id: string; turn_id: string; afresh: boolean; pieces: Piece[] } }
+  | { name: "notice"; data: { session_id: string; turn_id: string; text: string } }
+  | { name: "lists"; data: Record<string, never> };

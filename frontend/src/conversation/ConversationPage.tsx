@@ -1,0 +1,157 @@
+/** One conversation. */
+import { useEffect, useState, type DragEvent } from "react";
+import * as calls from "../api/calls";
+import type { Session } from "../api/types";
+import { useStore } from "../lib/store";
+import { useCenter, useConversation, useSession } from "../live/context";
+import type { Reply } from "../live/center";
+import { Markdown } from "../markdown/Markdown";
+import { MenuButton } from "../shell/MenuButton";
+import { nameOf, platformName } from "../sidebar/naming";
+import { Link } from "../lib/Link";
+import { CloseIcon, GatewayIcon } from "../ui/icons";
+import { words } from "../words";
+import { attempt } from "./actions";
+import { Composer } from "./Composer";
+import { Header } from "./Header";
+import { Messages } from "./Messages";
+
+const OURS = new Set(["web", "local", "api"]); // surfaces on which people read the conversation itself
+const NO_REPLIES: readonly Reply[] = [];
+const NO_FILES: readonly File[] = [];
+
+export default function ConversationPage({ id, seq }: { id: string; seq: number | null }) {
+  const center = useCenter();
+  const session = useSession(id);
+  const known = useConversation(id);
+  const isMissing = useStore(center.missing, (missing) => missing.has(id));
+
+  useEffect(() => {
+    void center.open(id, seq);
+    return () => center.leave();
+  }, [center, id, seq]);
+
+  useEffect(() => {
+    document.title = session === undefined ? "Palaver" : `${nameOf(session)} · Palaver`;
+  }, [session]);
+
+  if (isMissing) return <NotThere />;
+  if (session === undefined || known === undefined) return <Opening />;
+  const isHere = seq === null || !known.moreAfter || known.events.some((event) => event.seq === seq);
+  return isHere ? <Open session={session} seq={seq} /> : <Opening />;
+}
+
+function Open({ session, seq }: { session: Session; seq: number | null }) {
+  const center = useCenter();
+  const known = useConversation(session.id);
+  const { files, isOver, handlers } = useDrop();
+  const isMine = useStore(center.everybodys, (all) => !all) || session.owner === center.me.person.name;
+  if (known === undefined) return null;
+  return (
+    <section className="conversation" data-dropping={isOver} {...handlers}>
+      <Header session={session} mayAct={isMine} />
+      <Messages key={session.id} session={session} known={known} target={seq} mayAct={isMine} />
+      <div className="foot">
+        <Replies session={session.id} />
+        {isMine ? (
+          <>
+            {!OURS.has(session.platform) && <p className="where">{words.replyHere(platformName(session.platform))}</p>}
+            <Composer
+              key={session.id}
+              place={session.id}
+              placeholder={words.writeHere}
+              running={session.running || known.turns.some((turn) => turn.state === "running")}
+              policy={session.busy_policy}
+              dropped={files}
+              onSend={(said) => center.say({ ...said, session: session.id, begin: {} })}
+              onStop={() => void attempt(() => calls.stop(session.id))}
+            />
+          </>
+        ) : (
+          <p className="where">{words.notYours}</p>
+        )}
+      </div>
+      {isOver && <div className="drop-sign">{words.dropHere}</div>}
+    </section>
+  );
+}
+
+/** What the gateway answered to commands; it is no part of the conversation, and goes when it is dismissed. */
+function Replies({ session }: { session: string }) {
+  const center = useCenter();
+  const replies = useStore(center.replies, (all) => all[session] ?? NO_REPLIES);
+  return (
+    <div className="replies" role="status">
+      {replies.slice(-2).map((reply) => (
+        <div className="reply" key={reply.id}>
+          <GatewayIcon />
+          <Markdown text={reply.text} />
+          <button
+            type="button"
+            className="icon-button small"
+            aria-label={words.dismiss}
+            title={words.dismiss}
+            onClick={() => center.dismissReply(session, reply.id)}
+          >
+            <CloseIcon />
+          </button>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+function useDrop() {
+  const [files, setFiles] = useState<readonly File[]>(NO_FILES);
+  const [isOver, setOver] = useState(false);
+  const hasFiles = (event: DragEvent) => event.dataTransfer.types.includes("Files");
+  const handlers = {
+    onDragOver: (event: DragEvent) => {
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      setOver(true);
+    },
+    onDragLeave: (event: DragEvent) => {
+      if (!(event.relatedTarget instanceof Node) || !event.currentTarget.contains(event.relatedTarget)) setOver(false);
+    },
+    onDrop: (event: DragEvent) => {
+      setOver(false);
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      setFiles([...event.dataTransfer.files]);
+    },
+  };
+  return { files, isOver, handlers };
+}
+
+function Opening() {
+  return (
+    <section className="conversation" aria-busy="true" aria-label={words.loading}>
+      <header className="bar">
+        <MenuButton />
+      </header>
+      <div className="opening">
+        <i />
+        <i />
+        <i />
+      </div>
+    </section>
+  );
+}
+
+function NotThere() {
+  return (
+    <section className="conversation">
+      <header className="bar">
+        <MenuButton />
+      </header>
+      <div className="empty-page">
+        <h1>{words.notThere}</h1>
+        <p>{words.notThereText}</p>
+        <Link to="" className="button">
+          {words.toStart}
+        </Link>
+      </div>
+    </section>
+  );
+}

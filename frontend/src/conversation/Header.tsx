@@ -1,0 +1,47 @@
+/** The head of a conversation: its title, where it takes place, who answers, what it costs, and what can be done. */
+import { useState } from "react";
+import type { Session } from "../api/types";
+import { useCenter } from "../live/context";
+import { MenuButton } from "../shell/MenuButton";
+import { SessionMenu } from "../sidebar/SessionMenu";
+import { PlatformBadge } from "../ui/PlatformBadge";
+import { nameOf } from "../sidebar/naming";
+import { words } from "../words";
+import { change } from "./actions";
+import { Meters } from "./Meters";
+import { ModelMenu } from "./ModelMenu";
+import { TitleField } from "./TitleField";
+
+export function Header({ session, mayAct }: { session: Session; mayAct: boolean }) {
+  const center = useCenter();
+  const [isNaming, setNaming] = useState(false);
+  const name = nameOf(session);
+  return (
+    <header className="bar">
+      <MenuButton />
+      <PlatformBadge platform={session.platform} />
+      {isNaming ? (
+        <TitleField
+          title={session.title ?? ""}
+          onDone={(title) => {
+            setNaming(false);
+            if (title !== null) void change(center, [session.id], { title: title === "" ? null : title });
+          }}
+        />
+      ) : (
+        <h1 className="bar-title" dir="auto">
+          <button type="button" title={words.rename} onClick={() => setNaming(true)}>
+            {name}
+          </button>
+        </h1>
+      )}
+      {session.owner !== null && session.owner !== center.me.person.name && (
+        <span className="tag">{words.ofOwner(session.owner)}</span>
+      )}
+      <span className="grow" />
+      <Meters session={session} />
+      {mayAct && <ModelMenu session={session} />}
+      <SessionMenu session={session} onRename={() => setNaming(true)} inHeader mayAct={mayAct} />
+    </header>
+  );
+}

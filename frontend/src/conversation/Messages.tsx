@@ -1,0 +1,200 @@
+/**
+ * The messages of a conversation: as many as the window shows, however many there are.
+ *
+ * The list keeps to its end while an answer grows, unless somebody has scrolled away from it; what comes before is
+ * fetched when they come near, without moving what they read.
+ */
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import type { Session } from "../api/types";
+import { useStore } from "../lib/store";
+import { dayKey, dayName } from "../lib/time";
+import { useCenter } from "../live/context";
+import type { Conversation } from "../live/state";
+import { stillPending, type Entry } from "../outbox/entries";
+import { ArrowDownIcon } from "../ui/icons";
+import { words } from "../words";
+import { Answer } from "./Answer";
+import { QuietLine } from "./QuietLine";
+import { liveRows, rowOf, storedRows, type Row } from "./rows";
+import { Pending, Said } from "./Said";
+
+const NEAR = 800; // pixels from an end at which more is fetched
+const AT_END = 60; // pixels that still count as the end
+
+interface Props {
+  session: Session;
+  known: Conversation;
+  target: number | null; // the message a link leads to
+  mayAct: boolean;
+}
+
+const every = (entries: readonly Entry[]) => entries;
+
+export function Messages({ session, known, target, mayAct }: Props) {
+  const center = useCenter();
+  const rows = useRows(session.id, known);
+  const scroller = useRef<HTMLDivElement>(null);
+  const [isAtEnd, setAtEnd] = useState(true);
+  const [isSettled, setSettled] = useState(false); // the first place has been found
+  const isOffline = useStore(center.connection, (connection) => connection !== "live");
+  const lastAnswer = rows.findLastIndex((row) => row.kind === "said" || row.kind === "answer");
+
+  const virtualizer = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    getItemKey: (index) => rows[index]?.key ?? index,
+    estimateSize: (index) => estimated(rows[index]),
+    overscan: 8,
+    anchorTo: "end",
+    followOnAppend: target === null || isSettled,
+    scrollEndThreshold: AT_END,
+    paddingStart: 16,
+    paddingEnd: 24,
+  });
+
+  const place = target === null ? -1 : rowOf(rows, target);
+  useLayoutEffect(() => {
+    if (place >= 0) virtualizer.scrollToIndex(place, { align: "center" });
+    else virtualizer.scrollToEnd();
+    // Only once for each place; what grows later moves by itself.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [virtualizer, session.id, target]);
+
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(true), 300);
+    return () => clearTimeout(timer);
+  }, []);
+
+  const look = () => {
+    const element = scroller.current;
+    if (element === null) return;
+    const below = element.scrollHeight - element.scrollTop - element.clientHeight;
+    setAtEnd(below < AT_END && !known.moreAfter);
+    if (!isSettled) return;
+    if (element.scrollTop < NEAR && known.moreBefore) void center.loadEarlier(session.id).catch(() => undefined);
+    if (below < NEAR && known.moreAfter) void center.loadLater(session.id).catch(() => undefined);
+  };
+
+  useEffect(() => {
+    const timer = setTimeout(look, 350); // a short page may not fill the window
+    return () => clearTimeout(timer);
+  });
+
+  useSeen(session, isAtEnd);
+
+  const toEnd = () => {
+    if (known.moreAfter) void center.toLatest(session.id).then(() => requestAnimationFrame(() => virtualizer.scrollToEnd()));
+    else virtualizer.scrollToEnd({ behavior: reducesMotion() ? "auto" : "smooth" });
+  };
+
+  return (
+    <div className="messages">
+      <div className="scroller" ref={scroller} onScroll={look} tabIndex={0} role="log" aria-label={words.conversationLog}>
+        <div className="rows" style={{ height: virtualizer.getTotalSize() }}>
+          {virtualizer.getVirtualItems().map((item) => {
+            const row = rows[item.index];
+            return row === undefined ? null : (
+              <div
+                key={item.key}
+                ref={virtualizer.measureElement}
+                data-index={item.index}
+                className={item.index === place ? "row target" : "row"}
+                style={{ transform: `translateY(${item.start}px)` }}
+              >
+                <OneRow
+                  row={row}
+                  session={session}
+                  isLast={item.index === lastAnswer}
+                  mayAct={mayAct}
+                  isOffline={isOffline}
+                  notice={known.notice}
+                  isFirst={item.index === 0 && !known.moreBefore}
+                />
+              </div>
+            );
+          })}
+        </div>
+      </div>
+      {(!isAtEnd || known.moreAfter) && (
+        <button type="button" className="to-end" onClick={toEnd}>
+          <ArrowDownIcon />
+          {session.running ? words.newBelow : words.jumpToLatest}
+        </button>
+      )}
+    </div>
+  );
+}
+
+function useRows(id: string, known: Conversation): readonly Row[] {
+  const center = useCenter();
+  const entries = useStore(center.outbox.entries, every);
+  const stored = useMemo(() => storedRows(known.events, dayKey), [known.events]);
+  const pending = useMemo(() => {
+    const here = entries.filter((entry) => entry.session === id);
+    return stillPending(here, known.events, center.me.person.id);
+  }, [entries, known.events, id, center]);
+  return useMemo(() => [...stored, ...liveRows(known, pending, stored)], [known, pending, stored]);
+}
+
+/** Whoever looks at the end of a conversation has read it. */
+function useSeen(session: Session, isAtEnd: boolean): void {
+  const center = useCenter();
+  useEffect(() => {
+    if (!isAtEnd || session.read_seq >= session.last_seq) return;
+    const timer = setTimeout(() => {
+      if (document.visibilityState === "visible") void center.markRead(session.id);
+    }, 400);
+    return () => clearTimeout(timer);
+  }, [center, isAtEnd, session.id, session.last_seq, session.read_seq]);
+}
+
+interface RowProps {
+  row: Row;
+  session: Session;
+  isFirst: boolean;
+  isLast: boolean;
+  mayAct: boolean;
+  isOffline: boolean;
+  notice: string | null;
+}
+
+function OneRow({ row, session, isLast, isFirst, mayAct, isOffline, notice }: RowProps) {
+  switch (row.kind) {
+    case "day":
+      return (
+        <div className="day" role="separator" title={isFirst ? words.beginning : undefined}>
+          <span>{dayName(row.at)}</span>
+        </div>
+      );
+    case "said":
+      return <Said session={session.id} event={row.event} shared={session.shared} mayAct={mayAct} />;
+    case "answer":
+      return (
+        <Answer
+          session={session.id}
+          row={row}
+          isLast={isLast}
+          mayAct={mayAct && !session.running}
+          notice={row.running ? notice : null}
+        />
+      );
+    case "quiet":
+      return <QuietLine session={session.id} event={row.event} latest={row.latest && mayAct} />;
+    case "waiting":
+      return <div className="quiet">{words.waitsBehind(row.ahead)}</div>;
+    case "pending":
+      return <Pending entry={row.entry} isOffline={isOffline} />;
+  }
+}
+
+function estimated(row: Row | undefined): number {
+  if (row?.kind === "said") return 90;
+  if (row?.kind !== "answer") return 44;
+  const length = row.parts.reduce((sum, part) => sum + (part.kind === "text" ? part.text.length : 60), 0);
+  return 60 + Math.ceil(length / 80) * 26;
+}
+
+function reducesMotion(): boolean {
+  return window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+}

@@ -1,0 +1,116 @@
+/** What else happened in a conversation, said quietly, with a way to take it back where there is one. */
+import { useState, type ReactNode } from "react";
+import * as calls from "../api/calls";
+import type { LogEvent } from "../api/types";
+import { Link } from "../lib/Link";
+import { clock, moment } from "../lib/time";
+import { useCenter } from "../live/context";
+import { Markdown } from "../markdown/Markdown";
+import { words } from "../words";
+import { attempt, restore } from "./actions";
+
+interface Props {
+  session: string;
+  event: LogEvent;
+  latest: boolean; // nothing was said after it
+}
+
+export function QuietLine({ session, event, latest }: Props) {
+  const { facts } = event;
+  const line = (text: string, action: ReactNode = null, serious = false) => (
+    <div className={serious ? "quiet serious" : "quiet"} title={moment(event.at)}>
+      <span dir="auto">{text}</span>
+      {action}
+      <time dateTime={event.at}>{clock(event.at)}</time>
+    </div>
+  );
+  const retry = latest && <Act label={words.retry} act={() => attempt(() => calls.retry(session))} />;
+  switch (event.kind) {
+    case "started":
+      return line(startText(facts["reason"]), <To id={facts["previous"]} label={startLink(facts["reason"])} />);
+    case "reopened":
+      return line(words.reopened);
+    case "undone":
+      return line(
+        words.undone(Number(facts["turns"] ?? 1)),
+        latest && <Act label={words.redo} act={() => attempt(() => calls.redo(session))} />,
+      );
+    case "forked":
+      return line(words.wasForked, <To id={facts["into"]} label={words.toCopy} />);
+    case "interrupted":
+      return line(typeof facts["reason"] === "string" ? words.interruptedWhy(facts["reason"]) : words.interrupted, retry);
+    case "failed":
+      return line(typeof facts["reason"] === "string" ? words.failedWhy(facts["reason"]) : words.failedTurn, retry, true);
+    case "compacted":
+      return <Summary event={event} session={session} />;
+    case "expanded":
+      return line(words.expanded);
+    case "changed":
+      return line(changeText(facts));
+    default:
+      return null;
+  }
+}
+
+function Summary({ event, session }: { event: LogEvent; session: string }) {
+  const center = useCenter();
+  const [isShown, setShown] = useState(false);
+  const { summary, messages } = event.facts;
+  return (
+    <div className="quiet-block">
+      <div className="quiet" title={moment(event.at)}>
+        <span>{words.compacted(Number(messages ?? 0))}</span>
+        <button type="button" className="text-button" aria-expanded={isShown} onClick={() => setShown(!isShown)}>
+          {words.showSummary}
+        </button>
+        <Act label={words.restore} act={() => restore(center, session)} />
+      </div>
+      {isShown && typeof summary === "string" && (
+        <div className="summary">
+          <Markdown text={summary} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Act({ label, act }: { label: string; act: () => Promise<unknown> }) {
+  const [isBusy, setBusy] = useState(false);
+  return (
+    <button
+      type="button"
+      className="text-button"
+      disabled={isBusy}
+      onClick={() => {
+        setBusy(true);
+        void act().finally(() => setBusy(false));
+      }}
+    >
+      {label}
+    </button>
+  );
+}
+
+function To({ id, label }: { id: unknown; label: string }) {
+  return typeof id === "string" ? (
+    <Link className="text-button" to={id}>
+      {label}
+    </Link>
+  ) : null;
+}
+
+function startText(reason: unknown): string {
+  if (reason === "idle") return words.startedIdle;
+  if (reason === "daily") return words.startedDaily;
+  return reason === "fork" ? words.startedFork : words.startedManual;
+}
+
+function startLink(reason: unknown): string {
+  return reason === "fork" ? words.toOriginal : words.toPrevious;
+}
+
+function changeText(facts: Record<string, unknown>): string {
+  const value = typeof facts["value"] === "string" ? facts["value"] : null;
+  if (facts["setting"] === "model") return words.changedModel(value ?? words.defaultModel);
+  return words.changedBusy(value ?? "–");
+}

@@ -1,0 +1,94 @@
+/** What can be done with conversations, with a word to the person when it did not work. */
+import * as calls from "../api/calls";
+import type { SessionPatch } from "../api/types";
+import { go, whereWeAre } from "../lib/router";
+import type { Center } from "../live/center";
+import { confirm } from "../ui/confirm";
+import { tellFailure, toast } from "../ui/toasts";
+import { words } from "../words";
+import { offerText } from "./composing";
+
+/** Do something; whether it worked. */
+export async function attempt(act: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await act();
+    return true;
+  } catch (error) {
+    tellFailure(error);
+    return false;
+  }
+}
+
+/** Change conversations, each by itself; the page shows it at once and goes back where it was refused. */
+export async function change(center: Center, ids: readonly string[], changes: SessionPatch): Promise<boolean> {
+  const done = await Promise.all(
+    ids.map((id) => attempt(async () => center.keepSession(await calls.changeSession(id, changes, center.everybodys.value)))),
+  );
+  return done.every(Boolean);
+}
+
+export async function archive(center: Center, ids: readonly string[], archived: boolean): Promise<void> {
+  const worked = await change(center, ids, { archived });
+  if (!worked || !archived) return;
+  toast(words.archivedDone, { label: words.takeBack, act: () => void change(center, ids, { archived: false }) });
+}
+
+export async function move(center: Center, ids: readonly string[], project: { id: string; name: string } | null): Promise<void> {
+  const worked = await change(center, ids, { project: project?.id ?? null });
+  if (worked && project !== null) toast(words.movedTo(project.name));
+}
+
+export async function remove(center: Center, ids: readonly string[]): Promise<boolean> {
+  const question = { title: words.deleteTitle(ids.length), text: words.deleteText, action: words.delete };
+  if (!(await confirm(question))) return false;
+  const gone: string[] = [];
+  for (const id of ids) {
+    if (await attempt(() => calls.deleteSession(id, center.everybodys.value))) gone.push(id);
+  }
+  if (gone.includes(whereWeAre().step)) go("");
+  center.forget(gone);
+  if (gone.length > 0) toast(words.deleted(gone.length));
+  return gone.length === ids.length;
+}
+
+export async function fork(center: Center, id: string, at: number | null): Promise<void> {
+  await attempt(async () => {
+    const copy = await calls.fork(id, at);
+    center.keepSession(copy);
+    go(copy.id);
+    toast(words.forked);
+  });
+}
+
+/** Say something else instead of an earlier message, in a copy. */
+export async function editAndAsk(center: Center, id: string, at: number, text: string): Promise<boolean> {
+  return attempt(async () => {
+    const { session } = await calls.edit(id, at, text);
+    center.keepSession(session);
+    go(session.id);
+    toast(words.forked);
+  });
+}
+
+/** Take the last turn back, and offer what was asked to be asked differently. */
+export async function undo(id: string): Promise<void> {
+  await attempt(async () => {
+    const { facts } = await calls.undo(id);
+    if (typeof facts["prompt"] === "string") offerText(id, facts["prompt"], "if-empty");
+  });
+}
+
+export async function restore(center: Center, id: string): Promise<void> {
+  await attempt(async () => {
+    const receipt = await calls.restore(id);
+    if (receipt.session_id !== null && receipt.session_id !== id) go(receipt.session_id);
+    else if (receipt.reply !== null) center.reply(id, receipt.reply);
+  });
+}
+
+export async function compress(center: Center, id: string): Promise<void> {
+  await attempt(async () => {
+    const { reply } = await calls.compress(id);
+    if (reply !== null) center.reply(id, reply);
+  });
+}

@@ -1,0 +1,123 @@
+/** The start page: a place to write, and, for whoever comes for the first time, what this is. */
+import { useEffect, useState } from "react";
+import { Composer } from "../conversation/Composer";
+import { NEW, offerText } from "../conversation/composing";
+import { Pending } from "../conversation/Said";
+import { keep, recall } from "../lib/keep";
+import { go } from "../lib/router";
+import { useStore } from "../lib/store";
+import { useCenter } from "../live/context";
+import type { Entry } from "../outbox/entries";
+import { MenuButton } from "../shell/MenuButton";
+import { focusComposer } from "../shell/Shortcuts";
+import { titleFrom } from "../sidebar/naming";
+import { words } from "../words";
+import { ModelAdvice } from "./ModelAdvice";
+
+const NO_FILES: readonly File[] = [];
+const every = (entries: readonly Entry[]) => entries;
+
+export function Home() {
+  const center = useCenter();
+  const entries = useStore(center.outbox.entries, every);
+  const isOffline = useStore(center.connection, (connection) => connection !== "live");
+  const [begun, setBegun] = useState<string | null>(null);
+  const [isAboutShown, setAboutShown] = useState(recall("about") !== "hidden");
+  const session = entries.find((entry) => entry.key === begun)?.session ?? null;
+  const waiting = entries.filter((entry) => entry.session === null || (entry.refused !== null && entry.key === begun));
+
+  useEffect(() => {
+    document.title = "Palaver";
+  }, []);
+
+  useEffect(() => {
+    if (session !== null) go(session, { replace: false });
+  }, [session]);
+
+  const showAbout = (isShown: boolean) => {
+    keep("about", isShown ? null : "hidden");
+    setAboutShown(isShown);
+  };
+
+  const name = center.me.person.name;
+  return (
+    <section className="home">
+      <header className="bar plain">
+        <MenuButton />
+      </header>
+      <div className="home-middle">
+        <h1 dir="auto">{name === "" ? words.greetingNobody : words.greeting(name)}</h1>
+        <p className="intro">{words.startIntro}</p>
+        {waiting.map((entry) => (
+          <Pending key={entry.key} entry={entry} isOffline={isOffline} />
+        ))}
+        <Composer
+          place={NEW}
+          placeholder={words.writeFirst}
+          running={false}
+          policy={null}
+          dropped={NO_FILES}
+          onSend={(said) => {
+            const title = titleFrom(said.text);
+            setBegun(center.say({ ...said, session: null, begin: title === undefined ? {} : { title } }).key);
+          }}
+        />
+        <div className="examples">
+          {center.me.agent.model === "demo" &&
+            words.examples.map((example) => (
+              <button
+                key={example}
+                type="button"
+                className="chip-button"
+                onClick={() => {
+                  offerText(NEW, example);
+                  focusComposer();
+                }}
+              >
+                {example}
+              </button>
+            ))}
+        </div>
+        {isAboutShown ? (
+          <About onHide={() => showAbout(false)} />
+        ) : (
+          <button type="button" className="text-button about-show" onClick={() => showAbout(true)}>
+            {words.aboutShow}
+          </button>
+        )}
+      </div>
+    </section>
+  );
+}
+
+function About({ onHide }: { onHide: () => void }) {
+  const { me } = useCenter();
+  return (
+    <section className="about" aria-labelledby="about-title">
+      <div className="section-head">
+        <h2 id="about-title">{words.aboutTitle}</h2>
+        <button type="button" className="text-button" onClick={onHide}>
+          {words.aboutHide}
+        </button>
+      </div>
+      <p>{words.aboutServer(me.version)}</p>
+      <div className="about-columns">
+        <div>
+          <h3>{words.aboutAgent}</h3>
+          <p dir="auto">{sentence(me.agent.description)}</p>
+          <ModelAdvice model={me.agent.model} />
+        </div>
+        <div>
+          <h3>{words.aboutPlatforms}</h3>
+          <p>{words.aboutPlatformsText}</p>
+          <pre dir="ltr">TELEGRAM_BOT_TOKEN=… palaver serve</pre>
+        </div>
+      </div>
+    </section>
+  );
+}
+
+function sentence(text: string): string {
+  const begun = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
+}

@@ -1,0 +1,77 @@
+/** Colours for code. Each language is loaded when code in it is first seen. */
+import type { HLJSApi, LanguageFn } from "highlight.js";
+
+type Loading = () => Promise<{ default: LanguageFn }>;
+
+const LANGUAGES: Record<string, Loading> = {
+  bash: () => import("highlight.js/lib/languages/bash"),
+  c: () => import("highlight.js/lib/languages/c"),
+  cpp: () => import("highlight.js/lib/languages/cpp"),
+  csharp: () => import("highlight.js/lib/languages/csharp"),
+  css: () => import("highlight.js/lib/languages/css"),
+  diff: () => import("highlight.js/lib/languages/diff"),
+  dockerfile: () => import("highlight.js/lib/languages/dockerfile"),
+  elixir: () => import("highlight.js/lib/languages/elixir"),
+  go: () => import("highlight.js/lib/languages/go"),
+  haskell: () => import("highlight.js/lib/languages/haskell"),
+  ini: () => import("highlight.js/lib/languages/ini"),
+  java: () => import("highlight.js/lib/languages/java"),
+  javascript: () => import("highlight.js/lib/languages/javascript"),
+  json: () => import("highlight.js/lib/languages/json"),
+  kotlin: () => import("highlight.js/lib/languages/kotlin"),
+  lua: () => import("highlight.js/lib/languages/lua"),
+  makefile: () => import("highlight.js/lib/languages/makefile"),
+  markdown: () => import("highlight.js/lib/languages/markdown"),
+  nginx: () => import("highlight.js/lib/languages/nginx"),
+  perl: () => import("highlight.js/lib/languages/perl"),
+  php: () => import("highlight.js/lib/languages/php"),
+  powershell: () => import("highlight.js/lib/languages/powershell"),
+  python: () => import("highlight.js/lib/languages/python"),
+  r: () => import("highlight.js/lib/languages/r"),
+  ruby: () => import("highlight.js/lib/languages/ruby"),
+  rust: () => import("highlight.js/lib/languages/rust"),
+  scala: () => import("highlight.js/lib/languages/scala"),
+  scss: () => import("highlight.js/lib/languages/scss"),
+  sql: () => import("highlight.js/lib/languages/sql"),
+  swift: () => import("highlight.js/lib/languages/swift"),
+  typescript: () => import("highlight.js/lib/languages/typescript"),
+  xml: () => import("highlight.js/lib/languages/xml"),
+  yaml: () => import("highlight.js/lib/languages/yaml"),
+};
+
+const ALIASES: Record<string, string> = {
+  "c#": "csharp", "c++": "cpp", cc: "cpp", cs: "csharp", docker: "dockerfile", ex: "elixir", golang: "go", h: "c",
+  hpp: "cpp", hs: "haskell", html: "xml", js: "javascript", json5: "json", jsonc: "json", jsx: "javascript",
+  kt: "kotlin", make: "makefile", md: "markdown", mjs: "javascript", patch: "diff", pl: "perl", ps1: "powershell",
+  py: "python", python3: "python", rb: "ruby", rs: "rust", sh: "bash", shell: "bash", console: "bash", svg: "xml",
+  toml: "ini", ts: "typescript", tsx: "typescript", vue: "xml", yml: "yaml", zsh: "bash",
+};
+
+const LONGEST = 30_000; // characters; colouring more would make the page wait
+let core: Promise<HLJSApi> | null = null;
+let ready: HLJSApi | null = null;
+const loading = new Map<string, Promise<void>>();
+
+/** Code with colours as HTML, if its language is here already; null: not yet, or not at all. */
+export function coloured(code: string, language: string): string | null {
+  const name = ALIASES[language] ?? language;
+  if (ready?.getLanguage(name) === undefined || code.length > LONGEST) return null;
+  return ready.highlight(code, { language: name, ignoreIllegals: true }).value;
+}
+
+/** Bring a language here; whether there is such a one. */
+export async function loadLanguage(language: string): Promise<boolean> {
+  const name = ALIASES[language] ?? language;
+  const load = LANGUAGES[name];
+  if (load === undefined) return false;
+  core ??= import("highlight.js/lib/core").then((module) => module.default);
+  const highlighter = await core;
+  let started = loading.get(name);
+  if (started === undefined) {
+    started = load().then((module) => highlighter.registerLanguage(name, module.default));
+    loading.set(name, started);
+  }
+  await started;
+  ready = highlighter;
+  return true;
+}

@@ -1,0 +1,114 @@
+/**
+ * Sending: an entry is kept in this browser before it is sent, sent in order, and let go with its receipt.
+ *
+ * Always true: whatever was cut, closed or reloaded in between, an entry becomes one message, because its key goes with
+ * it each time.
+ */
+import { ApiError } from "../api/client";
+import * as calls from "../api/calls";
+import type { Receipt, Session } from "../api/types";
+import { keep, recallJson } from "../lib/keep";
+import { Store } from "../lib/store";
+import { moment } from "../lib/time";
+import { readEntries, type Entry } from "./entries";
+
+const AGAIN = 3000; // milliseconds between two tries without a connection
+const KEPT = "outbox";
+
+type Sent = (entry: Entry, receipt: Receipt) => void;
+
+export class Outbox {
+  readonly entries: Store<readonly Entry[]>;
+  #sending = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly person: string,
+    private readonly onSent: Sent,
+  ) {
+    this.entries = new Store<readonly Entry[]>(readEntries(recallJson(`${KEPT}.${person}`)));
+  }
+
+  /** Send this, as soon as it can be. */
+  add(entry: Entry): void {
+    this.#change((entries) => [...entries, entry]);
+    void this.flush();
+  }
+
+  /** Let an entry go: it was refused, or its message is shown. */
+  drop(key: string): void {
+    this.#change((entries) => entries.filter((entry) => entry.key !== key));
+  }
+
+  /** Try a refused entry again. */
+  again(key: string): void {
+    this.#patch(key, { refused: null });
+    void this.flush();
+  }
+
+  /** Send what waits, in order; stop where there is no connection, and come back. */
+  async flush(): Promise<void> {
+    if (this.#sending) return;
+    this.#sending = true;
+    clearTimeout(this.#timer);
+    try {
+      for (let next = this.#next(); next !== undefined; next = this.#next()) await this.#send(next);
+    } catch {
+      this.#timer = setTimeout(() => void this.flush(), AGAIN);
+    } finally {
+      this.#sending = false;
+    }
+  }
+
+  #next(): Entry | undefined {
+    return this.entries.value.find((entry) => entry.seq === null && entry.refused === null);
+  }
+
+  /** Throws where nobody knows whether it arrived; everything else is final. */
+  async #send(entry: Entry): Promise<void> {
+    try {
+      const session = entry.session ?? (await this.#begun(entry));
+      const receipt = await calls.sendMessage(session, {
+        content: entry.text,
+        key: entry.key,
+        busy: entry.busy,
+        attachments: entry.attachments.map((file) => file.id),
+      });
+      const sent = { ...entry, session };
+      if (receipt.outcome === "refused") this.#patch(entry.key, { refused: receipt.reply ?? "" });
+      else if (receipt.seq === null) this.drop(entry.key);
+      else this.#patch(entry.key, { seq: receipt.seq });
+      this.onSent(sent, receipt);
+    } catch (error) {
+      const isFinal = error instanceof ApiError && error.status < 500 && error.status !== 401 && error.status !== 429;
+      if (!isFinal) throw error;
+      this.#patch(entry.key, { refused: error.message });
+    }
+  }
+
+  async #begun(entry: Entry): Promise<string> {
+    const { id } = await created(entry);
+    this.#patch(entry.key, { session: id });
+    return id;
+  }
+
+  #patch(key: string, changes: Partial<Entry>): void {
+    this.#change((entries) => entries.map((entry) => (entry.key === key ? { ...entry, ...changes } : entry)));
+  }
+
+  #change(change: (entries: readonly Entry[]) => readonly Entry[]): void {
+    this.entries.update(change);
+    keep(`${KEPT}.${this.person}`, JSON.stringify(this.entries.value));
+  }
+}
+
+/** A conversation for what is said; where its title is taken, with the moment behind it. */
+async function created({ begin, at }: Entry): Promise<Session> {
+  try {
+    return await calls.createSession(begin);
+  } catch (error) {
+    const isTaken = error instanceof ApiError && error.status < 500 && error.status !== 401 && begin.title !== undefined;
+    if (!isTaken) throw error;
+    return calls.createSession({ ...begin, title: `${begin.title} · ${moment(at)}`.slice(0, 100) });
+  }
+}

@@ -1,0 +1,176 @@
+/** Going anywhere and doing anything from the keyboard. */
+import { useQuery } from "@tanstack/react-query";
+import { useDeferredValue, useId, useMemo, useState, type KeyboardEvent } from "react";
+import * as calls from "../api/calls";
+import { archive, attempt, change, compress, fork, undo } from "../conversation/actions";
+import { NEW, offerText } from "../conversation/composing";
+import { go, sessionAt, useHere } from "../lib/router";
+import { ago } from "../lib/time";
+import { useCenter, useSessions } from "../live/context";
+import type { Center } from "../live/center";
+import { panels } from "../routes";
+import { focusComposer, focusSearch, openShortcuts, startNew } from "../shell/Shortcuts";
+import { giveWay } from "../shell/layout";
+import { toggleTheme } from "../shell/theme";
+import { newestFirst } from "../sidebar/arrange";
+import { nameOf } from "../sidebar/naming";
+import { Dialog } from "../ui/Dialog";
+import { words } from "../words";
+import { byGroup, fitting, type Choice } from "./choices";
+import { closePalette } from "./open";
+
+const MOST = 8; // conversations shown at once
+
+export default function Palette() {
+  const id = useId();
+  const [typed, setTyped] = useState("");
+  const [place, setPlace] = useState(0);
+  const found = useFound(useDeferredValue(typed));
+  const chosen = found[Math.min(place, found.length - 1)];
+
+  const take = (choice: Choice | undefined) => {
+    if (choice === undefined) return;
+    closePalette();
+    setTimeout(choice.act, 0); // after the dialogue has given the focus back
+  };
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    const keys: Record<string, () => void> = {
+      ArrowDown: () => setPlace(Math.min(place + 1, found.length - 1)),
+      ArrowUp: () => setPlace(Math.max(place - 1, 0)),
+      Enter: () => take(chosen),
+    };
+    const act = keys[event.key];
+    if (act === undefined || event.nativeEvent.isComposing) return;
+    event.preventDefault();
+    act();
+  };
+
+  return (
+    <Dialog label={words.palette} className="palette" onClose={closePalette}>
+      <input
+        autoFocus
+        dir="auto"
+        value={typed}
+        placeholder={words.palettePlaceholder}
+        aria-label={words.palettePlaceholder}
+        role="combobox"
+        aria-expanded="true"
+        aria-controls={id}
+        aria-activedescendant={chosen && `${id}-${chosen.id}`}
+        onChange={(event) => {
+          setTyped(event.target.value);
+          setPlace(0);
+        }}
+        onKeyDown={onKeyDown}
+      />
+      <div className="choices" role="listbox" id={id} aria-label={words.palette}>
+        {byGroup(found).map(([group, choices]) => (
+          <div key={group} role="group" aria-label={group}>
+            <h3 aria-hidden="true">{group}</h3>
+            {choices.map((choice) => (
+              <div
+                key={choice.id}
+                id={`${id}-${choice.id}`}
+                role="option"
+                aria-selected={choice === chosen}
+                className="choice"
+                ref={(element) => {
+                  if (choice === chosen) element?.scrollIntoView({ block: "nearest" });
+                }}
+                onClick={() => take(choice)}
+              >
+                <span dir="auto">{choice.label}</span>
+                <small dir="auto">{choice.detail}</small>
+              </div>
+            ))}
+          </div>
+        ))}
+        {found.length === 0 && <p className="nothing">{words.nothingFound}</p>}
+      </div>
+      <p className="palette-hint">{words.paletteHint}</p>
+    </Dialog>
+  );
+}
+
+function useFound(typed: string): Choice[] {
+  const center = useCenter();
+  const sessions = useSessions();
+  const open = sessionAt(useHere())?.id ?? null;
+  const commands = useQuery({ queryKey: ["commands"], queryFn: calls.commands, staleTime: Infinity }).data?.commands;
+  const wanted = typed.trim();
+  const elsewhere = useQuery({
+    queryKey: ["titles", wanted, center.everybodys.value],
+    queryFn: () => calls.listSessions({ shelf: "current", text: wanted, all: center.everybodys.value }, null, MOST),
+    enabled: wanted.length > 1,
+  }).data?.sessions;
+
+  return useMemo(() => {
+    const known = new Map([...sessions.values(), ...(elsewhere ?? [])].map((session) => [session.id, session]));
+    const going = [...known.values()]
+      .filter((session) => session.active_at !== null)
+      .sort(newestFirst)
+      .map((session): Choice => ({
+        id: session.id,
+        group: words.conversations,
+        label: nameOf(session),
+        detail: ago(session.active_at ?? session.created_at),
+        act: () => {
+          go(session.id);
+          giveWay();
+        },
+      }));
+    const giving = (commands ?? []).map((command): Choice => ({
+      id: command.name,
+      group: words.commands,
+      label: `${command.name} ${command.usage}`.trim(),
+      detail: command.summary,
+      act: () => {
+        offerText(open ?? NEW, `${command.name} `);
+        requestAnimationFrame(focusComposer);
+      },
+    }));
+    const doing = fitting(actionsFor(center, open), typed);
+    const isCommand = typed.startsWith("/");
+    const conversations = isCommand ? [] : fitting(going, typed).slice(0, MOST);
+    const given = isCommand || wanted !== "" ? fitting(giving, typed) : [];
+    return [...conversations, ...(isCommand ? [] : doing), ...given];
+  }, [center, sessions, elsewhere, commands, open, typed, wanted]);
+}
+
+function actionsFor(center: Center, open: string | null): Choice[] {
+  const action = (id: string, label: string, act: () => void): Choice => ({
+    id: `do-${id}`,
+    group: words.actions,
+    label,
+    detail: "",
+    act,
+  });
+  const session = open === null ? undefined : center.state.value.sessions.get(open);
+  const here =
+    session === undefined
+      ? []
+      : [
+          action("write", words.focusComposer, focusComposer),
+          ...(session.running ? [action("stop", words.stop, () => void attempt(() => calls.stop(session.id)))] : []),
+          action("undo", words.undo, () => void undo(session.id)),
+          action("redo", words.redo, () => void attempt(() => calls.redo(session.id))),
+          action("retry", words.retry, () => void attempt(() => calls.retry(session.id))),
+          action("pin", session.pinned ? words.unpin : words.pin, () =>
+            void change(center, [session.id], { pinned: !session.pinned }),
+          ),
+          action("archive", session.archived ? words.unarchive : words.doArchive, () =>
+            void archive(center, [session.id], !session.archived),
+          ),
+          action("fork", words.forkHere, () => void fork(center, session.id, null)),
+          action("compress", words.compress, () => void compress(center, session.id)),
+        ];
+  return [
+    action("new", words.newConversation, startNew),
+    ...here,
+    action("search", words.search, focusSearch),
+    ...panels.map(({ step, label }) => action(step, label(), () => go(step))),
+    action("theme", words.toggleTheme, toggleTheme),
+    action("keys", words.showShortcuts, openShortcuts),
+  ];
+}

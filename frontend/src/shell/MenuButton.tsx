@@ -1,0 +1,23 @@
+/** Shows the list of conversations where it is hidden. */
+import { useStore } from "../lib/store";
+import { MenuIcon } from "../ui/icons";
+import { words } from "../words";
+import { showSidebar, sidebarShown } from "./layout";
+
+const itself = (isShown: boolean) => isShown;
+
+export function MenuButton() {
+  const isShown = useStore(sidebarShown, itself);
+  if (isShown) return null;
+  return (
+    <button
+      type="button"
+      className="icon-button"
+      title={words.openMenu}
+      aria-label={words.openMenu}
+      onClick={() => showSidebar(true)}
+    >
+      <MenuIcon />
+    </button>
+  );
+}

@@ -1,0 +1,110 @@
+/** Keys for the whole page, and the list of them. */
+import { useEffect } from "react";
+import * as calls from "../api/calls";
+import { attempt } from "../conversation/actions";
+import { go, sessionAt, whereWeAre } from "../lib/router";
+import { Store, useStore } from "../lib/store";
+import { useCenter } from "../live/context";
+import { openPalette } from "../palette/open";
+import { Dialog } from "../ui/Dialog";
+import { words } from "../words";
+import { giveWay, showSidebar } from "./layout";
+
+const isOpen = new Store(false);
+const itself = (value: boolean) => value;
+
+export function openShortcuts(): void {
+  isOpen.update(() => true);
+}
+
+const isMac = navigator.platform.startsWith("Mac");
+const MOD = isMac ? "⌘" : "Ctrl";
+
+/** Listens for the keys; `order` are the conversations as the list shows them. */
+export function useShortcuts(order: () => readonly string[]): void {
+  const center = useCenter();
+  useEffect(() => {
+    const step = (by: number) => {
+      const ids = order();
+      const place = ids.indexOf(whereWeAre().step);
+      const next = ids[place < 0 ? 0 : place + by];
+      if (next !== undefined) go(next);
+    };
+    const stop = () => {
+      const at = sessionAt(whereWeAre());
+      if (at !== null && center.state.value.sessions.get(at.id)?.running) void attempt(() => calls.stop(at.id));
+    };
+    const onKeyDown = (event: KeyboardEvent) => {
+      const withMod = isMac ? event.metaKey : event.ctrlKey;
+      const isWriting = event.target instanceof HTMLElement && event.target.matches("input, textarea, [contenteditable]");
+      const act = (() => {
+        if (document.querySelector("dialog[open], .menu") !== null) return null;
+        if (withMod && event.key.toLowerCase() === "k" && !event.shiftKey) return openPalette;
+        if (withMod && event.shiftKey && event.key.toLowerCase() === "o") return startNew;
+        if (withMod && event.shiftKey && event.key.toLowerCase() === "f") return focusSearch;
+        if (event.altKey && event.key === "ArrowDown") return () => step(1);
+        if (event.altKey && event.key === "ArrowUp") return () => step(-1);
+        if (event.key === "Escape" && event.shiftKey) return stop;
+        if (isWriting || withMod || event.altKey) return null;
+        if (event.key === "/") return focusSearch;
+        if (event.key === "c") return focusComposer;
+        return event.key === "?" ? openShortcuts : null;
+      })();
+      if (act === null) return;
+      event.preventDefault();
+      act();
+    };
+    window.addEventListener("keydown", onKeyDown);
+    return () => window.removeEventListener("keydown", onKeyDown);
+  }, [center, order]);
+}
+
+export function startNew(): void {
+  go("");
+  giveWay();
+  requestAnimationFrame(focusComposer);
+}
+
+export function focusComposer(): void {
+  document.getElementById("composer")?.focus();
+}
+
+export function focusSearch(): void {
+  showSidebar(true);
+  requestAnimationFrame(() => document.getElementById("search")?.focus());
+}
+
+export function ShortcutList() {
+  const shown = useStore(isOpen, itself);
+  if (!shown) return null;
+  const keys: [string, string][] = [
+    [`${MOD} K`, words.shortcutPalette],
+    [`${MOD} ⇧ O`, words.shortcutNew],
+    ["/", words.shortcutSearch],
+    ["Alt ↓", words.shortcutNext],
+    ["Alt ↑", words.shortcutPrevious],
+    ["c", words.shortcutCompose],
+    ["⇧ Esc", words.shortcutStop],
+    ["?", words.shortcutHelp],
+  ];
+  return (
+    <Dialog label={words.shortcuts} onClose={() => isOpen.update(() => false)}>
+      <h2>{words.shortcuts}</h2>
+      <dl className="keys">
+        {keys.map(([key, does]) => (
+          <div key={key}>
+            <dt>{does}</dt>
+            <dd>
+              <kbd>{key}</kbd>
+            </dd>
+          </div>
+        ))}
+      </dl>
+      <div className="dialog-actions">
+        <button type="button" className="button" onClick={() => isOpen.update(() => false)}>
+          {words.close}
+        </button>
+      </div>
+    </Dialog>
+  );
+}

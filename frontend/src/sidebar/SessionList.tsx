@@ -1,0 +1,107 @@
+/** The list of conversations: as many rows as fit, fetched as somebody scrolls. */
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { useEffect, useMemo, useRef } from "react";
+import type { Session } from "../api/types";
+import { sessionAt, useHere } from "../lib/router";
+import { useStore } from "../lib/store";
+import { dayGroup } from "../lib/time";
+import { useCenter, useSessions } from "../live/context";
+import { words } from "../words";
+import { grouped, listed, UNFETCHED, viewName, type View } from "./arrange";
+import { SessionRow } from "./SessionRow";
+import type { Selection } from "./useSelection";
+import { useProjects } from "./useProjects";
+
+const ROW = 58;
+const HEADING = 34;
+
+interface Props {
+  view: View;
+  selection: Selection;
+  onOrder: (ids: readonly string[]) => void;
+}
+
+export function SessionList({ view, selection, onOrder }: Props) {
+  const center = useCenter();
+  const sessions = useSessions();
+  const name = viewName(view);
+  const fetched = useStore(center.lists.fetched, (all) => all[name] ?? UNFETCHED);
+  const projects = useProjects();
+  const open = sessionAt(useHere())?.id;
+  const scroller = useRef<HTMLDivElement>(null);
+
+  const found = useMemo(() => listed(sessions.values(), view, fetched), [sessions, view, fetched]);
+  const rows = useMemo(() => grouped(found, words.pinned, dayGroup), [found]);
+  const order = useMemo(() => rows.flatMap((row) => (row.kind === "session" ? row.session.id : [])), [rows]);
+  useEffect(() => onOrder(order), [onOrder, order]);
+
+  const virtualizer = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    getItemKey: (index) => rows[index]?.key ?? index,
+    estimateSize: (index) => (rows[index]?.kind === "heading" ? HEADING : ROW),
+    overscan: 10,
+  });
+  const items = virtualizer.getVirtualItems();
+  const lastShown = items.at(-1)?.index ?? -1;
+
+  useEffect(() => {
+    const isNear = lastShown >= rows.length - 15;
+    if (isNear && !fetched.complete && !fetched.loading && !fetched.failed) void center.lists.more(view);
+  }, [center, view, fetched, lastShown, rows.length]);
+
+  if (rows.length === 0 && fetched.complete) return <Nothing view={view} />;
+  return (
+    <div className="session-list" ref={scroller}>
+      <div className="rows" style={{ height: virtualizer.getTotalSize() }} role="list">
+        {items.map((item) => {
+          const row = rows[item.index];
+          if (row === undefined) return null;
+          return (
+            <div
+              key={item.key}
+              className="list-row"
+              role={row.kind === "session" ? "listitem" : "presentation"}
+              style={{ transform: `translateY(${item.start}px)`, height: item.size }}
+            >
+              {row.kind === "heading" ? (
+                <h3>{row.text}</h3>
+              ) : (
+                <SessionRow
+                  session={row.session}
+                  project={view.project === null ? projectOf(row.session) : undefined}
+                  isOpen={row.session.id === open}
+                  isSelecting={selection.isOn}
+                  isSelected={selection.ids.has(row.session.id)}
+                  dragged={selection.ids.has(row.session.id) ? [...selection.ids] : [row.session.id]}
+                  onSelect={(id, how) => selection.toggle(id, how, order)}
+                />
+              )}
+            </div>
+          );
+        })}
+      </div>
+      {fetched.failed && (
+        <button type="button" className="text-button" onClick={() => void center.lists.more(view)}>
+          {words.again}
+        </button>
+      )}
+    </div>
+  );
+
+  function projectOf(session: Session) {
+    return projects.find((project) => project.id === session.project_id);
+  }
+}
+
+function Nothing({ view }: { view: View }) {
+  if (view.shelf === "archived") return <p className="nothing">{words.nothingArchived}</p>;
+  if (view.project !== null) return <p className="nothing">{words.nothingInProject}</p>;
+  return (
+    <p className="nothing">
+      {words.noConversations}
+      <br />
+      {words.noConversationsHint}
+    </p>
+  );
+}

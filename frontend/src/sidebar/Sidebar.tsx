@@ -1,0 +1,122 @@
+/** Every conversation, found by looking, by searching, or by project. */
+import { useState } from "react";
+import { useStore } from "../lib/store";
+import { useCenter } from "../live/context";
+import { AccountMenu } from "../shell/AccountMenu";
+import { showSidebar } from "../shell/layout";
+import { startNew } from "../shell/Shortcuts";
+import { ArchiveIcon, CloseIcon, MenuIcon, PeopleIcon, PlusIcon, SearchIcon } from "../ui/icons";
+import { words } from "../words";
+import type { View } from "./arrange";
+import { Projects } from "./Projects";
+import { SearchResults } from "./SearchResults";
+import { SelectionBar } from "./SelectionBar";
+import { SessionList } from "./SessionList";
+import { useSelection } from "./useSelection";
+
+const CURRENT: View = { shelf: "current", project: null };
+const ARCHIVED: View = { shelf: "archived", project: null };
+
+export function Sidebar({ onOrder }: { onOrder: (ids: readonly string[]) => void }) {
+  const center = useCenter();
+  const [view, setView] = useState<View>(CURRENT);
+  const [text, setText] = useState("");
+  const selection = useSelection();
+  const isOwner = center.me.person.role === "owner";
+  return (
+    <nav className="sidebar" aria-label={words.conversations}>
+      <div className="sidebar-head">
+        <span className="brand">Palaver</span>
+        <span className="grow" />
+        <button
+          type="button"
+          className="icon-button"
+          title={words.closeMenu}
+          aria-label={words.closeMenu}
+          onClick={() => showSidebar(false)}
+        >
+          <MenuIcon />
+        </button>
+      </div>
+      <button type="button" className="button primary wide" onClick={startNew}>
+        <PlusIcon />
+        {words.newConversation}
+      </button>
+      <SearchField text={text} onChange={setText} />
+      {text.trim() !== "" ? (
+        <SearchResults text={text} />
+      ) : (
+        <>
+          {view.shelf === "current" && (
+            <Projects
+              chosen={view.project}
+              onChoose={(project) => setView(project === null ? CURRENT : { shelf: "current", project })}
+            />
+          )}
+          {selection.isOn && <SelectionBar selection={selection} isArchive={view.shelf === "archived"} />}
+          <SessionList view={view} selection={selection} onOrder={onOrder} />
+        </>
+      )}
+      <div className="sidebar-foot">
+        <AccountMenu />
+        <span className="grow" />
+        {isOwner && <EverybodysSwitch />}
+        <button
+          type="button"
+          className="icon-button"
+          title={words.archive}
+          aria-label={words.archive}
+          aria-pressed={view.shelf === "archived"}
+          onClick={() => setView(view.shelf === "archived" ? CURRENT : ARCHIVED)}
+        >
+          <ArchiveIcon />
+        </button>
+      </div>
+    </nav>
+  );
+}
+
+function SearchField({ text, onChange }: { text: string; onChange: (text: string) => void }) {
+  return (
+    <div className="search">
+      <SearchIcon />
+      <input
+        id="search"
+        type="search"
+        value={text}
+        dir="auto"
+        placeholder={words.search}
+        aria-label={words.searchPlaceholder}
+        onChange={(event) => onChange(event.target.value)}
+        onKeyDown={(event) => {
+          if (event.key === "Escape") onChange("");
+        }}
+      />
+      {text === "" ? (
+        <kbd aria-hidden="true">/</kbd>
+      ) : (
+        <button type="button" className="icon-button small" aria-label={words.clearSearch} onClick={() => onChange("")}>
+          <CloseIcon />
+        </button>
+      )}
+    </div>
+  );
+}
+
+function EverybodysSwitch() {
+  const center = useCenter();
+  const all = useStore(center.everybodys, (value) => value);
+  return (
+    <button
+      type="button"
+      className="icon-button"
+      role="switch"
+      aria-checked={all}
+      title={words.everybodys}
+      aria-label={words.everybodys}
+      onClick={() => center.lookAtAll(!all)}
+    >
+      <PeopleIcon />
+    </button>
+  );
+}

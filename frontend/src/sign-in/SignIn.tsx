@@ -1,0 +1,113 @@
+/** Signing in: by the link that was opened, by password, or by passkey. */
+import { useEffect, useState, type FormEvent } from "react";
+import { ApiError } from "../api/client";
+import * as calls from "../api/calls";
+import type { WaysIn } from "../api/types";
+import { go, whereWeAre } from "../lib/router";
+import { words } from "../words";
+import { canUsePasskeys, passkeyAnswer } from "./passkey";
+
+export const STEP = "sign-in";
+
+export default function SignIn({ onDone }: { onDone: () => void }) {
+  const [token] = useState(tokenOfLink);
+  const [ways, setWays] = useState<WaysIn | null>(null);
+  const [error, setError] = useState("");
+  const [isBusy, setBusy] = useState(token !== null);
+
+  useEffect(() => {
+    calls.waysIn().then(setWays, () => setError(words.unreachable));
+  }, []);
+
+  useEffect(() => {
+    if (token === null) return;
+    withLink(token).then(onDone, (failure: unknown) => {
+      setError(failure instanceof ApiError && failure.status < 500 ? words.linkUsed : words.unreachable);
+      setBusy(false);
+    });
+  }, [token, onDone]);
+
+  const attempt = (signIn: () => Promise<unknown>) => {
+    setBusy(true);
+    setError("");
+    signIn().then(onDone, (failure: unknown) => {
+      setBusy(false);
+      setError(failure instanceof ApiError ? failure.message : words.unreachable);
+    });
+  };
+
+  return (
+    <main className="sign-in">
+      <div className="sign-in-card">
+        <img src={new URL("./icon.svg", document.baseURI).href} alt="" width="56" height="56" />
+        <h1>Palaver</h1>
+        <p className="intro">{words.signInIntro}</p>
+        {error !== "" && (
+          <p className="error" role="alert">
+            {error}
+          </p>
+        )}
+        {isBusy && <p role="status">{words.signingIn}</p>}
+        {ways?.password && <PasswordForm isBusy={isBusy} attempt={attempt} />}
+        {ways?.passkey && canUsePasskeys() && (
+          <button type="button" className="button wide" disabled={isBusy} onClick={() => attempt(byPasskey)}>
+            {words.withPasskey}
+          </button>
+        )}
+        <p className="hint">
+          {words.signInHint} <code>palaver serve --link</code>. {words.signInAsk}
+        </p>
+      </div>
+    </main>
+  );
+}
+
+function PasswordForm({ isBusy, attempt }: { isBusy: boolean; attempt: (signIn: () => Promise<unknown>) => void }) {
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const given = new FormData(event.currentTarget);
+    attempt(() => calls.signInByPassword(textIn(given, "name"), textIn(given, "password")));
+  };
+  return (
+    <form onSubmit={submit}>
+      <label className="field">
+        {words.name}
+        <input name="name" autoComplete="username" required autoFocus />
+      </label>
+      <label className="field">
+        {words.password}
+        <input name="password" type="password" autoComplete="current-password" required />
+      </label>
+      <button type="submit" className="button primary wide" disabled={isBusy}>
+        {words.signIn}
+      </button>
+    </form>
+  );
+}
+
+function textIn(form: FormData, name: string): string {
+  const value = form.get(name);
+  return typeof value === "string" ? value : "";
+}
+
+async function byPasskey(): Promise<void> {
+  await calls.signInByPasskey(await passkeyAnswer(await calls.passkeyOptions()));
+}
+
+/** The token of a sign-in link. It stands behind the #, which no server is sent, and goes from the address at once. */
+function tokenOfLink(): string | null {
+  const { step, hash } = whereWeAre();
+  return step === STEP && hash !== "" ? hash : null;
+}
+
+const used = new Map<string, Promise<unknown>>();
+
+/** A link signs in once, also where React draws a page twice. */
+function withLink(token: string): Promise<unknown> {
+  let signingIn = used.get(token);
+  if (signingIn === undefined) {
+    go(STEP, { replace: true });
+    used.set(token, (signingIn = calls.signInByLink(token)));
+  }
+  return signingIn;
+}

@@ -1,0 +1,35 @@
+/** A dialogue above the page. The browser keeps the focus inside, closes it on Escape and gives the focus back. */
+import { useEffect, useRef, type ReactNode } from "react";
+
+interface Props {
+  label: string;
+  className?: string;
+  onClose: () => void;
+  children: ReactNode;
+}
+
+export function Dialog({ label, className = "dialog", onClose, children }: Props) {
+  const element = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const dialog = element.current;
+    if (dialog === null) return;
+    dialog.showModal();
+    return () => dialog.close();
+  }, []);
+  return (
+    <dialog
+      ref={element}
+      className={className}
+      aria-label={label}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+      onClick={(event) => {
+        if (event.target === element.current) onClose(); // on the shade around it
+      }}
+    >
+      <div className="dialog-body">{children}</div>
+    </dialog>
+  );
+}

@@ -1,0 +1,100 @@
+/**
+ * A menu that opens from a button.
+ *
+ * It is not modal: a modal one would write a style element into the page to stop it from scrolling, which the content
+ * security policy forbids.
+ */
+import * as Radix from "@radix-ui/react-dropdown-menu";
+import type { ReactNode } from "react";
+import { CheckIcon, ChevronIcon } from "./icons";
+
+interface MenuProps {
+  button: ReactNode; // one element that can take a ref
+  children: ReactNode;
+  align?: "start" | "end";
+  side?: "top" | "bottom";
+}
+
+export function Menu({ button, children, align = "end", side = "bottom" }: MenuProps) {
+  return (
+    <Radix.Root modal={false}>
+      <Radix.Trigger asChild>{button}</Radix.Trigger>
+      <Radix.Portal>
+        <Radix.Content className="menu" align={align} side={side} sideOffset={4} collisionPadding={8}>
+          {children}
+        </Radix.Content>
+      </Radix.Portal>
+    </Radix.Root>
+  );
+}
+
+interface ItemProps {
+  icon?: ReactNode;
+  children: ReactNode;
+  onSelect: () => void;
+  danger?: boolean;
+  disabled?: boolean;
+}
+
+export function MenuItem({ icon, children, onSelect, danger = false, disabled = false }: ItemProps) {
+  return (
+    <Radix.Item className={danger ? "menu-item danger" : "menu-item"} onSelect={onSelect} disabled={disabled}>
+      <span className="menu-icon">{icon}</span>
+      {children}
+    </Radix.Item>
+  );
+}
+
+interface ChoiceProps {
+  value: string;
+  children: ReactNode;
+  hint?: string;
+}
+
+export function MenuChoices(props: { value: string; onChange: (value: string) => void; label?: string; children: ReactNode }) {
+  return (
+    <Radix.RadioGroup value={props.value} onValueChange={props.onChange}>
+      {props.label !== undefined && <Radix.Label className="menu-label">{props.label}</Radix.Label>}
+      {props.children}
+    </Radix.RadioGroup>
+  );
+}
+
+export function MenuChoice({ value, children, hint }: ChoiceProps) {
+  return (
+    <Radix.RadioItem className="menu-item" value={value}>
+      <span className="menu-icon">
+        <Radix.ItemIndicator>
+          <CheckIcon />
+        </Radix.ItemIndicator>
+      </span>
+      <span className="menu-text">
+        {children}
+        {hint !== undefined && <small>{hint}</small>}
+      </span>
+    </Radix.RadioItem>
+  );
+}
+
+export function SubMenu({ label, icon, children }: { label: string; icon?: ReactNode; children: ReactNode }) {
+  return (
+    <Radix.Sub>
+      <Radix.SubTrigger className="menu-item">
+        <span className="menu-icon">{icon}</span>
+        {label}
+        <span className="menu-more">
+          <ChevronIcon />
+        </span>
+      </Radix.SubTrigger>
+      <Radix.Portal>
+        <Radix.SubContent className="menu" sideOffset={2} collisionPadding={8}>
+          {children}
+        </Radix.SubContent>
+      </Radix.Portal>
+    </Radix.Sub>
+  );
+}
+
+export function MenuLine() {
+  return <Radix.Separator className="menu-line" />;
+}

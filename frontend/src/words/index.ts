@@ -1,0 +1,26 @@
+/** The words of the page, in the reader's language. They are chosen before anything is shown. */
+import { recall } from "../lib/keep";
+import { en, type Words } from "./en";
+
+export type { Words };
+export const LANGUAGES = { en: "English", de: "Deutsch" } as const;
+export type Language = keyof typeof LANGUAGES;
+
+/** Changes once, before the first page is drawn. */
+export let words: Words = en;
+let chosen: Language = "en";
+
+export function language(): Language {
+  return chosen;
+}
+
+export async function chooseWords(): Promise<void> {
+  chosen = wanted();
+  if (chosen === "de") words = (await import("./de")).de;
+  document.documentElement.lang = chosen;
+}
+
+function wanted(): Language {
+  const asked = [recall("language"), ...navigator.languages].map((each) => each?.slice(0, 2));
+  return asked.find((each): each is Language => each !== undefined && each in LANGUAGES) ?? "en";
+}

@@ -1,0 +1,141 @@
+"""Running a server: the store, the gateway and the web around each other, signals, and what the terminal is told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+import webbrowser
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import click
+
+from palaver import __version__
+from palaver.app import make_gateway, open_store
+from palaver.cli.output import line
+from palaver.domain.errors import ConfigError
+from palaver.logs import configure_logs
+from palaver.services.accounts import Accounts
+from palaver.services.live import Live
+from palaver.web.app import create_app
+from palaver.web.server import listen, serving
+from palaver.web.state import WebState
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterator
+
+    from palaver.config import Settings
+    from palaver.services.gateway import Gateway
+
+PATIENCE = 20.0  # seconds that answers under way are given when we stop
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the command line asks for; None is what the settings say."""
+
+    host: str | None
+    port: int | None
+    opens: bool | None  # the page, in a browser
+    link: bool  # that signs the owner in, also when they have another way
+
+
+def run(settings: Settings, wanted: Wanted) -> int:
+    """Serve until a signal comes; the exit code."""
+    configure_logs()
+    with open_store(settings) as store:
+        return asyncio.run(_run(make_gateway(store, settings, os.environ), settings, wanted))
+
+
+async def _run(gateway: Gateway, settings: Settings, wanted: Wanted) -> int:
+    host = settings.web.host if wanted.host is None else wanted.host
+    port = settings.web.port if wanted.port is None else wanted.port
+    accounts = Accounts(gateway.store)
+    if not await accounts.may_bind(host):
+        raise ConfigError(
+            f"{host} can be reached from other machines, and nobody who owns this gateway has a password or a passkey."
+            " Start without --host first, sign in and set one; then it may listen there.",
+            host=host,
+        )
+    listening = listen(host, port)
+    ended = asyncio.Event()
+    with _signals(ended), contextlib.closing(listening):
+        async with gateway.running(PATIENCE):
+            live = Live(gateway.store, gateway.feed)
+            await live.start()
+            app = create_app(_state(gateway, accounts, live, settings))
+            async with serving(app, listening, before_stop=live.stop) as bound:
+                address = _address(settings, host, bound, listening)
+                await _greet(gateway, accounts, address, wanted)
+                log.info("serve.ready", extra={"address": address, "version": __version__})
+                await ended.wait()
+                log.info("serve.stopping")
+    log.info("serve.stopped")
+    return 0
+
+
+def _state(gateway: Gateway, accounts: Accounts, live: Live, settings: Settings) -> WebState:
+    public = urlsplit(settings.web.public_url or "")
+    return WebState(
+        gateway=gateway,
+        accounts=accounts,
+        live=live,
+        home=settings.home,
+        base_path=public.path.rstrip("/"),
+        public_host=public.netloc or None,
+        trusted_proxies=settings.web.trusted_proxies,
+    )
+
+
+def _address(settings: Settings, host: str, port: int, listening: socket.socket) -> str:
+    """How a browser on this machine reaches the page, or how people do from outside when that is known."""
+    if settings.web.public_url:
+        return settings.web.public_url.rstrip("/")
+    everywhere = listening.getsockname()[0] in {"0.0.0.0", "::"}  # noqa: S104  (compared, not bound)
+    shown = "127.0.0.1" if everywhere else host
+    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
+
+
+async def _greet(gateway: Gateway, accounts: Accounts, address: str, wanted: Wanted) -> None:
+    """Say where it is, and how the owner gets in as long as they have no way of their own."""
+    click.echo(f"Palaver {__version__} is at {address}")
+    click.echo(line(gateway.agent.description))
+    opened = address
+    if wanted.link or not await accounts.owner_is_set_up():
+        opened = f"{address}/sign-in#{await accounts.owner_link()}"
+        click.echo(f"Sign in with this link; it works once, for 15 minutes:\n\n  {opened}\n")
+    sys.stdout.flush()
+    if wanted.opens if wanted.opens is not None else _has_browser():
+        await asyncio.to_thread(webbrowser.open, opened)
+
+
+def _has_browser() -> bool:
+    """Whether somebody sits here who would see it."""
+    return sys.stdout.isatty() and (sys.platform == "darwin" or bool(os.environ.get("DISPLAY")))
+
+
+@contextlib.contextmanager
+def _signals(ended: asyncio.Event) -> Iterator[None]:
+    """Let SIGINT and SIGTERM end the server; a second one ends the process at once."""
+    loop = asyncio.get_running_loop()
+
+    def asked() -> None:
+        ended.set()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, asked)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)

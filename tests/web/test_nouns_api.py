@@ -1,0 +1,176 @@
+"""Search, projects, models, commands and usage over HTTP."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from palaver import TurnUsage
+from palaver.agent.base import TextDelta, Used
+from palaver.testing import ScriptedAgent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import httpx2
+
+    from palaver.agent.base import AgentEvent
+    from support.web import StartWeb, Web
+
+ENGINES = pytest.mark.parametrize("web_store", ["sqlite", "postgres"], indirect=True)
+
+
+# ---- search ------------------------------------------------------------------------------------------------
+
+
+@ENGINES
+async def test_a_hit_says_where_its_words_stand(web: Web) -> None:
+    owner = await web.client()
+    session_id = await web.talk(owner, "the [night] train to Lisbon leaves at nine", title="Lisbon")
+    [hit] = (await owner.get("/api/search", params={"text": "night nine"})).json()["hits"]
+    assert (hit["session_id"], hit["title"], hit["role"]) == (session_id, "Lisbon", "user")
+    assert [hit["snippet"][begin:end] for begin, end in hit["marks"]] == ["night", "nine"]
+    place = f"/api/sessions/{session_id}/messages"
+    around = (await owner.get(place, params={"around": hit["seq"]})).json()
+    assert hit["seq"] in [event["seq"] for event in around["events"]]
+
+
+async def test_a_search_goes_on_where_it_ended_and_stays_in_one_conversation(web: Web) -> None:
+    owner = await web.client()
+    first = await web.talk(owner, *(f"apple {number}" for number in range(3)))
+    await web.talk(owner, "apple elsewhere")
+
+    async def found(**params: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = (await owner.get("/api/search", params={"text": "apple", **params})).json()
+        return answer
+
+    assert len((await found())["hits"]) == 4
+    page = await found(within=first, limit=2)
+    assert [hit["snippet"] for hit in page["hits"]] == ["apple 2", "apple 1"]
+    rest = await found(within=first, limit=2, before=page["cursor"])
+    assert ([hit["snippet"] for hit in rest["hits"]], rest["cursor"]) == (["apple 0"], None)
+
+
+# ---- projects ----------------------------------------------------------------------------------------------
+
+
+async def test_a_project_is_made_changed_filled_and_deleted(web: Web) -> None:
+    owner = await web.client()
+    made = await owner.post("/api/projects", json={"name": "Travel", "colour": "#3b82f6"})
+    assert made.status_code == 201
+    place = f"/api/projects/{made.json()['id']}"
+    assert (await owner.patch(place, json={"name": "Journeys"})).json()["colour"] == "#3b82f6"
+    session_id = await web.talk(owner, "hello")
+    await owner.patch(f"/api/sessions/{session_id}", json={"project": "journeys"})
+    [project] = (await owner.get("/api/projects")).json()["projects"]
+    assert (project["name"], project["session_count"]) == ("Journeys", 1)
+    inside = (await owner.get("/api/sessions", params={"project": project["id"]})).json()["sessions"]
+    assert [session["id"] for session in inside] == [session_id]
+    assert (await owner.delete(place)).status_code == 204
+    assert (await owner.get(f"/api/sessions/{session_id}")).json()["project_id"] is None
+    assert (await owner.delete(place)).status_code == 404
+
+
+@pytest.mark.parametrize("body", [{"name": ""}, {"name": "x", "colour": "red"}, {}, {"name": 7}])
+async def test_a_project_that_cannot_be_is_refused(web: Web, body: dict[str, Any]) -> None:
+    owner = await web.client()
+    assert (await owner.post("/api/projects", json=body)).status_code == 422
+
+
+# ---- models and commands -----------------------------------------------------------------------------------
+
+
+async def test_the_models_and_the_agent_are_told(web: Web) -> None:
+    owner = await web.client()
+    models = (await owner.get("/api/models")).json()
+    assert models["models"] == ["scripted", "scripted-large"]
+    assert (models["default"], models["description"]) == ("scripted", "A scripted agent answers, for tests.")
+
+
+async def test_every_command_is_listed_and_can_be_given(web: Web) -> None:
+    owner = await web.client()
+    commands = (await owner.get("/api/commands")).json()["commands"]
+    assert {"/new", "/help", "/undo"} <= {command["name"] for command in commands}
+    session_id = await web.talk(owner, "hello")
+    told = await owner.post("/api/commands", json={"text": "/status", "key": "a", "session_id": session_id})
+    assert (told.json()["outcome"], told.json()["session_id"]) == ("command", session_id)
+    helped = (await owner.post("/api/commands", json={"text": "/help", "key": "b"})).json()
+    assert "/undo" in helped["reply"]
+
+
+async def test_a_command_that_cannot_be_done_is_answered_and_an_ordinary_text_is_refused(web: Web) -> None:
+    owner = await web.client()
+    session_id = await web.talk(owner, "hello")
+    body = {"text": "/redo", "key": "a", "session_id": session_id}
+    assert (await owner.post("/api/commands", json=body)).json()["outcome"] == "refused"
+    refused = await owner.post("/api/commands", json={"text": "hello", "key": "b"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "invalid_input")
+
+
+async def test_a_new_conversation_by_command_leaves_the_others_alone(web: Web) -> None:
+    owner = await web.client()
+    first = await web.talk(owner, "hello")
+    moved = (await owner.post("/api/commands", json={"text": "/new", "key": "a", "session_id": first})).json()
+    assert moved["session_id"] not in {None, first}
+    await web.say(owner, first, "still here")
+    assert (await owner.get(f"/api/sessions/{first}")).json()["message_count"] == 4
+
+
+# ---- usage -------------------------------------------------------------------------------------------------
+
+
+def spending(model: str = "big", cost: str | None = "0.25") -> Sequence[AgentEvent]:
+    return [TextDelta("ok"), Used(TurnUsage(model=model, input_tokens=100, output_tokens=10, cost=cost))]
+
+
+async def report(client: httpx2.AsyncClient, **params: str) -> dict[str, Any]:
+    answer = await client.get("/api/usage", params=params)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+@ENGINES
+async def test_what_was_used_is_told_by_every_grouping(start_web: StartWeb) -> None:
+    kinds = iter([spending(), spending("small", None), spending()])
+    web = await start_web(ScriptedAgent(lambda _request: next(kinds)))
+    owner, ada = await web.client(), await web.client("ada")
+    mine = await web.talk(owner, "one", "two", title="Mine")
+    await web.talk(ada, "three")
+    total = (await report(owner))["total"]
+    assert (total["turns"], total["input_tokens"], total["cost_usd"], total["unpriced_turns"]) == (2, 200, "0.25", 1)
+    today = datetime.now(UTC).date().isoformat()
+    assert [(row["group"], row["turns"]) for row in (await report(owner, by="day"))["rows"]] == [(today, 2)]
+    models = {row["group"]: row["cost_usd"] for row in (await report(owner, by="model"))["rows"]}
+    assert models == {"big": "0.25", "small": None}
+    assert [row["group"] for row in (await report(owner, by="platform"))["rows"]] == ["web"]
+    assert [(row["group"], row["label"]) for row in (await report(owner, by="session"))["rows"]] == [(mine, "Mine")]
+    people = (await report(owner, by="person", all="true"))["rows"]
+    assert {row["label"]: row["turns"] for row in people} == {"owner": 2, "ada": 1}
+    assert (await report(owner, all="true"))["total"]["cost_usd"] == "0.5"
+
+
+@ENGINES
+async def test_money_spent_stays_spent_when_a_conversation_is_deleted(start_web: StartWeb) -> None:
+    web = await start_web(ScriptedAgent(lambda _request: spending()))
+    owner = await web.client()
+    session_id = await web.talk(owner, "one")
+    await owner.delete(f"/api/sessions/{session_id}")
+    [row] = (await report(owner, by="session"))["rows"]
+    assert (row["group"], row["label"], row["cost_usd"]) == (None, "deleted", "0.25")
+    assert [row["label"] for row in (await report(owner, by="person"))["rows"]] == ["owner"]
+    assert [row["group"] for row in (await report(owner, by="platform"))["rows"]] == ["web"]
+
+
+async def test_a_report_is_of_the_days_that_were_asked_for(start_web: StartWeb) -> None:
+    web = await start_web(ScriptedAgent(lambda _request: spending()))
+    owner = await web.client()
+    await web.talk(owner, "one")
+    today = datetime.now(UTC).date()
+    yesterday = (today - timedelta(days=1)).isoformat()
+    assert (await report(owner, **{"from": yesterday, "to": yesterday}))["total"]["turns"] == 0
+    assert (await report(owner, **{"from": yesterday}))["total"]["turns"] == 1
+    refused = await owner.get("/api/usage", params={"from": today.isoformat(), "to": yesterday})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "invalid_input")
