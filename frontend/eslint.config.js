@@ -11,6 +11,7 @@ export default defineConfig([
     rules: {
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
       "@typescript-eslint/no-confusing-void-expression": "off", // `onClick={() => act()}` reads well
+      "react-hooks/incompatible-library": "off", // the virtual lists are not memoised by a compiler
       "@typescript-eslint/no-misused-promises": ["error", { checksVoidReturn: { attributes: false } }],
     },
   },

@@ -30,7 +30,7 @@ export function App() {
   const client = useQueryClient();
   const { step } = useHere();
   const [isLinkWaiting, setLinkWaiting] = useState(() => step === SIGN_IN && whereWeAre().hash !== "");
-  const { data: me, error, refetch } = useQuery({
+  const { data: me, error, refetch } = useQuery<Me | null>({
     queryKey: ["me"],
     queryFn: calls.me,
     staleTime: Infinity,

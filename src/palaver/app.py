@@ -28,6 +28,7 @@ def make_gateway(
 ) -> Gateway:
     """The gateway at work on a store: the agent that the settings name, and the platforms given."""
     from palaver.agent.choose import choose_agent
+    from palaver.services.attachments import Attachments
     from palaver.services.gateway import Gateway
 
     return Gateway(
@@ -37,6 +38,7 @@ def make_gateway(
         rules=settings.turns,
         adapters=adapters,
         redactor=_redactor(settings),
+        files=Attachments(store, settings.home / "attachments"),
     )
 
 

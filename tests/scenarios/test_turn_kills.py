@@ -20,7 +20,7 @@ from palaver import SessionStore
 sys.path.insert(0, str(Path(__file__).parent))
 pytest.register_assert_rewrite("turn_harness")
 
-from turn_harness import KILLED, Nursery, Platform, settled, wait_for_rows
+from turn_harness import KILLED, Nursery, Platform, settled, wait_for_rows  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,9 +68,15 @@ STOPPING = {"turn.before_release", "turn.released"}  # passed by a gateway that 
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
+def started_nursery() -> Iterator[Nursery]:
     with Nursery() as started:
         yield started
+
+
+@pytest.fixture
+def nursery(started_nursery: Nursery) -> Iterator[Nursery]:
+    yield started_nursery
+    started_nursery.clear()
 
 
 def with_some_history(nursery: Nursery, platform: Platform) -> None:

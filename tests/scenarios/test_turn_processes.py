@@ -23,14 +23,15 @@ from palaver.platforms.loopback import LOOPBACK
 from palaver.services.feed import Feed
 
 sys.path.insert(0, str(Path(__file__).parent))
-pytest.register_assert_rewrite("turn_harness")
 
 from harness import rows
 from turn_child import answer_to, begins_to_act, has_acted
-from turn_harness import KILLED, Nursery, Platform, aftermath, settled, wait_for_rows
+
+pytest.register_assert_rewrite("turn_harness")
+from turn_harness import KILLED, Nursery, Platform, aftermath, settled, wait_for_rows  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
     from palaver.domain.feed import FeedItem
     from palaver.domain.turn import Turn
@@ -41,9 +42,15 @@ SEED = int(os.environ.get("PALAVER_KILL_SEED", "20261115"))
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
+def started_nursery() -> Iterator[Nursery]:
     with Nursery() as started:
         yield started
+
+
+@pytest.fixture
+def nursery(started_nursery: Nursery) -> Iterator[Nursery]:
+    yield started_nursery
+    started_nursery.clear()
 
 
 @pytest.fixture
@@ -212,7 +219,7 @@ async def following(url: str, session_id: str) -> AsyncIterator[AsyncIterator[Sc
         await feed.start()
         principal = store.person_for(SessionSource(LOOPBACK, "ada", user_id="ada")).principal
 
-        async def screens() -> AsyncIterator[Screen]:
+        async def screens() -> AsyncGenerator[Screen, None]:
             async with aclosing(feed.follow(principal, session_id, after=0)) as items:
                 async for item in items:
                     screen.show(item)

@@ -17,7 +17,6 @@ import sys
 import traceback
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import palaver.storage.postgres
@@ -207,7 +206,7 @@ class Life:
 
     async def _settle(self, writer: asyncio.StreamWriter, store: SessionStore) -> None:
         """Wait until nothing is left to be done."""
-        while await store.engine.arun(Read(_open)):
+        while await store.engine.arun(Read(_open)):  # noqa: ASYNC110  (another process may do it)
             await asyncio.sleep(0.003)
         self._tell(writer, settled=True, passed=dict(self._passed))
 

@@ -35,9 +35,12 @@ class Nursery:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, str(Path(__file__).with_name("turn_child.py"))], stdin=theirs, start_new_session=True
+                [sys.executable, str(Path(__file__).with_name("turn_child.py"))],
+                stdin=theirs.fileno(),
+                start_new_session=True,
             )
         self._line.settimeout(PATIENCE)
+        self.alive: list[Worker] = []
 
     def start(self, orders: Orders) -> Worker:
         """A gateway that is at work."""
@@ -52,12 +55,20 @@ class Nursery:
             socket.send_fds(
                 self._line, [json.dumps({"do": "live", "orders": asdict(orders)}).encode()], [theirs.fileno()]
             )
-        return Worker(self, int(json.loads(self._line.recv(1 << 16))), ours, orders)
+        worker = Worker(self, int(json.loads(self._line.recv(1 << 16))), ours, orders)
+        self.alive.append(worker)
+        return worker
 
     def reap(self, pid: int) -> int:
         """Wait for the end of one; the signal that ended it as a negative number, or its exit code."""
         self._line.send(json.dumps({"do": "reap", "pid": pid}).encode())
         return int(json.loads(self._line.recv(1 << 16)))
+
+    def clear(self) -> None:
+        """Kill those that a test has left."""
+        for worker in list(self.alive):
+            os.kill(worker.pid, signal.SIGKILL)
+            worker.end()
 
     def __enter__(self) -> Self:
         return self
@@ -135,6 +146,7 @@ class Worker:
             self.passed |= said.get("passed", {}).keys()
         status = self._nursery.reap(self.pid)
         self._line.close()
+        self._nursery.alive.remove(self)
         return status
 
 

@@ -13,6 +13,8 @@ from palaver.domain.errors import NoSuchSession
 from palaver.domain.feed import Drafted, Happened, Noticed, TurnChanged
 from palaver.domain.inbound import Inbound
 from palaver.domain.turn import TurnState
+from palaver.storage import sessions, turns
+from palaver.storage.engine import Read, Write
 from palaver.testing import ScriptedAgent
 from support.gateway import ask, ended, told, until
 
@@ -134,6 +136,27 @@ async def test_a_follower_goes_on_where_it_left_off(start_gateway: StartGateway,
     more = await followed(gateway, dm(), first.session_id, until_turn=second.turn_id, after=last)
     seqs = [item.event.seq for item in more if isinstance(item, Happened)]
     assert seqs == [last + 1, last + 2]
+
+
+async def test_a_running_turn_is_told_also_when_a_later_one_was_dropped(
+    start_gateway: StartGateway, dm: MakeSource
+) -> None:
+    slow = Slow("one two")
+    gateway = await start_gateway(slow.agent)
+    running = await gateway.inbox.accept(Inbound(source=dm(), content="count"))
+    await until(lambda: gateway.turns.running)
+    await gateway.inbox.accept(Inbound(source=dm(), content="and then"))
+    principal = gateway.store.person_for(dm()).principal
+    session_no = gateway.store.engine.run(Read(lambda tx: sessions.number_of(tx, running.session_id or "")))
+    gateway.store.engine.run(Write(lambda tx: turns.drop_queued(tx, session_no, 0, "dropped")))
+    async with asyncio.timeout(20), aclosing(gateway.feed.follow(principal, running.session_id or "")) as feed:
+        async for item in feed:
+            if isinstance(item, TurnChanged) and item.turn.id == running.turn_id:
+                assert item.turn.state is TurnState.RUNNING
+                break
+    slow.next.release()
+    slow.next.release()
+    await ended(gateway, running.turn_id)
 
 
 async def followed_for(gateway: Gateway, source: SessionSource, session_id: str, *, after: int) -> list[FeedItem]:

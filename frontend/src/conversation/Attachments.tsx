@@ -71,6 +71,9 @@ function FileName({ name, size }: { name: string; size: number }) {
 
 function Preview({ file }: { file: File }) {
   const source = useMemo(() => (SHOWN.has(file.type) ? URL.createObjectURL(file) : null), [file]);
-  useEffect(() => () => void (source !== null && URL.revokeObjectURL(source)), [source]);
+  useEffect(() => {
+    if (source === null) return;
+    return () => URL.revokeObjectURL(source);
+  }, [source]);
   return source === null ? <FileIcon /> : <img className="thumb" src={source} alt="" />;
 }

@@ -27,20 +27,20 @@ export function QuietLine({ session, event, latest }: Props) {
   const retry = latest && <Act label={words.retry} act={() => attempt(() => calls.retry(session))} />;
   switch (event.kind) {
     case "started":
-      return line(startText(facts["reason"]), <To id={facts["previous"]} label={startLink(facts["reason"])} />);
+      return line(startText(facts.reason), <To id={facts.previous} label={startLink(facts.reason)} />);
     case "reopened":
       return line(words.reopened);
     case "undone":
       return line(
-        words.undone(Number(facts["turns"] ?? 1)),
+        words.undone(Number(facts.turns ?? 1)),
         latest && <Act label={words.redo} act={() => attempt(() => calls.redo(session))} />,
       );
     case "forked":
-      return line(words.wasForked, <To id={facts["into"]} label={words.toCopy} />);
+      return line(words.wasForked, <To id={facts.into} label={words.toCopy} />);
     case "interrupted":
-      return line(typeof facts["reason"] === "string" ? words.interruptedWhy(facts["reason"]) : words.interrupted, retry);
+      return line(typeof facts.reason === "string" ? words.interruptedWhy(facts.reason) : words.interrupted, retry);
     case "failed":
-      return line(typeof facts["reason"] === "string" ? words.failedWhy(facts["reason"]) : words.failedTurn, retry, true);
+      return line(typeof facts.reason === "string" ? words.failedWhy(facts.reason) : words.failedTurn, retry, true);
     case "compacted":
       return <Summary event={event} session={session} />;
     case "expanded":
@@ -110,7 +110,7 @@ function startLink(reason: unknown): string {
 }
 
 function changeText(facts: Record<string, unknown>): string {
-  const value = typeof facts["value"] === "string" ? facts["value"] : null;
-  if (facts["setting"] === "model") return words.changedModel(value ?? words.defaultModel);
+  const value = typeof facts.value === "string" ? facts.value : null;
+  if (facts.setting === "model") return words.changedModel(value ?? words.defaultModel);
   return words.changedBusy(value ?? "–");
 }

@@ -74,7 +74,7 @@ export async function editAndAsk(center: Center, id: string, at: number, text: s
 export async function undo(id: string): Promise<void> {
   await attempt(async () => {
     const { facts } = await calls.undo(id);
-    if (typeof facts["prompt"] === "string") offerText(id, facts["prompt"], "if-empty");
+    if (typeof facts.prompt === "string") offerText(id, facts.prompt, "if-empty");
   });
 }
 

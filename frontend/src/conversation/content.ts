@@ -29,13 +29,13 @@ export function textOf(content: Content): string {
 export function filesOf(content: Content): FilePart[] {
   if (content === null || typeof content === "string") return [];
   return content.filter(isRecord).flatMap((part) => {
-    if (part["type"] !== "attachment" || typeof part["id"] !== "string") return [];
+    if (part.type !== "attachment" || typeof part.id !== "string") return [];
     return [
       {
-        id: part["id"],
-        name: text(part["name"]) || "file",
-        type: text(part["media_type"]),
-        size: typeof part["size"] === "number" ? part["size"] : 0,
+        id: part.id,
+        name: text(part.name) || "file",
+        type: text(part.media_type),
+        size: typeof part.size === "number" ? part.size : 0,
       },
     ];
   });
@@ -44,18 +44,18 @@ export function filesOf(content: Content): FilePart[] {
 /** The calls of tools in a message. */
 export function callsOf(calls: readonly unknown[] | null | undefined): Called[] {
   return (calls ?? []).filter(isRecord).map((call) => {
-    const called = isRecord(call["function"]) ? call["function"] : call;
-    const given = called["arguments"];
+    const called = isRecord(call.function) ? call.function : call;
+    const given = called.arguments;
     return {
-      id: text(call["id"]),
-      name: text(called["name"]),
+      id: text(call.id),
+      name: text(called.name),
       arguments: typeof given === "string" ? given : JSON.stringify(given ?? {}),
     };
   });
 }
 
 function textIn(part: unknown): string {
-  return isRecord(part) ? text(part["text"]) : "";
+  return isRecord(part) ? text(part.text) : "";
 }
 
 function text(value: unknown): string {

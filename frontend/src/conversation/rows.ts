@@ -45,7 +45,7 @@ const TOLD_STARTS = new Set(["idle", "daily", "manual", "fork"]);
 /** The rows of a log. `dayOf` says on which day something happened, where the reader is. */
 export function storedRows(events: readonly LogEvent[], dayOf: (at: string) => string): Row[] {
   const rows: Row[] = [];
-  const redone = new Set(events.filter((each) => each.kind === "redone").map((each) => each.facts["undone"]));
+  const redone = new Set(events.filter((each) => each.kind === "redone").map((each) => each.facts.undone));
   const lastSaid = events.findLast((event) => event.kind === "message")?.seq ?? 0;
   let day = "";
   for (const event of events) {
@@ -78,7 +78,7 @@ export function liveRows(known: Conversation, pending: readonly Entry[], stored:
 
 function isShown(event: LogEvent, redone: ReadonlySet<unknown>): boolean {
   if (event.kind === "message") return !event.hidden && event.message !== null;
-  if (event.kind === "started") return TOLD_STARTS.has(String(event.facts["reason"]));
+  if (event.kind === "started") return TOLD_STARTS.has(String(event.facts.reason));
   if (event.kind === "undone") return !redone.has(event.seq);
   return QUIET.has(event.kind);
 }

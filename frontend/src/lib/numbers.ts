@@ -24,7 +24,7 @@ export function bytes(size: number): string {
   const step = size < 1000 ? 0 : size < 1_000_000 ? 1 : 2;
   return new Intl.NumberFormat(language(), {
     style: "unit",
-    unit: steps[step] ?? "byte",
+    unit: steps[step],
     unitDisplay: "short",
     maximumFractionDigits: step === 2 ? 1 : 0,
   }).format(size / 1000 ** step);

@@ -126,7 +126,7 @@ function happened(known: Conversation, event: LogEvent): Conversation {
 
 /** What remains to be seen after an undo. */
 function hiding(events: readonly LogEvent[], event: LogEvent): readonly LogEvent[] {
-  const first = event.facts["first"];
+  const first = event.facts.first;
   if (event.kind !== "undone" || typeof first !== "number") return events;
   return events.filter((each) => each.kind !== "message" || each.seq < first);
 }

@@ -52,9 +52,9 @@ export async function typeset(element: HTMLElement): Promise<void> {
   if (waiting.length === 0) return;
   const [{ default: katex }] = await Promise.all([import("katex"), import("katex/dist/katex.min.css")]);
   for (const each of waiting) {
-    if (each.dataset["done"] !== undefined) continue;
+    if (each.dataset.done !== undefined) continue;
     const tex = each.textContent;
-    each.dataset["done"] = "";
+    each.dataset.done = "";
     katex.render(tex, each, { displayMode: each.classList.contains("math-display"), throwOnError: false, trust: false });
   }
 }

@@ -17,7 +17,7 @@ export function openShortcuts(): void {
   isOpen.update(() => true);
 }
 
-const isMac = navigator.platform.startsWith("Mac");
+const isMac = /\bMac OS X\b/.test(navigator.userAgent);
 const MOD = isMac ? "⌘" : "Ctrl";
 
 /** Listens for the keys; `order` are the conversations as the list shows them. */

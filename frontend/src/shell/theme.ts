@@ -10,8 +10,8 @@ export function theme(): Theme {
 
 export function chooseTheme(chosen: Theme): void {
   keep("theme", chosen === "system" ? null : chosen);
-  if (chosen === "system") delete document.documentElement.dataset["theme"];
-  else document.documentElement.dataset["theme"] = chosen;
+  if (chosen === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = chosen;
 }
 
 /** From light to dark and back, whatever holds now. */

@@ -7,7 +7,7 @@ export interface MarkedPart {
 
 /** Places count characters as Python does: a sign outside the basic plane is one. */
 export function marked(text: string, marks: readonly (readonly number[])[]): MarkedPart[] {
-  const signs = [...text];
+  const signs = Array.from(text);
   const parts: MarkedPart[] = [];
   let done = 0;
   for (const [from = 0, to = 0] of marks) {

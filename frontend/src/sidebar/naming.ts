@@ -31,7 +31,8 @@ export function titleFrom(text: string): string | undefined {
 export function plain(text: string): string {
   return text
     .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
-    .replace(/(^|\s)(?:#{1,6}|>|[-*+]|\d+\.)(?=\s)/g, "$1")
+    .replace(/^\s*(?:>|[-*+]|\d+\.)\s+/gm, "")
+    .replace(/(^|\s)#{1,6}\s+/g, "$1")
     .replace(/(\*\*|__|~~|`+)(\S.*?)\1/g, "$2")
     .replace(/\*(\S[^*]*)\*/g, "$1")
     .replace(/\s+/g, " ")

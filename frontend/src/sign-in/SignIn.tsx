@@ -1,5 +1,5 @@
 /** Signing in: by the link that was opened, by password, or by passkey. */
-import { useEffect, useState, type FormEvent } from "react";
+import { useEffect, useState, type SubmitEvent } from "react";
 import { ApiError } from "../api/client";
 import * as calls from "../api/calls";
 import type { WaysIn } from "../api/types";
@@ -63,7 +63,7 @@ export default function SignIn({ onDone }: { onDone: () => void }) {
 }
 
 function PasswordForm({ isBusy, attempt }: { isBusy: boolean; attempt: (signIn: () => Promise<unknown>) => void }) {
-  const submit = (event: FormEvent<HTMLFormElement>) => {
+  const submit = (event: SubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
     const given = new FormData(event.currentTarget);
     attempt(() => calls.signInByPassword(textIn(given, "name"), textIn(given, "password")));

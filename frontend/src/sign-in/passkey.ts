@@ -11,7 +11,7 @@ export function canUsePasskeys(): boolean {
 
 /** Ask the person's authenticator; its answer as JSON. */
 export async function passkeyAnswer(options: Record<string, unknown>): Promise<unknown> {
-  const publicKey = json().parseRequestOptionsFromJSON?.(options["publicKey"] ?? options);
+  const publicKey = json().parseRequestOptionsFromJSON?.(options.publicKey ?? options);
   if (publicKey === undefined) throw new Error("this browser has no passkeys");
   const credential = await navigator.credentials.get({ publicKey });
   if (!(credential instanceof PublicKeyCredential)) throw new Error("no passkey was chosen");

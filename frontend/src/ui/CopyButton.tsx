@@ -34,6 +34,6 @@ export async function copy(text: string): Promise<void> {
   field.className = "visually-hidden";
   document.body.append(field);
   field.select();
-  document.execCommand("copy");
+  document.execCommand("copy"); // eslint-disable-line @typescript-eslint/no-deprecated -- the only way there
   field.remove();
 }

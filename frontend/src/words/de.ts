@@ -1,5 +1,6 @@
 /** Deutsch. */
 import type { Words } from "./en";
+import { panelsDe } from "./panels.de";
 
 export const de: Words = {
   today: "Heute",
@@ -247,4 +248,6 @@ export const de: Words = {
     webhook: "Webhook",
     cron: "Auftrag",
   },
+
+  ...panelsDe,
 };

@@ -1,4 +1,6 @@
 /** English. Every other language has the same keys; the compiler sees to it. */
+import { panelsEn } from "./panels.en";
+
 export const en = {
   // days
   today: "Today",
@@ -258,6 +260,8 @@ export const en = {
     webhook: "Webhook",
     cron: "Job",
   } as Record<string, string>,
+
+  ...panelsEn,
 };
 
 type Widened<T> = {

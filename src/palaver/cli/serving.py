@@ -28,7 +28,7 @@ from palaver.web.state import WebState
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from palaver.config import Settings
     from palaver.services.gateway import Gateway
@@ -76,10 +76,23 @@ async def _run(gateway: Gateway, settings: Settings, wanted: Wanted) -> int:
                 address = _address(settings, host, bound, listening)
                 await _greet(gateway, accounts, address, wanted)
                 log.info("serve.ready", extra={"address": address, "version": __version__})
-                await ended.wait()
+                async with _upkeep(gateway):
+                    await ended.wait()
                 log.info("serve.stopping")
     log.info("serve.stopped")
     return 0
+
+
+@contextlib.asynccontextmanager
+async def _upkeep(gateway: Gateway) -> AsyncIterator[None]:
+    """What is done now and then as long as a server runs."""
+    tidying = asyncio.create_task(gateway.files.keep_tidy(), name="palaver-tidy") if gateway.files else None
+    try:
+        yield
+    finally:
+        if tidying is not None:
+            tidying.cancel()
+            await asyncio.gather(tidying, return_exceptions=True)
 
 
 def _state(gateway: Gateway, accounts: Accounts, live: Live, settings: Settings) -> WebState:

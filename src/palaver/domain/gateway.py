@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from palaver.domain.ids import PersonId, SessionKey
     from palaver.domain.source import SessionSource
 
+_SIDE_BY_SIDE: Final = frozenset({Platform.WEB, Platform.API})
 _AGENT = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 AGENT_NAMES: Final = "up to 32 small letters, digits, '_' or '-', beginning with a letter or digit, such as main"
 
@@ -141,8 +142,12 @@ class GatewayConfig:
             source,
             group_sessions_per_user=self.group_sessions_per_user,
             thread_sessions_per_user=self.thread_sessions_per_user,
-            dm_scope=self.dm_scope,
+            dm_scope=self.dm_scope_at(source),
         )
+
+    def dm_scope_at(self, source: SessionSource) -> DmScope:
+        """How far a direct conversation reaches here; on our own pages several go on side by side, each by itself."""
+        return DmScope.CHAT if source.platform in _SIDE_BY_SIDE else self.dm_scope
 
     def session_key(self, source: SessionSource, person: PersonId | None = None) -> SessionKey:
         """The address of the conversation that `source` belongs to, under these scopes."""
@@ -150,7 +155,7 @@ class GatewayConfig:
             source,
             group_sessions_per_user=self.group_sessions_per_user,
             thread_sessions_per_user=self.thread_sessions_per_user,
-            dm_scope=self.dm_scope,
+            dm_scope=self.dm_scope_at(source),
             agent=self.agent,
             person=person,
         )

@@ -14,14 +14,13 @@ import contextlib
 import hashlib
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from palaver.domain.draft import START, Draft, messages_of
 from palaver.domain.errors import InvalidInput, StoreClosed
 from palaver.domain.feed import Drafted, Happened, TurnChanged
 from palaver.domain.inbound import Inbound, Outcome
-from palaver.domain.keys import DmScope
 from palaver.domain.message import Message, text_of_parts
 from palaver.domain.source import ChatType, Platform, SessionSource
 from palaver.domain.text import storable
@@ -130,9 +129,7 @@ class Completions:
 
     def _entered(self, tx: Transaction, person: Person, call: Call) -> str:
         """The conversation that the lane of a call is on. A new one begins with what the call says came before."""
-        # Each has a lane of its own, however far direct conversations reach elsewhere.
         arrival = self._store.arrival(_source(person, call), self._store.clock.now())
-        arrival.config = replace(arrival.config, dm_scope=DmScope.CHAT)
         entry = lanes.enter(tx, arrival)
         named = call.name is not None or call.key is not None
         if not named and entry.session.message_count and not self._reads_like(tx, entry.session, call.before):

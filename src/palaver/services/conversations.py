@@ -7,13 +7,12 @@ What is said in them goes through the inbox, like everything else.
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput, NoSuchSession
 from palaver.domain.events import EventKind
 from palaver.domain.inbound import Inbound
-from palaver.domain.keys import DmScope
 from palaver.domain.session import StartReason
 from palaver.domain.source import ChatType, Platform, SessionSource
 from palaver.services.commands.conversation import BRANCH
@@ -69,7 +68,6 @@ class Conversations:
         source = _source(person, secrets.token_urlsafe(9), platform)
         now = self._store.clock.now()
         arrival = self._store.arrival(source, now)
-        arrival.config = replace(arrival.config, dm_scope=DmScope.CHAT)  # however far direct messages reach elsewhere
 
         def run(tx: Transaction) -> Overview:
             found = sessions.get(tx, lanes.enter(tx, arrival, force_new=True).session_id)

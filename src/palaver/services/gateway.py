@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from palaver.agent.base import Agent
     from palaver.domain.profile import AgentProfile, TurnRules
     from palaver.domain.redact import Redactor
+    from palaver.services.attachments import Attachments
     from palaver.services.ports import Adapter
     from palaver.services.store import SessionStore
 
@@ -34,10 +35,12 @@ class Gateway:
         rules: TurnRules,
         adapters: Sequence[Adapter] = (),
         redactor: Redactor | None = None,
+        files: Attachments | None = None,
     ) -> None:
         self.store = store
         self.agent = agent
         self.rules = rules
+        self.files = files
         self.feed = Feed(store)
         self.adapters = {adapter.platform: adapter for adapter in adapters}
         self.outbox = Outbox(store, self.adapters, self.feed)
@@ -49,6 +52,7 @@ class Gateway:
             toolbox=Toolbox(store.engine, store.clock, rules),
             feed=self.feed,
             redactor=redactor,
+            files=files,
         )
         self.turns = Turns(workshop, on_change=self.outbox.wake)
         self.inbox = Inbox(store, agent, rules, on_change=self._changed)

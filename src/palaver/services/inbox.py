@@ -75,8 +75,8 @@ class Inbox:
         except PalaverError as error:
             if parsed is None or isinstance(error, StoreError):
                 raise
-            said = str(error)  # a command that could not be carried out: nothing of it has happened
-            receipt = await self._write(lambda tx: self._answered(tx, inbound, said))
+            refused = error  # a command that could not be carried out: nothing of it has happened
+            receipt = await self._write(lambda tx: self._answered(tx, inbound, refused))
         faults.point("inbox.accepted")
         self._store.indexer.soon()
         self._on_change()
@@ -107,14 +107,17 @@ class Inbox:
             receipt = self._said(tx, inbound, parsed, who.person, now)
         return self._kept(tx, inbound, receipt, micros(now))
 
-    def _answered(self, tx: Transaction, inbound: Inbound, reply: str) -> Receipt:
-        """The gateway answers by itself; nothing else happens."""
+    def _answered(self, tx: Transaction, inbound: Inbound, error: PalaverError) -> Receipt:
+        """The gateway says why a command could not be carried out; nothing else happens."""
         before = inbounds.find(tx, inbound)
         if before is not None:
             return _receipt(before, Outcome.DUPLICATE)
         found = lanes.current(tx, lanes.key_of(tx, self._store.arrival(inbound.source, self._store.clock.now())))
         receipt = Receipt(
-            outcome=Outcome.REFUSED, reply=reply, session_id=inbound.session_id or (found.session.id if found else None)
+            outcome=Outcome.REFUSED,
+            reply=str(error),
+            session_id=inbound.session_id or (found.session.id if found else None),
+            facts={"error": type(error).__name__},
         )
         return self._kept(tx, inbound, receipt, micros(self._store.clock.now()))
 

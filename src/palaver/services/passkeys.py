@@ -266,7 +266,7 @@ def _check_name(site: Site) -> None:
         return
     raise InvalidInput(
         f"passkeys need a host with a name, and {site.host} is a number;"
-        " open this page as localhost, or give it a name with web.public_host"
+        " open this page as localhost, or give it a name with web.public_url"
     )
 
 

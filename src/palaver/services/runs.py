@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from palaver.domain.profile import AgentProfile, TurnRules
     from palaver.domain.redact import Redactor
     from palaver.domain.usage import TurnUsage
+    from palaver.services.attachments import Attachments
     from palaver.services.feed import Feed
     from palaver.services.store import SessionStore
     from palaver.services.toolbox import Toolbox
@@ -89,6 +90,7 @@ class Workshop:
     toolbox: Toolbox
     feed: Feed
     redactor: Redactor | None = None
+    files: Attachments | None = None  # what people attach to their messages
 
 
 @dataclass(slots=True)
@@ -176,6 +178,9 @@ class Run:
         own = await self._shop.agent.tools()
         while True:
             request = await self._engine.arun(Read(lambda tx: self._request(tx, own)))
+            if self._shop.files is not None:
+                messages = await self._shop.files.for_model(self.lease.session_id, request.messages)
+                request = replace(request, messages=messages)
             try:
                 await self._listen(request)
             except ContextOverflow:

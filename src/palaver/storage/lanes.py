@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from palaver.domain import policy as policies
 from palaver.domain.errors import NothingToRestore
 from palaver.domain.ids import SessionId, SessionKey
+from palaver.domain.keys import DmScope
 from palaver.domain.message import Author, Message
 from palaver.domain.session import EndReason, Recorded, SessionEntry, StartReason
 from palaver.domain.source import SessionSource
@@ -53,7 +54,7 @@ _CURRENT = f"""SELECT {COLUMNS}, s.no, s.audience_no FROM route r JOIN session s
 def key_of(tx: Transaction, arrival: Arrival) -> SessionKey:
     """The key of the lane this arrival belongs to."""
     person = None
-    if arrival.config.dm_scope == "person":
+    if arrival.config.dm_scope_at(arrival.source) is DmScope.PERSON:
         resident = people.find(tx, arrival.source)
         person = resident.person.id if resident else None
     return arrival.config.session_key(arrival.source, person=person)
@@ -92,7 +93,11 @@ def entered(tx: Transaction, arrival: Arrival) -> SessionEntry | None:
 
 def enter(tx: Transaction, arrival: Arrival, *, force_new: bool = False) -> SessionEntry:
     """The lane's entry; a session begins when there is none, when the policy says so, or when it must."""
-    resident = people.find_or_add(tx, arrival.source, arrival.at) if arrival.config.dm_scope == "person" else None
+    resident = (
+        people.find_or_add(tx, arrival.source, arrival.at)
+        if arrival.config.dm_scope_at(arrival.source) is DmScope.PERSON
+        else None
+    )
     key = arrival.config.session_key(arrival.source, person=resident.person.id if resident else None)
     found = _held(tx, key)
     if found is None or found.session.ended_at is not None:

@@ -433,12 +433,16 @@ def by_numbers(tx: Transaction, numbers: Iterable[int]) -> list[tuple[int, Turn]
 
 
 def settled_before(tx: Transaction, session_no: int, seq: int) -> int:
-    """The newest turn that has ended and answered nothing after a place in the log; 0 when there is none."""
+    """The newest turn before all open ones that has ended and answered nothing after a place in the log, or 0."""
+    still_open = tx.one(
+        "SELECT no FROM turn WHERE session_no = $1 AND state IN ('queued', 'running') ORDER BY no LIMIT 1", session_no
+    )
     row = tx.one(
-        "SELECT no FROM turn WHERE session_no = $1 AND input_seq <= $2 AND ended_at IS NOT NULL"
+        "SELECT no FROM turn WHERE session_no = $1 AND no < $3 AND input_seq <= $2 AND ended_at IS NOT NULL"
         " ORDER BY no DESC LIMIT 1",
         session_no,
         seq,
+        still_open[0] if still_open else 2**62,
     )
     return int(row[0]) if row else 0
 

@@ -41,10 +41,6 @@ class Refused(PalaverError):
     """This was not done."""
 
 
-class NotServed(PalaverError):
-    """This part of Palaver does not run here."""
-
-
 # The first that fits counts. Whoever adds an error adds a line when its class is not below one of these.
 STATUSES: tuple[tuple[type[PalaverError], int], ...] = (
     (NotSignedIn, 401),
@@ -54,7 +50,6 @@ STATUSES: tuple[tuple[type[PalaverError], int], ...] = (
     (InvalidInput, 422),
     (NothingToDo, 409),
     (Refused, 409),
-    (NotServed, 503),
     (StoreError, 503),
     (AgentError, 502),
     (PalaverError, 500),

@@ -112,7 +112,7 @@ class HostName:
         """The host that the operator has named."""
         found = cls.read(text)
         if found is None:
-            raise ConfigError(f"web.public_host: {text!r} is not a host; write it like chat.example.org")
+            raise ConfigError(f"web.public_url: {text!r} is not a host; write it like https://chat.example.org")
         return found
 
     def is_at(self, scheme: str, port: int) -> bool:
@@ -236,7 +236,7 @@ class Guard:
             raise _Refusal(
                 400,
                 "unknown_host",
-                f"this server is not known as {shown} at this port; if it should be, name it in web.public_host,"
+                f"this server is not known as {shown} at this port; if it should be, name it in web.public_url,"
                 " and the proxy in front of it in web.trusted_proxies",
             )
         plain = host.port is None or host.port == _PORTS.get(scheme)

@@ -28,7 +28,7 @@ class WebState:
     trusted_proxies: tuple[str, ...] = ()
 
 
-def _state(request: Request) -> WebState:
+async def _state(request: Request) -> WebState:
     state: WebState = request.app.state.palaver
     return state
 

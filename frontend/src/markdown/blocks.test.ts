@@ -1,0 +1,85 @@
+import { describe, expect, it } from "vitest";
+import { blocksOf, type Blocks } from "./blocks";
+import { htmlOf, lexed } from "./html";
+
+const TEXT = `# Title
+
+A paragraph with **bold** and $x^2$ words.
+
+- one
+- two
+
+  with more
+
+1. first
+2. second
+
+\`\`\`python
+def f():
+
+    return 1
+\`\`\`
+
+| a | b |
+|---|--:|
+| 1 | 2 |
+
+> quoted
+> twice
+
+$$
+\\int_0^1 x
+$$
+
+The end.`;
+
+const shapes = ({ tokens }: Blocks) => tokens.map((token) => [token.type, token.raw]);
+const html = (text: string) => lexed(text).map(htmlOf).join("");
+
+describe("blocks", () => {
+  it("of a text that grew sign by sign are those of the whole text", () => {
+    for (const step of [1, 7, 40]) {
+      let blocks = blocksOf("");
+      for (let end = 0; end < TEXT.length; end += step) blocks = blocksOf(TEXT.slice(0, end), blocks);
+      blocks = blocksOf(TEXT, blocks);
+      expect(shapes(blocks)).toEqual(shapes(blocksOf(TEXT)));
+    }
+  });
+
+  it("that are finished stay the same objects while the text grows", () => {
+    const before = blocksOf(TEXT.slice(0, 200));
+    const after = blocksOf(TEXT, before);
+    expect(after.tokens[0]).toBe(before.tokens[0]);
+  });
+
+  it("begin anew when the text is another", () => {
+    const before = blocksOf("one\n\ntwo\n\nthree");
+    expect(blocksOf("ten", before).tokens).toHaveLength(1);
+  });
+});
+
+describe("HTML", () => {
+  it("inside Markdown is shown and takes no effect", () => {
+    const made = html('<img src=x onerror=alert(1)> <script>alert(1)</script>\n\n<div style="color:red">x</div>');
+    expect(made).not.toMatch(/<(img|script|div style)/);
+    expect(made).toContain("onerror");
+  });
+
+  it("links only to what can be followed safely", () => {
+    expect(html("[a](https://example.org)")).toContain('rel="noopener noreferrer"');
+    expect(html("[a](javascript:alert(1))")).not.toContain("<a");
+    expect(html("[a](data:text/html,x)")).not.toContain("<a");
+  });
+
+  it("fetches no image from elsewhere", () => {
+    const made = html("![a cat](https://example.org/cat.png)");
+    expect(made).not.toContain("<img");
+    expect(made).toContain("a cat");
+  });
+
+  it("knows formulas from prices", () => {
+    expect(html("It is $5 and $10 today.")).not.toContain("math");
+    expect(html("so $a+b$ is")).toContain('<span class="math">a+b</span>');
+    expect(html("$$\nx < y\n$$")).toContain("math-display");
+  });
+});

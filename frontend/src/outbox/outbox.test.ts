@@ -1,0 +1,96 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { Outbox } from "./outbox";
+import type { Entry } from "./entries";
+
+interface Asked {
+  path: string;
+  body: Record<string, unknown>;
+}
+
+let asked: Asked[];
+let answers: (() => Response)[];
+
+const json = (status: number, body: unknown) => () =>
+  new Response(JSON.stringify(body), { status, headers: { "Content-Type": "application/json" } });
+const receipt = (seq: number) => json(202, { outcome: "accepted", session_id: "s", turn_id: "t", seq, ahead: 0, reply: null, facts: {} });
+const cut = () => {
+  throw new TypeError("no connection");
+};
+
+function entry(key: string, more: Partial<Entry> = {}): Entry {
+  return { key, session: "s", begin: {}, text: key, attachments: [], at: "", after: 0, seq: null, refused: null, ...more };
+}
+
+beforeEach(() => {
+  localStorage.clear();
+  vi.useFakeTimers();
+  asked = [];
+  answers = [];
+  vi.stubGlobal("fetch", (url: string, options: RequestInit) => {
+    asked.push({ path: new URL(url).pathname, body: JSON.parse(options.body as string) as Record<string, unknown> });
+    const next = answers.shift();
+    return next === undefined ? Promise.reject(new TypeError("nothing answers")) : Promise.resolve().then(next);
+  });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+const settle = () => vi.advanceTimersByTimeAsync(0);
+
+it("sends in order and remembers the numbers", async () => {
+  answers = [receipt(1), receipt(2)];
+  const outbox = new Outbox("p", () => undefined);
+  outbox.add(entry("a"));
+  outbox.add(entry("b"));
+  await settle();
+  expect(asked.map(({ body }) => body["key"])).toEqual(["a", "b"]);
+  expect(outbox.entries.value.map(({ seq }) => seq)).toEqual([1, 2]);
+});
+
+it("tries again with the same key when the connection was cut", async () => {
+  answers = [cut, receipt(1)];
+  const outbox = new Outbox("p", () => undefined);
+  outbox.add(entry("a"));
+  await settle();
+  expect(outbox.entries.value[0]?.seq).toBeNull();
+  await vi.advanceTimersByTimeAsync(3000);
+  expect(asked.map(({ body }) => body["key"])).toEqual(["a", "a"]);
+  expect(outbox.entries.value[0]?.seq).toBe(1);
+});
+
+it("sends after a reload what was kept before it", async () => {
+  answers = [cut];
+  new Outbox("p", () => undefined).add(entry("a"));
+  await settle();
+  answers = [receipt(1)];
+  const afterwards = new Outbox("p", () => undefined);
+  await afterwards.flush();
+  expect(afterwards.entries.value[0]?.seq).toBe(1);
+});
+
+it("shows nobody what somebody else has kept in the same browser", () => {
+  answers = [];
+  new Outbox("p", () => undefined).add(entry("a"));
+  expect(new Outbox("q", () => undefined).entries.value).toEqual([]);
+});
+
+it("begins a conversation once, however often the message is tried", async () => {
+  answers = [json(201, { id: "fresh" }), cut, receipt(1)];
+  const outbox = new Outbox("p", () => undefined);
+  outbox.add(entry("a", { session: null }));
+  await settle();
+  await vi.advanceTimersByTimeAsync(3000);
+  expect(asked.map(({ path }) => path)).toEqual(["/api/sessions", "/api/sessions/fresh/messages", "/api/sessions/fresh/messages"]);
+});
+
+it("says why something was refused, and goes on with the next", async () => {
+  answers = [json(422, { error: { code: "invalid_input", message: "too long", facts: {} } }), receipt(2)];
+  const outbox = new Outbox("p", () => undefined);
+  outbox.add(entry("a"));
+  outbox.add(entry("b"));
+  await settle();
+  expect(outbox.entries.value).toMatchObject([{ refused: "too long" }, { seq: 2 }]);
+});
