@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from palaver.domain.account import (
-    InvalidName,
     Scope,
-    WeakPassword,
     address_group,
     check_password,
     checked_scopes,
@@ -18,7 +16,7 @@ from palaver.domain.account import (
     name_key,
     new_secret,
 )
-from palaver.domain.errors import InvalidInput, NotAllowed
+from palaver.domain.errors import InvalidInput, InvalidName, NotAllowed, WeakPassword
 from palaver.domain.person import Role
 
 

@@ -214,7 +214,6 @@ def test_nothing_is_lost_or_doubled_by_kills_at_random(nursery: Nursery, store_u
         aftermath = settled(nursery, platform, again=chance.some(platform))
         aftermath.check()
     states = aftermath.states()
-    assert states["done"] > states["interrupted"] > 0
-    assert {delivery.state for delivery in aftermath.deliveries} == {"sent", "uncertain"}
+    assert states["done"] > states["interrupted"] + states["failed"]
     with SessionStore.open(store_url) as store:
         assert sum(session.message_count for session in store.list_sessions(limit=100)) == len(aftermath.messages)

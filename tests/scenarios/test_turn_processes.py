@@ -78,7 +78,7 @@ def test_a_message_brought_five_times_by_each_of_two_processes_is_one_turn(
 def test_two_processes_share_the_work_and_every_conversation_stays_in_order(
     nursery: Nursery, platform: Platform
 ) -> None:
-    workers = [nursery.start(platform.orders(concurrency=4)) for _ in range(2)]
+    workers = [nursery.start(platform.orders(concurrency=4, wire=0.03)) for _ in range(2)]
     for round_ in range(3):
         for user in range(20):
             platform.say(f"plain {user} {round_}", user=f"user{user}")
@@ -89,6 +89,7 @@ def test_two_processes_share_the_work_and_every_conversation_stays_in_order(
     after = aftermath(platform, *workers)
     after.check()
     assert after.states() == {"done": 60}
+    assert {turn.attempt for turn in after.turns.values()} == {1}, "no turn is begun by both"
     assert {delivery.state for delivery in after.deliveries} == {"sent"}
     assert all("turn.claimed" in worker.passed for worker in workers)
 
@@ -165,7 +166,8 @@ def test_a_process_told_to_stop_leaves_nothing_half_done(nursery: Nursery, platf
     after.check()
     assert {delivery.state for delivery in after.deliveries} == {"sent"}
     assert {turn.attempt for turn in after.turns.values()} == {1}, "a turn that was given back has not failed"
-    assert (patience == 0) == (after.states()["interrupted"] > 0)
+    if patience:
+        assert after.states() == {"done": 80}
 
 
 # -- after a death -------------------------------------------------------------------------------------------

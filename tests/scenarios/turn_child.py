@@ -59,6 +59,7 @@ class Orders:
     patience: float = 5.0  # seconds for turns to finish after SIGTERM
     collect: float = 0.0  # seconds
     concurrency: int = 8
+    wire: float = 0.0  # seconds that every other message is on its way to the platform
 
 
 # -- what is said --------------------------------------------------------------------------------------------
@@ -147,6 +148,7 @@ class Life:
         self._orders = orders
         self._line = line
         self._passed: Counter[str] = Counter()
+        self._sends = 0
         self._loopback = Loopback(self._wire, knows_keys=orders.knows_keys)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -184,6 +186,9 @@ class Life:
 
     async def _wire(self, delivery: Delivery) -> str:
         line = {"id": delivery.id, "address": str(delivery.address), "content": delivery.content}
+        self._sends += 1
+        if self._sends % 2:
+            await asyncio.sleep(self._orders.wire)
         write_line(self._orders.sends, line)
         await asyncio.sleep(self._orders.pause)
         return f"got {delivery.id}"

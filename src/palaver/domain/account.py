@@ -17,7 +17,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
-from palaver.domain.errors import InvalidInput, InvalidTitle, NotAllowed, PalaverError
+from palaver.domain.errors import InvalidInput, InvalidName, InvalidTitle, NotAllowed, WeakPassword
 from palaver.domain.person import Role
 from palaver.domain.titles import clean_title
 
@@ -39,42 +39,6 @@ CHALLENGE_LASTS: Final = timedelta(minutes=5)
 SIGN_IN_LASTS: Final = timedelta(days=180)
 SIGN_IN_RESTS: Final = timedelta(days=30)  # unused for so long, it ends
 TOKEN_PREFIX: Final = "pal_"  # noqa: S105  (so that people and scanners know one when they see it)
-
-
-class NotSignedIn(PalaverError):
-    """You are not signed in, or your sign-in has ended."""
-
-
-class SignInRefused(NotSignedIn):
-    """This does not let you in."""
-
-
-class TooManyAttempts(PalaverError):
-    """There were too many attempts; wait a little."""
-
-    def __init__(self, message: str = "", *, retry_after: float, **facts: object) -> None:
-        super().__init__(message, retry_after=int(retry_after) + 1, **facts)
-        self.retry_after = retry_after  # seconds
-
-
-class InvalidName(InvalidInput):
-    """This cannot be somebody's name."""
-
-
-class NameTaken(InvalidName):
-    """Somebody who can sign in has this name already."""
-
-
-class WeakPassword(InvalidInput):
-    """This password is too easy to guess."""
-
-
-class WrongPassword(NotAllowed):
-    """This is not your password."""
-
-
-class WrongPasskey(NotAllowed):
-    """This passkey could not be checked."""
 
 
 # ---- what somebody has -----------------------------------------------------------------------------------

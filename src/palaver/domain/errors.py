@@ -7,11 +7,19 @@
     │   ├── InvalidTitle
     │   │   └── TitleTaken
     │   ├── InvalidSource
+    │   ├── InvalidName
+    │   │   └── NameTaken
+    │   ├── WeakPassword
     │   └── Ambiguous
     ├── NotFound                not there, or not yours: the two are one answer
     │   ├── NoSuchSession
     │   └── NoSuchProject
     ├── NotAllowed              it is there and you see it, but this is not yours to change
+    │   ├── WrongPassword
+    │   └── WrongPasskey
+    ├── NotSignedIn             nobody knows who asks
+    │   └── SignInRefused
+    ├── TooManyAttempts
     ├── NothingToDo
     │   ├── NothingToUndo
     │   ├── NothingToRedo
@@ -111,6 +119,42 @@ class NothingToRedo(NothingToDo):
 
 class NothingToRestore(NothingToDo):
     """There is no earlier conversation to restore here."""
+
+
+class NotSignedIn(PalaverError):
+    """You are not signed in, or your sign-in has ended."""
+
+
+class SignInRefused(NotSignedIn):
+    """This does not let you in."""
+
+
+class TooManyAttempts(PalaverError):
+    """There were too many attempts; wait a little."""
+
+    def __init__(self, message: str = "", *, retry_after: float, **facts: object) -> None:
+        super().__init__(message, retry_after=int(retry_after) + 1, **facts)
+        self.retry_after = retry_after  # seconds
+
+
+class InvalidName(InvalidInput):
+    """This cannot be somebody's name."""
+
+
+class NameTaken(InvalidName):
+    """Somebody who can sign in has this name already."""
+
+
+class WeakPassword(InvalidInput):
+    """This password is too easy to guess."""
+
+
+class WrongPassword(NotAllowed):
+    """This is not your password."""
+
+
+class WrongPasskey(NotAllowed):
+    """This passkey could not be checked."""
 
 
 class AgentError(PalaverError):

@@ -15,8 +15,6 @@ from palaver.domain.account import (
     TOKEN_PREFIX,
     ApiToken,
     Fresh,
-    SignInRefused,
-    WrongPassword,
     check_password,
     checked_scopes,
     clean_name,
@@ -24,7 +22,7 @@ from palaver.domain.account import (
     is_loopback,
     new_secret,
 )
-from palaver.domain.errors import InvalidInput, NotFound
+from palaver.domain.errors import InvalidInput, NotFound, SignInRefused, WrongPassword
 from palaver.domain.text import storable
 from palaver.services import sign_in
 from palaver.services.limits import check_count

@@ -15,16 +15,8 @@ from base64 import urlsafe_b64decode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from palaver.domain.account import (
-    Fresh,
-    Passkey,
-    SignInRefused,
-    WrongPasskey,
-    clean_name,
-    digest,
-    new_secret,
-)
-from palaver.domain.errors import InvalidInput, NotFound
+from palaver.domain.account import Fresh, Passkey, clean_name, digest, new_secret
+from palaver.domain.errors import InvalidInput, NotFound, SignInRefused, WrongPasskey
 from palaver.domain.text import is_storable, storable
 from palaver.services import sign_in
 from palaver.services.operation import Awaiting, operation

@@ -9,16 +9,8 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from palaver.domain.account import (
-    CHALLENGES,
-    PER_ADDRESS,
-    PER_NAME,
-    TooManyAttempts,
-    address_group,
-    device_name,
-    digest,
-    name_key,
-)
+from palaver.domain.account import CHALLENGES, PER_ADDRESS, PER_NAME, address_group, device_name, digest, name_key
+from palaver.domain.errors import TooManyAttempts
 from palaver.domain.text import storable
 from palaver.storage import accounts, attempts
 from palaver.storage.engine import Write

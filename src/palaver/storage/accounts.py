@@ -16,13 +16,12 @@ from palaver.domain.account import (
     SIGN_IN_RESTS,
     ApiToken,
     Device,
-    NameTaken,
     Scope,
     Signed,
     Ways,
     name_key,
 )
-from palaver.domain.errors import NotFound
+from palaver.domain.errors import NameTaken, NotFound
 from palaver.domain.person import Role
 from palaver.domain.source import Platform
 from palaver.storage import people

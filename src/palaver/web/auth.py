@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Query, Request
 from fastapi.security import APIKeyCookie, HTTPBearer
 
-from palaver.domain.account import SIGN_IN_LASTS, NotSignedIn, Scope, Signed
-from palaver.domain.errors import NotAllowed
+from palaver.domain.account import SIGN_IN_LASTS, Scope, Signed
+from palaver.domain.errors import NotAllowed, NotSignedIn
 from palaver.domain.person import Role
 from palaver.services.view import AsyncSessionView
 from palaver.web.state import State, WebState

@@ -18,15 +18,16 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from palaver.domain.account import NotSignedIn, TooManyAttempts
 from palaver.domain.errors import (
     AgentError,
     InvalidInput,
     NotAllowed,
     NotFound,
     NothingToDo,
+    NotSignedIn,
     PalaverError,
     StoreError,
+    TooManyAttempts,
 )
 
 if TYPE_CHECKING:
