@@ -8,9 +8,10 @@ import { Home } from "./home/Home";
 import { go, sessionAt, useHere, whereWeAre } from "./lib/router";
 import { useStore } from "./lib/store";
 import { Center } from "./live/center";
-import { CenterContext } from "./live/context";
+import { CenterContext, useCenter } from "./live/context";
 import { paletteOpen } from "./palette/open";
-import { panels } from "./routes";
+import { sharing } from "./panels/sharing/open";
+import { panelsFor } from "./routes";
 import { ConnectionSign } from "./shell/ConnectionSign";
 import { showSidebar, sidebarShown } from "./shell/layout";
 import { ShortcutList, useShortcuts } from "./shell/Shortcuts";
@@ -21,12 +22,26 @@ import { words } from "./words";
 
 const ConversationPage = lazy(() => import("./conversation/ConversationPage"));
 const Palette = lazy(() => import("./palette/Palette"));
+const ShareDialog = lazy(() => import("./panels/sharing/ShareDialog"));
+const SharedPage = lazy(() => import("./panels/sharing/SharedPage"));
 const SignIn = lazy(() => import("./sign-in/SignIn"));
 
 const SIGN_IN = "sign-in";
-const itself = (value: boolean) => value;
+const SHARED = "shared";
+const itself = <T,>(value: T) => value;
 
 export function App() {
+  return useHere().step === SHARED ? (
+    <Suspense>
+      <SharedPage />
+    </Suspense>
+  ) : (
+    <OwnPages />
+  );
+}
+
+/** What is shown to whoever signs in. */
+function OwnPages() {
   const client = useQueryClient();
   const { step } = useHere();
   const [isLinkWaiting, setLinkWaiting] = useState(() => step === SIGN_IN && whereWeAre().hash !== "");
@@ -79,6 +94,7 @@ function SignedIn({ me }: { me: Me }) {
 function Frame() {
   const isSidebarShown = useStore(sidebarShown, itself);
   const isPaletteOpen = useStore(paletteOpen, itself);
+  const shared = useStore(sharing, itself);
   const order = useRef<readonly string[]>([]);
   const onOrder = useCallback((ids: readonly string[]) => {
     order.current = ids;
@@ -105,15 +121,21 @@ function Frame() {
           <Palette />
         </Suspense>
       )}
+      {shared !== null && (
+        <Suspense>
+          <ShareDialog session={shared} />
+        </Suspense>
+      )}
     </div>
   );
 }
 
 function Page() {
+  const { me } = useCenter();
   const here = useHere();
   const at = sessionAt(here);
   if (at !== null) return <ConversationPage id={at.id} seq={at.seq} />;
-  const panel = panels.find((each) => each.step === here.step);
+  const panel = panelsFor(me).find((each) => each.step === here.step);
   return panel === undefined ? <Home /> : <panel.page />;
 }
 

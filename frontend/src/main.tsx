@@ -3,6 +3,7 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./App";
 import { ApiError } from "./api/client";
+import { keepShell } from "./shell/offline";
 import "./styles/index.css";
 import { chooseWords } from "./words";
 
@@ -21,3 +22,4 @@ if (element !== null) {
     </StrictMode>,
   );
 }
+keepShell();

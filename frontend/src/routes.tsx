@@ -3,13 +3,43 @@
  *
  * Conversations are no panels: their address is their id.
  */
-import type { ComponentType, LazyExoticComponent, ReactNode } from "react";
+import { lazy, type ComponentType, type LazyExoticComponent, type ReactNode } from "react";
+import type { Me } from "./api/types";
+import { ChartIcon, PeopleIcon, PlatformsIcon, SettingsIcon } from "./ui/icons";
+import { words } from "./words";
 
 export interface Panel {
   step: string; // its address, below the place the page is served from
   label: () => string;
   icon: ReactNode;
   page: LazyExoticComponent<ComponentType>;
+  forOwner?: boolean; // nobody else may open it
 }
 
-export const panels: readonly Panel[] = [];
+const panels: readonly Panel[] = [
+  { step: "usage", label: () => words.usage, icon: <ChartIcon />, page: lazy(() => import("./panels/usage/UsagePanel")) },
+  {
+    step: "people",
+    label: () => words.people,
+    icon: <PeopleIcon />,
+    page: lazy(() => import("./panels/people/PeoplePanel")),
+    forOwner: true,
+  },
+  {
+    step: "platforms",
+    label: () => words.platformsPanel,
+    icon: <PlatformsIcon />,
+    page: lazy(() => import("./panels/platforms/PlatformsPanel")),
+  },
+  {
+    step: "settings",
+    label: () => words.settings,
+    icon: <SettingsIcon />,
+    page: lazy(() => import("./panels/settings/SettingsPanel")),
+  },
+];
+
+/** The panels that somebody may open. */
+export function panelsFor(me: Me): readonly Panel[] {
+  return panels.filter((panel) => !panel.forOwner || me.person.role === "owner");
+}

@@ -106,7 +106,9 @@ def died_of(nursery: Nursery, platform: Platform, dies_at: tuple[Any, ...]) -> i
     platform.listen(worker)
     if stops:
         wait_for_rows(platform.url, "SELECT 1 FROM draft")
-    status = worker.stop() if stops else worker.end()
+        status = worker.stop()
+    else:
+        status = worker.end() if not worker.settles() else worker.stop()
     platform.after_death()
     return status
 

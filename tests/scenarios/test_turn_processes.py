@@ -78,7 +78,7 @@ def test_a_message_brought_five_times_by_each_of_two_processes_is_one_turn(
 def test_two_processes_share_the_work_and_every_conversation_stays_in_order(
     nursery: Nursery, platform: Platform
 ) -> None:
-    workers = [nursery.start(platform.orders(concurrency=4, wire=0.03)) for _ in range(2)]
+    workers = [nursery.start(platform.orders(concurrency=4, pause=0, wire=0.15)) for _ in range(2)]
     for round_ in range(3):
         for user in range(20):
             platform.say(f"plain {user} {round_}", user=f"user{user}")
@@ -95,9 +95,9 @@ def test_two_processes_share_the_work_and_every_conversation_stays_in_order(
 
 
 def test_one_process_takes_over_from_another_that_dies(nursery: Nursery, platform: Platform) -> None:
-    dying = nursery.start(platform.orders(pause=0.01))
+    dying = nursery.start(platform.orders(pause=0.05))
     platform.say("plain a", "plain b", user="ada")
-    platform.say("act c", "plain d", user="bob")
+    platform.say("plain c", "act d", user="bob")
     platform.bring(dying)
     platform.listen(dying)
     survivor = nursery.start(platform.orders())
@@ -110,7 +110,7 @@ def test_one_process_takes_over_from_another_that_dies(nursery: Nursery, platfor
     platform.listen(survivor)
     after = aftermath(platform, survivor)
     after.check()
-    assert {turn.attempt for turn in after.turns.values()} >= {1, 2} or after.states()["interrupted"]
+    assert {turn.attempt for turn in after.turns.values()} == {1, 2}, "what was being answered is begun again"
 
 
 @pytest.mark.parametrize("knows_keys", [False, True], ids=["once", "keyed"])

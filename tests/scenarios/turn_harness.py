@@ -116,15 +116,22 @@ class Worker:
     def wait_for(self, what: str) -> dict[str, Any]:
         """What it says of that, passing over everything else."""
         while (said := self.hear()) is not None:
-            self.passed |= said.get("passed", {}).keys()
             if what in said:
                 return said
         raise EOFError(f"the gateway has ended before it was {what}")
 
     def settle(self) -> None:
         """Wait until everything is answered and sent."""
+        assert self.settles(), "the gateway has ended before"
+
+    def settles(self) -> bool:
+        """Whether everything is answered and sent before it ends."""
         self.tell({"do": "settle"})
-        self.wait_for("settled")
+        while (said := self.hear()) is not None:
+            self.passed |= said.get("passed", {}).keys()
+            if "settled" in said:
+                return True
+        return False
 
     def holds(self, table: str) -> str:
         """The statement that finds what it has claimed in a table."""
@@ -376,7 +383,7 @@ class Aftermath:
         elif turn.state == "interrupted":
             assert turn.acted, "a turn whose tool had not acted is run again"
             assert deeds <= 1
-            assert said_aloud[0] == begins_to_act(said.stored)
+            assert said_aloud[:1] == [begins_to_act(said.stored)]
             assert _begins(has_acted(said.stored, []), "".join(said_aloud[1:]))
         else:
             assert (turn.state, turn.attempt) == ("failed", 3), "only a turn that was killed three times is given up"

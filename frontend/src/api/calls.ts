@@ -18,6 +18,7 @@ import type {
 export interface ListView {
   shelf: "current" | "archived" | "pinned";
   project?: string | null;
+  platform?: string;
   text?: string;
   all: boolean;
 }

@@ -19,7 +19,7 @@ export function Header({ session, mayAct }: { session: Session; mayAct: boolean 
   return (
     <header className="bar">
       <MenuButton />
-      <PlatformBadge platform={session.platform} />
+      {session.platform !== "web" && <PlatformBadge platform={session.platform} />}
       {isNaming ? (
         <TitleField
           title={session.title ?? ""}

@@ -144,7 +144,7 @@ function useSeen(session: Session, isAtEnd: boolean): void {
     if (!isAtEnd || session.read_seq >= session.last_seq) return;
     const timer = setTimeout(() => {
       if (document.visibilityState === "visible") void center.markRead(session.id);
-    }, 400);
+    }, 150);
     return () => clearTimeout(timer);
   }, [center, isAtEnd, session.id, session.last_seq, session.read_seq]);
 }

@@ -13,7 +13,7 @@ export function Meters({ session }: { session: Session }) {
   ].join(" · ");
   return (
     <span className="meters" title={detail} aria-label={detail} role="img">
-      <span>{short(tokens)}</span>
+      <span>{words.contextShort(short(tokens))}</span>
       {usage.cost_usd !== null && Number(usage.cost_usd) > 0 && <span>{dollars(usage.cost_usd)}</span>}
     </span>
   );

@@ -59,9 +59,9 @@ describe("an answer that is being given", () => {
 
   it("grows, and begins again where it is told afresh", () => {
     const once = told(told(running, draft(true, "Hel")), draft(false, "lo"));
-    expect(once.conversations[ID]?.drafts["t_1"]).toEqual([{ kind: "text", text: "Hello" }]);
+    expect(once.conversations[ID]?.drafts.t_1).toEqual([{ kind: "text", text: "Hello" }]);
     const again = told(once, draft(true, "Hello, you"));
-    expect(again.conversations[ID]?.drafts["t_1"]).toEqual([{ kind: "text", text: "Hello, you" }]);
+    expect(again.conversations[ID]?.drafts.t_1).toEqual([{ kind: "text", text: "Hello, you" }]);
   });
 
   it("gives way to the stored answer as soon as that is told", () => {

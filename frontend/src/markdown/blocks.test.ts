@@ -79,6 +79,7 @@ describe("HTML", () => {
 
   it("knows formulas from prices", () => {
     expect(html("It is $5 and $10 today.")).not.toContain("math");
+    expect(html("so $$a$$ is")).toContain('<span class="math">a</span>');
     expect(html("so $a+b$ is")).toContain('<span class="math">a+b</span>');
     expect(html("$$\nx < y\n$$")).toContain("math-display");
   });

@@ -1,7 +1,7 @@
 /** Formulas in Markdown: `$…$`, `$$…$$`, `\(…\)` and `\[…\]`. They are typeset by KaTeX, which is loaded when one is seen. */
 import type { MarkedExtension, Tokens } from "marked";
 
-const INLINE = /^\$(?![\s$])((?:\\.|[^\\\n$])+?)(?<!\s)\$(?![\d$])|^\\\((.+?)\\\)/;
+const INLINE = /^\$\$([^$]+?)\$\$|^\$(?![\s$])((?:\\.|[^\\\n$])+?)(?<!\s)\$(?![\d$])|^\\\((.+?)\\\)/;
 const BLOCK = /^\$\$\s*([\s\S]+?)\s*\$\$(?=\n|$)|^\\\[\s*([\s\S]+?)\s*\\\]/;
 
 interface Formula extends Tokens.Generic {
@@ -20,7 +20,7 @@ export const formulas: MarkedExtension = {
     {
       name: "displayed",
       level: "block",
-      start: (source) => firstOf(source, "$$", "\\["),
+      start: (source) => firstOf(source, "\n$$", "\n\\["),
       tokenizer: (source) => found("displayed", source, BLOCK),
       renderer: (token) => `<p>${written(token as Formula, "math math-display")}</p>`,
     },
@@ -34,7 +34,7 @@ function firstOf(source: string, ...signs: string[]): number | undefined {
 
 function found(type: string, source: string, pattern: RegExp): Formula | undefined {
   const match = pattern.exec(source);
-  return match === null ? undefined : { type, raw: match[0], tex: match[1] ?? match[2] ?? "" };
+  return match === null ? undefined : { type, raw: match[0], tex: match.slice(1).join("") };
 }
 
 function written({ tex }: Formula, names: string): string {

@@ -46,7 +46,7 @@ it("sends in order and remembers the numbers", async () => {
   outbox.add(entry("a"));
   outbox.add(entry("b"));
   await settle();
-  expect(asked.map(({ body }) => body["key"])).toEqual(["a", "b"]);
+  expect(asked.map(({ body }) => body.key)).toEqual(["a", "b"]);
   expect(outbox.entries.value.map(({ seq }) => seq)).toEqual([1, 2]);
 });
 
@@ -57,7 +57,7 @@ it("tries again with the same key when the connection was cut", async () => {
   await settle();
   expect(outbox.entries.value[0]?.seq).toBeNull();
   await vi.advanceTimersByTimeAsync(3000);
-  expect(asked.map(({ body }) => body["key"])).toEqual(["a", "a"]);
+  expect(asked.map(({ body }) => body.key)).toEqual(["a", "a"]);
   expect(outbox.entries.value[0]?.seq).toBe(1);
 });
 

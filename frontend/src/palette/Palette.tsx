@@ -8,7 +8,7 @@ import { go, sessionAt, useHere } from "../lib/router";
 import { ago } from "../lib/time";
 import { useCenter, useSessions } from "../live/context";
 import type { Center } from "../live/center";
-import { panels } from "../routes";
+import { panelsFor } from "../routes";
 import { focusComposer, focusSearch, openShortcuts, startNew } from "../shell/Shortcuts";
 import { giveWay } from "../shell/layout";
 import { toggleTheme } from "../shell/theme";
@@ -154,7 +154,7 @@ function actionsFor(center: Center, open: string | null): Choice[] {
           action("write", words.focusComposer, focusComposer),
           ...(session.running ? [action("stop", words.stop, () => void attempt(() => calls.stop(session.id)))] : []),
           action("undo", words.undo, () => void undo(session.id)),
-          action("redo", words.redo, () => void attempt(() => calls.redo(session.id))),
+          action("redo", words.redoLast, () => void attempt(() => calls.redo(session.id))),
           action("retry", words.retry, () => void attempt(() => calls.retry(session.id))),
           action("pin", session.pinned ? words.unpin : words.pin, () =>
             void change(center, [session.id], { pinned: !session.pinned }),
@@ -169,7 +169,7 @@ function actionsFor(center: Center, open: string | null): Choice[] {
     action("new", words.newConversation, startNew),
     ...here,
     action("search", words.search, focusSearch),
-    ...panels.map(({ step, label }) => action(step, label(), () => go(step))),
+    ...panelsFor(center.me).map(({ step, label }) => action(step, label(), () => go(step))),
     action("theme", words.toggleTheme, toggleTheme),
     action("keys", words.showShortcuts, openShortcuts),
   ];

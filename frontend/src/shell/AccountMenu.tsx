@@ -5,10 +5,11 @@ import { attempt } from "../conversation/actions";
 import { go } from "../lib/router";
 import { keep } from "../lib/keep";
 import { useCenter } from "../live/context";
-import { panels } from "../routes";
+import { panelsFor } from "../routes";
 import { ChevronDownIcon, UserIcon } from "../ui/icons";
 import { Menu, MenuChoice, MenuChoices, MenuItem, MenuLine, SubMenu } from "../ui/Menu";
 import { language, LANGUAGES, words } from "../words";
+import { giveWay } from "./layout";
 import { chooseTheme, theme, type Theme } from "./theme";
 import { openShortcuts } from "./Shortcuts";
 
@@ -27,12 +28,19 @@ export function AccountMenu() {
         </button>
       }
     >
-      {panels.map(({ step, label, icon }) => (
-        <MenuItem key={step} icon={icon} onSelect={() => go(step)}>
+      {panelsFor(me).map(({ step, label, icon }) => (
+        <MenuItem
+          key={step}
+          icon={icon}
+          onSelect={() => {
+            go(step);
+            giveWay();
+          }}
+        >
           {label()}
         </MenuItem>
       ))}
-      {panels.length > 0 && <MenuLine />}
+      <MenuLine />
       <MenuChoices
         label={words.theme}
         value={chosen}

@@ -4,6 +4,7 @@ import * as calls from "../api/calls";
 import type { Session } from "../api/types";
 import { archive, attempt, change, compress, fork, move, remove, undo } from "../conversation/actions";
 import { useCenter } from "../live/context";
+import { openSharing } from "../panels/sharing/open";
 import {
   ArchiveIcon,
   BranchIcon,
@@ -11,6 +12,7 @@ import {
   DownloadIcon,
   EditIcon,
   FolderIcon,
+  LinkIcon,
   PinIcon,
   RedoIcon,
   SelectIcon,
@@ -59,7 +61,7 @@ function Items({ session, onRename, onSelect, inHeader, mayAct }: Omit<Props, "o
             {words.undo}
           </MenuItem>
           <MenuItem icon={<RedoIcon />} onSelect={() => void attempt(() => calls.redo(id))} disabled={session.running}>
-            {words.redo}
+            {words.redoLast}
           </MenuItem>
           <MenuItem icon={<SparkIcon />} onSelect={() => void compress(center, id)}>
             {words.compress}
@@ -98,6 +100,9 @@ function Items({ session, onRename, onSelect, inHeader, mayAct }: Omit<Props, "o
       {inHeader && (
         <>
           <MenuLine />
+          <MenuItem icon={<LinkIcon />} onSelect={() => setTimeout(() => openSharing(id), 0)}>
+            {words.share}
+          </MenuItem>
           <MenuItem icon={<DownloadIcon />} onSelect={() => download(calls.exportPath(id, "markdown"))}>
             {words.exportMarkdown}
           </MenuItem>

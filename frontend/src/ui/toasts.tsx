@@ -1,4 +1,5 @@
 /** Short messages that come and go, perhaps with a way to take back what was done. */
+import { useLayoutEffect, useRef } from "react";
 import { ApiError, Unreachable } from "../api/client";
 import { Store, useStore } from "../lib/store";
 import { words } from "../words";
@@ -34,8 +35,13 @@ const all = (toasts: readonly Toast[]) => toasts;
 
 export function Toasts() {
   const toasts = useStore(shown, all);
+  const element = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    element.current?.hidePopover();
+    if (toasts.length > 0) element.current?.showPopover(); // anew, so that it is above a dialogue that came meanwhile
+  }, [toasts]);
   return (
-    <div className="toasts" role="status" aria-live="polite">
+    <div className="toasts" role="status" aria-live="polite" popover="manual" ref={element}>
       {toasts.map((each) => (
         <div className="toast" key={each.id}>
           <span>{each.text}</span>

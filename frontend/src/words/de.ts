@@ -148,6 +148,7 @@ export const de: Words = {
   undone: (turns) => (turns === 1 ? "Ein Schritt wurde zurückgenommen." : `${turns} Schritte wurden zurückgenommen.`),
   redo: "Zurückholen",
   undo: "Letzten Schritt zurücknehmen",
+  redoLast: "Zurückgenommenes zurückholen",
   wasForked: "Jemand hat in einer Kopie weitergemacht.",
   toCopy: "Zur Kopie",
   interrupted: "Die Antwort wurde unterbrochen.",
@@ -185,6 +186,7 @@ export const de: Words = {
     `Dieses Gespräch findet auf ${platform} statt. Was du hier schreibst, wird hier beantwortet und nicht an ${platform} gesendet.`,
   notYours: "Du siehst das Gespräch von jemand anderem. Nur wer teilnimmt, kann darin schreiben.",
 
+  contextShort: (count) => `${count} Token`,
   contextTokens: (tokens) => `${tokens} Token im Kontext`,
   usageDetail: (input, output) => `${input} Token hinein, ${output} heraus`,
   cost: (amount) => `${amount} ausgegeben`,

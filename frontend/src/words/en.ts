@@ -156,6 +156,7 @@ export const en = {
   undone: (turns: number) => (turns === 1 ? "One turn was taken back." : `${turns} turns were taken back.`),
   redo: "Bring back",
   undo: "Undo the last turn",
+  redoLast: "Bring back what was undone",
   wasForked: "Somebody went on in a copy.",
   toCopy: "To the copy",
   interrupted: "The answer was interrupted.",
@@ -195,6 +196,7 @@ export const en = {
   notYours: "You look at somebody else’s conversation. Only those who take part can write in it.",
 
   // meters
+  contextShort: (count: string) => `${count} tokens`,
   contextTokens: (tokens: string) => `${tokens} tokens in context`,
   usageDetail: (input: string, output: string) => `${input} tokens in, ${output} out`,
   cost: (amount: string) => `${amount} spent`,

@@ -32,7 +32,7 @@ export const panelsDe: Pick<Words, keyof typeof panelsEn> = {
   usageAnswers: "Antworten",
   usageTokensIn: "Tokens hinein",
   usageTokensOut: "Tokens heraus",
-  usageCached: (tokens) => `und ${tokens} aus dem Zwischenspeicher`,
+  usageCached: (tokens) => `davon ${tokens} aus dem Zwischenspeicher`,
   usageReasoned: (tokens) => `davon ${tokens} fürs Nachdenken`,
   usagePerAnswer: (amount) => `${amount} je Antwort`,
   usageUnpriced: (count) =>

@@ -31,7 +31,7 @@ export const panelsEn = {
   usageAnswers: "Answers",
   usageTokensIn: "Tokens in",
   usageTokensOut: "Tokens out",
-  usageCached: (tokens: string) => `and ${tokens} from the cache`,
+  usageCached: (tokens: string) => `${tokens} of them from the cache`,
   usageReasoned: (tokens: string) => `${tokens} of them for reasoning`,
   usagePerAnswer: (amount: string) => `${amount} an answer`,
   usageUnpriced: (count: number) =>

@@ -96,11 +96,10 @@ class Outbox:
         now = self._now()
 
         def settle(tx: Transaction) -> int:
-            orphans = deliveries.orphans(tx, now, is_dead)
+            orphans = self._orphans(tx, now)
             for orphan in orphans:
-                adapter = self._adapters.get(orphan.delivery.address.platform)
                 with contextlib.suppress(LeaseLost):  # another process was quicker
-                    if adapter is not None and adapter.knows_keys:
+                    if self._adapters[orphan.delivery.address.platform].knows_keys:
                         deliveries.again(tx, orphan, now, "Palaver was stopped while sending it")
                     else:
                         error = "Palaver was stopped while sending it; whether it arrived is not known"
@@ -108,7 +107,7 @@ class Outbox:
             return len(orphans)
 
         def look(tx: Transaction) -> int | None:
-            return None if deliveries.orphans(tx, now, is_dead) else 0
+            return None if self._orphans(tx, now) else 0
 
         faults.point("delivery.before_recovery")
         found = await self._engine.arun(Write(settle, look=look))
@@ -116,6 +115,11 @@ class Outbox:
         if found:
             self.wake()
         return found
+
+    def _orphans(self, tx: Transaction, now: int) -> list[Sending]:
+        """Those of our own platforms: only who is connected to one knows whether it takes a delivery twice."""
+        found = deliveries.orphans(tx, now, is_dead)
+        return [each for each in found if each.delivery.address.platform in self._adapters]
 
     # -- sending -------------------------------------------------------------------------------------------
 

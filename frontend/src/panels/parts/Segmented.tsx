@@ -1,0 +1,24 @@
+/** A choice between a few things that are all in sight. */
+import { useId } from "react";
+
+interface Props<T extends string> {
+  label: string;
+  value: T;
+  choices: readonly (readonly [T, string])[];
+  onChange: (value: T) => void;
+}
+
+export function Segmented<T extends string>({ label, value, choices, onChange }: Props<T>) {
+  const name = useId();
+  return (
+    <fieldset className="segmented">
+      <legend className="visually-hidden">{label}</legend>
+      {choices.map(([choice, text]) => (
+        <label key={choice}>
+          <input type="radio" name={name} checked={choice === value} onChange={() => onChange(choice)} />
+          <span>{text}</span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}

@@ -1,0 +1,49 @@
+/** What somebody can set for themselves. */
+import type { ReactNode } from "react";
+import { useCenter } from "../../live/context";
+import { words } from "../../words";
+import { PanelPage } from "../parts/PanelPage";
+import { About } from "./About";
+import { Account } from "./Account";
+import { Appearance } from "./Appearance";
+import { Devices } from "./Devices";
+import { Passkeys } from "./Passkeys";
+import { SharedCopies } from "./SharedCopies";
+import { Tokens } from "./Tokens";
+
+export default function SettingsPanel() {
+  const { me } = useCenter();
+  const parts: [string, string, ReactNode][] = [
+    ["appearance", words.appearance, <Appearance />],
+    ["account", words.waysToSignIn, <Account me={me} />],
+    ["passkeys", words.passkeys, <Passkeys />],
+    ["devices", words.devices, <Devices />],
+    ["tokens", words.tokens, <Tokens isOwner={me.person.role === "owner"} />],
+    ["shares", words.shares, <SharedCopies />],
+    ["about", words.about, <About me={me} />],
+  ];
+  return (
+    <PanelPage title={words.settings}>
+      <nav className="parts" aria-label={words.settingsParts}>
+        {parts.map(([id, title]) => (
+          <button
+            key={id}
+            type="button"
+            className="chip-button"
+            onClick={() => document.getElementById(`${id}-title`)?.scrollIntoView({ block: "start" })}
+          >
+            {title}
+          </button>
+        ))}
+      </nav>
+      {parts.map(([id, title, part]) => (
+        <section key={id} className="card" aria-labelledby={`${id}-title`}>
+          <h2 id={`${id}-title`} className="part-title">
+            {title}
+          </h2>
+          {part}
+        </section>
+      ))}
+    </PanelPage>
+  );
+}

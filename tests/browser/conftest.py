@@ -1,0 +1,128 @@
+"""A browser, and people who look at the page with it.
+
+Always true: a test fails when the page logs an error, breaks its content security policy, or asks anybody but the
+server for anything.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.async_api import async_playwright, expect
+
+from palaver.web.app import PAGE
+from web.conftest import start_web, web_store
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from playwright.async_api import Browser, BrowserContext, Page
+
+    from support.web import Web
+
+__all__ = ["start_web", "web_store"]
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+DESK = {"width": 1280, "height": 820}
+PHONE = {"width": 390, "height": 844}
+
+# The page listens itself, because not every browser logs a violation as an error.
+_LISTEN = "addEventListener('securitypolicyviolation', e => console.error('CSP ' + e.violatedDirective + ' ' + e.blockedURI))"
+
+expect.set_options(timeout=15_000)
+
+
+def chromium() -> str | None:
+    """The browser of this machine; None is Playwright's own. `PALAVER_BROWSER` names another one."""
+    named = os.environ.get("PALAVER_BROWSER")
+    return named or next((found for name in BROWSERS if (found := shutil.which(name))), None)
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    """A browser without a window."""
+    async with async_playwright() as playwright:
+        program = chromium()
+        if program is None and not Path(playwright.chromium.executable_path).exists():
+            pytest.fail("there is no Chromium here: install chromium, or name one in PALAVER_BROWSER")
+        sandbox = [] if os.geteuid() else ["--no-sandbox"]
+        launched = await playwright.chromium.launch(executable_path=program, args=sandbox)
+        yield launched
+        await launched.close()
+
+
+@dataclass
+class Visitors:
+    """Opens the page for people, and keeps what went wrong."""
+
+    browser: Browser
+    stack: AsyncExitStack
+    troubles: list[str] = field(default_factory=list)
+    expected: tuple[str, ...] = ()  # what may be logged as an error, in a test that cuts the line
+
+    async def context(self, url: str, **options: Any) -> BrowserContext:
+        """A browser profile of its own, signed in nowhere."""
+        context = await self.browser.new_context(**({"viewport": DESK, "locale": "en-GB"} | options))
+        self.stack.push_async_callback(context.close)
+        await context.add_init_script(_LISTEN)
+        context.on("console", lambda line: self._logged(line.type, line.text))
+        context.on("weberror", lambda error: self.troubles.append(f"error: {error.error}"))
+        context.on("request", lambda request: self._asked(url, request.url))
+        return context
+
+    async def visit(self, web: Web, person: str = "owner", **options: Any) -> Page:
+        """The page, for somebody who has just opened their link."""
+        context = await self.context(web.url, **options)
+        page = await context.new_page()
+        await page.goto(await link_for(web, person))
+        await expect(page.get_by_role("heading", level=1)).to_be_visible()
+        return page
+
+    def _logged(self, kind: str, text: str) -> None:
+        if kind == "error" and not any(each in text for each in self.expected):
+            self.troubles.append(f"console: {text}")
+
+    def _asked(self, own: str, url: str) -> None:
+        if urlsplit(url).scheme in {"http", "https"} and urlsplit(url).netloc != urlsplit(own).netloc:
+            self.troubles.append(f"request to elsewhere: {url}")
+
+
+@pytest.fixture
+async def visitors(browser: Browser) -> AsyncIterator[Visitors]:
+    """Those who look at the page in a test."""
+    if not (PAGE / "index.html").is_file():
+        pytest.fail("the page is not built: run `make page`")
+    async with AsyncExitStack() as stack:
+        found = Visitors(browser, stack)
+        yield found
+    assert found.troubles == []
+
+
+async def link_for(web: Web, person: str) -> str:
+    """A link that signs somebody in once."""
+    if person == "owner":
+        return f"{web.url}/sign-in#{await web.state.accounts.owner_link()}"
+    await web.client(person)  # from now on they are known
+    owner = await web.client()
+    people = (await owner.get("/api/people")).json()["people"]
+    known = next(each["id"] for each in people if each["name"] == person)
+    made = await owner.post(f"/api/people/{known}/link")
+    return f"{web.url}/sign-in#{made.json()['link']['url'].partition('#')[2]}"
+
+
+async def say(page: Page, text: str) -> None:
+    """Write a message and send it."""
+    await page.locator("#composer").fill(text)
+    await page.locator("#composer").press("Enter")
+
+
+async def answered(page: Page) -> None:
+    """Wait for the end of the last answer."""
+    await expect(page.locator(".answer").last.get_by_role("button", name="Ask again")).to_be_visible()

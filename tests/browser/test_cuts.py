@@ -1,0 +1,80 @@
+"""A server that dies in mid-answer, seen from a page that stays open."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import socket
+import sys
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.async_api import expect
+
+from browser.conftest import say
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from browser.conftest import Visitors
+
+PATIENCE = 90.0  # seconds; a turn is taken over when the lease of the dead has ended
+LINK = re.compile(r"http://\S+/sign-in#\S+")
+ANSWER = "I have thought about"
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
+
+
+@asynccontextmanager
+async def served(home: Path, port: int) -> AsyncIterator[str]:
+    """`palaver serve` as a process of its own until it is killed; the link it prints."""
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "palaver", "--home", str(home), "serve", "--port", str(port), "--no-open", "--link"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=kept | {"PALAVER_MODEL": "demo", "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while not (found := LINK.search((await process.stdout.readline()).decode())):
+                assert process.returncode is None
+        yield found[0]
+    finally:
+        process.kill()
+        await process.communicate()
+
+
+@pytest.mark.slow
+async def test_a_server_killed_in_mid_answer_comes_back_and_the_page_has_all_of_it(
+    tmp_path: Path, visitors: Visitors
+) -> None:
+    port = free_port()
+    visitors.expected = ("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET")
+    long = " ".join(f"thing{number}" for number in range(150))
+    async with served(tmp_path, port) as link:
+        page = await (await visitors.context(link)).new_page()
+        await page.goto(link)
+        await say(page, f"think about {long}")
+        await expect(page.locator(".answer .reasoning")).to_contain_text("thing20")
+    await expect(page.get_by_text("Reconnecting…")).to_be_visible()
+    await say(page, "and are you there")
+    await expect(page.locator(".said.pending")).to_contain_text("and are you there")
+    async with served(tmp_path, port):
+        answers = page.locator(".answer")
+        await expect(answers).to_have_count(2, timeout=PATIENCE * 1000)
+        await expect(answers.last.get_by_role("button", name="Ask again")).to_be_visible(timeout=PATIENCE * 1000)
+        await expect(answers.first.locator(".markdown")).to_contain_text(ANSWER)
+        await expect(answers.last).to_contain_text("and are you there")
+        await expect(page.locator(".said")).to_have_count(2)
+        await expect(page.locator(".said.pending")).to_have_count(0)
+        await expect(page.get_by_text("Reconnecting…")).to_have_count(0)

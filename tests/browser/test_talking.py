@@ -1,0 +1,243 @@
+"""Talking with the agent on the page."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING
+
+from playwright.async_api import expect
+
+from browser.conftest import answered, link_for, say
+from palaver.agent.base import ReasoningDelta, TextDelta, ToolCall, ToolResult
+from palaver.agent.demo import DemoAgent
+from palaver.testing import ScriptedAgent
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from browser.conftest import Visitors
+    from palaver.agent.base import AgentEvent, AgentRequest
+    from support.web import StartWeb
+
+WORDS = [f"word{number} " for number in range(40)]
+SESSION = re.compile(r"/\d{8}_\d{6}_[0-9a-f]{8}$")
+
+
+class Slowly:
+    """An agent that says one word after the other, as fast as it is let."""
+
+    def __init__(self) -> None:
+        self.allowed = asyncio.Semaphore(0)
+
+    def agent(self) -> ScriptedAgent:
+        return ScriptedAgent(self._said)
+
+    def let(self, words: int) -> None:
+        for _ in range(words):
+            self.allowed.release()
+
+    async def _said(self, _request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        for word in WORDS:
+            await self.allowed.acquire()
+            yield TextDelta(word)
+
+
+async def test_a_link_signs_in_once_and_leaves_the_address(start_web: StartWeb, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(pace=0))
+    link = await link_for(web, "owner")
+    page = await (await visitors.context(web.url)).new_page()
+    await page.goto(link)
+    await expect(page.get_by_role("heading", name="Hello, owner")).to_be_visible()
+    assert "#" not in page.url
+
+    visitors.expected = ("401",)
+    other = await (await visitors.context(web.url)).new_page()
+    await other.goto(link)
+    await expect(other.get_by_role("alert")).to_contain_text("used or is too old")
+
+
+async def test_the_first_page_says_what_runs_and_can_be_told_to_be_quiet(
+    start_web: StartWeb, visitors: Visitors
+) -> None:
+    page = await visitors.visit(await start_web(DemoAgent(pace=0)))
+    about = page.get_by_role("region", name="What is running here")
+    await expect(about).to_contain_text("demo agent")
+    await expect(about).to_contain_text("TELEGRAM_BOT_TOKEN")
+    await about.get_by_role("button", name="Hide this").click()
+    await page.reload()
+    await expect(page.get_by_role("button", name="What is running here?")).to_be_visible()
+
+
+async def test_a_message_begins_a_conversation_and_its_answer_grows(start_web: StartWeb, visitors: Visitors) -> None:
+    slowly = Slowly()
+    page = await visitors.visit(await start_web(slowly.agent()))
+    await say(page, "Tell me **something** about Lisbon")
+    await page.wait_for_url(SESSION)
+    slowly.let(5)
+    answer = page.locator(".answer")
+    await expect(answer).to_contain_text("word4")
+    await expect(answer).to_have_attribute("aria-busy", "true")
+    await expect(page.get_by_role("img", name="an answer is being given")).to_be_visible()
+    slowly.let(40)
+    await answered(page)
+    await expect(answer).to_contain_text("word39")
+    await expect(page.locator(".answer")).to_have_count(1)
+    await expect(page.locator(".said")).to_have_count(1)
+    listed = page.get_by_role("listitem").get_by_role("link")
+    await expect(listed).to_contain_text("Tell me something about Lisbon")
+
+
+async def test_a_reload_in_mid_answer_loses_nothing(start_web: StartWeb, visitors: Visitors) -> None:
+    slowly = Slowly()
+    page = await visitors.visit(await start_web(slowly.agent()))
+    await say(page, "go on")
+    await page.wait_for_url(SESSION)
+    slowly.let(10)
+    await expect(page.locator(".answer")).to_contain_text("word9")
+    await page.reload()
+    await expect(page.locator(".answer")).to_contain_text("word0 word1 word2 word3 word4 word5 word6 word7 word8 word9")
+    slowly.let(40)
+    await answered(page)
+    await expect(page.locator(".answer .markdown")).to_have_text("".join(WORDS).strip())
+    await expect(page.locator(".said")).to_have_count(1)
+
+
+async def test_two_tabs_stay_the_same(start_web: StartWeb, visitors: Visitors) -> None:
+    slowly = Slowly()
+    first = await visitors.visit(await start_web(slowly.agent()))
+    await say(first, "one for both")
+    await first.wait_for_url(SESSION)
+    second = await first.context.new_page()
+    await second.goto(first.url)
+    slowly.let(3)
+    for page in (first, second):
+        await expect(page.locator(".answer")).to_contain_text("word2")
+    slowly.let(40)
+    for page in (first, second):
+        await answered(page)
+    await say(second, "and back")
+    await expect(first.locator(".said")).to_have_count(2)
+    await expect(first.locator(".said").last).to_contain_text("and back")
+    slowly.let(40)
+    for page in (first, second):
+        await expect(page.locator(".answer")).to_have_count(2)
+        await answered(page)
+
+
+async def test_an_answer_shows_markdown_reasoning_and_tools(start_web: StartWeb, visitors: Visitors) -> None:
+    said = (
+        "# Title\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\ndef f(): return 1\n```\n\n"
+        "So $a^2$ it is.\n\n$$\\frac{1}{2}$$\n\n<script>alert(1)</script>"
+    )
+    events = [
+        ReasoningDelta("I should look."),
+        ToolCall("c1", "look_up", '{"word": "sea"}'),
+        ToolResult("c1", "look_up", "It is blue."),
+        TextDelta(said),
+    ]
+    page = await visitors.visit(await start_web(ScriptedAgent(lambda _: events)))
+    await say(page, "show me")
+    await answered(page)
+    answer = page.locator(".answer")
+    await expect(answer.get_by_role("heading", name="Title")).to_be_visible()
+    await expect(answer.get_by_role("cell", name="2")).to_be_visible()
+    await expect(answer.locator(".hljs-keyword").first).to_have_text("def")
+    await expect(answer.locator(".katex")).to_have_count(2)
+    await expect(answer).to_contain_text("<script>alert(1)</script>")
+    reasoning = answer.locator(".reasoning")
+    await expect(reasoning.get_by_text("I should look.")).to_be_hidden()
+    await reasoning.locator("summary").click()
+    await expect(reasoning.get_by_text("I should look.")).to_be_visible()
+    tool = answer.locator(".tool")
+    await expect(tool).to_have_attribute("data-state", "done")
+    await tool.locator("summary").click()
+    await expect(tool.get_by_text("It is blue.")).to_be_visible()
+
+
+async def test_stopping_keeps_what_was_said(start_web: StartWeb, visitors: Visitors) -> None:
+    slowly = Slowly()
+    page = await visitors.visit(await start_web(slowly.agent()))
+    await say(page, "talk")
+    slowly.let(6)
+    await expect(page.locator(".answer")).to_contain_text("word5")
+    await page.get_by_role("button", name="Stop the answer").click()
+    await expect(page.get_by_role("button", name="Stop the answer")).to_be_hidden()
+    await expect(page.locator(".answer")).to_contain_text("word5")
+    await expect(page.locator(".answer .tag")).to_have_text("stopped")
+
+
+async def test_a_message_in_between_waits_its_turn(start_web: StartWeb, visitors: Visitors) -> None:
+    slowly = Slowly()
+    page = await visitors.visit(await start_web(slowly.agent()))
+    await say(page, "first")
+    slowly.let(2)
+    await expect(page.locator(".answer")).to_contain_text("word1")
+    await say(page, "second")
+    await expect(page.get_by_text("Waits until the answer is finished")).to_be_visible()
+    slowly.let(78)
+    await expect(page.locator(".answer")).to_have_count(2)
+    await answered(page)
+    await expect(page.get_by_text("Waits until the answer is finished")).to_be_hidden()
+
+
+async def test_what_is_said_offline_is_kept_and_sent_once(start_web: StartWeb, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(pace=0))
+    page = await visitors.visit(web)
+    await say(page, "before")
+    await answered(page)
+    visitors.expected = ("ERR_INTERNET_DISCONNECTED",)
+    await page.context.set_offline(True)
+    await say(page, "kept for later")
+    await expect(page.locator(".said.pending")).to_contain_text("kept for later")
+    await expect(page.get_by_text("You are offline.")).to_be_visible()
+    await page.context.set_offline(False)
+    await expect(page.locator(".said.pending")).to_have_count(0)
+    await expect(page.locator(".answer")).to_have_count(2)
+    owner = await web.client()
+    events = (await owner.get(f"/api/sessions/{page.url.rpartition('/')[2]}/messages")).json()["events"]
+    said = [each["message"]["content"] for each in events if each["message"] and each["message"]["role"] == "user"]
+    assert said == ["before", "kept for later"]
+
+
+async def test_a_command_is_completed_and_answered_beside_the_conversation(
+    start_web: StartWeb, visitors: Visitors
+) -> None:
+    page = await visitors.visit(await start_web(DemoAgent(pace=0)))
+    await say(page, "hello")
+    await answered(page)
+    await page.locator("#composer").press_sequentially("/sta")
+    await expect(page.get_by_role("option", name="/status")).to_be_visible()
+    await page.locator("#composer").press("Enter")
+    await page.locator("#composer").press("Enter")
+    await expect(page.locator(".reply")).to_contain_text("Model")
+    await expect(page.locator(".said")).to_have_count(1)
+    await page.locator(".reply").get_by_role("button", name="Dismiss").click()
+    await expect(page.locator(".reply")).to_have_count(0)
+
+
+async def test_what_is_half_written_is_still_there_after_a_reload(start_web: StartWeb, visitors: Visitors) -> None:
+    page = await visitors.visit(await start_web(DemoAgent(pace=0)))
+    await say(page, "hello")
+    await answered(page)
+    await page.locator("#composer").fill("half a thou")
+    await page.get_by_role("button", name="New conversation").click()
+    await expect(page.locator("#composer")).to_have_value("")
+    await page.go_back()
+    await expect(page.locator("#composer")).to_have_value("half a thou")
+    await page.reload()
+    await expect(page.locator("#composer")).to_have_value("half a thou")
+
+
+async def test_a_picture_goes_along_and_is_shown(start_web: StartWeb, visitors: Visitors) -> None:
+    picture = bytes.fromhex(
+        "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
+        "1f15c4890000000d49444154789c6360f8cf500f0003860180b5c1e6c10000000049454e44ae426082"
+    )
+    page = await visitors.visit(await start_web(DemoAgent(pace=0)))
+    file = {"name": "dot.png", "mimeType": "image/png", "buffer": picture}
+    await page.locator("input[type=file]").set_input_files(file)  # type: ignore[arg-type]
+    await expect(page.locator(".adding .file")).to_have_attribute("aria-busy", "false")
+    await say(page, "look at this")
+    await answered(page)
+    await expect(page.get_by_role("img", name="dot.png")).to_be_visible()
