@@ -50,7 +50,7 @@ chat: .venv/.run ## Talk with the agent in this terminal
 	@touch $@
 
 test: .venv/.dev .venv/.browser $(PAGE) ## Run the whole test suite, PostgreSQL and a browser included
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist worksteal
 
 check: .venv/.dev $(PAGE) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check .

@@ -29,23 +29,17 @@ _BACKUPS = """\
 The backup itself is quick. What takes an hour is **checking every file by its content**: since the 9th, `--checksum` is
 in the job, so all 412 GB are read on both sides each night.
 
-| night | copied | read to compare | took |
+| night | copied | compared | took |
 |---|--:|--:|--:|
-| 8 November | 1.9 GB | 0 | 4 min |
-| 9 November | 2.1 GB | 412 GB | 58 min |
-| 14 November | 1.7 GB | 412 GB | 61 min |
+| 8 Nov | 1.9 GB | – | 4 min |
+| 14 Nov | 1.7 GB | 412 GB | 61 min |
 
 Compare by size and time every night, and by content once a week:
 
 ```bash
-# every night at two
-rsync -a --delete /srv/ backup:/srv/
-
-# on Sundays, the thorough one
-rsync -a --delete --checksum /srv/ backup:/srv/
-```
-
-Shall I put both into the schedule?"""
+rsync -a --delete /srv/ backup:/srv/             # every night
+rsync -a --delete --checksum /srv/ backup:/srv/  # on Sundays
+```"""
 
 _LOG = """\
 2026-11-14 02:00:01 rsync -a --delete --checksum /srv/ backup:/srv/
@@ -119,14 +113,14 @@ TALKS = (
     ),
     Talk(
         _hours(1.2),
-        None,
+        "Friday evening",
         ["What did I want to bring on Friday?", "Bread and the small speaker. Amina brings the soup."],
         platform="telegram",
     ),
     Talk(_hours(3), "A week in Lisbon", ["Plan seven days in Lisbon, slowly.", _LISBON], project="Travel", pinned=True),
     Talk(
         _hours(5),
-        None,
+        "Book club, chapter nine",
         ["Who has finished chapter nine?", "Jonas and Amina have; Mira said she is at page 140."],
         platform="discord",
         project="Reading",
@@ -160,7 +154,9 @@ def fill(url: str, now: datetime) -> str:
 
 
 async def _let_in(store: SessionStore, owner: Person) -> None:
-    people = Accounts(store).people_seen_by(owner.principal)
+    accounts = Accounts(store)
+    await accounts.owner_link()  # from now on the owner has an account on the web
+    people = accounts.people_seen_by(owner.principal)
     await people.change(owner.id, name=OWNER)
     for name in FRIENDS:
         await people.add(name)

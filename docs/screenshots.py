@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, StorageState
 
 IMAGES = Path(__file__).parent / "images"
-DESK = {"width": 1360, "height": 850}
+DESK = {"width": 1360, "height": 880}
 PHONE = {"width": 390, "height": 844}
 
 

@@ -24,6 +24,17 @@ export default defineConfig({
     assetsInlineLimit: 0, // the content security policy allows no fonts from data: addresses
     modulePreload: { polyfill: false },
     target: "es2023",
+    rolldownOptions: {
+      output: {
+        // What every visit needs comes as one file; what a page needs, with that page.
+        codeSplitting: {
+          groups: [
+            { name: "page", tags: ["$initial"], priority: 2 },
+            { name: "panels", test: /src\/panels\/(?:parts|calls)/, priority: 1 },
+          ],
+        },
+      },
+    },
   },
   server: { proxy: { "/api": "http://127.0.0.1:8765" } },
   test: { environment: "happy-dom", include: ["src/**/*.test.ts"] },

@@ -10,7 +10,6 @@ import os
 import shutil
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -34,7 +33,9 @@ DESK = {"width": 1280, "height": 820}
 PHONE = {"width": 390, "height": 844}
 
 # The page listens itself, because not every browser logs a violation as an error.
-_LISTEN = "addEventListener('securitypolicyviolation', e => console.error('CSP ' + e.violatedDirective + ' ' + e.blockedURI))"
+_LISTEN = (
+    "addEventListener('securitypolicyviolation', e => console.error('CSP ' + e.violatedDirective + ' ' + e.blockedURI))"
+)
 
 expect.set_options(timeout=15_000)
 
@@ -50,7 +51,7 @@ async def browser() -> AsyncIterator[Browser]:
     """A browser without a window."""
     async with async_playwright() as playwright:
         program = chromium()
-        if program is None and not Path(playwright.chromium.executable_path).exists():
+        if program is None and not os.access(playwright.chromium.executable_path, os.X_OK):
             pytest.fail("there is no Chromium here: install chromium, or name one in PALAVER_BROWSER")
         sandbox = [] if os.geteuid() else ["--no-sandbox"]
         launched = await playwright.chromium.launch(executable_path=program, args=sandbox)
@@ -82,7 +83,7 @@ class Visitors:
         context = await self.context(web.url, **options)
         page = await context.new_page()
         await page.goto(await link_for(web, person))
-        await expect(page.get_by_role("heading", level=1)).to_be_visible()
+        await expect(page.locator("main.main h1")).to_be_visible()
         return page
 
     def _logged(self, kind: str, text: str) -> None:
@@ -98,7 +99,7 @@ class Visitors:
 async def visitors(browser: Browser) -> AsyncIterator[Visitors]:
     """Those who look at the page in a test."""
     if not (PAGE / "index.html").is_file():
-        pytest.fail("the page is not built: run `make page`")
+        pytest.fail("the page is not built: run `npm ci && npm run build` in frontend")
     async with AsyncExitStack() as stack:
         found = Visitors(browser, stack)
         yield found

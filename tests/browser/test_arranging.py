@@ -71,6 +71,24 @@ async def test_search_finds_words_and_jumps_to_the_message(start_web: StartWeb, 
     await expect(page.get_by_text("message 59").last).to_be_in_viewport()
 
 
+async def test_a_link_leads_to_an_earlier_message_of_the_open_conversation(
+    start_web: StartWeb, visitors: Visitors
+) -> None:
+    web = await start_web(ScriptedAgent("Certainly."))
+    owner = await web.client()
+    session = await web.session(owner, title="A long one")
+    messages = [{"role": "user", "content": f"message {number}\n" * 4} for number in range(300)]
+    await web.gateway.store.aio.rewrite_transcript(session, messages)
+    page = await visitors.visit(web)
+    await page.goto(f"{web.url}/{session}")
+    await expect(page.get_by_text("message 299").last).to_be_in_viewport()
+    await page.evaluate("location.hash = '20'")
+    await expect(page.locator(".row.target")).to_be_in_viewport()
+    await expect(page.locator(".row.target .bubble")).to_have_text(re.compile(r"message 1\d"))
+    await page.evaluate("location.hash = '250'")
+    await expect(page.locator(".row.target .bubble")).to_have_text(re.compile(r"message 24\d"))
+
+
 async def test_a_copy_goes_on_from_a_message(start_web: StartWeb, visitors: Visitors) -> None:
     page = await visitors.visit(await start_web(DemoAgent(pace=0)))
     await begun(page, "first")
@@ -129,9 +147,7 @@ async def test_asking_again_hides_the_former_answer(start_web: StartWeb, visitor
     await expect(page.locator(".said")).to_have_count(1)
 
 
-async def test_conversations_are_pinned_archived_and_put_into_projects(
-    start_web: StartWeb, visitors: Visitors
-) -> None:
+async def test_conversations_are_pinned_archived_and_put_into_projects(start_web: StartWeb, visitors: Visitors) -> None:
     page = await visitors.visit(await start_web(DemoAgent(pace=0)))
     await begun(page, "alpha", "beta", "gamma")
     await page.get_by_role("button", name="New project").click()
@@ -147,12 +163,32 @@ async def test_conversations_are_pinned_archived_and_put_into_projects(
     await project.click()
     await expect(page.locator(".session")).to_have_count(1)
     await expect(page.locator(".session")).to_contain_text("beta")
+    await begun(page, "delta")
+    await expect(page.locator(".session")).to_have_count(2)
     await project.click()
+    await expect(page.locator(".session")).to_have_count(4)
 
     await choose(page, listed(page, "gamma"), "Archive")
     await expect(listed(page, "gamma")).to_have_count(0)
     await page.get_by_role("navigation").get_by_role("button", name="Archive", exact=True).click()
+    await expect(page.locator(".session")).to_have_count(1)
     await expect(page.locator(".session")).to_contain_text("gamma")
+
+
+async def test_what_was_answered_elsewhere_is_marked_until_it_is_read(start_web: StartWeb, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(pace=0))
+    page = await visitors.visit(web)
+    await begun(page, "alpha", "beta")
+    await expect(page.get_by_role("img", name="unread")).to_have_count(0)
+    owner = await web.client()
+    sessions = (await owner.get("/api/sessions")).json()["sessions"]
+    alpha = next(each["id"] for each in sessions if each["title"] == "alpha")
+    await web.say(owner, alpha, "said in another place")
+    await expect(listed(page, "alpha").get_by_role("img", name="unread")).to_be_visible()
+    await listed(page, "alpha").get_by_role("link").click()
+    await expect(page.locator(".said").last).to_contain_text("said in another place")
+    await page.get_by_role("button", name="New conversation").click()
+    await expect(page.get_by_role("img", name="unread")).to_have_count(0)
 
 
 async def test_several_conversations_are_deleted_together(start_web: StartWeb, visitors: Visitors) -> None:

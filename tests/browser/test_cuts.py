@@ -59,7 +59,12 @@ async def test_a_server_killed_in_mid_answer_comes_back_and_the_page_has_all_of_
     tmp_path: Path, visitors: Visitors
 ) -> None:
     port = free_port()
-    visitors.expected = ("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET")
+    visitors.expected = (
+        "ERR_CONNECTION_REFUSED",
+        "ERR_INCOMPLETE_CHUNKED_ENCODING",
+        "ERR_EMPTY_RESPONSE",
+        "ERR_CONNECTION_RESET",
+    )
     long = " ".join(f"thing{number}" for number in range(150))
     async with served(tmp_path, port) as link:
         page = await (await visitors.context(link)).new_page()

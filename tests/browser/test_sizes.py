@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from playwright.async_api import expect
 
-from browser.conftest import PHONE, answered, say
+from browser.conftest import PHONE, answered
 from palaver.agent.demo import DemoAgent
 from palaver.testing import ScriptedAgent
 
@@ -73,7 +73,7 @@ async def test_ten_thousand_messages_are_opened_at_their_end_and_read_backwards(
     await page.goto(f"{web.url}/{session}")
     await expect(page.get_by_text("the last one").last).to_be_in_viewport()
     assert await page.locator(".row").count() < 60
-    await page.get_by_role("log", name="Messages").hover()
+    await page.get_by_role("region", name="Messages").hover()
     earliest = MANY
     for _ in range(400):
         earliest = min(await questions(page), default=earliest)
@@ -89,9 +89,7 @@ async def test_ten_thousand_messages_are_opened_at_their_end_and_read_backwards(
     await expect(page.get_by_text("the last one").last).to_be_in_viewport()
 
 
-async def test_what_is_read_stays_in_place_while_earlier_messages_come(
-    start_web: StartWeb, visitors: Visitors
-) -> None:
+async def test_what_is_read_stays_in_place_while_earlier_messages_come(start_web: StartWeb, visitors: Visitors) -> None:
     web = await start_web(ScriptedAgent("Certainly."))
     owner = await web.client()
     session = await web.session(owner, title="Long")
@@ -99,7 +97,7 @@ async def test_what_is_read_stays_in_place_while_earlier_messages_come(
     await web.gateway.store.aio.rewrite_transcript(session, messages)
     page = await visitors.visit(web)
     await page.goto(f"{web.url}/{session}")
-    log = page.get_by_role("log", name="Messages")
+    log = page.get_by_role("region", name="Messages")
     await expect(page.get_by_text("line 399").last).to_be_in_viewport()
     held = False
 
@@ -116,9 +114,11 @@ async def test_what_is_read_stays_in_place_while_earlier_messages_come(
         if held:
             break
     await page.wait_for_timeout(100)
-    place = "log => { const middle = log.getBoundingClientRect().top + log.clientHeight / 2;" \
-        " const row = [...log.querySelectorAll('.row')].find(each => each.getBoundingClientRect().bottom > middle);" \
+    place = (
+        "log => { const middle = log.getBoundingClientRect().top + log.clientHeight / 2;"
+        " const row = [...log.querySelectorAll('.row')].find(each => each.getBoundingClientRect().bottom > middle);"
         " return [row.querySelector('.bubble').innerText, Math.round(row.getBoundingClientRect().top)]; }"
+    )
     before = await log.evaluate(place)
     await page.wait_for_timeout(900)
     after = await log.evaluate(place)

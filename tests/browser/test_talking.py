@@ -57,6 +57,25 @@ async def test_a_link_signs_in_once_and_leaves_the_address(start_web: StartWeb, 
     await expect(other.get_by_role("alert")).to_contain_text("used or is too old")
 
 
+async def test_a_name_and_a_password_sign_in_too(start_web: StartWeb, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(pace=0))
+    changed = await (await web.client()).put("/api/me/password", json={"new": "correct horse battery"})
+    assert changed.is_success, changed.text
+    visitors.expected = ("401",)
+    page = await (await visitors.context(web.url)).new_page()
+    await page.goto(web.url)
+    await page.get_by_label("Name").fill("owner")
+    await page.get_by_label("Password").fill("wrong")
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.get_by_role("alert")).to_be_visible()
+    await page.get_by_label("Password").fill("correct horse battery")
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.get_by_role("heading", name="Hello, owner")).to_be_visible()
+    await page.get_by_role("button", name="owner").click()
+    await page.get_by_role("menuitem", name="Sign out").click()
+    await expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+
+
 async def test_the_first_page_says_what_runs_and_can_be_told_to_be_quiet(
     start_web: StartWeb, visitors: Visitors
 ) -> None:
@@ -130,7 +149,7 @@ async def test_an_answer_shows_markdown_reasoning_and_tools(start_web: StartWeb,
         "# Title\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\ndef f(): return 1\n```\n\n"
         "So $a^2$ it is.\n\n$$\\frac{1}{2}$$\n\n<script>alert(1)</script>"
     )
-    events = [
+    events: list[AgentEvent] = [
         ReasoningDelta("I should look."),
         ToolCall("c1", "look_up", '{"word": "sea"}'),
         ToolResult("c1", "look_up", "It is blue."),
@@ -179,6 +198,35 @@ async def test_a_message_in_between_waits_its_turn(start_web: StartWeb, visitors
     await expect(page.locator(".answer")).to_have_count(2)
     await answered(page)
     await expect(page.get_by_text("Waits until the answer is finished")).to_be_hidden()
+
+
+async def test_what_waits_can_be_dropped_with_the_answer(start_web: StartWeb, visitors: Visitors) -> None:
+    slowly = Slowly()
+    page = await visitors.visit(await start_web(slowly.agent()))
+    await say(page, "first")
+    slowly.let(2)
+    await expect(page.locator(".answer")).to_contain_text("word1")
+    await say(page, "second")
+    await page.get_by_role("button", name="Stop, and drop what waits").click()
+    await expect(page.get_by_text("Waits until the answer is finished")).to_be_hidden()
+    await expect(page.get_by_role("button", name="Stop the answer")).to_be_hidden()
+    await expect(page.locator(".answer")).to_have_count(1)
+    await expect(page.locator(".said")).to_have_count(2)
+
+
+async def test_a_message_in_between_can_interrupt(start_web: StartWeb, visitors: Visitors) -> None:
+    slowly = Slowly()
+    page = await visitors.visit(await start_web(slowly.agent()))
+    await say(page, "first")
+    slowly.let(3)
+    await expect(page.locator(".answer")).to_contain_text("word2")
+    await page.get_by_role("button", name="Queue").click()
+    await page.get_by_role("menuitemradio", name="Interrupt").click()
+    await say(page, "second")
+    await expect(page.locator(".answer").first).to_contain_text("stopped")
+    slowly.let(80)
+    await expect(page.locator(".answer").last).to_contain_text("word39")
+    await expect(page.locator(".answer")).to_have_count(2)
 
 
 async def test_what_is_said_offline_is_kept_and_sent_once(start_web: StartWeb, visitors: Visitors) -> None:

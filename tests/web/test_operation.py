@@ -131,6 +131,10 @@ async def test_the_page_is_served_for_every_path_that_is_its_own(start_web: Star
     script = await stranger.get("/assets/main-1a2b.js")
     assert script.headers["content-type"].startswith("text/javascript")
     assert "immutable" in script.headers["cache-control"]
+    assert (script.headers["content-encoding"], script.text) == ("gzip", "export {}")
+    plain = await stranger.get("/assets/main-1a2b.js", headers={"Accept-Encoding": "identity"})
+    assert ("content-encoding" in plain.headers, plain.text) == (False, "export {}")
+    assert script.headers["vary"] == plain.headers["vary"] == "Accept-Encoding"
     assert (await stranger.get("/assets/main-0000.js")).status_code == 404
     assert (await stranger.get("/api/nothing")).status_code == 404
     for path in ("/../secret.txt", "/..%2fsecret.txt", "/assets/../../secret.txt"):

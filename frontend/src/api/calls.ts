@@ -15,7 +15,7 @@ import type {
   WaysIn,
 } from "./types";
 
-export interface ListView {
+interface ListView {
   shelf: "current" | "archived" | "pinned";
   project?: string | null;
   platform?: string;
@@ -89,8 +89,6 @@ export const compress = (id: string) => ask<Receipt>("POST", session(id, "/compr
 export const fork = (id: string, at: number | null) => ask<Session>("POST", session(id, "/fork"), { body: { at } });
 export const edit = (id: string, at: number, content: string) =>
   ask<{ session: Session; receipt: Receipt }>("POST", session(id, "/edit"), { body: { at, content, ...newKey() } });
-export const runCommand = (text: string, id: string | null) =>
-  ask<Receipt>("POST", "/commands", { body: { text, session_id: id, ...newKey() } });
 export const exportPath = (id: string, format: "json" | "markdown") => `api${session(id, "/export")}?format=${format}`;
 
 // -- the rest

@@ -1,4 +1,4 @@
-// Made from the API's description by tools/types.mjs; do not edit. Shapes: 2bc73abe4baebb36e60ab42506cd04c971cbd728252291169d503d8beacc44c0
+// Made from the API's description by tools/types.mjs; do not edit. Shapes: e6815551b65f3173a9d15c6f8551e0599d1f3c8786beeff8e80b5cce15c15dfc
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -53,6 +53,108 @@ export interface components {
          */
         BusyPolicy: "queue" | "steer" | "interrupt" | "reject";
         /**
+         * ChatCall
+         * @description A call, as OpenAI's clients make it.
+         */
+        ChatCall: {
+            /**
+             * Model
+             * @default palaver
+             */
+            model?: string;
+            /** Messages */
+            messages: components["schemas"]["ChatMessage"][];
+            /**
+             * Stream
+             * @default false
+             */
+            stream?: boolean;
+            stream_options?: components["schemas"]["StreamOptions"] | null;
+            /** N */
+            n?: 1 | null;
+            /**
+             * Tools
+             * @description The agent uses its own tools; those of a caller are refused.
+             */
+            tools?: unknown[] | null;
+            /**
+             * User
+             * @description Your own name for a conversation: calls with the same one go on with it.
+             */
+            user?: string | null;
+            /**
+             * Metadata
+             * @description `session_id` names a conversation to go on with.
+             */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        /**
+         * ChatCompletion
+         * @description A whole answer.
+         */
+        ChatCompletion: {
+            /** Id */
+            id: string;
+            /**
+             * Object
+             * @default chat.completion
+             * @constant
+             */
+            object?: "chat.completion";
+            /** Created */
+            created: number;
+            /** Model */
+            model: string;
+            /** Choices */
+            choices: components["schemas"]["Choice"][];
+            usage: components["schemas"]["CompletionUsage"];
+            /**
+             * Metadata
+             * @description `session_id`: the conversation it was said in.
+             */
+            metadata: {
+                [key: string]: string;
+            };
+        };
+        /**
+         * ChatMessage
+         * @description One message of a call.
+         */
+        ChatMessage: {
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "system" | "developer" | "user" | "assistant" | "tool" | "function";
+            /** Content */
+            content?: string | {
+                [key: string]: unknown;
+            }[] | null;
+        };
+        /**
+         * Choice
+         * @description An answer; there is always one.
+         */
+        Choice: {
+            /**
+             * Index
+             * @default 0
+             * @constant
+             */
+            index?: 0;
+            message: components["schemas"]["Said"];
+            /**
+             * Finish Reason
+             * @description `length` when the answer was cut short.
+             * @enum {string}
+             */
+            finish_reason: "stop" | "length";
+            /** Logprobs */
+            logprobs?: null;
+        };
+        /**
          * CommandIn
          * @description Nothing but a key: the same one twice is done once.
          */
@@ -79,6 +181,26 @@ export interface components {
         CommandsOut: {
             /** Commands */
             commands: components["schemas"]["CommandOut"][];
+        };
+        /**
+         * CompletionUsage
+         * @description What the answer used, as far as the provider told.
+         */
+        CompletionUsage: {
+            /** Prompt Tokens */
+            prompt_tokens: number;
+            /** Completion Tokens */
+            completion_tokens: number;
+            /** Total Tokens */
+            total_tokens: number;
+            /** Prompt Tokens Details */
+            prompt_tokens_details: {
+                [key: string]: number;
+            };
+            /** Completion Tokens Details */
+            completion_tokens_details: {
+                [key: string]: number;
+            };
         };
         /**
          * CompressIn
@@ -179,6 +301,20 @@ export interface components {
             facts: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * ErrorDetail
+         * @description What went wrong.
+         */
+        ErrorDetail: {
+            /** Message */
+            message: string;
+            /** Type */
+            type: string;
+            /** Param */
+            param: string | null;
+            /** Code */
+            code: string | null;
         };
         /**
          * ErrorOut
@@ -447,6 +583,44 @@ export interface components {
             answers?: number | null;
         };
         /**
+         * ModelList
+         * @description The models that can be asked for.
+         */
+        ModelList: {
+            /**
+             * Object
+             * @default list
+             * @constant
+             */
+            object?: "list";
+            /** Data */
+            data: components["schemas"]["ModelOut"][];
+        };
+        /**
+         * ModelOut
+         * @description A model that can be asked for.
+         */
+        ModelOut: {
+            /** Id */
+            id: string;
+            /**
+             * Object
+             * @default model
+             * @constant
+             */
+            object?: "model";
+            /**
+             * Created
+             * @default 0
+             */
+            created?: number;
+            /**
+             * Owned By
+             * @default palaver
+             */
+            owned_by?: string;
+        };
+        /**
          * ModelsOut
          * @description Which models a conversation may choose.
          */
@@ -547,6 +721,13 @@ export interface components {
             token: components["schemas"]["TokenOut"];
             /** Secret */
             secret: string;
+        };
+        /**
+         * OpenAIError
+         * @description An error in OpenAI's shape.
+         */
+        OpenAIError: {
+            error: components["schemas"]["ErrorDetail"];
         };
         /**
          * PasskeyIn
@@ -773,6 +954,22 @@ export interface components {
              * @description The conversation it is about.
              */
             session_id?: string | null;
+        };
+        /**
+         * Said
+         * @description What was answered.
+         */
+        Said: {
+            /**
+             * Role
+             * @default assistant
+             * @constant
+             */
+            role?: "assistant";
+            /** Content */
+            content: string;
+            /** Refusal */
+            refusal?: null;
         };
         /**
          * Scope
@@ -1054,6 +1251,17 @@ export interface components {
             queued?: boolean;
             /** Key */
             key?: string | null;
+        };
+        /**
+         * StreamOptions
+         * @description What a stream ends with.
+         */
+        StreamOptions: {
+            /**
+             * Include Usage
+             * @default false
+             */
+            include_usage?: boolean;
         };
         /**
          * TokenOut

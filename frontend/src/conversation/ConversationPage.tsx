@@ -1,10 +1,11 @@
 /** One conversation. */
-import { useEffect, useState, type DragEvent } from "react";
+import { useCallback, useEffect, useState, type DragEvent } from "react";
 import * as calls from "../api/calls";
 import type { Session } from "../api/types";
 import { useStore } from "../lib/store";
-import { useCenter, useConversation, useSession } from "../live/context";
 import type { Reply } from "../live/center";
+import { useCenter, useSession } from "../live/context";
+import { holds, type State } from "../live/state";
 import { Markdown } from "../markdown/Markdown";
 import { MenuButton } from "../shell/MenuButton";
 import { nameOf, platformName } from "../sidebar/naming";
@@ -23,34 +24,42 @@ const NO_FILES: readonly File[] = [];
 export default function ConversationPage({ id, seq }: { id: string; seq: number | null }) {
   const center = useCenter();
   const session = useSession(id);
-  const known = useConversation(id);
   const isMissing = useStore(center.missing, (missing) => missing.has(id));
+  const isReady = useStore(
+    center.state,
+    useCallback(
+      ({ conversations: { [id]: known } }: State) => known !== undefined && (seq === null || holds(known, seq)),
+      [id, seq],
+    ),
+  );
 
-  useEffect(() => {
-    void center.open(id, seq);
-    return () => center.leave();
-  }, [center, id, seq]);
-
+  useEffect(() => void center.open(id, seq), [center, id, seq]);
+  useEffect(() => () => center.leave(), [center]);
   useEffect(() => {
     document.title = session === undefined ? "Palaver" : `${nameOf(session)} · Palaver`;
   }, [session]);
 
   if (isMissing) return <NotThere />;
-  if (session === undefined || known === undefined) return <Opening />;
-  const isHere = seq === null || !known.moreAfter || known.events.some((event) => event.seq === seq);
-  return isHere ? <Open session={session} seq={seq} /> : <Opening />;
+  return session === undefined || !isReady ? <Opening /> : <Open session={session} seq={seq} />;
 }
 
+/** What grows is drawn by `Messages` alone, so that writing stays quick meanwhile. */
 function Open({ session, seq }: { session: Session; seq: number | null }) {
   const center = useCenter();
-  const known = useConversation(session.id);
   const { files, isOver, handlers } = useDrop();
   const isMine = useStore(center.everybodys, (all) => !all) || session.owner === center.me.person.name;
-  if (known === undefined) return null;
+  const isRunning = useStore(
+    center.state,
+    useCallback(
+      ({ conversations }: State) =>
+        conversations[session.id]?.turns.some((turn) => turn.state === "running") ?? false,
+      [session.id],
+    ),
+  );
   return (
     <section className="conversation" data-dropping={isOver} {...handlers}>
       <Header session={session} mayAct={isMine} />
-      <Messages key={session.id} session={session} known={known} target={seq} mayAct={isMine} />
+      <Messages key={session.id} session={session} target={seq} mayAct={isMine} />
       <div className="foot">
         <Replies session={session.id} />
         {isMine ? (
@@ -60,7 +69,7 @@ function Open({ session, seq }: { session: Session; seq: number | null }) {
               key={session.id}
               place={session.id}
               placeholder={words.writeHere}
-              running={session.running || known.turns.some((turn) => turn.state === "running")}
+              running={session.running || isRunning}
               policy={session.busy_policy}
               dropped={files}
               onSend={(said) => center.say({ ...said, session: session.id, begin: {} })}

@@ -6,32 +6,41 @@
  */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import * as calls from "../api/calls";
 import type { Session } from "../api/types";
+import { go } from "../lib/router";
 import { useStore } from "../lib/store";
 import { dayKey, dayName } from "../lib/time";
-import { useCenter } from "../live/context";
+import { useCenter, useConversation } from "../live/context";
 import type { Conversation } from "../live/state";
 import { stillPending, type Entry } from "../outbox/entries";
+import { plain } from "../sidebar/naming";
 import { ArrowDownIcon } from "../ui/icons";
 import { words } from "../words";
+import { attempt } from "./actions";
 import { Answer } from "./Answer";
 import { QuietLine } from "./QuietLine";
 import { liveRows, rowOf, storedRows, type Row } from "./rows";
 import { Pending, Said } from "./Said";
 
 const NEAR = 800; // pixels from an end at which more is fetched
+const SPOKEN = 600; // characters of an answer that are read aloud by themselves
 const AT_END = 60; // pixels that still count as the end
 
 interface Props {
   session: Session;
-  known: Conversation;
   target: number | null; // the message a link leads to
   mayAct: boolean;
 }
 
 const every = (entries: readonly Entry[]) => entries;
 
-export function Messages({ session, known, target, mayAct }: Props) {
+export function Messages(props: Props) {
+  const known = useConversation(props.session.id);
+  return known === undefined ? null : <List known={known} {...props} />;
+}
+
+function List({ session, known, target, mayAct }: Props & { known: Conversation }) {
   const center = useCenter();
   const rows = useRows(session.id, known);
   const scroller = useRef<HTMLDivElement>(null);
@@ -84,13 +93,14 @@ export function Messages({ session, known, target, mayAct }: Props) {
   useSeen(session, isAtEnd);
 
   const toEnd = () => {
+    if (target !== null) go(session.id, { replace: true });
     if (known.moreAfter) void center.toLatest(session.id).then(() => requestAnimationFrame(() => virtualizer.scrollToEnd()));
     else virtualizer.scrollToEnd({ behavior: reducesMotion() ? "auto" : "smooth" });
   };
 
   return (
     <div className="messages">
-      <div className="scroller" ref={scroller} onScroll={look} tabIndex={0} role="log" aria-label={words.conversationLog}>
+      <div className="scroller" ref={scroller} onScroll={look} tabIndex={0} role="region" aria-label={words.conversationLog}>
         <div className="rows" style={{ height: virtualizer.getTotalSize() }}>
           {virtualizer.getVirtualItems().map((item) => {
             const row = rows[item.index];
@@ -116,6 +126,7 @@ export function Messages({ session, known, target, mayAct }: Props) {
           })}
         </div>
       </div>
+      <Announcement rows={rows} />
       {(!isAtEnd || known.moreAfter) && (
         <button type="button" className="to-end" onClick={toEnd}>
           <ArrowDownIcon />
@@ -142,11 +153,27 @@ function useSeen(session: Session, isAtEnd: boolean): void {
   const center = useCenter();
   useEffect(() => {
     if (!isAtEnd || session.read_seq >= session.last_seq) return;
-    const timer = setTimeout(() => {
+    const look = () => {
       if (document.visibilityState === "visible") void center.markRead(session.id);
-    }, 150);
-    return () => clearTimeout(timer);
+    };
+    look();
+    document.addEventListener("visibilitychange", look);
+    return () => document.removeEventListener("visibilitychange", look);
   }, [center, isAtEnd, session.id, session.last_seq, session.read_seq]);
+}
+
+/** Tells those who do not see the page that an answer is there, and what it says. */
+function Announcement({ rows }: { rows: readonly Row[] }) {
+  const last = rows.findLast((row) => row.kind === "answer");
+  const [awaited, setAwaited] = useState<string | null>(null);
+  if (last?.running && last.key !== awaited) setAwaited(last.key);
+  const isThere = last !== undefined && !last.running && last.key === awaited;
+  const text = isThere ? last.parts.flatMap((part) => (part.kind === "text" ? part.text : [])).join(" ") : "";
+  return (
+    <div className="visually-hidden" role="status">
+      {isThere && `${words.agent}: ${plain(text.slice(0, SPOKEN))}`}
+    </div>
+  );
 }
 
 interface RowProps {
@@ -182,7 +209,16 @@ function OneRow({ row, session, isLast, isFirst, mayAct, isOffline, notice }: Ro
     case "quiet":
       return <QuietLine session={session.id} event={row.event} latest={row.latest && mayAct} />;
     case "waiting":
-      return <div className="quiet">{words.waitsBehind(row.ahead)}</div>;
+      return (
+        <div className="quiet">
+          <span>{words.waitsBehind(row.ahead)}</span>
+          {row.ahead === 1 && mayAct && (
+            <button type="button" className="text-button" onClick={() => void attempt(() => calls.stop(session.id, true))}>
+              {words.stopAll}
+            </button>
+          )}
+        </div>
+      );
     case "pending":
       return <Pending entry={row.entry} isOffline={isOffline} />;
   }

@@ -1,5 +1,5 @@
 /** What a person said: their words and files, who and when, and what can be done about it. */
-import { useState } from "react";
+import { memo, useState } from "react";
 import type { LogEvent } from "../api/types";
 import { clock, moment } from "../lib/time";
 import { useCenter } from "../live/context";
@@ -18,7 +18,7 @@ interface Props {
   mayAct: boolean;
 }
 
-export function Said({ session, event, shared, mayAct }: Props) {
+export const Said = memo(function Said({ session, event, shared, mayAct }: Props) {
   const center = useCenter();
   const [isEditing, setEditing] = useState(false);
   const text = textOf(event.message?.content ?? null);
@@ -66,7 +66,7 @@ export function Said({ session, event, shared, mayAct }: Props) {
       )}
     </article>
   );
-}
+});
 
 function Editing(props: { text: string; onCancel: () => void; onDone: (text: string) => Promise<void> }) {
   const [text, setText] = useState(props.text);

@@ -86,9 +86,10 @@ export async function restore(center: Center, id: string): Promise<void> {
   });
 }
 
-export async function compress(center: Center, id: string): Promise<void> {
+/** Let a summary stand for what is older; a quiet line tells when it is there. */
+export async function compress(id: string): Promise<void> {
   await attempt(async () => {
-    const { reply } = await calls.compress(id);
-    if (reply !== null) center.reply(id, reply);
+    await calls.compress(id);
+    toast(words.compressing);
   });
 }

@@ -10,6 +10,7 @@ import { useCenter } from "../live/context";
 import type { Entry } from "../outbox/entries";
 import { MenuButton } from "../shell/MenuButton";
 import { focusComposer } from "../shell/Shortcuts";
+import { chosenView } from "../sidebar/chosen";
 import { titleFrom } from "../sidebar/naming";
 import { words } from "../words";
 import { ModelAdvice } from "./ModelAdvice";
@@ -59,7 +60,9 @@ export function Home() {
           dropped={NO_FILES}
           onSend={(said) => {
             const title = titleFrom(said.text);
-            setBegun(center.say({ ...said, session: null, begin: title === undefined ? {} : { title } }).key);
+            const { project } = chosenView.value;
+            const begin = { ...(title !== undefined && { title }), ...(project !== null && { project }) };
+            setBegun(center.say({ ...said, session: null, begin }).key);
           }}
         />
         <div className="examples">
@@ -110,7 +113,7 @@ function About({ onHide }: { onHide: () => void }) {
         <div>
           <h3>{words.aboutPlatforms}</h3>
           <p>{words.aboutPlatformsText}</p>
-          <pre dir="ltr">TELEGRAM_BOT_TOKEN=… palaver serve</pre>
+          <pre dir="ltr">palaver</pre>
         </div>
       </div>
     </section>

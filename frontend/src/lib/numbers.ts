@@ -1,18 +1,19 @@
 /** Numbers as people read them. */
-import { language } from "../words";
+import { locale } from "../words";
 
 /** A count, shortened: 12.3K. */
 export function short(count: number): string {
-  return new Intl.NumberFormat(language(), { notation: "compact", maximumFractionDigits: 1 }).format(count);
+  return new Intl.NumberFormat(locale(), { notation: "compact", maximumFractionDigits: 1 }).format(count);
 }
 
 /** An amount of US dollars that came as decimal text. */
 export function dollars(amount: string): string {
   const value = Number(amount);
   const digits = value !== 0 && value < 0.1 ? 4 : 2;
-  return new Intl.NumberFormat(language(), {
+  return new Intl.NumberFormat(locale(), {
     style: "currency",
     currency: "USD",
+    currencyDisplay: "narrowSymbol",
     minimumFractionDigits: 2,
     maximumFractionDigits: digits,
   }).format(value);
@@ -22,7 +23,7 @@ export function dollars(amount: string): string {
 export function bytes(size: number): string {
   const steps = ["byte", "kilobyte", "megabyte"] as const;
   const step = size < 1000 ? 0 : size < 1_000_000 ? 1 : 2;
-  return new Intl.NumberFormat(language(), {
+  return new Intl.NumberFormat(locale(), {
     style: "unit",
     unit: steps[step],
     unitDisplay: "short",

@@ -1,14 +1,14 @@
 /** Times as people read them, in their language and where they are. Pure but for the language and the zone. */
-import { language, words } from "../words";
+import { locale, words } from "../words";
 
 const DAY = 86_400_000;
 const made = new Map<string, Intl.DateTimeFormat>();
 
 /** Formats are costly to make, and there are few of them. */
 function format(options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
-  const name = language() + JSON.stringify(options);
+  const name = locale() + JSON.stringify(options);
   let found = made.get(name);
-  if (found === undefined) made.set(name, (found = new Intl.DateTimeFormat(language(), options)));
+  if (found === undefined) made.set(name, (found = new Intl.DateTimeFormat(locale(), options)));
   return found;
 }
 

@@ -12,12 +12,13 @@ import { Store } from "../lib/store";
 import type { Entry } from "../outbox/entries";
 import { Outbox } from "../outbox/outbox";
 import { Lists } from "./lists";
-import { extended, knowing, NOTHING, opened, told, unfollowed, without, type State } from "./state";
+import { extended, holds, knowing, NOTHING, opened, told, unfollowed, without, type State } from "./state";
 import { LiveStream, type Connection } from "./stream";
 
 const PAGE = 60; // events fetched at once
 const FAR = 400; // events after which what is known of a conversation is fetched anew instead of caught up with
 const RESTING = 60_000; // milliseconds a hidden page keeps its line; browsers allow few of them for all their pages
+const AGAIN = 2000; // milliseconds before a conversation that could not be fetched is tried again
 const SINCE = "since";
 
 /** What the gateway itself answered to a command. */
@@ -83,12 +84,12 @@ export class Center {
     const session = this.state.value.sessions.get(id);
     const last = known?.events.at(-1)?.seq ?? 0;
     const isNear = known !== undefined && !known.moreAfter && (session?.last_seq ?? 0) - last < FAR;
-    const hasSeq = seq === null || (known?.events.some((event) => event.seq === seq) ?? false);
+    const hasSeq = seq === null || (known !== undefined && holds(known, seq));
     try {
       if (session === undefined) await this.#fetchSession(id);
-      if (!isNear || !hasSeq) await this.#fetch(id, seq === null ? {} : { around: seq });
+      if (seq === null ? !isNear : !hasSeq) await this.#fetch(id, seq === null ? {} : { around: seq });
     } catch (error) {
-      this.#notThere(id, error);
+      this.#notThere(id, seq, error);
       return;
     }
     if (this.#open === id) this.#follow();
@@ -154,6 +155,7 @@ export class Center {
       seq: null,
       refused: null,
     };
+    if (said.session !== null) this.#dismissReplies(said.session); // the talk has gone on
     this.outbox.add(entry);
     return entry;
   }
@@ -166,6 +168,10 @@ export class Center {
 
   dismissReply(session: string, id: string): void {
     this.replies.update((all) => ({ ...all, [session]: (all[session] ?? []).filter((reply) => reply.id !== id) }));
+  }
+
+  #dismissReplies(session: string): void {
+    this.replies.update((all) => (all[session] === undefined ? all : { ...all, [session]: [] }));
   }
 
   // -- arranging
@@ -197,7 +203,7 @@ export class Center {
     }
     this.#clearOutbox();
     const id = this.#open;
-    if (id !== null && this.state.value.conversations[id]?.stale) void this.#fetch(id, {});
+    if (id !== null && this.state.value.conversations[id]?.stale) void this.#fetchAgain(id);
   }
 
   /** Entries whose messages have come are let go. */
@@ -227,6 +233,15 @@ export class Center {
     this.#clearOutbox();
   }
 
+  /** Something came back that nobody sent: the end of the conversation as it is now. */
+  async #fetchAgain(id: string): Promise<void> {
+    const name = `${id} again`;
+    if (this.#loading.has(name)) return;
+    this.#loading.add(name);
+    await this.#fetch(id, {}).catch(() => undefined); // it stays stale, and is tried with the next news
+    this.#loading.delete(name);
+  }
+
   async #loadBeside(id: string, side: "before" | "after", seq: number): Promise<void> {
     const name = `${id} ${side}`;
     if (this.#loading.has(name)) return;
@@ -239,9 +254,9 @@ export class Center {
     }
   }
 
-  #notThere(id: string, error: unknown): void {
+  #notThere(id: string, seq: number | null, error: unknown): void {
     if (error instanceof ApiError && (error.status === 404 || error.status === 422)) this.#missed(id);
-    else setTimeout(() => this.#open === id && void this.open(id, null), 2000);
+    else setTimeout(() => this.#open === id && void this.open(id, seq), AGAIN);
   }
 
   #missed(id: string): void {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LiveItem } from "../api/types";
 import { answer, event, message, session, turn } from "../lib/samples";
-import { extended, grown, knowing, NOTHING, opened, told, unfollowed, without, type State } from "./state";
+import { extended, grown, holds, knowing, NOTHING, opened, told, unfollowed, without, type State } from "./state";
 
 const ID = "20261115_081200_1a2b3c4d";
 
@@ -48,6 +48,15 @@ describe("events of a conversation", () => {
     expect(seqs(wider)).toEqual([4, 5, 6]);
     expect(wider.conversations[ID]).toMatchObject({ moreBefore: false, moreAfter: false });
   });
+});
+
+it("knows whether a message is in the part that was fetched", () => {
+  const middle = opened(NOTHING, ID, { events: [message(5, "five"), message(8, "eight")], more_before: true, more_after: true });
+  const known = middle.conversations[ID];
+  if (known === undefined) throw new Error("it was opened");
+  expect([4, 5, 6, 8, 9].map((seq) => holds(known, seq))).toEqual([false, true, true, true, false]);
+  expect(holds({ ...known, moreBefore: false }, 1)).toBe(true);
+  expect(holds({ ...known, moreAfter: false }, 99)).toBe(true);
 });
 
 describe("an answer that is being given", () => {

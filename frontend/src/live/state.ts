@@ -101,6 +101,13 @@ export function extended(state: State, id: string, page: Events, side: "before" 
   });
 }
 
+/** Whether what is known of a conversation reaches to a message, or to where it would be. */
+export function holds(known: Conversation, seq: number): boolean {
+  const first = known.events[0]?.seq ?? 0;
+  const last = known.events.at(-1)?.seq ?? 0;
+  return (seq >= first || !known.moreBefore) && (seq <= last || !known.moreAfter);
+}
+
 /** Nobody tells us of this conversation any more: what goes on in it is not known. */
 export function unfollowed(state: State, id: string): State {
   return within(state, id, (known) => ({ ...known, turns: [], drafts: {}, notice: null }));

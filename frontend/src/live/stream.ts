@@ -10,12 +10,12 @@ import { FrameReader } from "./frames";
 
 export type Connection = "connecting" | "live" | "reconnecting";
 
-export interface Followed {
+interface Followed {
   id: string;
   after: number | null; // the last event that is known; null: from now on
 }
 
-export interface Wanted {
+interface Wanted {
   follow: Followed | null;
   all: boolean;
 }

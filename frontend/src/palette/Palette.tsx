@@ -163,7 +163,7 @@ function actionsFor(center: Center, open: string | null): Choice[] {
             void archive(center, [session.id], !session.archived),
           ),
           action("fork", words.forkHere, () => void fork(center, session.id, null)),
-          action("compress", words.compress, () => void compress(center, session.id)),
+          action("compress", words.compress, () => void compress(session.id)),
         ];
   return [
     action("new", words.newConversation, startNew),

@@ -4,7 +4,7 @@ import { Store } from "../lib/store";
 
 const NARROW = "(max-width: 800px)";
 
-export const narrow = window.matchMedia(NARROW);
+const narrow = window.matchMedia(NARROW);
 export const sidebarShown = new Store(!narrow.matches && recall("sidebar") !== "hidden");
 
 export function showSidebar(isShown: boolean): void {

@@ -1,6 +1,6 @@
 /** The list of conversations: as many rows as fit, fetched as somebody scrolls. */
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useMemo, useRef } from "react";
+import { useCallback, useEffect, useMemo, useRef } from "react";
 import type { Session } from "../api/types";
 import { sessionAt, useHere } from "../lib/router";
 import { useStore } from "../lib/store";
@@ -35,6 +35,10 @@ export function SessionList({ view, selection, onOrder }: Props) {
   const order = useMemo(() => rows.flatMap((row) => (row.kind === "session" ? row.session.id : [])), [rows]);
   useEffect(() => onOrder(order), [onOrder, order]);
 
+  const { ids, toggle } = selection;
+  const onSelect = useCallback((id: string, how: "one" | "range") => toggle(id, how, order), [toggle, order]);
+  const onDrag = useCallback((id: string) => (ids.has(id) ? [...ids] : [id]), [ids]);
+
   const virtualizer = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
@@ -61,7 +65,7 @@ export function SessionList({ view, selection, onOrder }: Props) {
             <div
               key={item.key}
               className="list-row"
-              role={row.kind === "session" ? "listitem" : "presentation"}
+              role="listitem"
               style={{ transform: `translateY(${item.start}px)`, height: item.size }}
             >
               {row.kind === "heading" ? (
@@ -73,8 +77,8 @@ export function SessionList({ view, selection, onOrder }: Props) {
                   isOpen={row.session.id === open}
                   isSelecting={selection.isOn}
                   isSelected={selection.ids.has(row.session.id)}
-                  dragged={selection.ids.has(row.session.id) ? [...selection.ids] : [row.session.id]}
-                  onSelect={(id, how) => selection.toggle(id, how, order)}
+                  onSelect={onSelect}
+                  onDrag={onDrag}
                 />
               )}
             </div>

@@ -63,7 +63,7 @@ function Items({ session, onRename, onSelect, inHeader, mayAct }: Omit<Props, "o
           <MenuItem icon={<RedoIcon />} onSelect={() => void attempt(() => calls.redo(id))} disabled={session.running}>
             {words.redoLast}
           </MenuItem>
-          <MenuItem icon={<SparkIcon />} onSelect={() => void compress(center, id)}>
+          <MenuItem icon={<SparkIcon />} onSelect={() => void compress(id)}>
             {words.compress}
           </MenuItem>
           <MenuLine />

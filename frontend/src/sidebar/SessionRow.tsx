@@ -20,8 +20,8 @@ interface Props {
   isOpen: boolean;
   isSelecting: boolean;
   isSelected: boolean;
-  dragged: readonly string[]; // what goes along when this one is dragged
   onSelect: (id: string, how: "one" | "range") => void;
+  onDrag: (id: string) => readonly string[]; // what goes along when this one is dragged
 }
 
 export const SessionRow = memo(function SessionRow(props: Props) {
@@ -62,7 +62,7 @@ export const SessionRow = memo(function SessionRow(props: Props) {
       data-selected={isSelected}
       draggable
       onDragStart={(event: DragEvent) => {
-        event.dataTransfer.setData(DRAGGED, JSON.stringify(props.dragged));
+        event.dataTransfer.setData(DRAGGED, JSON.stringify(props.onDrag(session.id)));
         event.dataTransfer.effectAllowed = "move";
       }}
       onDoubleClick={() => setNaming(true)}

@@ -8,18 +8,18 @@ import { startNew } from "../shell/Shortcuts";
 import { ArchiveIcon, CloseIcon, MenuIcon, PeopleIcon, PlusIcon, SearchIcon } from "../ui/icons";
 import { words } from "../words";
 import type { View } from "./arrange";
+import { ARCHIVED, chooseView, chosenView, CURRENT } from "./chosen";
 import { Projects } from "./Projects";
 import { SearchResults } from "./SearchResults";
 import { SelectionBar } from "./SelectionBar";
 import { SessionList } from "./SessionList";
 import { useSelection } from "./useSelection";
 
-const CURRENT: View = { shelf: "current", project: null };
-const ARCHIVED: View = { shelf: "archived", project: null };
+const itself = (view: View) => view;
 
 export function Sidebar({ onOrder }: { onOrder: (ids: readonly string[]) => void }) {
   const center = useCenter();
-  const [view, setView] = useState<View>(CURRENT);
+  const view = useStore(chosenView, itself);
   const [text, setText] = useState("");
   const selection = useSelection();
   const isOwner = center.me.person.role === "owner";
@@ -50,7 +50,7 @@ export function Sidebar({ onOrder }: { onOrder: (ids: readonly string[]) => void
           {view.shelf === "current" && (
             <Projects
               chosen={view.project}
-              onChoose={(project) => setView(project === null ? CURRENT : { shelf: "current", project })}
+              onChoose={(project) => chooseView(project === null ? CURRENT : { shelf: "current", project })}
             />
           )}
           {selection.isOn && <SelectionBar selection={selection} isArchive={view.shelf === "archived"} />}
@@ -67,7 +67,7 @@ export function Sidebar({ onOrder }: { onOrder: (ids: readonly string[]) => void
           title={words.archive}
           aria-label={words.archive}
           aria-pressed={view.shelf === "archived"}
-          onClick={() => setView(view.shelf === "archived" ? CURRENT : ARCHIVED)}
+          onClick={() => chooseView(view.shelf === "archived" ? CURRENT : ARCHIVED)}
         >
           <ArchiveIcon />
         </button>

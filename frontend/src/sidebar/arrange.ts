@@ -17,7 +17,7 @@ export interface Fetched {
 
 export const UNFETCHED: Fetched = { cursor: null, frontier: null, complete: false, loading: false, failed: false };
 
-export type ListRow =
+type ListRow =
   | { kind: "heading"; key: string; text: string }
   | { kind: "session"; key: string; session: Session };
 

@@ -1,6 +1,6 @@
 /** A text with marked places, as parts. Pure. */
 
-export interface MarkedPart {
+interface MarkedPart {
   text: string;
   isMarked: boolean;
 }

@@ -7,7 +7,7 @@ import { go, whereWeAre } from "../lib/router";
 import { words } from "../words";
 import { canUsePasskeys, passkeyAnswer } from "./passkey";
 
-export const STEP = "sign-in";
+const STEP = "sign-in";
 
 export default function SignIn({ onDone }: { onDone: () => void }) {
   const [token] = useState(tokenOfLink);

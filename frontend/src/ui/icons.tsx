@@ -40,7 +40,6 @@ export const RedoIcon = drawn("M20 9H10a5 5 0 0 0 0 10h6", "M16 5l4 4-4 4");
 export const RetryIcon = drawn("M19.5 12a7.5 7.5 0 1 1-2.2-5.3L20 9.4", "M20 4.5v5h-5");
 export const SearchIcon = drawn("M10.5 17a6.5 6.5 0 1 0 0-13 6.5 6.5 0 0 0 0 13z", "M15.5 15.5L20.5 20.5");
 export const SelectIcon = drawn("M4 5h16v14H4z", "M8 12l3 3 5-6");
-export const SendIcon = drawn("M12 20V5", "M5.5 11.5L12 5l6.5 6.5");
 export const SettingsIcon = drawn("M4 7h9", "M17 7h3", "M15 5v4", "M4 12h3", "M11 12h9", "M9 10v4", "M4 17h7", "M15 17h5", "M13 15v4");
 export const SparkIcon = drawn("M12 3.5l1.8 5 5 1.8-5 1.8-1.8 5-1.8-5-5-1.8 5-1.8z", "M18.5 16.5v4", "M16.5 18.5h4");
 export const StopIcon = drawn("M7 7h10v10H7z");

@@ -18,15 +18,12 @@ export const en = {
   more: "More",
   again: "Try again",
   loading: "Loading…",
-  failed: (why: string) => `That did not work: ${why}`,
   unreachable: "The server cannot be reached.",
   skipToConversation: "Skip to the conversation",
 
   // connection
   reconnecting: "Reconnecting…",
   offline: "You are offline. What you send is kept and sent later.",
-  newVersion: "A newer version of this page is there.",
-  reload: "Reload",
 
   // signing in
   signIn: "Sign in",
@@ -39,7 +36,6 @@ export const en = {
   signInHint: "The terminal in which Palaver runs prints a link that signs you in. For a fresh one, run",
   signInAsk: "If this is not your server, ask its owner for a link.",
   signOut: "Sign out",
-  wrongSignIn: "This did not work. Check name and password.",
 
   // sidebar
   conversations: "Conversations",
@@ -55,17 +51,13 @@ export const en = {
   nothingFoundHint: "Try fewer or shorter words, or a beginning such as “lisb*”.",
   pinned: "Pinned",
   archive: "Archive",
-  current: "Current",
-  archived: "Archived",
   noConversations: "No conversations yet.",
   noConversationsHint: "Write the first message; it will be kept here.",
   nothingArchived: "Nothing is archived.",
   nothingInProject: "Nothing in this project yet. Drag conversations here, or use their menu.",
   everybodys: "Everybody’s conversations",
-  everybodysShort: "Everybody’s",
   unread: "unread",
   running: "an answer is being given",
-  queued: (count: number) => (count === 1 ? "1 message waits" : `${count} messages wait`),
   untitled: "Untitled",
   ofOwner: (name: string) => `of ${name}`,
 
@@ -90,10 +82,10 @@ export const en = {
   exportMarkdown: "Export as Markdown",
   exportJson: "Export as JSON",
   compress: "Summarise for the agent",
+  compressing: "A summary is being written.",
 
   // projects
   projects: "Projects",
-  allConversations: "All conversations",
   newProject: "New project",
   projectName: "Name of the project",
   colour: "Colour",
@@ -127,12 +119,10 @@ export const en = {
   forked: "You are in the copy now.",
   jumpToLatest: "Jump to the latest",
   newBelow: "New below",
-  loadEarlier: "Loading earlier messages…",
   beginning: "The conversation begins here.",
   notThere: "This conversation is not there.",
   notThereText: "It was deleted, or it is not yours.",
   toStart: "To the start page",
-  rendering: "Show as it was written",
   toolRunning: "running",
   toolDone: "done",
   toolFailed: "failed",
@@ -140,9 +130,7 @@ export const en = {
   toolResult: "Result",
   toolNoResult: "No result was stored.",
   showAll: "Show all",
-  image: "Image",
   download: (name: string) => `Download ${name}`,
-  fromGateway: "Palaver",
   dismiss: "Dismiss",
 
   // quiet lines
@@ -216,7 +204,7 @@ export const en = {
   aboutModel: "For a real model, set a key in the environment of the server, or start Ollama, and start Palaver again:",
   aboutPlatforms: "Other places",
   aboutPlatformsText:
-    "The same conversations are in the terminal (run “palaver”) and, once it is connected, on Telegram: give the server a bot’s token and start it again.",
+    "The same conversations are in the terminal, live in both. Programs that speak OpenAI’s protocol talk to the agent with a token from the settings.",
   aboutHide: "Hide this",
   aboutShow: "What is running here?",
   examples: ["What can you do?", "Show me Markdown", "Think about the sea", "Remember that my cat is called Ada"],

@@ -14,6 +14,11 @@ export function language(): Language {
   return chosen;
 }
 
+/** How numbers and times are written: as the browser has it, where it speaks the language that was chosen. */
+export function locale(): string {
+  return navigator.languages.find((each) => each.startsWith(chosen)) ?? chosen;
+}
+
 export async function chooseWords(): Promise<void> {
   chosen = wanted();
   if (chosen === "de") words = (await import("./de")).de;

@@ -132,7 +132,7 @@ class SignInRefused(NotSignedIn):
 class TooManyAttempts(PalaverError):
     """There were too many attempts; wait a little."""
 
-    def __init__(self, message: str = "", *, retry_after: float, **facts: object) -> None:
+    def __init__(self, message: str = "", *, retry_after: float = 1.0, **facts: object) -> None:
         super().__init__(message, retry_after=int(retry_after) + 1, **facts)
         self.retry_after = retry_after  # seconds
 

@@ -10,6 +10,7 @@ Always true: every event comes once and in order; the messages of a turn come be
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -143,7 +144,7 @@ class Feed:
         try:
             while not follower.over:
                 if follower.stored:
-                    follower.stored = False
+                    follower.begin_to_look()
                     items, more = await self._store.engine.arun(
                         Read(lambda tx: follower.look(tx, session_id, person, self._live.get(session_no)), quick=True)
                     )
@@ -177,7 +178,11 @@ class Feed:
             if unknown and self._marks is not None:
                 try:
                     marks, found = await self._store.engine.arun(Read(self._since, quick=True))
-                except StoreError:  # followers look by themselves after a while, and are told
+                except StoreError:  # followers look by themselves meanwhile, and are told
+                    self._changed |= changed
+                    self._unknown = True
+                    self._woken.set()
+                    await asyncio.sleep(ANYWAY)
                     continue
                 changed |= found
                 work = marks.work != self._marks.work
@@ -215,6 +220,11 @@ class _Follower:
         self._open: dict[int, Turn] = {}  # those it has been told of that have not ended
         self._place = _DraftPlace()
         self._woken = asyncio.Event()
+        self._looked = 0.0
+
+    def begin_to_look(self) -> None:
+        self.stored = False
+        self._looked = asyncio.get_running_loop().time()
 
     def wake(self, *, stored: bool) -> None:
         self.stored |= stored
@@ -228,12 +238,12 @@ class _Follower:
         if self.stored:
             await asyncio.sleep(0)
             return
-        try:
-            async with asyncio.timeout(ANYWAY):
+        look_at = self._looked + ANYWAY  # also while an answer grows: what they may see can change meanwhile
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(look_at):
                 await self._woken.wait()
-        except TimeoutError:
-            self.stored = True
         self._woken.clear()
+        self.stored |= asyncio.get_running_loop().time() >= look_at
 
     def look(
         self, tx: Transaction, session_id: str, person: PersonId | None, live: Live | None

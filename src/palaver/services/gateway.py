@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from palaver.services.feed import Feed
@@ -43,6 +43,7 @@ class Gateway:
         self.files = files
         self.feed = Feed(store)
         self.adapters = {adapter.platform: adapter for adapter in adapters}
+        self._started: list[Adapter] = []
         self.outbox = Outbox(store, self.adapters, self.feed)
         workshop = Workshop(
             store=store,
@@ -63,20 +64,26 @@ class Gateway:
 
     async def start(self) -> None:
         """Take over what is left from before, then begin to work and to receive."""
-        await self.feed.start()
-        await self.outbox.start()
-        await self.turns.start()
-        for adapter in self.adapters.values():
-            await adapter.start(self.inbox.accept)
+        try:
+            await self.feed.start()
+            await self.outbox.start()
+            await self.turns.start()
+            for adapter in self.adapters.values():
+                self._started.append(adapter)
+                await adapter.start(self.inbox.accept)
+        except BaseException:  # nothing of it may go on behind the back of whoever is told that it failed
+            await self.stop(0)
+            raise
 
     async def stop(self, patience: float = 20.0) -> None:
         """Stop receiving, let what runs finish for a while, and leave the rest for whoever comes next."""
-        for adapter in self.adapters.values():
-            await adapter.stop()
-        await self.turns.stop(patience)
-        await self.outbox.stop()
-        await self.feed.stop()
-        await self.agent.close()
+        async with AsyncExitStack() as stack:  # from the last to the first, each also when one before it has failed
+            stack.push_async_callback(self.agent.close)
+            stack.push_async_callback(self.feed.stop)
+            stack.push_async_callback(self.outbox.stop)
+            stack.push_async_callback(self.turns.stop, patience)
+            while self._started:
+                stack.push_async_callback(self._started.pop(0).stop)
 
     @asynccontextmanager
     async def running(self, patience: float = 20.0) -> AsyncIterator[Gateway]:

@@ -21,7 +21,7 @@ from palaver.domain.inbound import Inbound, Outcome, Receipt
 from palaver.domain.message import Message, text_of_parts
 from palaver.domain.policy import ResetReason, explain
 from palaver.domain.source import ChatType
-from palaver.domain.turn import BusyPolicy, Wish
+from palaver.domain.turn import BusyPolicy, TurnKind, Wish
 from palaver.services import access, commands
 from palaver.services.commands.base import Asked
 from palaver.services.indexer import catch_up
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from palaver.domain.ids import PersonId
     from palaver.domain.person import Person
     from palaver.domain.profile import TurnRules
     from palaver.domain.session import Recorded
@@ -202,7 +203,7 @@ class Inbox:
             person_id=person_id,
             address=_address(inbound),
             reply_to=inbound.message_id,
-            steers=policy is BusyPolicy.STEER and busy.running is not None,
+            steers=policy is BusyPolicy.STEER and _answers_them(busy, person_id, _address(inbound)),
         )
         outcome, turn_id = self._queued(tx, wanted, busy, policy, micros(now))
         return Receipt(
@@ -222,15 +223,15 @@ class Inbox:
         if (
             together
             and busy.last_queued is not None
+            and busy.last_kind is TurnKind.ANSWER
             and (busy.last_person, busy.last_address) == (wanted.person_id, wanted.address)
             and busy.last_due > now
         ):
-            turn_id = turns.collect(tx, busy.last_queued, wanted.input_seq, now + together, wanted.reply_to)
+            turn_id = turns.collect(tx, busy.last_queued, replace(wanted, due_at=now + together))
             if turn_id is None:
-                raise Conflict  # it has just been claimed
+                raise Conflict  # it has just been claimed, or the lane has just been moved
             return Outcome.COLLECTED, turn_id
-        due_at = max(now + together, busy.last_due)  # nobody overtakes what waits in the same conversation
-        turn_id = turns.enqueue(tx, replace(wanted, due_at=due_at), now)
+        turn_id = turns.enqueue(tx, replace(wanted, due_at=now + together if together else 0), now)
         if not busy.any:
             return Outcome.ACCEPTED, turn_id
         if wanted.steers:
@@ -290,6 +291,11 @@ def _text(inbound: Inbound) -> str:
 def _message(inbound: Inbound, parsed: commands.Parsed | None) -> Message:
     content = parsed.arguments if parsed is not None and commands.is_message(parsed) else inbound.content
     return Message.from_dict({"role": "user", "content": content, "platform_message_id": inbound.message_id})
+
+
+def _answers_them(busy: turns.Open, person_id: PersonId | None, address: str | None) -> bool:
+    """Whether the run answers this person, where they read its answer: only then it may be told more by them."""
+    return busy.running is not None and busy.running_person == person_id and address in {None, busy.running_address}
 
 
 def _address(inbound: Inbound) -> str | None:

@@ -24,7 +24,8 @@ def is_dead(owner: str) -> bool:
     place, pid, started, _ = owner.split("/")
     if place != _place():
         return False
-    return _started(int(pid)) != int(started)
+    now = _started(int(pid))
+    return now != int(started) and (now is not None or not _is_hidden(int(pid)))
 
 
 def _place() -> str | None:
@@ -34,6 +35,19 @@ def _place() -> str | None:
         return f"{boot}.{(_PROC / 'self/ns/pid').stat().st_ino}"
     except OSError:
         return None
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether there is a process that we are not shown: `/proc` may keep other people's processes to itself."""
+    if (_PROC / str(pid)).exists():
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _started(pid: int) -> int | None:

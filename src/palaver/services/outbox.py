@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,6 @@ from palaver.domain.delivery import MOST_ATTEMPTS, DeliveryState, delay_before
 from palaver.domain.errors import (
     DeliveryError,
     LeaseLost,
-    PalaverError,
     SendLater,
     SendRejected,
     SendUncertain,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from palaver.storage.deliveries import Sending
     from palaver.storage.engine import Transaction
 
-AT_ONCE = 16  # deliveries being sent by one process
+AT_ONCE = 16  # deliveries being sent by one process on one platform, so that none keeps another waiting
 LEASE = 60.0  # seconds
 LONGEST_SEND = 45.0  # seconds an adapter may take
 LOOK = 10.0  # seconds between two looks for what the dead have left
@@ -60,7 +60,7 @@ class Outbox:
         self._feed = feed
         self._owner = new_owner()
         self._woken = asyncio.Event()
-        self._sending: set[asyncio.Task[None]] = set()
+        self._sending: dict[asyncio.Task[None], Sending] = {}
         self._serving: asyncio.Task[None] | None = None
         self._recovering: asyncio.Task[None] | None = None
         self._stopping = False
@@ -94,20 +94,22 @@ class Outbox:
     async def recover(self) -> int:
         """Settle what was being sent by somebody who is gone; how many those were."""
         now = self._now()
+        platforms = list(self._adapters)
+        ours = frozenset(sending.no for sending in self._sending.values())
 
         def settle(tx: Transaction) -> int:
-            orphans = self._orphans(tx, now)
+            orphans = self._orphans(tx, now, ours)
             for orphan in orphans:
                 with contextlib.suppress(LeaseLost):  # another process was quicker
-                    if self._adapters[orphan.delivery.address.platform].knows_keys:
+                    if self._may_repeat(orphan.delivery):
                         deliveries.again(tx, orphan, now, "Palaver was stopped while sending it")
                     else:
                         error = "Palaver was stopped while sending it; whether it arrived is not known"
                         deliveries.end(tx, orphan, DeliveryState.UNCERTAIN, now, error=error)
-            return len(orphans)
+            return len(orphans) + deliveries.hasten(tx, platforms, now)
 
         def look(tx: Transaction) -> int | None:
-            return None if self._orphans(tx, now) else 0
+            return None if self._orphans(tx, now, ours) or deliveries.any_to_hasten(tx, platforms, now) else 0
 
         faults.point("delivery.before_recovery")
         found = await self._engine.arun(Write(settle, look=look))
@@ -116,10 +118,14 @@ class Outbox:
             self.wake()
         return found
 
-    def _orphans(self, tx: Transaction, now: int) -> list[Sending]:
-        """Those of our own platforms: only who is connected to one knows whether it takes a delivery twice."""
+    def _orphans(self, tx: Transaction, now: int, ours: frozenset[int]) -> list[Sending]:
+        """Those of our own platforms: only who is connected to one knows whether it takes a delivery twice.
+
+        What is being sent here is no orphan, however late the clock says it is.
+        """
         found = deliveries.orphans(tx, now, is_dead)
-        return [each for each in found if each.delivery.address.platform in self._adapters]
+        orphans = [each for each in found if each.owner != self._owner or each.no not in ours]
+        return [each for each in orphans if each.delivery.address.platform in self._adapters]
 
     # -- sending -------------------------------------------------------------------------------------------
 
@@ -131,6 +137,9 @@ class Outbox:
             except StoreError as error:
                 log.warning("deliveries cannot be read: %s", error)
                 wait = AGAIN_AFTER
+            except Exception:  # whatever it is: without this loop nothing is sent any more
+                log.exception("deliveries cannot be read")
+                wait = AGAIN_AFTER
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._woken.wait()
@@ -139,20 +148,29 @@ class Outbox:
         """However much there is to send, what the dead have left is not forgotten."""
         while True:
             await asyncio.sleep(LOOK)
-            with contextlib.suppress(StoreError):  # the next look finds them
+            try:
                 await self.recover()
+            except StoreError as error:  # the next look finds them
+                log.warning("what was being sent cannot be settled: %s", error)
+            except Exception:  # whatever it is, the same
+                log.exception("what was being sent cannot be settled")
 
     async def _begin(self) -> float:
         """Begin to send what is due; how long there is nothing else to do."""
-        free = AT_ONCE - len(self._sending)
-        if free <= 0:
+        busy = Counter(sending.delivery.address.platform for sending in self._sending.values())
+        free = {platform: AT_ONCE - busy[platform] for platform in self._adapters if busy[platform] < AT_ONCE}
+        if not free:
             return LOOK
         now = self._now()
         until = now + round(LEASE * 1e6)
-        platforms = list(self._adapters)
+        platforms = list(free)
 
         def claim(tx: Transaction) -> tuple[list[Sending], int | None]:
-            claimed = deliveries.claim(tx, self._owner, now, until, free, platforms)
+            claimed = [
+                sending
+                for platform, most in free.items()
+                for sending in deliveries.claim(tx, self._owner, now, until, most, [platform])
+            ]
             return claimed, deliveries.next_due(tx, platforms)
 
         def nothing(tx: Transaction) -> tuple[list[Sending], int | None] | None:
@@ -164,12 +182,12 @@ class Outbox:
         for sending in claimed:
             faults.point("delivery.claimed")
             task = asyncio.create_task(self._send(sending), name=f"palaver-{sending.delivery.id}")
-            self._sending.add(task)
+            self._sending[task] = sending
             task.add_done_callback(self._sent)
         return LOOK if due is None else min(LOOK, max(0.0, (due - now) / 1e6))
 
     def _sent(self, task: asyncio.Task[None]) -> None:
-        self._sending.discard(task)
+        del self._sending[task]
         self._woken.set()
 
     async def _send(self, sending: Sending) -> None:
@@ -188,7 +206,7 @@ class Outbox:
                 receipt = await adapter.send(delivery)
         except DeliveryError as error:
             return error
-        except (PalaverError, OSError, ValueError, LookupError, TypeError, RuntimeError) as error:
+        except Exception as error:  # the libraries of platforms have errors of their own; it may have arrived
             log.exception("the %s adapter broke on delivery %s", delivery.address.platform, delivery.id)
             return SendUncertain(f"{type(error).__name__} while sending")
         faults.point("delivery.sent")
@@ -209,7 +227,7 @@ class Outbox:
                 deliveries.end(tx, sending, DeliveryState.FAILED, now, error=str(outcome))
                 if isinstance(outcome, TargetGone):
                     deliveries.bury(tx, str(delivery.address), str(outcome), now)
-            elif self._adapters[delivery.address.platform].knows_keys and delivery.attempt < MOST_ATTEMPTS:
+            elif self._may_repeat(delivery):
                 wait = delay_before(delivery.attempt)
                 deliveries.again(tx, sending, now + wait // timedelta(microseconds=1), str(outcome))
             else:
@@ -218,6 +236,10 @@ class Outbox:
         faults.point("delivery.before_receipt")
         await self._engine.arun(Write(write))
         faults.point("delivery.settled")
+
+    def _may_repeat(self, delivery: Delivery) -> bool:
+        """Whether what may have arrived may be sent again: where it would be known, and not for ever."""
+        return self._adapters[delivery.address.platform].knows_keys and delivery.attempt < MOST_ATTEMPTS
 
     def _now(self) -> int:
         return micros(self._store.clock.now())

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent import compaction as compacting
@@ -117,13 +118,15 @@ class Run:
         self._used: dict[tuple[str | None, str | None], TurnUsage] = {}
         self._parts = [_Said(0, lease.input_seq)]
         self._compacted = False
+        self._begun = False
         self._stopped: str | None = None  # why, when it is to end as interrupted
 
     def stop(self, why: str) -> None:
         """Let it end here, as interrupted, with what has been said."""
         if self._stopped is None and not self.ending and self.task is not None:
             self._stopped = why
-            self.task.cancel()
+            if self._begun:  # a task that is cancelled before it begins would not even say that it has ended
+                self.task.cancel()
 
     @property
     def draft(self) -> Draft:
@@ -138,41 +141,59 @@ class Run:
 
     async def go(self) -> None:
         """Run to the end, whatever that is, and store it. Cancelled but not stopped, it leaves the turn as it is."""
+        self._begun = True
         feed = self._shop.feed
         feed.began(self.live)
         try:
             state, error = await self._outcome()
             self.ending = True
             faults.point("turn.before_end")
-            await self._engine.arun(Write(lambda tx: self._end(tx, state, error)))
+            try:
+                await self._engine.arun(Write(lambda tx: self._end(tx, state, error)))
+            except (StoreError, LeaseLost):
+                raise
+            except Exception as broken:  # noqa: BLE001  (a driver's mistake, logged: its words are stored all the same)
+                await self._engine.arun(Write(partial(self._end_in_words, error=self._broken(broken))))
             faults.point("turn.ended")
         finally:
             feed.ended(self.live)
 
     async def _outcome(self) -> tuple[TurnState, str | None]:
-        longest = self._shop.rules.longest.total_seconds()
+        if self._stopped is not None:
+            return TurnState.INTERRUPTED, self._stopped
+        limit = asyncio.timeout(self._shop.rules.longest.total_seconds())
         try:
-            async with asyncio.timeout(longest):
+            async with limit:
                 if self.lease.kind is TurnKind.COMPACT:
                     await self._compact(self.lease.facts.get("focus"))
                 else:
                     await self._answer()
-        except TimeoutError:
-            return TurnState.INTERRUPTED, TOO_LONG.format(minutes=longest / 60)
-        except asyncio.CancelledError:
-            if self._stopped is None:
+        except asyncio.CancelledError as error:
+            if self._stopped is None and self.task is not None and self.task.cancelling():
                 raise
+            return self._unfinished(error, too_long=False)
+        except (StoreError, LeaseLost):
+            raise
+        except Exception as error:  # noqa: BLE001  (a driver's mistake, logged: the person hears of it)
+            return self._unfinished(error, too_long=limit.expired())
+        return TurnState.DONE, None
+
+    def _unfinished(self, error: BaseException, *, too_long: bool) -> tuple[TurnState, str]:
+        """How a run ends that did not come to its end, whatever its driver made of being stopped."""
+        if self._stopped is not None:
             if self.task is not None:
                 self.task.uncancel()
             return TurnState.INTERRUPTED, self._stopped
-        except (AgentError, NothingToDo, InvalidInput) as error:
+        if too_long:
+            return TurnState.INTERRUPTED, TOO_LONG.format(minutes=self._shop.rules.longest.total_seconds() / 60)
+        if isinstance(error, AgentError | NothingToDo | InvalidInput):
             return TurnState.FAILED, str(error)
-        except (StoreError, LeaseLost):
-            raise
-        except Exception as error:  # a driver's mistake: the person hears of it, and the turn does not run for ever
-            log.exception("turn %s broke", self.lease.turn_id)
-            return TurnState.FAILED, BROKEN.format(kind=type(error).__name__)
-        return TurnState.DONE, None
+        return TurnState.FAILED, self._broken(error)
+
+    def _broken(self, error: BaseException) -> str:
+        """A driver's mistake: the log says which, the person that there was one."""
+        log.error("turn %s broke", self.lease.turn_id, exc_info=error)
+        return BROKEN.format(kind=type(error).__name__)
 
     async def _answer(self) -> None:
         own = await self._shop.agent.tools()
@@ -229,14 +250,17 @@ class Run:
         resident = people.get(tx, self.lease.person_id) if self.lease.person_id else None
         if resident is None:
             return []
-        ours = self._shop.toolbox.tools_for(resident.person.principal, found, self.lease.input_seq)
-        return [self._watched(tool) for tool in (*ours, *agents)]
+        principal, toolbox = resident.person.principal, self._shop.toolbox
+        ours = toolbox.tools_for(principal, found, self.lease.input_seq)
+        return [self._watched(tool) for tool in (*ours, *toolbox.servers_for(principal, found, agents))]
 
     def _request(self, tx: Transaction, agents: Sequence[Tool]) -> AgentRequest:
         lease = self.lease
         found = sessions.by_number(tx, lease.session_no)
         compaction = compactions.current(tx, lease.session_no)
         log, left_out = self._log(tx, compaction)
+        if all(event.seq != self._parts[-1].answers for event in log):
+            raise NothingToDo("what was asked has been taken back meanwhile")
         return AgentRequest(
             turn_id=lease.turn_id,
             instructions=self._instructions(found),
@@ -303,7 +327,7 @@ class Run:
             return events.at(tx, self.lease.session_no, turns.take_steering(tx, self.lease, now))
 
         def nothing(tx: Transaction) -> list[Event] | None:
-            return None if turns.any_steering(tx, self.lease.session_no) else []
+            return None if turns.any_steering(tx, self.lease) else []
 
         faults.point("turn.before_steering")
         taken = await self._engine.arun(Write(take, look=nothing))
@@ -324,6 +348,9 @@ class Run:
             return log, compaction, sessions.by_number(tx, self.lease.session_no).session.shared
 
         log, before, shared = await self._engine.arun(Read(read))
+        if self.lease.kind is TurnKind.COMPACT and before is not None and before.seq > self.lease.input_seq:
+            self._say_compacted(before)  # a worker that died had come so far
+            return
         kept_from = compacting.kept_from(log)
         if kept_from is None:
             raise NothingToDo("there is too little in this conversation to compress")
@@ -351,14 +378,12 @@ class Run:
         faults.point("turn.compacted")
         self._compacted = True
         if self.lease.kind is TurnKind.COMPACT:
-            self.draft.add(
-                Piece(
-                    PieceKind.TEXT,
-                    f"I have summarised the first {done.messages} messages; the last exchanges are kept whole."
-                    f" Nothing is lost: /restore takes it back.\n\n{summary}",
-                )
-            )
-            self._shop.feed.grew(self.live)
+            self._say_compacted(done)
+
+    def _say_compacted(self, done: Compaction) -> None:
+        text = f"I have summarised the first {done.messages} messages; the last exchanges are kept whole."
+        self.draft.add(Piece(PieceKind.TEXT, f"{text} Nothing is lost: /restore takes it back.\n\n{done.summary}"))
+        self._shop.feed.grew(self.live)
 
     async def _summary(
         self, messages: Sequence[Mapping[str, Any]], focus: str | None, previous: str | None, depth: int = 0
@@ -386,6 +411,10 @@ class Run:
     def _end(self, tx: Transaction, state: TurnState, error: str | None) -> None:
         settle(tx, self.lease, self._messages(state), list(self._used.values()), state, error, self._now())
 
+    def _end_in_words(self, tx: Transaction, error: str) -> None:
+        """The end of a turn whose driver gave what no log can hold."""
+        settle(tx, self.lease, words_of(self.draft, self.lease.input_seq), (), TurnState.FAILED, error, self._now())
+
     def _messages(self, state: TurnState) -> list[Message]:
         if self.lease.kind is TurnKind.COMPACT:
             return []
@@ -405,6 +434,12 @@ def marked(found: list[dict[str, Any]], state: TurnState) -> list[Message]:
     if state is not TurnState.DONE and found and found[-1]["role"] == "assistant":
         found[-1]["interrupted"] = True
     return [Message.from_dict(message) for message in found]
+
+
+def words_of(draft: Draft, answers: int) -> list[Message]:
+    """What was said aloud in a draft, as one message that did not come to its end."""
+    said = {"role": "assistant", "content": draft.text, "answers": answers}
+    return marked([said], TurnState.FAILED) if draft.text.strip() else []
 
 
 def settle(

@@ -1,4 +1,4 @@
-"""Which of Palaver's own tools the agent has in a turn, and on whose behalf it uses them.
+"""Which tools the agent has in a turn, Palaver's own and those of servers, and on whose behalf it uses them.
 
 A tool sees what the asker may see; in a conversation that several people share, only what belongs to those people,
 because anybody among them could have the agent ask. Nobody in particular, and no job, has any.
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from palaver.agent.base import ToolFailed
 from palaver.agent.tools import history, memory
 from palaver.agent.tools.limits import capped
+from palaver.domain.profile import ToolsetRule
 from palaver.domain.source import ChatType
 from palaver.services.memory import Memories
 from palaver.services.view import AsyncSessionView
@@ -19,7 +20,7 @@ from palaver.storage import listeners
 from palaver.storage.engine import Read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from palaver.agent.base import Tool
     from palaver.domain.clock import Clock
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from palaver.storage.engine import Engine
     from palaver.storage.session_rows import Found
 
+_SERVED = "mcp:"  # how the toolset of a tool begins that is a server's
+_SERVERS = ToolsetRule()
 _OVERHEARD = "this is not possible here, because others read along in this conversation"
 
 
@@ -53,6 +56,11 @@ class Toolbox:
             if name in self._toolsets and rule.allows(found.session.platform, principal.role)
             for tool in self._toolsets[name](principal, found, input_seq)
         )
+
+    def servers_for(self, principal: Principal, found: Found, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+        """Which of the agent's own tools it may use for this principal: what servers do is not for strangers."""
+        allowed = _SERVERS.allows(found.session.platform, principal.role)
+        return tuple(capped(tool) for tool in tools if allowed or not tool.toolset.startswith(_SERVED))
 
     def _history(self, principal: Principal, found: Found, input_seq: int | None) -> tuple[Tool, ...]:
         among = found.audience_no if found.session.shared else None

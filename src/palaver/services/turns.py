@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from palaver.domain import faults
 from palaver.domain.draft import START, messages_of
-from palaver.domain.errors import LeaseLost, StoreError
-from palaver.domain.turn import Fate, TurnState, Wish, after_death
+from palaver.domain.errors import InvalidMessage, LeaseLost, StoreError
+from palaver.domain.turn import Fate, TurnKind, TurnState, Wish, after_death
 from palaver.services.liveness import is_dead, new_owner
-from palaver.services.runs import BY_MESSAGE, BY_PERSON, Run, Workshop, marked, settle
+from palaver.services.runs import BY_MESSAGE, BY_PERSON, Run, Workshop, marked, settle, words_of
 from palaver.storage import drafts, turns
 from palaver.storage.engine import Write
 from palaver.storage.values import micros
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from palaver.domain.draft import Piece, Position
     from palaver.domain.ids import TurnId
+    from palaver.domain.message import Message
     from palaver.storage.engine import Transaction
     from palaver.storage.turns import Lease
 
@@ -35,6 +36,8 @@ LEASE = 30.0  # seconds
 HEARTBEAT = 8.0  # seconds between two extensions of all leases
 PACE = 0.2  # seconds between two times drafts are kept
 AGAIN_AFTER = 1.0  # seconds, when the store could not be reached
+ANYWAY = 10.0  # seconds after which it is looked for something to run, though nobody said so
+TIME_TO_LEAVE = 5.0  # seconds for a run to let itself be stopped, when the process stops
 STOPPED = "Palaver was stopped while it was at work; what its tools did is done"
 DIED = "Palaver was stopped while a tool was at work; what it did is not known. Say what should happen next."
 PARKED = "this message has stopped Palaver {attempts} times, so it is not tried again"
@@ -85,8 +88,7 @@ class Turns:
         tasks = [run.task for run in self._runs.values() if run.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=patience)
-        for run in list(self._runs.values()):
-            await self._hand_over(run)
+        await asyncio.gather(*(self._hand_over(run) for run in list(self._runs.values())))
         for task in upkeep:
             task.cancel()
         await asyncio.gather(*upkeep, return_exceptions=True)
@@ -98,8 +100,8 @@ class Turns:
             run.stop(STOPPED)
         elif run.task is not None:
             run.task.cancel()
-        if run.task is not None:
-            await asyncio.gather(run.task, return_exceptions=True)
+        if run.task is not None:  # one that stays can write nothing any more once its turn is given back
+            await asyncio.wait([run.task], timeout=TIME_TO_LEAVE)
         if run.acted:
             return
 
@@ -122,11 +124,14 @@ class Turns:
             except StoreError as error:
                 log.warning("turns cannot be claimed: %s", error)
                 wait = AGAIN_AFTER
+            except Exception:  # whatever it is: without this loop nobody is answered any more
+                log.exception("turns cannot be claimed")
+                wait = AGAIN_AFTER
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._woken.wait()
 
-    async def _look(self) -> float | None:
+    async def _look(self) -> float:
         """Begin what may begin and stop what people want stopped; the seconds until something else is due."""
         rules = self._shop.rules
         now = self._now()
@@ -154,7 +159,7 @@ class Turns:
             self._runs[lease.turn_no] = run
             run.task = asyncio.create_task(self._go(run), name=f"palaver-turn-{lease.turn_id}")
         self._heed(survey.wishes)
-        return None if survey.next_due is None else (survey.next_due - now) / 1e6
+        return ANYWAY if survey.next_due is None else min(ANYWAY, (survey.next_due - now) / 1e6)
 
     async def _go(self, run: Run) -> None:
         try:
@@ -165,6 +170,8 @@ class Turns:
             log.warning("turn %s was taken over while it ran; its answer is dropped", run.lease.turn_id)
         except StoreError as error:  # it could not be stored: the lease runs out, and the turn is taken up again
             log.error("turn %s could not be stored: %s", run.lease.turn_id, error)
+        except Exception:  # the same, and it is ours to find out why
+            log.exception("turn %s could not be stored", run.lease.turn_id)
         finally:
             self._runs.pop(run.lease.turn_no, None)
             self.wake()
@@ -183,21 +190,25 @@ class Turns:
         """Everything that grows is kept together, at a steady pace: one transaction, however many runs there are."""
         while True:
             await asyncio.sleep(PACE)
-            grown = [(run, *run.unkept()) for run in self._runs.values() if not run.keeping.locked()]
-            grown = [each for each in grown if each[1]]
-            if grown:
-                async with contextlib.AsyncExitStack() as keeping:
-                    for run, _, _ in grown:
-                        await keeping.enter_async_context(run.keeping)  # which is free: nobody has to wait
-                    await self._keep(grown)
+            try:
+                await self._keep_grown()
+            except StoreError as error:
+                log.warning("drafts cannot be kept: %s", error)
+            except Exception:  # whatever it is: the others' drafts are kept all the same
+                log.exception("drafts cannot be kept")
+
+    async def _keep_grown(self) -> None:
+        grown = [(run, *run.unkept()) for run in self._runs.values() if not run.keeping.locked()]
+        grown = [each for each in grown if each[1]]
+        if grown:
+            async with contextlib.AsyncExitStack() as keeping:
+                for run, _, _ in grown:
+                    await keeping.enter_async_context(run.keeping)  # which is free: nobody has to wait
+                await self._keep(grown)
 
     async def _keep(self, grown: list[tuple[Run, list[Piece], Position]]) -> None:
         faults.point("turn.before_keeping")
-        try:
-            kept = await self._engine.arun(Write(partial(_keep, grown=grown)))
-        except StoreError as error:
-            log.warning("drafts cannot be kept: %s", error)
-            return
+        kept = await self._engine.arun(Write(partial(_keep, grown=grown)))
         faults.point("turn.draft_kept")
         for run, _, position in grown:
             if run.lease.turn_no in kept:
@@ -220,6 +231,8 @@ class Turns:
                 await self.recover()
             except StoreError as error:
                 log.warning("leases cannot be kept: %s", error)
+            except Exception:  # whatever it is: without this loop everything that runs is lost
+                log.exception("leases cannot be kept")
 
     def _give_up(self, run: Run) -> None:
         """Somebody else has the turn now: what is said here no longer counts."""
@@ -269,10 +282,19 @@ def _recover(tx: Transaction, now: int) -> int:
             drafts.drop(tx, lease.turn_no)
             continue
         state, error = _ending(lease, fate, orphan.wish)
-        said = messages_of(drafts.whole(tx, lease).since(START))
-        messages = marked([message | {"answers": lease.input_seq} for message in said], state)
-        settle(tx, lease, messages, (), state, error, now)
+        settle(tx, lease, _kept(tx, lease, state), (), state, error, now)
     return len(orphans)
+
+
+def _kept(tx: Transaction, lease: Lease, state: TurnState) -> list[Message]:
+    """What a worker that is gone had said; its words alone, where its driver gave what no log can hold."""
+    if lease.kind is TurnKind.COMPACT:
+        return []
+    draft = drafts.whole(tx, lease)
+    try:
+        return marked([message | {"answers": lease.input_seq} for message in messages_of(draft.since(START))], state)
+    except InvalidMessage:
+        return words_of(draft, lease.input_seq)
 
 
 def _ending(lease: Lease, fate: Fate, wish: Wish | None) -> tuple[TurnState, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.errors import Ambiguous, InvalidTitle, NoSuchSession, NotFound
+from palaver.domain.errors import Ambiguous, InvalidInput, InvalidTitle, NoSuchSession, NotFound
 from palaver.domain.events import EventKind
 from palaver.domain.person import Action, check_allowed
 from palaver.domain.text import is_storable
@@ -177,16 +177,16 @@ class ViewOperations(ReadingOperations, ReportOperations):
 
     @operation
     def undo(self, session_id: str, turns: int = 1) -> Work[Undone]:
-        """Hide the last turns, whole."""
+        """Hide the last turns, whole; not while the agent is answering."""
         check_count("turns", turns)
         now = self._now()
-        return Write(lambda tx: events.undo(tx, self._seen(tx, session_id, Action.UNDO).no, turns, now, self._person))
+        return Write(lambda tx: events.undo(tx, self._idle(tx, session_id), turns, now, self._person))
 
     @operation
     def redo(self, session_id: str) -> Work[Undone]:
-        """Show again what the last undo hid."""
+        """Show again what the last undo hid; not while the agent is answering."""
         now = self._now()
-        return Write(lambda tx: events.redo(tx, self._seen(tx, session_id, Action.UNDO).no, now, self._person))
+        return Write(lambda tx: events.redo(tx, self._idle(tx, session_id), now, self._person))
 
     @operation
     def fork(self, session_id: str, at: int | None = None) -> Work[Session]:
@@ -253,6 +253,13 @@ class ViewOperations(ReadingOperations, ReportOperations):
             raise NoSuchSession(f"there is no session {session_id}", session_id=session_id)
         check_allowed(self._principal, action, shared=found.session.shared)
         return found
+
+    def _idle(self, tx: Transaction, session_id: str) -> int:
+        """The number of a conversation in which nothing is being answered, and nothing is asked meanwhile."""
+        session_no = self._seen(tx, session_id, Action.UNDO).no
+        if turns.held_open_in(tx, session_no).any:
+            raise InvalidInput("the agent is still answering in this conversation; wait for it, or stop it first")
+        return session_no
 
     def _belongs(self, session: Session) -> bool:
         return self._place is None or session.key == self._place

@@ -7,15 +7,17 @@ for work reads as many rows as there are addresses with something to do, however
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from palaver.domain.delivery import Address, Delivery, DeliveryKind, DeliveryState
+from palaver.domain.delivery import LONGEST_DELAY, Address, Delivery, DeliveryKind, DeliveryState
 from palaver.domain.errors import LeaseLost
 from palaver.domain.ids import DeliveryId, SessionId, new_delivery_id
+from palaver.domain.text import storable
 from palaver.storage.values import moment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from palaver.storage.engine import Row, Transaction
 
@@ -49,7 +51,7 @@ def enqueue(tx: Transaction, outgoing: Outgoing, now: int) -> DeliveryId:
         outgoing.turn_no,
         outgoing.address,
         outgoing.reply_to,
-        outgoing.content,
+        storable(outgoing.content),
         now,
         "failed" if dead else "pending",
         f"nobody is there any more: {dead[0]}" if dead else None,
@@ -112,11 +114,6 @@ def claim(tx: Transaction, owner: str, now: int, until: int, most: int, platform
     return claimed
 
 
-def extend(tx: Transaction, owner: str, until: int) -> None:
-    """Keep what this owner is sending."""
-    tx.run("UPDATE delivery SET lease_until = $2 WHERE state = 'sending' AND lease_owner = $1", owner, until)
-
-
 def end(
     tx: Transaction,
     sending: Sending,
@@ -136,8 +133,8 @@ def end(
         sending.owner,
         state.value,
         now,
-        receipt,
-        error,
+        None if receipt is None else storable(receipt),
+        None if error is None else storable(error),
     )
     if not ended:
         raise LeaseLost
@@ -152,21 +149,10 @@ def again(tx: Transaction, sending: Sending, due_at: int, error: str) -> None:
         sending.no,
         sending.owner,
         due_at,
-        error,
+        storable(error),
     )
     if not changed:
         raise LeaseLost
-
-
-def release(tx: Transaction, sending: Sending, now: int) -> None:
-    """Give back what was claimed and not begun."""
-    tx.run(
-        "UPDATE delivery SET state = 'pending', attempts = attempts - 1, due_at = $3, lease_owner = NULL,"
-        " lease_until = NULL WHERE no = $1 AND state = 'sending' AND lease_owner = $2",
-        sending.no,
-        sending.owner,
-        now,
-    )
 
 
 def orphans(tx: Transaction, now: int, is_dead: Callable[[str], bool]) -> list[Sending]:
@@ -179,6 +165,42 @@ def orphans(tx: Transaction, now: int, is_dead: Callable[[str], bool]) -> list[S
     ]
 
 
+# Due only after longer than anything waits, and made in the future: the clock has been set back since.
+_POSTPONED = "platform = $1 AND state = 'pending' AND due_at IS NOT NULL AND due_at > $3 AND created_at > $2"
+
+
+def any_to_hasten(tx: Transaction, platforms: Sequence[str], now: int) -> bool:
+    """Whether something waits for a time that lies ahead only because the clock was set back."""
+    found = (tx.one(f"SELECT 1 FROM delivery WHERE {_POSTPONED} LIMIT 1", *_by(now, each)) for each in platforms)
+    return any(row is not None for row in found)
+
+
+def hasten(tx: Transaction, platforms: Sequence[str], now: int) -> int:
+    """Let it wait no longer; how many those were."""
+    return sum(tx.run(f"UPDATE delivery SET due_at = $2 WHERE {_POSTPONED}", *_by(now, each)) for each in platforms)
+
+
+def _by(now: int, platform: str) -> tuple[str, int, int]:
+    return platform, now, now + LONGEST_DELAY // timedelta(microseconds=1)
+
+
+def open_at(tx: Transaction, session_no: int) -> list[str]:
+    """The addresses at which something of a session is on its way. Nobody adds to them before this transaction ends."""
+    rows = tx.all(
+        "SELECT DISTINCT address FROM delivery WHERE session_no = $1 AND state IN ('pending', 'sending')", session_no
+    )
+    addresses = sorted(address for (address,) in rows)
+    for address in addresses:
+        tx.hold(address)
+    return addresses
+
+
+def go_on_at(tx: Transaction, addresses: Iterable[str]) -> None:
+    """What was on its way there is gone: whatever stood behind it is next."""
+    for address in addresses:
+        _next(tx, address, 0)
+
+
 def bury(tx: Transaction, address: str, reason: str, now: int) -> int:
     """Nobody is at this address any more: what waits for it fails too; how many those were."""
     tx.hold(address)
@@ -186,15 +208,15 @@ def bury(tx: Transaction, address: str, reason: str, now: int) -> int:
         "INSERT INTO dead_target (address, reason, at) VALUES ($1, $2, $3)"
         " ON CONFLICT (address) DO UPDATE SET reason = excluded.reason, at = excluded.at",
         address,
-        reason,
+        storable(reason),
         now,
     )
     return tx.run(
         "UPDATE delivery SET state = 'failed', ended_at = $2, error = $3, due_at = NULL"
-        " WHERE address = $1 AND state = 'pending'",
+        " WHERE address = $1 AND state IN ('pending', 'sending') AND state = 'pending'",  # as the index has it
         address,
         now,
-        f"nobody is there any more: {reason}",
+        f"nobody is there any more: {storable(reason)}",
     )
 
 

@@ -38,7 +38,7 @@ class PostgresWatch:
 
     def _serve(self) -> None:
         while not self._closed.is_set():
-            with contextlib.suppress(psycopg.OperationalError):  # gone: another connection, after a while
+            with contextlib.suppress(psycopg.Error):  # gone: another connection, after a while
                 self._listen()
             self._closed.wait(AGAIN_AFTER)
 
@@ -52,4 +52,4 @@ class PostgresWatch:
                 told = [notify.payload for notify in connection.notifies(timeout=LOOK, stop_after=1)]
                 told += [notify.payload for notify in connection.notifies(timeout=0)] if told else []
                 if told and not self._closed.is_set():
-                    self._on_change(frozenset(map(int, told)))
+                    self._on_change(frozenset(int(number) for number in told if number.isdecimal()))

@@ -11,7 +11,7 @@ from palaver.domain.events import EventKind
 from palaver.domain.ids import known_session_id, new_session_id
 from palaver.domain.session import StartReason
 from palaver.domain.titles import base_of, clean_title, numbered, title_slot
-from palaver.storage import events, people
+from palaver.storage import deliveries, events, people
 from palaver.storage.session_rows import COLUMNS, WIDTH, Found, found_from_row
 from palaver.storage.values import moment
 
@@ -301,7 +301,10 @@ def fork(
 
 
 def delete(tx: Transaction, found: Found) -> None:
-    """Delete a session with its whole log. Only what it cost is remembered."""
+    """Delete a session with its whole log. Only what it cost is remembered, and others' deliveries go on."""
+    tx.one(f"SELECT 1 FROM session WHERE no = $1 {tx.lock}", found.no)  # nothing more comes of it meanwhile
+    addresses = deliveries.open_at(tx, found.no)
     if tx.name == "sqlite":  # elsewhere the index goes with its event
         tx.run("DELETE FROM search WHERE rowid IN (SELECT no FROM event WHERE session_no = $1)", found.no)
     tx.run("DELETE FROM session WHERE no = $1", found.no)
+    deliveries.go_on_at(tx, addresses)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain.errors import LeaseLost
 from palaver.domain.ids import PersonId, SessionId, TurnId, new_turn_id
+from palaver.domain.text import storable
 from palaver.domain.turn import Turn, TurnKind, TurnState, Wish
 from palaver.storage.values import moment, moment_or_none
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from palaver.storage.engine import Row, Transaction
 
 CLAIMS = "palaver turns"  # held by whoever claims, so that limits hold exactly
+QUEUED = "state IN ('queued', 'running') AND state = 'queued'"  # in one session: as the index of open turns has it
 _PAGE = 50
 
 
@@ -31,9 +33,12 @@ class Open:
 
     running: int | None = None  # the number of the one that runs
     running_acted: bool = False
+    running_person: PersonId | None = None
+    running_address: str | None = None
     queued: int = 0
     since: int | None = None  # when the oldest of them was asked for
     last_queued: int | None = None  # the number of the newest that waits
+    last_kind: TurnKind = TurnKind.ANSWER
     last_due: int = 0  # when that one is due
     last_person: PersonId | None = None
     last_address: str | None = None
@@ -46,7 +51,7 @@ class Open:
 
 FREE = Open()
 
-_OPEN = """SELECT t.no, t.state, t.acted, t.created_at, t.due_at, t.person_id, t.address FROM turn t
+_OPEN = """SELECT t.no, t.state, t.acted, t.created_at, t.due_at, t.person_id, t.address, t.kind FROM turn t
     WHERE t.session_no = {whose} AND t.state IN ('queued', 'running') ORDER BY t.no"""
 _OPEN_IN = _OPEN.format(whose="$1")
 _OPEN_ON = _OPEN.format(whose="(SELECT r.session_no FROM route r WHERE r.key = $1)")
@@ -55,6 +60,12 @@ _OPEN_ON = _OPEN.format(whose="(SELECT r.session_no FROM route r WHERE r.key = $
 def open_in(tx: Transaction, session_no: int) -> Open:
     """What runs and waits in a session."""
     return _open(tx.all(_OPEN_IN, session_no))
+
+
+def held_open_in(tx: Transaction, session_no: int) -> Open:
+    """The same, and nobody may say more there before this transaction ends."""
+    tx.one(f"SELECT 1 FROM session WHERE no = $1 {tx.lock}", session_no)
+    return open_in(tx, session_no)
 
 
 def open_on(tx: Transaction, key: str) -> Open:
@@ -71,9 +82,12 @@ def _open(rows: Sequence[Row]) -> Open:
     return Open(
         running=running[0] if running else None,
         running_acted=bool(running and running[2]),
+        running_person=running[5] if running else None,
+        running_address=running[6] if running else None,
         queued=len(queued),
         since=rows[0][3],
         last_queued=last[0] if last else None,
+        last_kind=TurnKind(last[7]) if last else TurnKind.ANSWER,
         last_due=last[4] if last else 0,
         last_person=last[5] if last else None,
         last_address=last[6] if last else None,
@@ -92,7 +106,7 @@ class Wanted:
     reply_to: str | None = None
     facts: Mapping[str, Any] | None = None
     steers: bool = False
-    due_at: int = 0
+    due_at: int = 0  # at once, whatever the clock says later
 
 
 _ROUND = """COALESCE(
@@ -116,20 +130,22 @@ def enqueue(tx: Transaction, wanted: Wanted, now: int) -> TurnId:
         wanted.reply_to,
         json.dumps(wanted.facts) if wanted.facts else None,
         int(wanted.steers),
-        max(wanted.due_at, now),
+        wanted.due_at,
         now,
     )
     return turn_id
 
 
-def collect(tx: Transaction, turn_no: int, input_seq: int, due_at: int, reply_to: str | None) -> TurnId | None:
-    """Let a turn that still waits answer one more message; None when it has begun meanwhile."""
+def collect(tx: Transaction, turn_no: int, wanted: Wanted) -> TurnId | None:
+    """Let a turn that still waits answer one more message; None when it has begun meanwhile, or waits elsewhere."""
     row = tx.one(
-        "UPDATE turn SET input_seq = $2, due_at = $3, reply_to = $4 WHERE no = $1 AND state = 'queued' RETURNING id",
+        "UPDATE turn SET input_seq = $3, due_at = $4, reply_to = $5 WHERE no = $1 AND session_no = $2"
+        " AND state = 'queued' RETURNING id",
         turn_no,
-        input_seq,
-        due_at,
-        reply_to,
+        wanted.session_no,
+        wanted.input_seq,
+        wanted.due_at,
+        wanted.reply_to,
     )
     return TurnId(row[0]) if row else None
 
@@ -176,10 +192,14 @@ class Survey:
     claimed: Sequence[Lease] = ()
 
 
+# Not yet. What was asked for in the future was asked for before the clock was set back, and waits no longer.
+_WAITS = "due_at > $1 AND created_at <= $1"
+
+
 def survey(tx: Transaction, owner: str, now: int) -> Survey:
     """What there is to do."""
-    first = tx.one("SELECT 1 FROM turn WHERE state = 'queued' AND due_at <= $1 LIMIT 1", now)
-    due = tx.one("SELECT MIN(due_at) FROM turn WHERE state = 'queued' AND due_at > $1", now)
+    first = tx.one(f"SELECT 1 FROM turn WHERE state = 'queued' AND NOT ({_WAITS}) LIMIT 1", now)
+    due = tx.one(f"SELECT MIN(due_at) FROM turn WHERE state = 'queued' AND {_WAITS}", now)
     wished = tx.all(
         "SELECT id, wish FROM turn WHERE state = 'running' AND lease_owner = $1 AND wish IS NOT NULL", owner
     )
@@ -203,20 +223,22 @@ def claim(tx: Transaction, claimer: Claimer, now: int) -> list[Lease]:
     after = (-1, -1)
     while len(claimed) < free:
         rows = tx.all(
-            "SELECT t.round, t.no, t.session_no, t.person_id, t.due_at FROM turn t WHERE t.state = 'queued'"
-            f" AND (t.round, t.no) > ($1, $2) ORDER BY t.round, t.no LIMIT {_PAGE}",
+            f"SELECT t.round, t.no, t.session_no, t.person_id, {_WAITS} FROM turn t WHERE t.state = 'queued'"
+            f" AND (t.round, t.no) > ($2, $3) ORDER BY t.round, t.no LIMIT {_PAGE}",
+            now,
             *after,
         )
         for row in rows:
-            round_, no, session_no, person_id, due_at = row
+            round_, no, session_no, person_id, waits = row
             after = (round_, no)
             if session_no in busy or (person_id is not None and people.get(person_id, 0) >= claimer.per_person):
                 continue
             busy.add(session_no)  # claimed, or first in its session and not yet due: those behind it wait too
-            if due_at > now:
+            lease = None if waits else _take(tx, no, claimer, now)
+            if lease is None:
                 continue
             people[person_id] = people.get(person_id, 0) + 1
-            claimed.append(_take(tx, no, claimer, now))
+            claimed.append(lease)
             if len(claimed) == free:
                 break
         if len(rows) < _PAGE:
@@ -224,7 +246,8 @@ def claim(tx: Transaction, claimer: Claimer, now: int) -> list[Lease]:
     return claimed
 
 
-def _take(tx: Transaction, turn_no: int, claimer: Claimer, now: int) -> Lease:
+def _take(tx: Transaction, turn_no: int, claimer: Claimer, now: int) -> Lease | None:
+    """A lease on a turn; None when it has just been dropped, steered or deleted, which needs nobody's claim."""
     row = tx.one(
         "UPDATE turn SET state = 'running', attempt = attempt + 1, lease_owner = $2, lease_until = $3, started_at = $4"
         " WHERE no = $1 AND state = 'queued' RETURNING id, session_no, attempt, kind, input_seq, person_id, address,"
@@ -234,8 +257,7 @@ def _take(tx: Transaction, turn_no: int, claimer: Claimer, now: int) -> Lease:
         claimer.until,
         now,
     )
-    assert row is not None  # noqa: S101  (the claims are held)
-    return _lease(turn_no, claimer.owner, row)
+    return _lease(turn_no, claimer.owner, row) if row else None
 
 
 def _lease(turn_no: int, owner: str, row: Row) -> Lease:
@@ -285,23 +307,24 @@ def mark_acted(tx: Transaction, lease: Lease) -> None:
         raise LeaseLost
 
 
-def any_steering(tx: Transaction, session_no: int) -> bool:
-    """Whether somebody has something to say to the run of a session."""
-    row = tx.one(
-        "SELECT 1 FROM turn WHERE session_no = $1 AND state IN ('queued', 'running') AND state = 'queued'"
-        " AND steers = 1 LIMIT 1",
-        session_no,
-    )
-    return row is not None
+# What whoever a run answers says meanwhile, where it is answered. Another person's words are not done in their name,
+# and nobody waits in one place for an answer that is sent to another.
+_STEERING = f"""session_no = $1 AND {QUEUED} AND steers = 1 AND kind = 'answer'
+    AND COALESCE(person_id, '') = $2 AND COALESCE(address, $3) = $3"""
+
+
+def _steering(lease: Lease) -> tuple[int, str, str]:
+    return lease.session_no, lease.person_id or "", lease.address or ""
+
+
+def any_steering(tx: Transaction, lease: Lease) -> bool:
+    """Whether there is something to be said to a run."""
+    return tx.one(f"SELECT 1 FROM turn WHERE {_STEERING} LIMIT 1", *_steering(lease)) is not None
 
 
 def take_steering(tx: Transaction, lease: Lease, now: int) -> list[int]:
     """Take over the turns that were meant for this one; the numbers of the messages they would have answered."""
-    rows = tx.all(
-        "SELECT no, input_seq FROM turn WHERE session_no = $1 AND state = 'queued' AND steers = 1 AND kind = 'answer'"
-        f" ORDER BY no {tx.lock}",
-        lease.session_no,
-    )
+    rows = tx.all(f"SELECT no, input_seq FROM turn WHERE {_STEERING} ORDER BY no {tx.lock}", *_steering(lease))
     if not rows:
         return []
     tx.many(
@@ -321,7 +344,7 @@ def end(tx: Transaction, lease: Lease, state: TurnState, now: int, error: str | 
         *_mine(lease),
         state.value,
         now,
-        error,
+        None if error is None else storable(error),
     )
     if not ended:
         raise LeaseLost
@@ -397,7 +420,7 @@ def wish(tx: Transaction, session_no: int, wished: Wish) -> TurnId | None:
 def drop_queued(tx: Transaction, session_no: int, now: int, why: str) -> int:
     """Let everything that waits in a session end unanswered; how many they were."""
     return tx.run(
-        "UPDATE turn SET state = 'interrupted', ended_at = $2, error = $3 WHERE session_no = $1 AND state = 'queued'",
+        f"UPDATE turn SET state = 'interrupted', ended_at = $2, error = $3 WHERE session_no = $1 AND {QUEUED}",
         session_no,
         now,
         why,

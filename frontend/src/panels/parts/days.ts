@@ -1,5 +1,5 @@
 /** Days of the calendar, by their dates in UTC (`2026-11-15`). Pure but for the language. */
-import { language } from "../../words";
+import { locale } from "../../words";
 
 const DAY = 86_400_000;
 
@@ -20,5 +20,10 @@ export function daysIn(first: string, last: string): number {
 
 /** A day as people call it. */
 export function nameOfDay(day: string, options: Intl.DateTimeFormatOptions = { day: "numeric", month: "short" }): string {
-  return new Intl.DateTimeFormat(language(), { ...options, timeZone: "UTC" }).format(new Date(day));
+  return new Intl.DateTimeFormat(locale(), { ...options, timeZone: "UTC" }).format(new Date(day));
+}
+
+/** The day of a moment, where the reader is. */
+export function onDay(at: string): string {
+  return new Intl.DateTimeFormat(locale(), { dateStyle: "medium" }).format(new Date(at));
 }

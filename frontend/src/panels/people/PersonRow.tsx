@@ -44,7 +44,7 @@ export function PersonRow({ member, isMe, onChanged, onLink }: Props) {
         </small>
       </div>
       <span className="badges">
-        {member.platforms.map((platform) => (
+        {member.platforms.filter(isElsewhere).map((platform) => (
           <PlatformBadge key={platform} platform={platform} />
         ))}
       </span>
@@ -97,6 +97,11 @@ export function PersonRow({ member, isMe, onChanged, onLink }: Props) {
       )}
     </li>
   );
+}
+
+/** Everybody who can sign in is known on the web and to the API; that goes without saying. */
+function isElsewhere(platform: string): boolean {
+  return platform !== "web" && platform !== "api";
 }
 
 function roleName(role: Role): string {

@@ -11,9 +11,9 @@ export function Appearance() {
   return (
     <div className="setting-lines">
       <div className="setting-line">
-        <span>{words.theme}</span>
+        <span>{words.themeOf}</span>
         <Segmented<Theme>
-          label={words.theme}
+          label={words.themeOf}
           value={chosen}
           onChange={(value) => {
             setChosen(value);

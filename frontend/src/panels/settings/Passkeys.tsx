@@ -11,6 +11,7 @@ import { words } from "../../words";
 import * as calls from "../calls";
 import type { Passkey } from "../calls";
 import { Loaded } from "../parts/Loaded";
+import { onDay } from "../parts/days";
 import { Listed } from "./Listed";
 import { canMakePasskeys, madePasskey } from "./passkey";
 
@@ -117,5 +118,5 @@ function NewPasskey({ onClose, onMade }: { onClose: () => void; onMade: () => vo
 
 function factsOf(passkey: Passkey): string {
   const used = passkey.used_at === null ? words.unused : words.lastUsed(ago(passkey.used_at));
-  return [words.passkeyFor(passkey.site), words.since(ago(passkey.created_at)), used].join(" · ");
+  return [words.passkeyFor(passkey.site), words.since(onDay(passkey.created_at)), used].join(" · ");
 }

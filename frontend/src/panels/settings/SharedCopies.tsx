@@ -1,12 +1,12 @@
 /** The copies of conversations that somebody shares. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { attempt } from "../../conversation/actions";
-import { ago } from "../../lib/time";
 import { confirm } from "../../ui/confirm";
 import { words } from "../../words";
 import * as calls from "../calls";
 import type { Share } from "../calls";
 import { Loaded } from "../parts/Loaded";
+import { onDay } from "../parts/days";
 import { Listed } from "./Listed";
 
 const SHARES = ["shares"];
@@ -31,7 +31,7 @@ export function SharedCopies() {
             things={shares.map((share) => ({
               id: share.id,
               name: nameOf(share),
-              facts: `${words.shareMessages(share.message_count)} · ${ago(share.created_at)}`,
+              facts: `${words.shareMessages(share.message_count)} · ${onDay(share.created_at)}`,
               action: (
                 <button type="button" className="button" aria-label={words.takeBackShare(nameOf(share))} onClick={() => void takeBack(share)}>
                   {words.takeBack}

@@ -9,6 +9,7 @@ import { words } from "../../words";
 import * as calls from "../calls";
 import type { NewToken, Token } from "../calls";
 import { Loaded } from "../parts/Loaded";
+import { onDay } from "../parts/days";
 import { Secret } from "../parts/Secret";
 import { Listed } from "./Listed";
 import { TokenDialog } from "./TokenDialog";
@@ -83,6 +84,6 @@ function factsOf(token: Token): string {
   return [
     token.scopes.map((scope) => words.scopeNames[scope] ?? scope).join(", "),
     token.used_at === null ? words.unused : words.lastUsed(ago(token.used_at)),
-    ...(token.expires_at === null ? [] : [words.expires(ago(token.expires_at))]),
+    ...(token.expires_at === null ? [] : [words.expires(onDay(token.expires_at))]),
   ].join(" · ");
 }

@@ -54,7 +54,7 @@ def begun(asked: Asked) -> Found:
 
 def check_free(asked: Asked, found: Found) -> None:
     """Refuse what must not happen under a running agent's feet."""
-    busy = turns.open_in(asked.tx, found.no)
+    busy = turns.held_open_in(asked.tx, found.no)
     if busy.any:
         waiting = f" and {count(busy.queued, 'message')} waiting" if busy.queued else ""
         doing = f"The agent is still answering here{waiting}" if busy.running is not None else "An answer is due here"
