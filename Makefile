@@ -1,5 +1,5 @@
 # Every target sets up what it needs in .venv and is quick the second time.
-.PHONY: run chat test check bench format clean lock help
+.PHONY: run chat test check bench screenshots format clean lock help
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
@@ -50,7 +50,7 @@ chat: .venv/.run ## Talk with the agent in this terminal
 	@touch $@
 
 test: .venv/.dev .venv/.browser $(PAGE) ## Run the whole test suite, PostgreSQL and a browser included
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 4 --dist worksteal
 
 check: .venv/.dev $(PAGE) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check .
@@ -61,6 +61,9 @@ check: .venv/.dev $(PAGE) ## Check format, lint, types and layers
 
 bench: .venv/.dev ## Measure Palaver beside its peers (BENCH=--full for everything)
 	$(BIN)/python -m benchmarks $(BENCH)
+
+screenshots: .venv/.dev .venv/.browser $(PAGE) ## Take the pictures of the README again
+	$(BIN)/python -m docs.screenshots
 
 format: .venv/.dev ## Format the code and mend what can be mended
 	$(BIN)/ruff format .

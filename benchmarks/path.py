@@ -109,9 +109,7 @@ async def measure(url: str, sessions: int, seconds: float) -> list[dict[str, obj
                 rounds: dict[str, list[dict[str, float]]] = {"path": [], "bare": []}
                 for _ in range(ROUNDS):
                     rounds["bare"].append(await crowd(lambda i, n: bare_turn(store, i, n), concurrent, seconds))
-                    rounds["path"].append(
-                        await crowd(lambda i, n: path_turn(gateway, i, n), concurrent, seconds)
-                    )
+                    rounds["path"].append(await crowd(lambda i, n: path_turn(gateway, i, n), concurrent, seconds))
                 for kind, results in rounds.items():
                     middle = {key: statistics.median(each[key] for each in results) for key in results[0]}
                     found.append({"sessions": sessions, "concurrent": concurrent, "kind": kind, **middle})

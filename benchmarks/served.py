@@ -25,17 +25,17 @@ def database_of(home: Path) -> str:
 
 
 @contextmanager
-def served(home: Path, model: str = "demo") -> Iterator[tuple[str, str, int]]:
-    """A server that runs inside the block: its address, a link that signs the owner in, and its process."""
-    given = {"PALAVER_HOME": str(home), "PALAVER_DATABASE_URL": database_of(home), "PALAVER_MODEL": model}
-    command = [sys.executable, "-m", "palaver", "serve", "--port", "0", "--no-open", "--link"]
+def served(home: Path, module: str = "palaver") -> Iterator[tuple[str, str]]:
+    """A server that runs inside the block: its address, and a link that signs the owner in."""
+    given = {"PALAVER_HOME": str(home), "PALAVER_DATABASE_URL": database_of(home), "PALAVER_MODEL": "demo"}
+    command = [sys.executable, "-m", module, "serve", "--port", "0", "--no-open", "--link"]
     process = subprocess.Popen(
         command, env=os.environ | given, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
     try:
         for line in process.stdout or ():
             if found := re.search(r"(http://\S+)/sign-in#\S+", line):
-                yield found[1], found[0], process.pid
+                yield found[1], found[0]
                 return
         raise SystemExit("the server did not start: run `palaver serve` to see why")
     finally:
@@ -51,8 +51,6 @@ def browsing() -> Iterator[Browser]:
     program = os.environ.get("PALAVER_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
     sandbox = [] if os.geteuid() else ["--no-sandbox"]
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=program, args=[*sandbox, "--enable-precise-memory-info", "--js-flags=--expose-gc"]
-        )
+        browser = playwright.chromium.launch(executable_path=program, args=sandbox)
         yield browser
         browser.close()

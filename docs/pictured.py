@@ -58,13 +58,14 @@ Seven days, at a pace that leaves room for sitting down:
 The rest is better decided there. Trains to Sintra go every twenty minutes from Rossio."""
 
 _INVOICE = """\
+This takes `2026-00412` and leaves phone numbers alone:
+
 ```python
 import re
 
 INVOICE = re.compile(r"\\b(?P<year>20\\d{2})-(?P<number>\\d{4,6})\\b")
 ```
-
-It takes `2026-00412` and leaves phone numbers alone."""
+"""
 
 
 def _call(name: str, result: str, **arguments: str) -> list[dict[str, Any]]:
@@ -130,8 +131,8 @@ TALKS = (
     Talk(_hours(29), "Night trains to Vienna", ["Is there a night train?", "Yes, at 20:38."], "telegram", "Travel"),
     Talk(_hours(50), "Letter to the landlord", ["The heating is cold since Monday.", "Dear Ms Okafor, …"]),
     Talk(_hours(76), "Names for a sourdough", ["It needs a name.", "Clint Yeastwood is taken, I am told."]),
-    Talk(_hours(100), "Mending the gate sensor", ["It reports open all the time.", "Clean the contacts."], "local", "Home server"),
-    Talk(_hours(180), "What to read after Piranesi", ["Something as quiet.", "Try The Buried Giant."], project="Reading"),
+    Talk(_hours(100), "Mending the gate sensor", ["It says open, always.", "Clean it."], "local", "Home server"),
+    Talk(_hours(180), "What to read after Piranesi", ["Something as quiet.", "The Buried Giant."], project="Reading"),
     Talk(_hours(300), "Ferry or bridge?", ["To Sweden with bicycles.", "The ferry, from Helsingør."], project="Travel"),
     Talk(_hours(340), "Fractions, for a nine-year-old", ["How do I explain halves of halves?", "With a pizza."]),
 )  # fmt: skip
@@ -210,7 +211,7 @@ def _source(talk: Talk, owner: Person) -> SessionSource:
 
 def _use(store: SessionStore, clock: FakeClock, sessions: Sequence[str], now: datetime) -> None:
     """A month in which people talked more on some days than on others."""
-    chance = random.Random(11)
+    chance = random.Random(11)  # noqa: S311  (the same month every time)
     numbers = itertools.count()
     for day in range(30):
         moment = now - timedelta(days=day, minutes=30)

@@ -1,4 +1,4 @@
-"""The pictures of the README: `python -m docs.screenshots` starts a server on conversations of its own and looks at it."""
+"""The pictures of the README: `python -m docs.screenshots` starts a server on conversations of its own."""
 
 from __future__ import annotations
 
@@ -24,14 +24,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         shown = fill(database_of(home), datetime.now(UTC))
-        with served(home) as (url, link, _), browsing() as browser:
+        with served(home) as (url, link), browsing() as browser:
             signed_in = _sign_in(browser, link)
             look = {"storage_state": signed_in, "locale": "en-GB", "device_scale_factor": 2}
             _conversation(browser, f"{url}/{shown}", "desktop-light", viewport=DESK, color_scheme="light", **look)
             _conversation(browser, f"{url}/{shown}", "desktop-dark", viewport=DESK, color_scheme="dark", **look)
-            _conversation(
-                browser, f"{url}/{shown}", "phone", viewport=PHONE, has_touch=True, is_mobile=True, **look
-            )
+            _conversation(browser, f"{url}/{shown}", "phone", viewport=PHONE, has_touch=True, is_mobile=True, **look)
             _usage(browser, f"{url}/usage", "usage", viewport=DESK, color_scheme="light", **look)
 
 

@@ -5,6 +5,7 @@ import { ApiError, onSignedOut } from "./api/client";
 import * as calls from "./api/calls";
 import type { Me } from "./api/types";
 import { Home } from "./home/Home";
+import { lazily } from "./lib/lazily";
 import { go, sessionAt, useHere, whereWeAre } from "./lib/router";
 import { useStore } from "./lib/store";
 import { Center } from "./live/center";
@@ -20,7 +21,7 @@ import { Confirmation } from "./ui/confirm";
 import { Toasts } from "./ui/toasts";
 import { words } from "./words";
 
-const ConversationPage = lazy(() => import("./conversation/ConversationPage"));
+const ConversationPage = lazily(() => import("./conversation/ConversationPage"));
 const Palette = lazy(() => import("./palette/Palette"));
 const ShareDialog = lazy(() => import("./panels/sharing/ShareDialog"));
 const SharedPage = lazy(() => import("./panels/sharing/SharedPage"));
@@ -28,6 +29,7 @@ const SignIn = lazy(() => import("./sign-in/SignIn"));
 
 const SIGN_IN = "sign-in";
 const SHARED = "shared";
+const SOON = 200; // milliseconds after which what is wanted next is fetched
 const itself = <T,>(value: T) => value;
 
 export function App() {
@@ -79,6 +81,10 @@ function OwnPages() {
 function SignedIn({ me }: { me: Me }) {
   const center = useMemo(() => new Center(me), [me]);
   useEffect(() => center.start(), [center]);
+  useEffect(() => {
+    const timer = setTimeout(() => void ConversationPage.fetch(), SOON);
+    return () => clearTimeout(timer);
+  }, []);
   useEffect(() => {
     center.onBegun((entry, session) => {
       if (entry.session !== session && whereWeAre().step === entry.session) go(session);

@@ -1,4 +1,4 @@
-"""The panels on a phone: nothing wider than the screen, everything big enough for a finger, the drawer out of the way."""
+"""The panels on a phone: nothing wider than the screen, and everything big enough for a finger."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TOO_SMALL = """() => [...document.querySelectorAll('.panel, dialog')].flatMap(p
     .filter(each => each.checkVisibility() && !each.closest('table, .visually-hidden'))
     .map(each => [each.closest('label.option, .segmented label') ?? each, each])
     .map(([box, each]) => [box.getBoundingClientRect(), each])
-    .filter(([box]) => box.width < 38 || box.height < 38)
+    .filter(([box]) => box.width < 44 || box.height < 44)
     .map(([box, each]) => `${each.outerHTML.slice(0, 90)} ${box.width}x${box.height}`))"""
 _WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 

@@ -82,7 +82,7 @@ async def test_the_first_page_says_what_runs_and_can_be_told_to_be_quiet(
     page = await visitors.visit(await start_web(DemoAgent(pace=0)))
     about = page.get_by_role("region", name="What is running here")
     await expect(about).to_contain_text("demo agent")
-    await expect(about).to_contain_text("TELEGRAM_BOT_TOKEN")
+    await expect(about).to_contain_text("live in both")
     await about.get_by_role("button", name="Hide this").click()
     await page.reload()
     await expect(page.get_by_role("button", name="What is running here?")).to_be_visible()

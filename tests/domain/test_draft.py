@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 
 from palaver.domain.draft import START, Draft, Piece, PieceKind, messages_of
 
-words = st.builds(
-    Piece, st.sampled_from([PieceKind.TEXT, PieceKind.REASONING]), st.text()
-)
+words = st.builds(Piece, st.sampled_from([PieceKind.TEXT, PieceKind.REASONING]), st.text())
 calls = st.builds(lambda n: Piece(PieceKind.CALL, call_id=str(n), name="look", arguments="{}"), st.integers(0, 9))
 results = st.builds(
     lambda n, failed: Piece(PieceKind.RESULT, "seen", call_id=str(n), name="look", failed=failed),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
@@ -171,6 +172,30 @@ async def test_a_delivery_that_keeps_killing_its_process_is_given_up_in_the_end(
         await gateway.outbox.recover()
     (found,) = await deliveries_of(gateway, receipt.session_id)
     assert (found.state, found.attempt) == (DeliveryState.UNCERTAIN, MOST_ATTEMPTS)
+
+
+async def test_an_adapter_that_never_comes_back_holds_its_address_up_no_longer_than_its_lease(
+    start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in (("LOOK", 0.05), ("LEASE", 0.3), ("LONGEST_SEND", 0.1)):
+        monkeypatch.setattr(service, name, seconds)
+    let_go = asyncio.Event()
+    arrived: list[str] = []
+
+    async def wire(delivery: Delivery) -> str | None:
+        while delivery.content == "ONE" and not let_go.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await let_go.wait()
+        arrived.append(delivery.content)
+        return None
+
+    loopback = Loopback(wire)
+    gateway = await start_gateway(echo(), loopback=loopback)
+    one = await loopback.say("one")
+    assert (await settled(gateway, one.session_id)).state is DeliveryState.UNCERTAIN
+    await loopback.say("two")
+    await until(lambda: arrived == ["TWO"])
+    let_go.set()
 
 
 # -- clocks that jump ---------------------------------------------------------------------------------------

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from palaver import SessionSource
 from palaver.agent.base import AgentRequest, TextDelta, Tool, ToolCall, ToolResult
-from palaver.domain.errors import AgentError, StoreBusy
+from palaver.domain.errors import AgentError, InvalidInput, InvalidMessage, NoSuchSession, StoreBusy
+from palaver.domain.events import EventKind
 from palaver.domain.inbound import Inbound, Outcome
 from palaver.domain.turn import BusyPolicy, TurnKind, TurnState
 from palaver.platforms.loopback import Loopback
+from palaver.services import liveness, runs
 from palaver.services import turns as service
-from palaver.storage import drafts, sessions, turns
+from palaver.storage import drafts, people, sessions, turns
 from palaver.storage.engine import Read, Write
 from palaver.storage.values import micros
 from palaver.testing import FakeClock, ScriptedAgent
@@ -23,8 +27,10 @@ from support.gateway import ask, ended, texts, turn_of, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+    from concurrent.futures import Future
 
     from palaver.agent.base import AgentEvent
+    from palaver.domain.inbound import Receipt
     from palaver.services.gateway import Gateway
     from palaver.storage.engine import Transaction
     from support.gateway import MakeSource, StartGateway
@@ -162,10 +168,8 @@ async def test_a_driver_that_does_not_let_itself_be_cancelled_does_not_keep_the_
     async def stubborn(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
         begun.set()
         while not let_go.is_set():
-            try:
+            with contextlib.suppress(asyncio.CancelledError):
                 await let_go.wait()
-            except asyncio.CancelledError:
-                continue
         yield TextDelta("never")
 
     gateway = await start_gateway(ScriptedAgent(stubborn))
@@ -180,6 +184,33 @@ async def test_a_driver_that_does_not_let_itself_be_cancelled_does_not_keep_the_
     assert texts(gateway.store, turn.session_id) == [("user", "hello"), ("assistant", "The end.")]
 
 
+async def test_a_stop_holds_also_when_the_driver_does_not_let_itself_be_cancelled(
+    start_gateway: StartGateway, dm: MakeSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "TIME_TO_STOP", 0.1)
+    monkeypatch.setattr(service, "TIME_TO_LEAVE", 0.1)
+    monkeypatch.setattr(service, "HEARTBEAT", 0.05)
+    monkeypatch.setattr(service, "LEASE", 0.3)
+    begun, let_go = asyncio.Event(), asyncio.Event()
+
+    async def stubborn(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        begun.set()
+        while not let_go.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await let_go.wait()
+        yield TextDelta("never")
+
+    gateway = await start_gateway(ScriptedAgent(stubborn))
+    turn_id = await say(gateway, dm(), "hello")
+    await begun.wait()
+    await gateway.inbox.accept(Inbound(source=dm(), content="/stop"))
+    turn = await ended(gateway, turn_id)
+    assert (turn.state, turn.error) == (TurnState.INTERRUPTED, "stopped")
+    let_go.set()
+    await until(lambda: gateway.turns.running == 0)
+    assert texts(gateway.store, turn.session_id) == [("user", "hello")]
+
+
 async def test_a_turn_that_vanishes_while_it_is_being_claimed_does_not_stop_the_claiming(
     start_gateway: StartGateway, dm: MakeSource, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,7 +219,8 @@ async def test_a_turn_that_vanishes_while_it_is_being_claimed_does_not_stop_the_
     gateway = await start_gateway()
     other = await start_gateway()
     await other.turns.stop()
-    take, vanished = turns._take, []
+    take = turns._take
+    vanished: list[int] = []
 
     def meanwhile(tx: Transaction, turn_no: int, *rest: Any) -> Any:
         if not vanished:
@@ -217,6 +249,82 @@ async def test_a_session_deleted_under_its_run_stops_the_run(
     await until(lambda: gateway.turns.running == 0)
     endless.agent._script = lambda _request: "Hello."
     assert (await ask(gateway, dm(), "hello again")).state is TurnState.DONE
+
+
+async def test_nothing_is_undone_under_a_running_agent_whichever_way_it_is_asked_for(
+    start_gateway: StartGateway,
+) -> None:
+    endless = Endless()
+    gateway = await start_gateway(endless.agent)
+    turn_id = await say(gateway, OWNER, "hello")
+    await endless.begun.wait()
+    session_id = (await turn_of(gateway, turn_id)).session_id
+    view = gateway.store.seen_by(gateway.store.owner().principal)
+    for change in (view.undo, view.redo):
+        with pytest.raises(InvalidInput, match="still answering"):
+            change(session_id)
+    assert texts(gateway.store, session_id) == [("user", "hello")]
+
+
+async def test_a_message_that_arrives_during_an_undo_is_not_undone_with_it(
+    start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway, other = await start_gateway(), await start_gateway()
+    first = await ask(gateway, OWNER, "first")
+    loop = asyncio.get_running_loop()
+    held = turns.held_open_in
+    arriving: list[Future[Receipt]] = []
+
+    def meanwhile(tx: Transaction, session_no: int) -> turns.Open:
+        found = held(tx, session_no)
+        if not arriving:
+            accepting = other.inbox.accept(Inbound(source=OWNER, content="second"))
+            arriving.append(asyncio.run_coroutine_threadsafe(accepting, loop))
+            with contextlib.suppress(TimeoutError):  # it has to wait, until the undo is done
+                arriving[0].result(0.3)
+        return found
+
+    monkeypatch.setattr(turns, "held_open_in", meanwhile)
+    await gateway.inbox.accept(Inbound(source=OWNER, content="/undo"))
+    receipt = await asyncio.wrap_future(arriving[0])
+    assert (await ended(gateway, receipt.turn_id)).state is TurnState.DONE
+    assert texts(gateway.store, first.session_id) == [("user", "second"), ("assistant", "Done.")]
+
+
+async def test_a_turn_whose_question_was_taken_back_does_not_ask_the_agent(start_gateway: StartGateway) -> None:
+    agent = ScriptedAgent()
+    gateway = await start_gateway(agent)
+    await gateway.turns.stop()
+    receipt = await gateway.inbox.accept(Inbound(source=OWNER, content="hello"))
+    gateway.store.rewrite_transcript(receipt.session_id or "", [{"role": "user", "content": "something else"}])
+    other = await start_gateway(agent)
+    turn = await ended(other, receipt.turn_id)
+    assert turn.state is TurnState.FAILED
+    assert "taken back" in (turn.error or "")
+    assert not agent.requests
+
+
+async def test_a_summary_whose_worker_died_right_after_it_was_stored_is_not_said_to_have_failed(
+    start_gateway: StartGateway,
+) -> None:
+    def answer(request: AgentRequest) -> str:
+        summing_up = request.messages[-1]["content"].startswith("Summarise this conversation")
+        return "They spoke of tea." if summing_up else "yes"
+
+    gateway = await start_gateway(ScriptedAgent(answer))
+    for i in range(6):
+        turn = await ask(gateway, OWNER, f"tea {i}")
+    await ask(gateway, OWNER, "/compress")
+
+    def die(tx: Transaction) -> Any:  # as if the end of the turn had not been stored
+        tx.run("UPDATE turn SET state = 'queued', ended_at = NULL WHERE kind = 'compact'")
+        return tx.one("SELECT id FROM turn WHERE kind = 'compact'")
+
+    (turn_id,) = gateway.store.engine.run(Write(die))
+    gateway.turns.wake()
+    assert (await ended(gateway, turn_id)).state is TurnState.DONE
+    kinds = [event.kind for event in gateway.store.events(turn.session_id)]
+    assert kinds.count(EventKind.COMPACTED) == 1
 
 
 # -- clocks that jump ---------------------------------------------------------------------------------------
@@ -350,3 +458,52 @@ async def test_tools_of_servers_are_not_for_guests(start_gateway: StartGateway, 
     await ask(gateway, OWNER, "what can you do?")
     assert [each.name for each in agent.requests[0].tools] == []
     assert "files_delete" in [each.name for each in agent.requests[1].tools]
+
+
+@pytest.mark.parametrize("content", ["hello", "/status"])
+async def test_a_message_whose_id_no_database_can_hold_is_refused_by_name(
+    start_gateway: StartGateway, content: str
+) -> None:
+    gateway = await start_gateway()
+    with pytest.raises(InvalidMessage, match="message_id"):
+        await gateway.inbox.accept(Inbound(source=OWNER, content=content, message_id="a\0b"))
+
+
+async def test_whoever_may_no_longer_see_a_conversation_hears_no_more_of_an_answer_that_grows(
+    start_gateway: StartGateway, dm: MakeSource
+) -> None:
+    async def answer(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        while True:
+            yield TextDelta("and so on ")
+            await asyncio.sleep(0.01)
+
+    gateway = await start_gateway(ScriptedAgent(answer))
+    turn_id = await say(gateway, dm(), "hello")
+    turn = await turn_of(gateway, turn_id)
+    person = gateway.store.engine.run(Read(lambda tx: people.find(tx, dm())))
+    assert person is not None
+    heard: list[object] = []
+
+    async def listen() -> None:
+        async with contextlib.aclosing(gateway.feed.follow(person.person.principal, turn.session_id, after=0)) as items:
+            async for item in items:
+                heard.append(item)  # noqa: PERF401  (one after the other, as they come)
+
+    listening = asyncio.create_task(listen())
+    await until(lambda: len(heard) > 5)
+    gateway.store.engine.run(Write(lambda tx: tx.run("DELETE FROM audience_member")))
+    with pytest.raises(NoSuchSession):
+        async with asyncio.timeout(10):
+            await listening
+
+
+def test_a_process_that_is_not_shown_to_us_is_not_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = liveness.new_owner()
+    assert not liveness.is_dead(owner)
+    place = liveness._place()
+    monkeypatch.setattr(liveness, "_place", lambda: place)
+    monkeypatch.setattr(liveness, "_PROC", Path("/nowhere"))
+    assert not liveness.is_dead(owner)
+    gone = owner.split("/")
+    gone[1] = str(2**22 + 1)  # more than there can be
+    assert liveness.is_dead("/".join(gone))

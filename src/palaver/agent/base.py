@@ -11,12 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from palaver.domain.usage import TurnUsage
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from palaver.domain.ids import TurnId
+    from palaver.domain.usage import TurnUsage
 
 
 @dataclass(frozen=True, slots=True)

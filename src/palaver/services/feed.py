@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from palaver.services.store import SessionStore
     from palaver.storage.engine import Transaction, Watch
 
-AT_ONCE = 50  # events read together
+AT_ONCE = 50  # events, or turns, read together
 HERE = -1  # where a draft begins that is in the memory of this process
 ANYWAY = 1.0  # seconds after which a follower looks without having been woken
 
@@ -256,8 +256,8 @@ class _Follower:
             self._after = new[-1].seq
         if len(new) == AT_ONCE:
             return items, True
-        changed = turns.by_numbers(tx, list(self._open)) + turns.newer(tx, session_no, self._turn_no)
-        for no, turn in changed:
+        begun = turns.newer(tx, session_no, self._turn_no, AT_ONCE)
+        for no, turn in turns.by_numbers(tx, list(self._open)) + begun:
             if self._open.get(no) == turn:
                 continue
             if turn.state is TurnState.RUNNING:
@@ -271,7 +271,7 @@ class _Follower:
         for no, turn in self._open.items():
             if turn.state is TurnState.RUNNING:
                 items += self._draft_of(tx, no, turn, live)
-        return items, False
+        return items, len(begun) == AT_ONCE
 
     def _draft_of(self, tx: Transaction, no: int, turn: Turn, live: Live | None) -> list[FeedItem]:
         """More of an answer that grows in another process."""

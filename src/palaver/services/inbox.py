@@ -21,6 +21,7 @@ from palaver.domain.inbound import Inbound, Outcome, Receipt
 from palaver.domain.message import Message, text_of_parts
 from palaver.domain.policy import ResetReason, explain
 from palaver.domain.source import ChatType
+from palaver.domain.text import is_storable
 from palaver.domain.turn import BusyPolicy, TurnKind, Wish
 from palaver.services import access, commands
 from palaver.services.commands.base import Asked
@@ -282,6 +283,8 @@ def _check(inbound: Inbound) -> None:
         raise InvalidMessage("content: there is nothing in this message")
     if isinstance(inbound.content, str) and not inbound.content.strip():
         raise InvalidMessage("content: there is nothing but blanks in this message")
+    if inbound.message_id is not None and not is_storable(inbound.message_id):
+        raise InvalidMessage(f"message_id: {inbound.message_id!r} cannot be an id")
 
 
 def _text(inbound: Inbound) -> str:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections import Counter
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -50,6 +52,19 @@ AGAIN_AFTER = 1.0  # seconds, when the store could not be reached
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _UnderWay:
+    """Something that is being sent by this process."""
+
+    sending: Sending
+    since: float = field(default_factory=time.monotonic)
+
+    @property
+    def age(self) -> float:
+        """Seconds, whatever happens to the clock."""
+        return time.monotonic() - self.since
+
+
 class Outbox:
     """Sends what waits."""
 
@@ -60,7 +75,7 @@ class Outbox:
         self._feed = feed
         self._owner = new_owner()
         self._woken = asyncio.Event()
-        self._sending: dict[asyncio.Task[None], Sending] = {}
+        self._sending: dict[asyncio.Task[None], _UnderWay] = {}
         self._serving: asyncio.Task[None] | None = None
         self._recovering: asyncio.Task[None] | None = None
         self._stopping = False
@@ -95,7 +110,7 @@ class Outbox:
         """Settle what was being sent by somebody who is gone; how many those were."""
         now = self._now()
         platforms = list(self._adapters)
-        ours = frozenset(sending.no for sending in self._sending.values())
+        ours = frozenset(each.sending.no for each in self._sending.values() if each.age < LEASE)
 
         def settle(tx: Transaction) -> int:
             orphans = self._orphans(tx, now, ours)
@@ -121,7 +136,7 @@ class Outbox:
     def _orphans(self, tx: Transaction, now: int, ours: frozenset[int]) -> list[Sending]:
         """Those of our own platforms: only who is connected to one knows whether it takes a delivery twice.
 
-        What is being sent here is no orphan, however late the clock says it is.
+        What is being sent here is no orphan, however late a clock that was set says it is.
         """
         found = deliveries.orphans(tx, now, is_dead)
         orphans = [each for each in found if each.owner != self._owner or each.no not in ours]
@@ -157,7 +172,7 @@ class Outbox:
 
     async def _begin(self) -> float:
         """Begin to send what is due; how long there is nothing else to do."""
-        busy = Counter(sending.delivery.address.platform for sending in self._sending.values())
+        busy = Counter(each.sending.delivery.address.platform for each in self._sending.values())
         free = {platform: AT_ONCE - busy[platform] for platform in self._adapters if busy[platform] < AT_ONCE}
         if not free:
             return LOOK
@@ -182,7 +197,7 @@ class Outbox:
         for sending in claimed:
             faults.point("delivery.claimed")
             task = asyncio.create_task(self._send(sending), name=f"palaver-{sending.delivery.id}")
-            self._sending[task] = sending
+            self._sending[task] = _UnderWay(sending)
             task.add_done_callback(self._sent)
         return LOOK if due is None else min(LOOK, max(0.0, (due - now) / 1e6))
 

@@ -110,8 +110,12 @@ class Turns:
             drafts.drop(tx, run.lease.turn_no)
 
         faults.point("turn.before_release")
-        with contextlib.suppress(LeaseLost):  # it has just come to its end
+        try:
             await self._engine.arun(Write(release))
+        except LeaseLost:
+            log.debug("turn %s has just come to its end", run.lease.turn_id)
+        except StoreError as error:  # whoever comes next takes it over when the lease has run out
+            log.warning("turn %s cannot be given back: %s", run.lease.turn_id, error)
         faults.point("turn.released")
 
     # -- claiming ------------------------------------------------------------------------------------------
@@ -222,7 +226,7 @@ class Turns:
             try:
                 if self._runs:
                     until = self._now() + _micros(LEASE)
-                    runs = list(self._runs.values())
+                    runs = [run for run in self._runs.values() if not run.is_lost]
                     leases = [run.lease for run in runs]
                     mine = await self._engine.arun(Write(partial(turns.extend, leases=leases, until=until)))
                     for run in runs:

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from palaver.storage.engine import Transaction
 
 
+_OPEN = "SELECT no, session_no, state, input_seq, wish FROM turn"
+MOST_WAITING = 500  # turns whose changes are noticed at once; of others it is told when they begin
+
+
 @dataclass(frozen=True, slots=True)
 class Marks:
     """How far the last look came."""
@@ -39,7 +43,8 @@ def since(tx: Transaction, marks: Marks | None) -> tuple[Marks, frozenset[int]]:
     assert ends is not None  # noqa: S101
     event_no, draft_no, turn_no, delivery_no = (int(end or 0) for end in ends)
     opened = frozenset(
-        tx.all("SELECT no, session_no, state, input_seq, wish FROM turn WHERE state IN ('queued', 'running')")
+        tx.all(f"{_OPEN} WHERE state = 'running'")
+        + tx.all(f"{_OPEN} WHERE state = 'queued' ORDER BY round, no LIMIT $1", MOST_WAITING)
     )
     found = Marks(event_no, draft_no, turn_no, delivery_no, opened)
     if marks is None:
@@ -51,5 +56,6 @@ def since(tx: Transaction, marks: Marks | None) -> tuple[Marks, frozenset[int]]:
         ("turn", marks.turn_no, turn_no),
     ):
         if end > before:
-            changed |= {no for (no,) in tx.all(f"SELECT DISTINCT session_no FROM {table} WHERE no > $1", before)}
+            # Not DISTINCT, for which SQLite would walk through the whole index of a table.
+            changed |= {no for (no,) in tx.all(f"SELECT session_no FROM {table} WHERE no > $1", before)}
     return found, frozenset(changed)

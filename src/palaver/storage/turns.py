@@ -198,8 +198,10 @@ _WAITS = "due_at > $1 AND created_at <= $1"
 
 def survey(tx: Transaction, owner: str, now: int) -> Survey:
     """What there is to do."""
-    first = tx.one(f"SELECT 1 FROM turn WHERE state = 'queued' AND NOT ({_WAITS}) LIMIT 1", now)
-    due = tx.one(f"SELECT MIN(due_at) FROM turn WHERE state = 'queued' AND {_WAITS}", now)
+    first = tx.one(f"SELECT 1 FROM turn WHERE state = 'queued' AND NOT ({_WAITS}) ORDER BY round, no LIMIT 1", now)
+    due = tx.one(
+        f"SELECT due_at FROM turn WHERE state = 'queued' AND due_at > 0 AND {_WAITS} ORDER BY due_at LIMIT 1", now
+    )
     wished = tx.all(
         "SELECT id, wish FROM turn WHERE state = 'running' AND lease_owner = $1 AND wish IS NOT NULL", owner
     )
@@ -353,7 +355,7 @@ def end(tx: Transaction, lease: Lease, state: TurnState, now: int, error: str | 
 def release(tx: Transaction, lease: Lease) -> None:
     """Give a turn back as if it had never begun: whoever runs next takes it."""
     released = tx.run(
-        "UPDATE turn SET state = 'queued', attempt = attempt - 1, lease_owner = NULL, lease_until = NULL,"
+        "UPDATE turn SET state = 'queued', attempt = attempt - 1, acted = 0, lease_owner = NULL, lease_until = NULL,"
         f" started_at = NULL WHERE {_MINE}",
         *_mine(lease),
     )
@@ -443,9 +445,9 @@ def open_turns(tx: Transaction, session_no: int) -> list[tuple[int, Turn]]:
     return [(row[10], _turn(row)) for row in rows]
 
 
-def newer(tx: Transaction, session_no: int, after: int) -> list[tuple[int, Turn]]:
-    """Turns asked for after one with this number."""
-    rows = tx.all(f"{_TURN} WHERE t.session_no = $1 AND t.no > $2 ORDER BY t.no", session_no, after)
+def newer(tx: Transaction, session_no: int, after: int, limit: int) -> list[tuple[int, Turn]]:
+    """The first turns asked for after one with this number."""
+    rows = tx.all(f"{_TURN} WHERE t.session_no = $1 AND t.no > $2 ORDER BY t.no LIMIT $3", session_no, after, limit)
     return [(row[10], _turn(row)) for row in rows]
 
 

@@ -85,7 +85,8 @@ export function scaleFor(highest: number, isCounted: boolean): number[] {
   if (highest <= 0) return [0];
   const rough = highest / 4;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const fitting = [1, 2, 5, 10].find((factor) => factor * power >= rough) ?? 10;
+  const factors = isCounted && power >= 10 ? [1, 2, 2.5, 5, 10] : [1, 2, 5, 10];
+  const fitting = factors.find((factor) => factor * power >= rough) ?? 10;
   const step = isCounted ? Math.max(1, fitting * power) : fitting * power;
   const steps = Math.ceil(highest / step - 1e-9);
   return Array.from({ length: steps + 1 }, (_, place) => Number((place * step).toPrecision(12)));
