@@ -260,12 +260,13 @@ async def test_a_message_may_ask_for_another_policy_than_its_platform_has(
 
 
 async def test_a_burst_is_answered_together_when_that_is_wished(start_gateway: StartGateway, dm: MakeSource) -> None:
-    agent = ScriptedAgent("Both read.")
-    gateway = await start_gateway(agent, collect=timedelta(seconds=0.3))
+    agent, clock = ScriptedAgent("Both read."), FakeClock()
+    gateway = await start_gateway(agent, clock=clock, collect=timedelta(seconds=0.3))
     first = await gateway.inbox.accept(Inbound(source=dm(), content="one", message_id="1"))
     second = await gateway.inbox.accept(Inbound(source=dm(), content="two", message_id="2"))
     assert (first.outcome, second.outcome) == (Outcome.ACCEPTED, Outcome.COLLECTED)
     assert first.turn_id == second.turn_id
+    clock.advance(seconds=1)
     await ended(gateway, first.turn_id)
     assert [message["content"] for message in agent.requests[0].messages] == ["one", "two"]
     assert len(agent.requests) == 1

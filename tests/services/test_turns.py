@@ -53,12 +53,15 @@ class Counting:
         self.now = 0
         self.most = 0
         self.order: list[str] = []
+        self.may_go_on = asyncio.Event()
+        self.may_go_on.set()
         self.agent = ScriptedAgent(self._answer)
 
     async def _answer(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
         self.now += 1
         self.most = max(self.most, self.now)
         self.order.append(request.messages[-1]["content"])
+        await self.may_go_on.wait()
         await asyncio.sleep(0.02)
         self.now -= 1
         yield TextDelta("ok")
@@ -93,12 +96,15 @@ async def test_a_conversation_with_a_long_queue_does_not_keep_others_waiting(
 ) -> None:
     counting = Counting()
     gateway = await start_gateway(counting.agent, concurrency=1)
-    asked = [await say(gateway, dm("ada"), f"ada {i}") for i in range(8)]
+    counting.may_go_on.clear()
+    asked = [await say(gateway, dm("ada"), "ada 0")]
+    await until(lambda: counting.order)
+    asked += [await say(gateway, dm("ada"), f"ada {i}") for i in range(1, 8)]
     asked += [await say(gateway, dm("bob"), "bob 0"), await say(gateway, dm("bob"), "bob 1")]
+    counting.may_go_on.set()
     for turn_id in asked:
         await ended(gateway, turn_id)
-    assert counting.order.index("bob 0") <= 3
-    assert counting.order.index("bob 1") <= 6
+    assert counting.order[:5] == ["ada 0", "ada 1", "bob 0", "ada 2", "bob 1"]
     assert [text for text in counting.order if text.startswith("ada")] == [f"ada {i}" for i in range(8)]
 
 

@@ -445,7 +445,7 @@ def open_turns(tx: Transaction, session_no: int) -> list[tuple[int, Turn]]:
     return [(row[10], _turn(row)) for row in rows]
 
 
-def newer(tx: Transaction, session_no: int, after: int, limit: int) -> list[tuple[int, Turn]]:
+def newer(tx: Transaction, session_no: int, after: int, limit: int = 1000) -> list[tuple[int, Turn]]:
     """The first turns asked for after one with this number."""
     rows = tx.all(f"{_TURN} WHERE t.session_no = $1 AND t.no > $2 ORDER BY t.no LIMIT $3", session_no, after, limit)
     return [(row[10], _turn(row)) for row in rows]
