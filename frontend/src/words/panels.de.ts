@@ -7,7 +7,6 @@ export const panelsDe: Pick<Words, keyof typeof panelsEn> = {
   shownOnce: "Das wird nur jetzt gezeigt. Heb es auf, wo es sonst niemand findet.",
   done: "Fertig",
   create: "Anlegen",
-  never: "nie",
   showMore: "Mehr zeigen",
   expires: (when) => `bis ${when}`,
   lastSeen: (when) => `zuletzt da ${when}`,

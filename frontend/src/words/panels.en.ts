@@ -5,7 +5,6 @@ export const panelsEn = {
   shownOnce: "It is shown only now. Keep it where nobody else finds it.",
   done: "Done",
   create: "Create",
-  never: "never",
   showMore: "Show more",
   expires: (when: string) => `until ${when}`,
   lastSeen: (when: string) => `last here ${when}`,

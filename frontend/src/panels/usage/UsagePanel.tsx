@@ -1,11 +1,7 @@
 /** What was used and what it cost: over time, and by model, platform, person and conversation. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { dollars, short } from "../../lib/numbers";
 import { useCenter } from "../../live/context";
-import { attempt } from "../../conversation/actions";
-import { ChevronDownIcon, DownloadIcon } from "../../ui/icons";
-import { Menu, MenuItem } from "../../ui/Menu";
 import { words } from "../../words";
 import * as calls from "../calls";
 import type { Grouping, UsageReport } from "../calls";
@@ -15,8 +11,9 @@ import { Segmented } from "../parts/Segmented";
 import { nameOfDay } from "../parts/days";
 import { Breakdown } from "./Breakdown";
 import { Chart } from "./Chart";
-import { csvOf, download } from "./csv";
-import { isWhole, lastDays, periodsOf, type Measure, type Span } from "./figures";
+import { Export } from "./Export";
+import { isWhole, lastDays, periodsOf, type Asked, type Measure, type Span } from "./figures";
+import { Totals } from "./Totals";
 
 const RANGES = ["7", "30", "90", "365"] as const;
 type Range = (typeof RANGES)[number] | "other";
@@ -88,12 +85,6 @@ function useReport(by: Grouping, { first, last }: Span, all: boolean) {
   });
 }
 
-interface Asked {
-  span: Span;
-  all: boolean;
-  isOwner: boolean;
-}
-
 function Report({ span, all, isOwner }: Asked) {
   const days = useReport("day", span, all);
   return (
@@ -142,38 +133,6 @@ function Figures({ report, span, all, isOwner }: Asked & { report: UsageReport }
   );
 }
 
-function Totals({ report: { total } }: { report: UsageReport }) {
-  const cost = total.cost_usd;
-  const perAnswer = cost !== null && Number(cost) > 0 ? dollars(String(Number(cost) / Math.max(1, total.turns - total.unpriced_turns))) : null;
-  return (
-    <dl className="totals">
-      <div>
-        <dt>{words.usageCost}</dt>
-        <dd>{cost === null ? "–" : dollars(cost)}</dd>
-        {total.unpriced_turns > 0 ? (
-          <dd className="hint">{words.usageUnpriced(total.unpriced_turns)}</dd>
-        ) : (
-          perAnswer !== null && <dd className="hint">{words.usagePerAnswer(perAnswer)}</dd>
-        )}
-      </div>
-      <div>
-        <dt>{words.usageAnswers}</dt>
-        <dd>{short(total.turns)}</dd>
-      </div>
-      <div>
-        <dt>{words.usageTokensIn}</dt>
-        <dd>{short(total.input_tokens)}</dd>
-        {total.cache_read_tokens > 0 && <dd className="hint">{words.usageCached(short(total.cache_read_tokens))}</dd>}
-      </div>
-      <div>
-        <dt>{words.usageTokensOut}</dt>
-        <dd>{short(total.output_tokens)}</dd>
-        {total.reasoning_tokens > 0 && <dd className="hint">{words.usageReasoned(short(total.reasoning_tokens))}</dd>}
-      </div>
-    </dl>
-  );
-}
-
 type Shown = Exclude<Grouping, "day">;
 
 function Grouped({ span, all, isOwner, measure }: Asked & { measure: Measure }) {
@@ -193,30 +152,5 @@ function Grouped({ span, all, isOwner, measure }: Asked & { measure: Measure }) 
       </div>
       <Loaded query={report}>{({ rows }) => <Breakdown by={by} rows={rows} measure={measure} />}</Loaded>
     </section>
-  );
-}
-
-function Export({ span, all, isOwner }: Asked) {
-  const write = (by: Grouping) =>
-    void attempt(async () => {
-      const { rows } = await calls.usage(by, span.first, span.last, all);
-      download(`palaver-usage-${by}-${span.first}-${span.last}.csv`, csvOf(by, rows));
-    });
-  return (
-    <Menu
-      button={
-        <button type="button" className="chip-button" disabled={!isWhole(span)}>
-          <DownloadIcon />
-          {words.usageExport}
-          <ChevronDownIcon />
-        </button>
-      }
-    >
-      <MenuItem onSelect={() => write("day")}>{words.usageByDay}</MenuItem>
-      <MenuItem onSelect={() => write("model")}>{words.usageByModel}</MenuItem>
-      <MenuItem onSelect={() => write("platform")}>{words.usageByPlatform}</MenuItem>
-      {isOwner && <MenuItem onSelect={() => write("person")}>{words.usageByPerson}</MenuItem>}
-      <MenuItem onSelect={() => write("session")}>{words.usageBySession}</MenuItem>
-    </Menu>
   );
 }

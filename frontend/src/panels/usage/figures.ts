@@ -7,6 +7,13 @@ export interface Span {
   last: string;
 }
 
+/** Of what, and by whom, a report is asked for. */
+export interface Asked {
+  span: Span;
+  all: boolean; // not only one's own
+  isOwner: boolean;
+}
+
 export type Measure = "cost" | "tokens" | "answers";
 
 /** A stretch of days that is drawn as one column. */
