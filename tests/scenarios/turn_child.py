@@ -164,7 +164,7 @@ class Life:
                 store,
                 Mind(orders).agent,
                 profile=AgentProfile(),
-                rules=TurnRules(open_to_all=frozenset({LOOPBACK}), concurrency=orders.concurrency),
+                rules=TurnRules(open_to_all=frozenset({LOOPBACK}), concurrency=orders.concurrency, queue_limit=1000),
                 adapters=[self._loopback],
             )
             async with gateway.running(patience=orders.patience):
