@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from palaver.agent.compaction import (
@@ -65,7 +65,9 @@ def test_the_last_exchanges_are_kept_whole(script: str, exchanges: int, first: i
 scripts = st.lists(st.sampled_from(["u", "a", "t", "a2", "a3", "a5", "a8"]), max_size=20).map(" ".join)
 
 
+@settings(max_examples=500)
 @given(scripts, st.integers(1, 4))
+@example("u a u a u a2 a2 u a u a", 2)
 def test_the_two_sides_of_a_cut_are_the_whole_conversation(script: str, exchanges: int) -> None:
     events = log(script)
     first = kept_from(events, exchanges)

@@ -45,11 +45,20 @@ def kept_from(events: Sequence[Event], exchanges: int = 2) -> int | None:
     """
     order = in_order(events, events[-1].seq) if events else []
     begins = [at for at, event in enumerate(order) if _asks(event) and not (at and _asks(order[at - 1]))]
+    asked = {event.seq for event in order if _asks(event)}
     for at in reversed(begins[1 : len(begins) - exchanges + 1]):
         first = order[at].seq
-        if all(event.seq < first for event in order[:at]) and all(event.seq >= first for event in order[at:]):
+        before = all(event.seq < first for event in order[:at])
+        after = all(event.seq >= first and not _answers(event, first, asked) for event in order[at:])
+        if before and after:
             return first
     return None
+
+
+def _answers(event: Event, first: int, asked: set[int]) -> bool:
+    """Whether this is an answer to a question from before a place in the log."""
+    answers = event.message.extra.get("answers") if event.message is not None else None
+    return answers in asked and answers < first
 
 
 def _asks(event: Event) -> bool:
