@@ -35,6 +35,9 @@ AT_ONCE: Final = 200  # events read together
 _REMEMBERED = 100  # turns that have ended
 _GATEWAY = Principal(PersonId(""), Role.OWNER)  # a channel reads for several people, each of whom has been checked
 
+PAUSE_FOR_EACH = 0.0004  # seconds between two pieces of a growing answer, for each who listens
+LONGEST_PAUSE = 0.2  # seconds
+
 log = logging.getLogger(__name__)
 
 
@@ -187,6 +190,10 @@ class Channel:
             async with contextlib.aclosing(followed) as items:
                 async for item in items:
                     await self._take(item)
+                    if isinstance(
+                        item, Drafted
+                    ):  # the more listen, the more words are told at once
+                        await asyncio.sleep(min(len(self.joined) * PAUSE_FOR_EACH, LONGEST_PAUSE))
         except NoSuchSession:  # whoever looks what has gone tells of it
             log.debug("a conversation that was followed is gone")
         except StoreError as error:  # clients come back by their cursor, and are told how it stands then
