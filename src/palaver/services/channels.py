@@ -190,9 +190,7 @@ class Channel:
             async with contextlib.aclosing(followed) as items:
                 async for item in items:
                     await self._take(item)
-                    if isinstance(
-                        item, Drafted
-                    ):  # the more listen, the more words are told at once
+                    if isinstance(item, Drafted):  # the more listen, the more words are told at once
                         await asyncio.sleep(min(len(self.joined) * PAUSE_FOR_EACH, LONGEST_PAUSE))
         except NoSuchSession:  # whoever looks what has gone tells of it
             log.debug("a conversation that was followed is gone")
