@@ -13,6 +13,7 @@ from palaver.domain.errors import SendLater, SendRejected, StoreUnavailable
 from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.domain.source import Platform
 from palaver.platforms.loopback import LOOPBACK, Loopback
+from palaver.services import loops
 from palaver.services import outbox as service
 from palaver.services.gateway import Gateway
 from palaver.storage import deliveries, sessions
@@ -287,7 +288,7 @@ async def test_an_adapter_that_fails_to_stop_does_not_keep_turns_from_being_hand
 async def test_a_store_that_was_away_for_a_moment_does_not_end_the_sending(
     start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "AGAIN_AFTER", 0.01)
+    monkeypatch.setattr(loops, "AGAIN_AFTER", 0.01)
     loopback = Loopback()
     await start_gateway(loopback=loopback)
     next_due, failures = deliveries.next_due, iter([StoreUnavailable(), RuntimeError("a mistake of ours")])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain import faults
 from palaver.domain.delivery import DeliveryKind
-from palaver.domain.errors import InvalidMessage, PalaverError, StoreError
+from palaver.domain.errors import InvalidMessage, NoSuchSession, PalaverError, StoreError
 from palaver.domain.ids import SessionId, SessionKey, TurnId
 from palaver.domain.inbound import Inbound, Outcome, Receipt
 from palaver.domain.message import Message, text_of_parts
@@ -176,7 +176,7 @@ class Inbox:
         self, tx: Transaction, inbound: Inbound, parsed: commands.Parsed | None, person: Person | None, now: datetime
     ) -> Receipt:
         arrival = self._store.arrival(inbound.source, now)
-        shown = self._shown(tx, inbound, person) if inbound.session_id and person else None
+        shown = self._shown(tx, inbound, person) if inbound.session_id else None
         key = shown.session.key if shown else lanes.key_of(tx, arrival)
         busy = turns.open_in(tx, shown.no) if shown else turns.open_on(tx, key)
         if busy.any:
@@ -266,8 +266,10 @@ class Inbox:
             return _BUSY
         return _FULL.format(count=busy.queued) if busy.queued >= self._rules.queue_limit else None
 
-    def _shown(self, tx: Transaction, inbound: Inbound, person: Person) -> Found:
-        """The conversation that a surface shows, if this person may speak in it."""
+    def _shown(self, tx: Transaction, inbound: Inbound, person: Person | None) -> Found:
+        """The conversation that a surface shows, if this person may speak in it; nobody in particular may not."""
+        if person is None:
+            raise NoSuchSession(f"there is no session {inbound.session_id}", session_id=inbound.session_id)
         return sessions.seen(tx, inbound.session_id or "", person.id)
 
     def _notice(self, inbound: Inbound, recorded: Recorded) -> str | None:

@@ -28,6 +28,7 @@ from palaver.domain.errors import (
     TargetGone,
 )
 from palaver.services.liveness import is_dead, new_owner
+from palaver.services.loops import keep_looking
 from palaver.storage import deliveries
 from palaver.storage.engine import Write
 from palaver.storage.values import micros
@@ -47,7 +48,6 @@ AT_ONCE = 16  # deliveries being sent by one process on one platform, so that no
 LEASE = 60.0  # seconds
 LONGEST_SEND = 45.0  # seconds an adapter may take
 LOOK = 10.0  # seconds between two looks for what the dead have left
-AGAIN_AFTER = 1.0  # seconds, when the store could not be reached
 
 log = logging.getLogger(__name__)
 
@@ -145,19 +145,9 @@ class Outbox:
     # -- sending -------------------------------------------------------------------------------------------
 
     async def _serve(self) -> None:
-        while not self._stopping:
-            self._woken.clear()
-            try:
-                wait = await self._begin()
-            except StoreError as error:
-                log.warning("deliveries cannot be read: %s", error)
-                wait = AGAIN_AFTER
-            except Exception:  # whatever it is: without this loop nothing is sent any more
-                log.exception("deliveries cannot be read")
-                wait = AGAIN_AFTER
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await self._woken.wait()
+        await keep_looking(
+            self._begin, self._woken, is_over=lambda: self._stopping, log=log, trouble="deliveries cannot be read"
+        )
 
     async def _keep_recovering(self) -> None:
         """However much there is to send, what the dead have left is not forgotten."""

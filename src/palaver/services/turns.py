@@ -18,6 +18,7 @@ from palaver.domain.draft import START, messages_of
 from palaver.domain.errors import InvalidMessage, LeaseLost, StoreError
 from palaver.domain.turn import Fate, TurnKind, TurnState, Wish, after_death
 from palaver.services.liveness import is_dead, new_owner
+from palaver.services.loops import keep_looking
 from palaver.services.runs import BY_MESSAGE, BY_PERSON, Run, Workshop, marked, settle, words_of
 from palaver.storage import drafts, turns
 from palaver.storage.engine import Write
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 LEASE = 30.0  # seconds
 HEARTBEAT = 8.0  # seconds between two extensions of all leases
 PACE = 0.2  # seconds between two times drafts are kept
-AGAIN_AFTER = 1.0  # seconds, when the store could not be reached
 ANYWAY = 10.0  # seconds after which it is looked for something to run, though nobody said so
 TIME_TO_LEAVE = 5.0  # seconds for a run to let itself be stopped, when the process stops
 STOPPED = "Palaver was stopped while it was at work; what its tools did is done"
@@ -121,19 +121,9 @@ class Turns:
     # -- claiming ------------------------------------------------------------------------------------------
 
     async def _dispatch(self) -> None:
-        while not self._stopping:
-            self._woken.clear()
-            try:
-                wait = await self._look()
-            except StoreError as error:
-                log.warning("turns cannot be claimed: %s", error)
-                wait = AGAIN_AFTER
-            except Exception:  # whatever it is: without this loop nobody is answered any more
-                log.exception("turns cannot be claimed")
-                wait = AGAIN_AFTER
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await self._woken.wait()
+        await keep_looking(
+            self._look, self._woken, is_over=lambda: self._stopping, log=log, trouble="turns cannot be claimed"
+        )
 
     async def _look(self) -> float:
         """Begin what may begin and stop what people want stopped; the seconds until something else is due."""
