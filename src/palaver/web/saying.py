@@ -10,8 +10,8 @@ from palaver.services.commands import find, parse
 from palaver.services.commands.registry import check_may
 from palaver.services.conversations import source_in, source_of
 from palaver.web.errors import Refused
+from palaver.web.message_wire import ReceiptOut, receipt_out
 from palaver.web.routes.attachments import attachments_of
-from palaver.web.wire import ReceiptOut, receipt_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

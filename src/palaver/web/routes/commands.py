@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from fastapi import APIRouter
+from pydantic import Field, StringConstraints
 
 from palaver.services.commands import COMMANDS
 from palaver.services.commands.permissions import allows
 from palaver.web.auth import SignedIn
 from palaver.web.errors import answers
+from palaver.web.message_wire import ReceiptOut, receipt_out
 from palaver.web.saying import command
 from palaver.web.state import State
-from palaver.web.wire import CommandOut, CommandsOut, ReceiptOut, RunIn, receipt_out
+from palaver.web.wire import In, Key, Out
 
 router = APIRouter(prefix="/commands", tags=["commands"], responses=answers(401))
+
+
+class CommandOut(Out):
+    """A slash command."""
+
+    name: str
+    usage: str
+    summary: str
+
+
+class CommandsOut(Out):
+    """The slash commands that you may use."""
+
+    commands: list[CommandOut]
+
+
+class RunIn(In):
+    """A slash command to carry out."""
+
+    text: Annotated[str, StringConstraints(min_length=1, max_length=10_000)] = Field(examples=["/new Trip to Lisbon"])
+    key: Key
+    session_id: str | None = Field(None, description="The conversation it is about.")
 
 
 @router.get("")

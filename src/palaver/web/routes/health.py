@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
 
@@ -11,9 +11,16 @@ from palaver.web.auth import Owner
 from palaver.web.errors import answers
 from palaver.web.metrics import Metrics
 from palaver.web.state import State
-from palaver.web.wire import HealthOut
+from palaver.web.wire import Out
 
 router = APIRouter(tags=["operation"])
+
+
+class HealthOut(Out):
+    """Whether it works."""
+
+    status: Literal["ok"]
+    version: str
 
 
 @router.get("/healthz")

@@ -21,9 +21,11 @@ from palaver.services.channels import Followed, Placed, SessionChanged, SessionG
 from palaver.services.live import MOST_FOLLOWED, Place
 from palaver.web.auth import SeenBy, SignedIn
 from palaver.web.errors import answers
+from palaver.web.message_wire import event_out, turn_out
+from palaver.web.session_wire import session_out
 from palaver.web.state import State
 from palaver.web.stream import EventStream, beginning, frame
-from palaver.web.wire import clean, event_out, session_out, turn_out
+from palaver.web.wire import clean
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence

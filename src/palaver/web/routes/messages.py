@@ -6,10 +6,10 @@ from fastapi import APIRouter
 
 from palaver.web.auth import SignedIn
 from palaver.web.errors import answers
+from palaver.web.message_wire import MessageIn, ReceiptOut, receipt_out
 from palaver.web.routes.sessions import SessionId
 from palaver.web.saying import say
 from palaver.web.state import State
-from palaver.web.wire import MessageIn, ReceiptOut, receipt_out
 
 router = APIRouter(prefix="/sessions", tags=["messages"], responses=answers(401, 404))
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
+from pydantic import Field
 
 from palaver.web.auth import SignedIn
 from palaver.web.errors import answers
 from palaver.web.state import State
-from palaver.web.wire import ModelsOut
+from palaver.web.wire import Out
 
 router = APIRouter(tags=["models"], responses=answers(401))
+
+
+class ModelsOut(Out):
+    """Which models a conversation may choose."""
+
+    models: list[str]
+    default: str
+    description: str = Field(description="Which agent answers, and why.")
 
 
 @router.get("/models")

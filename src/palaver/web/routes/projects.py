@@ -2,17 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends, Path
+from pydantic import Field
 
 from palaver.services.view import AsyncSessionView
 from palaver.web.auth import SignedIn
 from palaver.web.errors import answers
 from palaver.web.state import State
-from palaver.web.wire import ProjectIn, ProjectOut, ProjectPatch, ProjectsOut, project_out
+from palaver.web.wire import In, Out, Time
+
+if TYPE_CHECKING:
+    from palaver.domain.session import Project
 
 router = APIRouter(prefix="/projects", tags=["projects"], responses=answers(401))
+
+
+class ProjectOut(Out):
+    """A folder for conversations."""
+
+    id: str
+    name: str
+    colour: str | None
+    session_count: int
+    created_at: Time
+
+
+class ProjectsOut(Out):
+    """Your projects by name."""
+
+    projects: list[ProjectOut]
+
+
+class ProjectIn(In):
+    """A new project."""
+
+    name: str
+    colour: str | None = Field(None, examples=["#3b82f6"])
+
+
+class ProjectPatch(In):
+    """What is to change; what is left out stays."""
+
+    name: str | None = None
+    colour: str | None = None
 
 
 async def _own(state: State, signed: SignedIn) -> AsyncSessionView:
@@ -45,3 +79,14 @@ async def change_project(own: Own, project_id: ProjectId, changes: ProjectPatch)
 async def delete_project(own: Own, project_id: ProjectId) -> None:
     """Delete a project; its conversations stay."""
     await own.delete_project(project_id)
+
+
+def project_out(project: Project) -> ProjectOut:
+    """A project as it goes out."""
+    return ProjectOut(
+        id=project.id,
+        name=project.name,
+        colour=project.colour,
+        session_count=project.session_count,
+        created_at=project.created_at,
+    )

@@ -6,19 +6,43 @@ import re
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query
+from pydantic import Field
 
 from palaver.domain.words import parse_query, snippet
 from palaver.web.auth import SeenBy
 from palaver.web.errors import answers
-from palaver.web.wire import MOST_SEQ, HitsOut, hit_out
+from palaver.web.wire import MOST_SEQ, Out, Time
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.domain.session import SearchHit
     from palaver.domain.words import Query as Words
 
 _BEGIN, _END = "\ue000", "\ue001"  # around a match, for a moment; private characters that no text needs
 _MARKS = re.compile(f"[{_BEGIN}{_END}]")
 
 router = APIRouter(tags=["search"], responses=answers(401, 404))
+
+
+class HitOut(Out):
+    """A message that was found."""
+
+    session_id: str
+    title: str | None
+    seq: int
+    at: Time
+    role: str
+    snippet: str
+    marks: list[tuple[int, int]] = Field(description="Where the words stand in the snippet: from, to (exclusive).")
+    position: int = Field(description="Orders hits in the whole store.")
+
+
+class HitsOut(Out):
+    """What was found, newest first."""
+
+    hits: list[HitOut]
+    cursor: int | None = Field(description="Continues the search as `before`; null at its end.")
 
 
 @router.get("/search")
@@ -47,3 +71,17 @@ def _highlighted(text: str, query: Words) -> tuple[list[tuple[int, int]], str]:
         else:
             marks.append((begin, place))
     return marks, _MARKS.sub("", excerpt)
+
+
+def hit_out(hit: SearchHit, marked: Sequence[tuple[int, int]], snippet: str) -> HitOut:
+    """A message that was found, as it goes out."""
+    return HitOut(
+        session_id=hit.session_id,
+        title=hit.title,
+        seq=hit.seq,
+        at=hit.at,
+        role=hit.message.role,
+        snippet=snippet,
+        marks=list(marked),
+        position=hit.position,
+    )

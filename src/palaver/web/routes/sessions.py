@@ -17,30 +17,26 @@ from palaver.services.conversations import Conversations, Wanted
 from palaver.services.reading import MOST_EVENTS
 from palaver.web.auth import SeenBy, SignedIn
 from palaver.web.errors import answers
+from palaver.web.message_wire import EventsOut, ReceiptOut, events_out, receipt_out
 from palaver.web.saying import carry_out, say
-from palaver.web.state import State
-from palaver.web.wire import (
-    MOST_SEQ,
+from palaver.web.session_wire import (
     CommandIn,
     CompressIn,
     EditIn,
     EditOut,
-    EventsOut,
     ForkIn,
     ReadIn,
     ReadOut,
-    ReceiptOut,
     SessionIn,
     SessionOut,
     SessionPatch,
     SessionsOut,
     StopIn,
     UndoIn,
-    clean,
-    events_out,
-    receipt_out,
     session_out,
 )
+from palaver.web.state import State
+from palaver.web.wire import MOST_SEQ, clean
 
 if TYPE_CHECKING:
     from palaver.services.commands.base import Command

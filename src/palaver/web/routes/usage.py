@@ -6,13 +6,36 @@ from datetime import date
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from pydantic import Field
 
-from palaver.domain.spending import Grouping
+from palaver.domain.spending import Grouping, Report, Spent
 from palaver.web.auth import SeenBy
 from palaver.web.errors import answers
-from palaver.web.wire import UsageReportOut, report_out
+from palaver.web.wire import Out, money, shown
 
 router = APIRouter(tags=["usage"], responses=answers(401))
+
+
+class SpentOut(Out):
+    """What one group used."""
+
+    group: str | None = Field(description="A day, a model, a platform, or an id; null: what belongs to none.")
+    label: str
+    turns: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    cost_usd: str | None
+    unpriced_turns: int
+
+
+class UsageReportOut(Out):
+    """What was used, by group, and in all."""
+
+    rows: list[SpentOut]
+    total: SpentOut
 
 
 @router.get("/usage")
@@ -24,3 +47,24 @@ async def report_usage(
 ) -> UsageReportOut:
     """Tokens and money by day, model, platform, person or conversation; the last thirty days unless told otherwise."""
     return report_out(await seen.usage(by, first=first, last=last))
+
+
+def report_out(report: Report) -> UsageReportOut:
+    """What was used, as it goes out."""
+    return UsageReportOut(rows=[spent_out(row) for row in report.rows], total=spent_out(report.total))
+
+
+def spent_out(spent: Spent) -> SpentOut:
+    """What one group used, as it goes out."""
+    return SpentOut(
+        group=spent.group,
+        label=shown(spent.label),
+        turns=spent.turns,
+        input_tokens=spent.input_tokens,
+        output_tokens=spent.output_tokens,
+        cache_read_tokens=spent.cache_read_tokens,
+        cache_write_tokens=spent.cache_write_tokens,
+        reasoning_tokens=spent.reasoning_tokens,
+        cost_usd=money(spent.cost),
+        unpriced_turns=spent.unpriced_turns,
+    )
