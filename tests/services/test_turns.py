@@ -27,7 +27,7 @@ from palaver.domain.turn import MOST_ATTEMPTS, TurnState
 from palaver.domain.usage import TurnUsage
 from palaver.platforms.loopback import Loopback
 from palaver.services import turns as service
-from palaver.storage import drafts, turns
+from palaver.storage import drafts, leases
 from palaver.storage.engine import Read, Write
 from palaver.storage.values import micros
 from palaver.testing import ScriptedAgent
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from palaver import SessionStore
     from palaver.agent.base import AgentEvent
     from palaver.services.gateway import Gateway
-    from palaver.storage.turns import Lease
+    from palaver.storage.leases import Lease
     from support.gateway import MakeSource, StartGateway
 
 
@@ -314,10 +314,10 @@ class Dead:
 
     def claim(self, seconds: float = -1) -> list[Lease]:
         now = micros(self.store.clock.now())
-        claimer = turns.Claimer(
+        claimer = leases.Claimer(
             owner="elsewhere/1/1/dead", until=now + round(seconds * 1e6), most=9, concurrency=9, per_person=9
         )
-        return self.store.engine.run(Write(lambda tx: turns.claim(tx, claimer, now)))
+        return self.store.engine.run(Write(lambda tx: leases.claim(tx, claimer, now)))
 
 
 async def accepted_and_claimed(start_gateway: StartGateway, dm: MakeSource) -> tuple[Gateway, Lease]:
@@ -342,7 +342,7 @@ async def test_a_turn_whose_tools_had_acted_is_shown_as_interrupted(
     gateway, lease = await accepted_and_claimed(start_gateway, dm)
 
     def act(tx: Any) -> None:
-        turns.mark_acted(tx, lease)
+        leases.mark_acted(tx, lease)
         drafts.grow(tx, lease, [Piece(PieceKind.TEXT, "I am sending the letter."), _CALL])
 
     gateway.store.engine.run(Write(act))
@@ -398,12 +398,12 @@ async def test_who_has_lost_the_lease_can_write_nothing_more(start_gateway: Star
     (again,) = Dead(gateway.store).claim(seconds=60)
     assert again.attempt == lease.attempt + 1
     for write in (
-        lambda tx: turns.end(tx, lease, TurnState.DONE, 0),
-        lambda tx: turns.mark_acted(tx, lease),
-        lambda tx: turns.check(tx, lease),
-        lambda tx: turns.release(tx, lease),
-        lambda tx: turns.requeue(tx, lease),
-        lambda tx: turns.end(tx, replace(lease, owner="elsewhere/2/2/x"), TurnState.DONE, 0),
+        lambda tx: leases.end(tx, lease, TurnState.DONE, 0),
+        lambda tx: leases.mark_acted(tx, lease),
+        lambda tx: leases.check(tx, lease),
+        lambda tx: leases.release(tx, lease),
+        lambda tx: leases.requeue(tx, lease),
+        lambda tx: leases.end(tx, replace(lease, owner="elsewhere/2/2/x"), TurnState.DONE, 0),
     ):
         with pytest.raises(LeaseLost):
             gateway.store.engine.run(Write(write))

@@ -19,7 +19,7 @@ from palaver.domain.turn import BusyPolicy, TurnKind, TurnState
 from palaver.platforms.loopback import Loopback
 from palaver.services import liveness, runs
 from palaver.services import turns as service
-from palaver.storage import drafts, people, sessions, turns
+from palaver.storage import drafts, leases, people, sessions, turns
 from palaver.storage.engine import Read, Write
 from palaver.storage.values import micros
 from palaver.testing import FakeClock, ScriptedAgent
@@ -126,11 +126,11 @@ async def test_what_a_dead_worker_left_and_nobody_can_store_does_not_keep_others
     await gateway.turns.stop()
     turn_ids = [await say(gateway, dm(user), "hello") for user in ("ada", "bob")]
     now = micros(gateway.store.clock.now())
-    claimer = turns.Claimer(owner="elsewhere/1/1/dead", until=now - 1, most=9, concurrency=9, per_person=9)
+    claimer = leases.Claimer(owner="elsewhere/1/1/dead", until=now - 1, most=9, concurrency=9, per_person=9)
 
     def die(tx: Transaction) -> None:
-        for lease in turns.claim(tx, claimer, now):
-            turns.mark_acted(tx, lease)
+        for lease in leases.claim(tx, claimer, now):
+            leases.mark_acted(tx, lease)
             if lease.turn_id == turn_ids[0]:
                 drafts.grow(tx, lease, [])
                 tx.run('UPDATE draft SET body = \'[{"kind":"result","call_id":7}]\' WHERE turn_no = $1', lease.turn_no)
@@ -219,7 +219,7 @@ async def test_a_turn_that_vanishes_while_it_is_being_claimed_does_not_stop_the_
     gateway = await start_gateway()
     other = await start_gateway()
     await other.turns.stop()
-    take = turns._take
+    take = leases._take
     vanished: list[int] = []
 
     def meanwhile(tx: Transaction, turn_no: int, *rest: Any) -> Any:
@@ -228,7 +228,7 @@ async def test_a_turn_that_vanishes_while_it_is_being_claimed_does_not_stop_the_
             other.store.engine.run(Write(lambda tx: tx.run("DELETE FROM turn WHERE no = $1", turn_no)))
         return take(tx, turn_no, *rest)
 
-    monkeypatch.setattr(turns, "_take", meanwhile)
+    monkeypatch.setattr(leases, "_take", meanwhile)
     await say(gateway, dm("ada"), "dropped")
     assert (await ask(gateway, dm("bob"), "hello")).state is TurnState.DONE
     assert vanished

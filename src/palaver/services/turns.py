@@ -19,8 +19,9 @@ from palaver.domain.errors import InvalidMessage, LeaseLost, StoreError
 from palaver.domain.turn import Fate, TurnKind, TurnState, Wish, after_death
 from palaver.services.liveness import is_dead, new_owner
 from palaver.services.loops import keep_looking
-from palaver.services.runs import BY_MESSAGE, BY_PERSON, Run, Workshop, marked, settle, words_of
-from palaver.storage import drafts, turns
+from palaver.services.runs import BY_MESSAGE, Run, Workshop
+from palaver.services.settling import BY_PERSON, marked, settle, words_of
+from palaver.storage import drafts, leases
 from palaver.storage.engine import Write
 from palaver.storage.values import micros
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from palaver.domain.ids import TurnId
     from palaver.domain.message import Message
     from palaver.storage.engine import Transaction
-    from palaver.storage.turns import Lease
+    from palaver.storage.leases import Lease
 
 LEASE = 30.0  # seconds
 HEARTBEAT = 8.0  # seconds between two extensions of all leases
@@ -106,7 +107,7 @@ class Turns:
             return
 
         def release(tx: Transaction) -> None:
-            turns.release(tx, run.lease)
+            leases.release(tx, run.lease)
             drafts.drop(tx, run.lease.turn_no)
 
         faults.point("turn.before_release")
@@ -129,7 +130,7 @@ class Turns:
         """Begin what may begin and stop what people want stopped; the seconds until something else is due."""
         rules = self._shop.rules
         now = self._now()
-        claimer = turns.Claimer(
+        claimer = leases.Claimer(
             owner=self._owner,
             until=now + _micros(LEASE),
             most=rules.concurrency - len(self._runs),
@@ -137,12 +138,12 @@ class Turns:
             per_person=rules.per_person,
         )
 
-        def claim(tx: Transaction) -> turns.Survey:
-            leases = turns.claim(tx, claimer, now)
-            return replace(turns.survey(tx, self._owner, now), claimed=leases)
+        def claim(tx: Transaction) -> leases.Survey:
+            claimed = leases.claim(tx, claimer, now)
+            return replace(leases.survey(tx, self._owner, now), claimed=claimed)
 
-        def nothing(tx: Transaction) -> turns.Survey | None:
-            survey = turns.survey(tx, self._owner, now)
+        def nothing(tx: Transaction) -> leases.Survey | None:
+            survey = leases.survey(tx, self._owner, now)
             return None if survey.waiting and claimer.most > 0 else survey
 
         faults.point("turn.before_claim")
@@ -217,8 +218,8 @@ class Turns:
                 if self._runs:
                     until = self._now() + _micros(LEASE)
                     runs = [run for run in self._runs.values() if not run.is_lost]
-                    leases = [run.lease for run in runs]
-                    mine = await self._engine.arun(Write(partial(turns.extend, leases=leases, until=until)))
+                    held = [run.lease for run in runs]
+                    mine = await self._engine.arun(Write(partial(leases.extend, leases=held, until=until)))
                     for run in runs:
                         if run.lease.turn_no not in mine:
                             self._give_up(run)
@@ -241,7 +242,7 @@ class Turns:
         now = self._now()
 
         def look(tx: Transaction) -> int | None:
-            return None if turns.any_orphan(tx, now, is_dead) else 0
+            return None if leases.any_orphan(tx, now, is_dead) else 0
 
         faults.point("turn.before_recovery")
         taken = await self._engine.arun(Write(lambda tx: _recover(tx, now), look=look))
@@ -260,19 +261,19 @@ def _keep(tx: Transaction, grown: list[tuple[Run, list[Piece], Position]]) -> se
     kept = set()
     for run, pieces, _ in grown:
         with contextlib.suppress(LeaseLost):
-            turns.check(tx, run.lease)
+            leases.check(tx, run.lease)
             drafts.grow(tx, run.lease, pieces)
             kept.add(run.lease.turn_no)
     return kept
 
 
 def _recover(tx: Transaction, now: int) -> int:
-    orphans = turns.orphans(tx, now, is_dead)
+    orphans = leases.orphans(tx, now, is_dead)
     for orphan in orphans:
         lease = orphan.lease
         fate = after_death(acted=orphan.acted, attempt=lease.attempt, wish=orphan.wish)
         if fate is Fate.AGAIN:
-            turns.requeue(tx, lease)
+            leases.requeue(tx, lease)
             drafts.drop(tx, lease.turn_no)
             continue
         state, error = _ending(lease, fate, orphan.wish)

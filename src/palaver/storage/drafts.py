@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.storage.engine import Transaction
-    from palaver.storage.turns import Lease
+    from palaver.storage.leases import Lease
 
 
 def grow(tx: Transaction, lease: Lease, pieces: Sequence[Piece]) -> None:

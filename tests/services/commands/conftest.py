@@ -15,7 +15,7 @@ from palaver.domain.profile import TurnRules
 from palaver.services import commands
 from palaver.services.commands.base import Asked
 from palaver.services.view import ViewWithin
-from palaver.storage import events, lanes, people, sessions, turns
+from palaver.storage import events, lanes, leases, people, sessions, turns
 from palaver.storage.engine import Read, Write
 from palaver.storage.values import micros
 
@@ -162,8 +162,8 @@ class Chat:
     def work(self) -> None:
         """A worker takes what waits."""
         now = micros(self.clock.now())
-        claimer = turns.Claimer(owner="w", until=now + 60_000_000, most=8, concurrency=8, per_person=8)
-        self.write(lambda tx: turns.claim(tx, claimer, now))
+        claimer = leases.Claimer(owner="w", until=now + 60_000_000, most=8, concurrency=8, per_person=8)
+        self.write(lambda tx: leases.claim(tx, claimer, now))
 
     def open_turns(self, session_id: str) -> list[Turn]:
         no = self.number(session_id)

@@ -1,0 +1,79 @@
+"""The end of a turn, in one transaction: what was said, what was used, how it ended, and its delivery."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from palaver.domain.events import EventKind
+from palaver.domain.message import Message
+from palaver.domain.turn import TurnState
+from palaver.storage import append, deliveries, drafts, events, leases, usage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.domain.draft import Draft
+    from palaver.domain.usage import TurnUsage
+    from palaver.storage.engine import Transaction
+    from palaver.storage.leases import Lease
+
+BY_PERSON = "stopped"
+
+
+def marked(found: list[dict[str, Any]], state: TurnState) -> list[Message]:
+    """The messages of a turn, the last of them marked when the turn did not come to its end."""
+    if state is not TurnState.DONE and found and found[-1]["role"] == "assistant":
+        found[-1]["interrupted"] = True
+    return [Message.from_dict(message) for message in found]
+
+
+def words_of(draft: Draft, answers: int) -> list[Message]:
+    """What was said aloud in a draft, as one message that did not come to its end."""
+    said = {"role": "assistant", "content": draft.text, "answers": answers}
+    return marked([said], TurnState.FAILED) if draft.text.strip() else []
+
+
+def settle(
+    tx: Transaction,
+    lease: Lease,
+    messages: Sequence[Message],
+    used: Sequence[TurnUsage],
+    state: TurnState,
+    error: str | None,
+    now: int,
+) -> None:
+    """End a turn: what was said, what was used, how it ended, and its delivery. All of it or nothing."""
+    leases.end(tx, lease, state, now, error)
+    drafts.drop(tx, lease.turn_no)
+    counted = [replace(each, turn_id=lease.turn_id) for each in used]
+    if messages:
+        append.append(tx, lease.session_id, messages, now, usage=counted[0] if counted else None)
+        counted = counted[1:]
+    for each in counted:
+        usage.add(tx, lease.session_id, each, now)
+    if state is not TurnState.DONE:
+        kind = EventKind.FAILED if state is TurnState.FAILED else EventKind.INTERRUPTED
+        events.note(tx, lease.session_no, kind, now, lease.person_id, turn=lease.turn_id, reason=error)
+    said = answer_text(messages, state, error)
+    if lease.address is not None and said:
+        outgoing = deliveries.Outgoing(
+            address=lease.address,
+            content=said,
+            session_no=lease.session_no,
+            turn_no=lease.turn_no,
+            reply_to=lease.reply_to,
+        )
+        deliveries.enqueue(tx, outgoing, now)
+
+
+def answer_text(messages: Sequence[Message], state: TurnState, error: str | None) -> str:
+    """What is sent to the person: everything that was said aloud, and how it ended if not well."""
+    parts = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
+    if state is TurnState.FAILED:
+        parts.append(f"I could not answer: {error}")
+    elif state is TurnState.INTERRUPTED and error != BY_PERSON:
+        parts.append(f"(I was interrupted: {error})")
+    elif state is TurnState.INTERRUPTED:
+        parts.append("(stopped)")
+    return "\n\n".join(parts)
