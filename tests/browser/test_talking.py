@@ -289,3 +289,24 @@ async def test_a_picture_goes_along_and_is_shown(start_web: StartWeb, visitors: 
     await say(page, "look at this")
     await answered(page)
     await expect(page.get_by_role("img", name="dot.png")).to_be_visible()
+
+
+async def test_a_command_that_is_written_out_is_carried_out_and_one_that_is_begun_is_completed(
+    start_web: StartWeb, visitors: Visitors
+) -> None:
+    web = await start_web(DemoAgent(pace=0))
+    page = await visitors.visit(web)
+    await say(page, "Remember the milk")
+    await answered(page)
+
+    composer = page.locator("#composer")
+    await composer.press_sequentially("/und")
+    await expect(page.get_by_role("option", name="/undo")).to_be_visible()
+    await composer.press("Enter")
+    await expect(composer).to_have_value("/undo ")
+
+    await composer.fill("/undo")
+    await expect(page.get_by_role("option", name="/undo")).to_be_visible()
+    await composer.press("Enter")
+    await expect(page.locator(".quiet").filter(has_text="taken back")).to_be_visible()
+    await expect(composer).to_have_value("")

@@ -196,7 +196,7 @@ function useCompletion(text: string, setText: (text: string) => void) {
 
   /** Whether the key was for the list. */
   const onKeyDown = (event: KeyboardEvent): boolean => {
-    if (!isOpen) return false;
+    if (!isOpen || (event.key === "Enter" && text === chosen.name)) return false; // it is written out: sent, not completed
     const keys: Record<string, () => void> = {
       ArrowDown: () => setPlace((place + 1) % found.length),
       ArrowUp: () => setPlace((place + found.length - 1) % found.length),
