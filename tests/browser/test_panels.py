@@ -10,7 +10,9 @@ from playwright.async_api import expect
 
 from palaver import SessionSource
 from palaver.agent.demo import DemoAgent
+from palaver.domain.errors import SendUncertain
 from palaver.domain.usage import TurnUsage
+from palaver.platforms.loopback import Loopback
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Page
 
     from browser.conftest import Visitors
+    from palaver.domain.delivery import Delivery
     from support.web import StartWeb, Web
 
 
@@ -172,6 +175,28 @@ async def test_platforms_are_those_that_have_conversations(start_web: StartWeb, 
     await expect(page.get_by_role("region", name="Telegram")).to_have_count(0)
     await page.get_by_role("region", name="Web").get_by_role("link", name="On the web").click()
     await expect(page.get_by_role("heading", name="On the web")).to_be_visible()
+
+
+async def test_the_owner_sees_how_platforms_are_doing_and_others_do_not(
+    start_web: StartWeb, visitors: Visitors
+) -> None:
+    async def lost(_delivery: Delivery) -> str:
+        raise SendUncertain("the line was cut")
+
+    loopback = Loopback(lost)
+    web = await start_web(DemoAgent(pace=0), adapters=[loopback])
+    await loopback.say("hello", user="ada")
+    page = await visitors.visit(web)
+    await page.goto(f"{web.url}/platforms")
+    region = page.get_by_role("region", name="loopback")
+    await expect(region).to_contain_text("Connected")
+    await expect(region).to_contain_text("Of 1 message nobody knows whether it arrived")
+    await expect(region).to_contain_text("the line was cut")
+
+    other = await visitors.visit(web, "jonas")
+    await other.goto(f"{web.url}/platforms")
+    await expect(other.get_by_role("heading", name="Platforms", level=1)).to_be_visible()
+    await expect(other.get_by_text("loopback")).to_have_count(0)
 
 
 # ---- settings --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// Made from the API's description by tools/types.mjs; do not edit. Shapes: e6815551b65f3173a9d15c6f8551e0599d1f3c8786beeff8e80b5cce15c15dfc
+// Made from the API's description by tools/types.mjs; do not edit. Shapes: 8a2f014ed80bce557b0d4fd6618b5aba93ecb1dae5bae10f8efc14b687b30aae
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -830,6 +830,49 @@ export interface components {
             chat_name: string | null;
             /** User Name */
             user_name: string | null;
+        };
+        /**
+         * PlatformOut
+         * @description One platform; what went wrong is of the last day.
+         */
+        PlatformOut: {
+            /** Platform */
+            platform: string;
+            /**
+             * Connected
+             * @description This process receives and sends there.
+             */
+            connected: boolean;
+            /**
+             * Waiting
+             * @description Deliveries that are on their way.
+             */
+            waiting: number;
+            /**
+             * Uncertain
+             * @description Deliveries of which nobody knows whether they arrived.
+             */
+            uncertain: number;
+            /**
+             * Failed
+             * @description Deliveries that did not arrive and are not tried again.
+             */
+            failed: number;
+            /**
+             * Trouble
+             * @description The last of these, in words.
+             */
+            trouble: string | null;
+            /** Trouble At */
+            trouble_at: string | null;
+        };
+        /**
+         * PlatformsOut
+         * @description The platforms by name.
+         */
+        PlatformsOut: {
+            /** Platforms */
+            platforms: components["schemas"]["PlatformOut"][];
         };
         /**
          * ProjectIn

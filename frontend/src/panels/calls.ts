@@ -17,12 +17,15 @@ export type Scope = Shapes["Scope"];
 export type NewToken = Shapes["NewTokenOut"];
 export type Share = Shapes["ShareOut"];
 export type NewShare = Shapes["NewShareOut"];
+export type PlatformHealth = Shapes["PlatformOut"];
 export type Shared = Shapes["SharedOut"];
 
 const one = (noun: string, id: string, rest = "") => `/${noun}/${encodeURIComponent(id)}${rest}`;
 
 export const usage = (by: Grouping, first: string, last: string, all: boolean) =>
   ask<UsageReport>("GET", "/usage", { query: { by, from: first, to: last, all } });
+
+export const platforms = () => ask<{ platforms: PlatformHealth[] }>("GET", "/platforms");
 
 export const people = (cursor: string | null) =>
   ask<{ people: Member[]; cursor: string | null }>("GET", "/people", { query: { cursor } });

@@ -89,6 +89,14 @@ export const panelsDe: Pick<Words, keyof typeof panelsEn> = {
   platformAnswers: (count, shown) => (count === 1 ? "1 Antwort gegeben" : `${shown} Antworten gegeben`),
   platformNone: "Es gibt noch keine Gespräche.",
   platformLatest: "Neueste Gespräche",
+  platformConnected: "Verbunden",
+  platformNotConnected: "Nicht verbunden",
+  platformNotConnectedHint: "Was dort geschrieben wird, kommt gerade nicht an. Die Gespräche bleiben hier.",
+  platformWaiting: (count) => (count === 1 ? "1 Nachricht ist unterwegs." : `${count} Nachrichten sind unterwegs.`),
+  platformUncertain: (count) =>
+    count === 1 ? "Von 1 Nachricht weiß niemand, ob sie ankam." : `Von ${count} Nachrichten weiß niemand, ob sie ankamen.`,
+  platformFailed: (count) => (count === 1 ? "1 Nachricht kam nicht an." : `${count} Nachrichten kamen nicht an.`),
+  platformTrouble: "Am letzten Tag",
 
   settings: "Einstellungen",
   settingsParts: "Teile der Einstellungen",

@@ -90,6 +90,14 @@ export const panelsEn = {
   platformAnswers: (count: number, shown: string) => (count === 1 ? "1 answer given" : `${shown} answers given`),
   platformNone: "There are no conversations yet.",
   platformLatest: "Latest conversations",
+  platformConnected: "Connected",
+  platformNotConnected: "Not connected",
+  platformNotConnectedHint: "What people write there does not arrive now. Its conversations stay here.",
+  platformWaiting: (count: number) => (count === 1 ? "1 message is on its way." : `${count} messages are on their way.`),
+  platformUncertain: (count: number) =>
+    count === 1 ? "Of 1 message nobody knows whether it arrived." : `Of ${count} messages nobody knows whether they arrived.`,
+  platformFailed: (count: number) => (count === 1 ? "1 message did not arrive." : `${count} messages did not arrive.`),
+  platformTrouble: "In the last day",
 
   // settings
   settings: "Settings",

@@ -18,6 +18,7 @@ from palaver.storage.values import moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from datetime import datetime
 
     from palaver.storage.engine import Row, Transaction
 
@@ -232,6 +233,35 @@ def of_session(tx: Transaction, session_no: int, limit: int = 50) -> list[Delive
         f"SELECT {_COLUMNS} FROM delivery d WHERE d.session_no = $1 ORDER BY d.no DESC LIMIT $2", session_no, limit
     )
     return [_delivery(row) for row in rows]
+
+
+def waiting(tx: Transaction) -> dict[str, int]:
+    """How much is on its way, by platform."""
+    rows = tx.all("SELECT platform, COUNT(*) FROM delivery WHERE state IN ('pending', 'sending') GROUP BY platform")
+    return {platform: int(count) for platform, count in rows}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """A delivery that did not arrive, or of which nobody knows whether it did."""
+
+    platform: str
+    state: DeliveryState
+    error: str | None
+    at: datetime
+
+
+def troubles(tx: Transaction, since: int) -> list[Trouble]:
+    """What went wrong since a moment, newest first, and not more of it than anybody would read."""
+    rows = tx.all(
+        "SELECT platform, state, error, ended_at FROM delivery WHERE state IN ('uncertain', 'failed') AND ended_at > $1"
+        " ORDER BY ended_at DESC LIMIT 1000",
+        since,
+    )
+    return [
+        Trouble(platform=platform, state=DeliveryState(state), error=error, at=moment(ended))
+        for platform, state, error, ended in rows
+    ]
 
 
 def _next(tx: Transaction, address: str, now: int) -> None:

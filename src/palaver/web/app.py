@@ -26,6 +26,7 @@ from palaver.web.routes import (
     messages,
     models,
     people,
+    platforms,
     projects,
     search,
     sessions,
@@ -42,7 +43,7 @@ PAGE: Final = Path(__file__).parent / "static"
 _API = (
     *(sign_in, me, people),
     *(sessions, messages, search, projects, models, commands, usage),
-    *(live, attachments, shares),
+    *(live, attachments, shares, platforms),
 )
 
 

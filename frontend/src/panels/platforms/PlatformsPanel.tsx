@@ -1,4 +1,4 @@
-/** Where conversations take place, as far as there are any. */
+/** Where conversations take place, as far as there are any; for the owner also how each platform is doing. */
 import { useQueries, useQuery } from "@tanstack/react-query";
 import * as api from "../../api/calls";
 import { Link } from "../../lib/Link";
@@ -13,12 +13,16 @@ import * as calls from "../calls";
 import { Loaded } from "../parts/Loaded";
 import { PanelPage } from "../parts/PanelPage";
 import { lastDays } from "../usage/figures";
+import { Health } from "./Health";
 
 const EVER = 3650; // days
 const LATEST = 3;
 
 export default function PlatformsPanel() {
-  const all = useStore(useCenter().everybodys, (value) => value);
+  const center = useCenter();
+  const all = useStore(center.everybodys, (value) => value);
+  const isOwner = center.me.person.role === "owner";
+  const health = useQuery({ queryKey: ["health"], queryFn: calls.platforms, enabled: isOwner, refetchInterval: 10_000 });
   const used = useQuery({ queryKey: ["platforms", all], queryFn: () => fetchUsed(all) });
   const sessions = useSessions();
   return (
@@ -27,13 +31,14 @@ export default function PlatformsPanel() {
       <Loaded query={used}>
         {(answers) => {
           const seen = [...sessions.values()].map((session) => session.platform);
-          const platforms = [...new Set([...answers.keys(), ...seen])];
+          const connected = (health.data?.platforms ?? []).map((each) => each.platform);
+          const platforms = [...new Set([...answers.keys(), ...seen, ...connected])];
           return platforms.length === 0 ? (
             <div className="panel-empty">
               <h2>{words.platformNone}</h2>
             </div>
           ) : (
-            <Platforms platforms={platforms} answers={answers} all={all} />
+            <Platforms platforms={platforms} answers={answers} health={health.data?.platforms} all={all} />
           );
         }}
       </Loaded>
@@ -52,10 +57,11 @@ async function fetchUsed(all: boolean): Promise<ReadonlyMap<string, number>> {
 interface Props {
   platforms: readonly string[];
   answers: ReadonlyMap<string, number>;
+  health: readonly calls.PlatformHealth[] | undefined; // undefined: not to be told
   all: boolean;
 }
 
-function Platforms({ platforms, answers, all }: Props) {
+function Platforms({ platforms, answers, health, all }: Props) {
   const latest = useQueries({
     queries: platforms.map((platform) => ({
       queryKey: ["latest", platform, all],
@@ -73,6 +79,9 @@ function Platforms({ platforms, answers, all }: Props) {
             </h2>
             <small>{words.platformAnswers(answers.get(platform) ?? 0, short(answers.get(platform) ?? 0))}</small>
           </div>
+          {health !== undefined && (
+            <Health platform={platform} health={health.find((each) => each.platform === platform)} />
+          )}
           <ul className="latest" aria-label={words.platformLatest}>
             {latest[place]?.data?.sessions.map((session) => (
               <li key={session.id}>
