@@ -5,7 +5,7 @@ import type { Project } from "../api/types";
 import { attempt, move } from "../conversation/actions";
 import { useCenter } from "../live/context";
 import { confirm } from "../ui/confirm";
-import { Dialog } from "../ui/Dialog";
+import { NameDialog } from "../ui/NameDialog";
 import { DotsIcon, EditIcon, PlusIcon, TrashIcon } from "../ui/icons";
 import { Menu, MenuItem } from "../ui/Menu";
 import { words } from "../words";
@@ -131,41 +131,26 @@ interface DialogProps {
 }
 
 function ProjectDialog({ project, onClose, onSave }: DialogProps) {
-  const [name, setName] = useState(project?.name ?? "");
   const [colour, setColour] = useState<string>(project?.colour ?? COLOURS[0]);
-  const title = project === null ? words.newProject : words.renameProject;
   return (
-    <Dialog label={title} onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          void onSave(name.trim(), colour);
-        }}
-      >
-        <h2>{title}</h2>
-        <label className="field">
-          {words.projectName}
-          <input value={name} autoFocus dir="auto" maxLength={100} required onChange={(event) => setName(event.target.value)} />
-        </label>
-        <fieldset className="colours">
-          <legend>{words.colour}</legend>
-          {COLOURS.map((each, place) => (
-            <label key={each} className="colour" title={words.colourNames[place]}>
-              <input type="radio" name="colour" checked={each === colour} onChange={() => setColour(each)} />
-              <span className="swatch large" style={{ backgroundColor: each }} />
-              <span className="visually-hidden">{words.colourNames[place]}</span>
-            </label>
-          ))}
-        </fieldset>
-        <div className="dialog-actions">
-          <button type="button" className="button" onClick={onClose}>
-            {words.cancel}
-          </button>
-          <button type="submit" className="button primary" disabled={name.trim() === ""}>
-            {words.save}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <NameDialog
+      title={project === null ? words.newProject : words.renameProject}
+      label={words.projectName}
+      name={project?.name ?? ""}
+      longest={100}
+      onClose={onClose}
+      onDone={(name) => onSave(name, colour)}
+    >
+      <fieldset className="colours">
+        <legend>{words.colour}</legend>
+        {COLOURS.map((each, place) => (
+          <label key={each} className="colour" title={words.colourNames[place]}>
+            <input type="radio" name="colour" checked={each === colour} onChange={() => setColour(each)} />
+            <span className="swatch large" style={{ backgroundColor: each }} />
+            <span className="visually-hidden">{words.colourNames[place]}</span>
+          </label>
+        ))}
+      </fieldset>
+    </NameDialog>
   );
 }

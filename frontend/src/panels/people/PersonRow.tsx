@@ -5,12 +5,12 @@ import { ago } from "../../lib/time";
 import { confirm } from "../../ui/confirm";
 import { DotsIcon, EditIcon, LinkIcon, TrashIcon } from "../../ui/icons";
 import { Menu, MenuChoice, MenuChoices, MenuItem, MenuLine } from "../../ui/Menu";
+import { NameDialog } from "../../ui/NameDialog";
 import { PlatformBadge } from "../../ui/PlatformBadge";
 import { toast } from "../../ui/toasts";
 import { words } from "../../words";
 import * as calls from "../calls";
 import type { Invited, Member, Role } from "../calls";
-import { RenameDialog } from "./dialogs";
 
 interface Props {
   member: Member;
@@ -89,10 +89,12 @@ export function PersonRow({ member, isMe, onChanged, onLink }: Props) {
         )}
       </Menu>
       {isNaming && (
-        <RenameDialog
+        <NameDialog
+          title={words.renamePerson}
+          label={words.personName}
           name={name}
           onClose={() => setNaming(false)}
-          onRename={(changed) => void change({ name: changed }).then((worked) => worked && setNaming(false))}
+          onDone={(changed) => void change({ name: changed }).then((worked) => worked && setNaming(false))}
         />
       )}
     </li>

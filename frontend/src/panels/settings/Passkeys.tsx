@@ -4,7 +4,7 @@ import { useState } from "react";
 import { attempt } from "../../conversation/actions";
 import { ago } from "../../lib/time";
 import { confirm } from "../../ui/confirm";
-import { Dialog } from "../../ui/Dialog";
+import { NameDialog } from "../../ui/NameDialog";
 import { TrashIcon } from "../../ui/icons";
 import { toast } from "../../ui/toasts";
 import { words } from "../../words";
@@ -78,41 +78,19 @@ export function Passkeys() {
 }
 
 function NewPasskey({ onClose, onMade }: { onClose: () => void; onMade: () => void }) {
-  const [name, setName] = useState("");
-  const make = () =>
+  const make = (name: string) =>
     attempt(async () => {
       const credential = await madePasskey(await calls.newPasskeyOptions());
       if (credential === null) {
         toast(words.passkeyNotMade);
         return;
       }
-      await calls.addPasskey(name.trim(), credential);
+      await calls.addPasskey(name, credential);
       toast(words.passkeyAdded);
       onMade();
     });
   return (
-    <Dialog label={words.addPasskey} onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          void make();
-        }}
-      >
-        <h2>{words.addPasskey}</h2>
-        <label className="field">
-          {words.passkeyName}
-          <input value={name} dir="auto" autoFocus required maxLength={60} onChange={(event) => setName(event.target.value)} />
-        </label>
-        <div className="dialog-actions">
-          <button type="button" className="button" onClick={onClose}>
-            {words.cancel}
-          </button>
-          <button type="submit" className="button primary" disabled={name.trim() === ""}>
-            {words.addPasskey}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <NameDialog title={words.addPasskey} label={words.passkeyName} action={words.addPasskey} onClose={onClose} onDone={make} />
   );
 }
 
