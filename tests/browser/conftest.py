@@ -1,7 +1,8 @@
 """A browser, and people who look at the page with it.
 
 Always true: a test fails when the page logs an error, breaks its content security policy, or asks anybody but the
-server for anything.
+server for anything. A browser is launched once and each visitor has a profile of their own; so all of these tests share
+one loop, which is the browser's.
 """
 
 from __future__ import annotations
@@ -10,24 +11,29 @@ import os
 import shutil
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import async_playwright, expect
+from pytest_asyncio import is_async_test
 
 from palaver.web.app import PAGE
-from web.conftest import start_web, web_store
+from support.web import starting_web
+from web.conftest import web_store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from playwright.async_api import Browser, BrowserContext, Page
 
-    from support.web import Web
+    from support.web import StartWeb, Web
 
-__all__ = ["start_web", "web_store"]
+__all__ = ["web_store"]
 
+HERE = Path(__file__).parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 DESK = {"width": 1280, "height": 820}
 PHONE = {"width": 390, "height": 844}
@@ -40,15 +46,22 @@ _LISTEN = (
 expect.set_options(timeout=15_000)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests beside this file run in the loop of the browser."""
+    for item in items:
+        if item.path.is_relative_to(HERE) and is_async_test(item):
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
 def chromium() -> str | None:
     """The browser of this machine; None is Playwright's own. `PALAVER_BROWSER` names another one."""
     named = os.environ.get("PALAVER_BROWSER")
     return named or next((found for name in BROWSERS if (found := shutil.which(name))), None)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    """A browser without a window."""
+    """A browser without a window, for all tests."""
     async with async_playwright() as playwright:
         program = chromium()
         if program is None and not os.access(playwright.chromium.executable_path, os.X_OK):
@@ -57,6 +70,13 @@ async def browser() -> AsyncIterator[Browser]:
         launched = await playwright.chromium.launch(executable_path=program, args=sandbox)
         yield launched
         await launched.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def start_web(web_store: str, tmp_path: Path) -> AsyncIterator[StartWeb]:
+    """Starts servers on this test's database, each with a store of its own, and stops them in the end."""
+    async with starting_web(web_store, tmp_path) as start:
+        yield start
 
 
 @dataclass
@@ -95,7 +115,7 @@ class Visitors:
             self.troubles.append(f"request to elsewhere: {url}")
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def visitors(browser: Browser) -> AsyncIterator[Visitors]:
     """Those who look at the page in a test."""
     if not (PAGE / "index.html").is_file():

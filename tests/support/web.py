@@ -143,6 +143,17 @@ async def serving_web(
         yield Web(f"http://127.0.0.1:{port}", app, state, stack)
 
 
+@asynccontextmanager
+async def starting_web(store_url: str, home: Path) -> AsyncIterator[StartWeb]:
+    """What starts servers on a database; all of them are stopped in the end."""
+    async with AsyncExitStack() as stack:
+
+        async def start(agent: Agent | None = None, *, rules: Mapping[str, Any] | None = None, **options: Any) -> Web:
+            return await stack.enter_async_context(serving_web(store_url, home, agent, rules=rules, **options))
+
+        yield start
+
+
 def api_document() -> dict[str, Any]:
     """The OpenAPI document, without a server: for tests that are made from it."""
     store = SimpleNamespace(clock=SystemClock())

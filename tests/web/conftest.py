@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from conftest import emptied
-from support.web import StartWeb, Web, serving_web
+from support.web import StartWeb, Web, starting_web
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator
     from pathlib import Path
-
-    from palaver.agent.base import Agent
 
 
 @pytest.fixture
@@ -30,11 +27,7 @@ def web_store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 async def start_web(web_store: str, tmp_path: Path) -> AsyncIterator[StartWeb]:
     """Starts servers on this test's database, each with a store of its own, and stops them in the end."""
-    async with AsyncExitStack() as stack:
-
-        async def start(agent: Agent | None = None, *, rules: Mapping[str, Any] | None = None, **options: Any) -> Web:
-            return await stack.enter_async_context(serving_web(web_store, tmp_path, agent, rules=rules, **options))
-
+    async with starting_web(web_store, tmp_path) as start:
         yield start
 
 
