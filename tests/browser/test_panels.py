@@ -273,37 +273,6 @@ async def test_a_token_is_shown_once_and_works_until_it_is_revoked(start_web: St
     assert (await program.get("/api/sessions", headers=bearing)).status_code == 401
 
 
-async def test_a_passkey_is_made_signs_in_and_is_removed(start_web: StartWeb, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(pace=0))
-    address = web.url.replace("127.0.0.1", "localhost")  # passkeys belong to names
-    context = await visitors.context(address)
-    page = await context.new_page()
-    device = await context.new_cdp_session(page)
-    await device.send("WebAuthn.enable")
-    options = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True}
-    await device.send(
-        "WebAuthn.addVirtualAuthenticator",
-        {"options": options | {"isUserVerified": True, "automaticPresenceSimulation": True}},
-    )
-    await page.goto(f"{address}/sign-in#{await web.state.accounts.owner_link()}")
-    await expect(page.locator("main.main h1")).to_be_visible()
-    await page.goto(f"{address}/settings")
-    await page.get_by_role("button", name="Add a passkey").click()
-    await page.get_by_label("What to call it").fill("My laptop")
-    await page.get_by_role("dialog").get_by_role("button", name="Add a passkey").click()
-    await expect(page.get_by_role("listitem").filter(has_text="My laptop")).to_contain_text("for localhost")
-
-    visitors.expected = ("401",)
-    await context.clear_cookies()
-    await page.goto(address)
-    await page.get_by_role("button", name="Use a passkey").click()
-    await expect(page.locator("main.main h1")).to_be_visible()
-    await page.goto(f"{address}/settings")
-    await page.get_by_role("button", name="Remove the passkey “My laptop”").click()
-    await page.get_by_role("dialog").get_by_role("button", name="Remove").click()
-    await expect(page.get_by_text("You have no passkey yet.")).to_be_visible()
-
-
 # ---- shared copies ---------------------------------------------------------------------------------------
 
 

@@ -52,7 +52,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        found = re.search(r"is at (http://127\.0\.0\.1:\d+)", self.said)
+        found = re.search(r"is at (http://localhost:\d+)", self.said)
         assert found is not None, self.said
         return found[1]
 

@@ -5,7 +5,7 @@ import * as calls from "../api/calls";
 import type { WaysIn } from "../api/types";
 import { go, whereWeAre } from "../lib/router";
 import { words } from "../words";
-import { canUsePasskeys, passkeyAnswer } from "./passkey";
+import { canUsePasskeys, NoPasskey, passkeyAnswer } from "./passkey";
 
 const STEP = "sign-in";
 
@@ -32,7 +32,7 @@ export default function SignIn({ onDone }: { onDone: () => void }) {
     setError("");
     signIn().then(onDone, (failure: unknown) => {
       setBusy(false);
-      setError(failure instanceof ApiError ? failure.message : words.unreachable);
+      setError(tellingOf(failure));
     });
   };
 
@@ -83,6 +83,11 @@ function PasswordForm({ isBusy, attempt }: { isBusy: boolean; attempt: (signIn: 
       </button>
     </form>
   );
+}
+
+function tellingOf(failure: unknown): string {
+  if (failure instanceof ApiError) return failure.message;
+  return failure instanceof NoPasskey ? words.passkeyNotUsed : words.unreachable;
 }
 
 function textIn(form: FormData, name: string): string {

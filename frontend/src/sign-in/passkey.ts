@@ -9,13 +9,20 @@ export function canUsePasskeys(): boolean {
   return window.isSecureContext && typeof PublicKeyCredential === "function" && json().parseRequestOptionsFromJSON !== undefined;
 }
 
+/** The person would rather not, or their device has none for this page. */
+export class NoPasskey extends Error {}
+
 /** Ask the person's authenticator; its answer as JSON. */
 export async function passkeyAnswer(options: Record<string, unknown>): Promise<unknown> {
   const publicKey = json().parseRequestOptionsFromJSON?.(options.publicKey ?? options);
-  if (publicKey === undefined) throw new Error("this browser has no passkeys");
-  const credential = await navigator.credentials.get({ publicKey });
-  if (!(credential instanceof PublicKeyCredential)) throw new Error("no passkey was chosen");
+  const credential = publicKey && (await navigator.credentials.get({ publicKey }).catch(declined));
+  if (!(credential instanceof PublicKeyCredential)) throw new NoPasskey("no passkey was used");
   return credential.toJSON();
+}
+
+function declined(error: unknown): null {
+  if (error instanceof DOMException) return null;
+  throw error;
 }
 
 function json(): JsonCredentials {

@@ -29,6 +29,7 @@ export const de: Words = {
   name: "Name",
   password: "Passwort",
   withPasskey: "Passkey benutzen",
+  passkeyNotUsed: "Es wurde kein Passkey benutzt. Versuche es noch einmal, oder melde dich anders an.",
   linkUsed: "Dieser Link ist verbraucht oder zu alt.",
   signInHint: "Das Terminal, in dem Palaver läuft, zeigt einen Link, der dich anmeldet. Einen neuen gibt",
   signInAsk: "Wenn das nicht dein Server ist, bitte seinen Besitzer um einen Link.",
@@ -102,6 +103,7 @@ export const de: Words = {
   working: "Arbeitet …",
   stopped: "angehalten",
   waitsBehind: (ahead) => (ahead === 1 ? "Wartet, bis die Antwort fertig ist" : `Wartet hinter ${ahead} anderen`),
+  steersSoon: "Wird dem Agenten beim nächsten Schritt gegeben",
   retry: "Noch einmal fragen",
   editMessage: "Ändern und neu fragen",
   editHint: "Das Gespräch geht in einer Kopie weiter; dieses bleibt, wie es ist.",
@@ -160,6 +162,7 @@ export const de: Words = {
   removeFile: (name) => `${name} entfernen`,
   uploading: "wird geladen",
   dropHere: "Dateien hier ablegen",
+  tooManyFiles: (most) => `In eine Nachricht passen höchstens ${most} Dateien.`,
   uploadFailed: (name, why) => `${name} wurde nicht hinzugefügt: ${why}`,
   whileRunning: "Während eine Antwort entsteht",
   busyQueue: "Anstellen",
@@ -168,6 +171,7 @@ export const de: Words = {
   busySteerHint: "Dem Agenten beim nächsten Schritt geben",
   busyInterrupt: "Unterbrechen",
   busyInterruptHint: "Anhalten und stattdessen dies beantworten",
+  busyReject: "Ablehnen",
   commands: "Befehle",
   enterSends: "Enter sendet, Umschalt+Enter beginnt eine Zeile",
   replyHere: (platform) =>
@@ -191,6 +195,7 @@ export const de: Words = {
   aboutServer: (version) =>
     `Palaver ${version} bewahrt deine Gespräche auf diesem Rechner auf und lässt einen Agenten antworten.`,
   aboutAgent: "Der Agent",
+  aboutDemo: "Der Demo-Agent antwortet nach Regeln, ohne Modell.",
   aboutModel:
     "Für ein richtiges Modell gib dem Server einen Schlüssel in seiner Umgebung, oder starte Ollama, und starte Palaver neu:",
   aboutPlatforms: "Andere Orte",

@@ -112,8 +112,8 @@ def _address(settings: Settings, host: str, port: int, listening: socket.socket)
     """How a browser on this machine reaches the page, or how people do from outside when that is known."""
     if settings.web.public_url:
         return settings.web.public_url.rstrip("/")
-    everywhere = listening.getsockname()[0] in {"0.0.0.0", "::"}  # noqa: S104  (compared, not bound)
-    shown = "127.0.0.1" if everywhere else host
+    is_here = listening.getsockname()[0] in {"127.0.0.1", "::1", "0.0.0.0", "::"}  # noqa: S104  (compared, not bound)
+    shown = "localhost" if is_here else host  # a name, because passkeys belong to names
     return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
 
 
