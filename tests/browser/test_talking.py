@@ -2,45 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from typing import TYPE_CHECKING
 
 from playwright.async_api import expect
 
-from browser.conftest import answered, link_for, say
+from browser.conftest import PHONE, answered, link_for, say
 from palaver.agent.base import ReasoningDelta, TextDelta, ToolCall, ToolResult
 from palaver.agent.demo import DemoAgent
 from palaver.testing import ScriptedAgent
+from support.agents import WORDS, Slowly
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
     from browser.conftest import Visitors
-    from palaver.agent.base import AgentEvent, AgentRequest
+    from palaver.agent.base import AgentEvent
     from support.web import StartWeb
 
-WORDS = [f"word{number} " for number in range(40)]
 SESSION = re.compile(r"/\d{8}_\d{6}_[0-9a-f]{8}$")
-
-
-class Slowly:
-    """An agent that says one word after the other, as fast as it is let."""
-
-    def __init__(self) -> None:
-        self.allowed = asyncio.Semaphore(0)
-
-    def agent(self) -> ScriptedAgent:
-        return ScriptedAgent(self._said)
-
-    def let(self, words: int) -> None:
-        for _ in range(words):
-            self.allowed.release()
-
-    async def _said(self, _request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
-        for word in WORDS:
-            await self.allowed.acquire()
-            yield TextDelta(word)
 
 
 async def test_a_link_signs_in_once_and_leaves_the_address(start_web: StartWeb, visitors: Visitors) -> None:
@@ -144,6 +122,38 @@ async def test_two_tabs_stay_the_same(start_web: StartWeb, visitors: Visitors) -
         await answered(page)
 
 
+async def test_two_tabs_and_a_phone_show_the_same(start_web: StartWeb, visitors: Visitors) -> None:
+    slowly = Slowly()
+    web = await start_web(slowly.agent())
+    desk = await visitors.visit(web)
+    await say(desk, "one for all")
+    await desk.wait_for_url(SESSION)
+    tab = await desk.context.new_page()
+    phone = await visitors.visit(web, viewport=PHONE, has_touch=True, is_mobile=True)
+    everywhere = (desk, tab, phone)
+    for page in (tab, phone):
+        await page.goto(desk.url)
+    slowly.let(7)
+    for page in everywhere:
+        await expect(page.locator(".answer")).to_contain_text("word6")
+    await phone.locator("#composer").fill("and from the phone")
+    await phone.get_by_role("button", name="Send").tap()
+    for page in everywhere:
+        await expect(page.get_by_text("Waits until the answer is finished")).to_be_visible()
+    slowly.let(80)
+    for page in everywhere:
+        await expect(page.locator(".answer")).to_have_count(2)
+        await answered(page)
+    head = desk.locator("header.bar")
+    await head.get_by_role("button", name=re.compile("Actions for")).click()
+    await desk.get_by_role("menuitem", name="Undo the last turn").click()
+    for page in everywhere:
+        await expect(page.get_by_text("One turn was taken back.")).to_be_visible()
+        await expect(page.locator(".said")).to_have_count(1)
+    shown = [await page.locator(".row").all_inner_texts() for page in everywhere]
+    assert shown[0] == shown[1] == shown[2]
+
+
 async def test_an_answer_shows_markdown_reasoning_and_tools(start_web: StartWeb, visitors: Visitors) -> None:
     said = (
         "# Title\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\ndef f(): return 1\n```\n\n"
@@ -172,61 +182,6 @@ async def test_an_answer_shows_markdown_reasoning_and_tools(start_web: StartWeb,
     await expect(tool).to_have_attribute("data-state", "done")
     await tool.locator("summary").click()
     await expect(tool.get_by_text("It is blue.")).to_be_visible()
-
-
-async def test_stopping_keeps_what_was_said(start_web: StartWeb, visitors: Visitors) -> None:
-    slowly = Slowly()
-    page = await visitors.visit(await start_web(slowly.agent()))
-    await say(page, "talk")
-    slowly.let(6)
-    await expect(page.locator(".answer")).to_contain_text("word5")
-    await page.get_by_role("button", name="Stop the answer").click()
-    await expect(page.get_by_role("button", name="Stop the answer")).to_be_hidden()
-    await expect(page.locator(".answer")).to_contain_text("word5")
-    await expect(page.locator(".answer .tag")).to_have_text("stopped")
-
-
-async def test_a_message_in_between_waits_its_turn(start_web: StartWeb, visitors: Visitors) -> None:
-    slowly = Slowly()
-    page = await visitors.visit(await start_web(slowly.agent()))
-    await say(page, "first")
-    slowly.let(2)
-    await expect(page.locator(".answer")).to_contain_text("word1")
-    await say(page, "second")
-    await expect(page.get_by_text("Waits until the answer is finished")).to_be_visible()
-    slowly.let(78)
-    await expect(page.locator(".answer")).to_have_count(2)
-    await answered(page)
-    await expect(page.get_by_text("Waits until the answer is finished")).to_be_hidden()
-
-
-async def test_what_waits_can_be_dropped_with_the_answer(start_web: StartWeb, visitors: Visitors) -> None:
-    slowly = Slowly()
-    page = await visitors.visit(await start_web(slowly.agent()))
-    await say(page, "first")
-    slowly.let(2)
-    await expect(page.locator(".answer")).to_contain_text("word1")
-    await say(page, "second")
-    await page.get_by_role("button", name="Stop, and drop what waits").click()
-    await expect(page.get_by_text("Waits until the answer is finished")).to_be_hidden()
-    await expect(page.get_by_role("button", name="Stop the answer")).to_be_hidden()
-    await expect(page.locator(".answer")).to_have_count(1)
-    await expect(page.locator(".said")).to_have_count(2)
-
-
-async def test_a_message_in_between_can_interrupt(start_web: StartWeb, visitors: Visitors) -> None:
-    slowly = Slowly()
-    page = await visitors.visit(await start_web(slowly.agent()))
-    await say(page, "first")
-    slowly.let(3)
-    await expect(page.locator(".answer")).to_contain_text("word2")
-    await page.get_by_role("button", name="Queue").click()
-    await page.get_by_role("menuitemradio", name="Interrupt").click()
-    await say(page, "second")
-    await expect(page.locator(".answer").first).to_contain_text("stopped")
-    slowly.let(80)
-    await expect(page.locator(".answer").last).to_contain_text("word39")
-    await expect(page.locator(".answer")).to_have_count(2)
 
 
 async def test_what_is_said_offline_is_kept_and_sent_once(start_web: StartWeb, visitors: Visitors) -> None:
@@ -275,20 +230,6 @@ async def test_what_is_half_written_is_still_there_after_a_reload(start_web: Sta
     await expect(page.locator("#composer")).to_have_value("half a thou")
     await page.reload()
     await expect(page.locator("#composer")).to_have_value("half a thou")
-
-
-async def test_a_picture_goes_along_and_is_shown(start_web: StartWeb, visitors: Visitors) -> None:
-    picture = bytes.fromhex(
-        "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
-        "1f15c4890000000d49444154789c6360f8cf500f0003860180b5c1e6c10000000049454e44ae426082"
-    )
-    page = await visitors.visit(await start_web(DemoAgent(pace=0)))
-    file = {"name": "dot.png", "mimeType": "image/png", "buffer": picture}
-    await page.locator("input[type=file]").set_input_files(file)  # type: ignore[arg-type]
-    await expect(page.locator(".adding .file")).to_have_attribute("aria-busy", "false")
-    await say(page, "look at this")
-    await answered(page)
-    await expect(page.get_by_role("img", name="dot.png")).to_be_visible()
 
 
 async def test_a_command_that_is_written_out_is_carried_out_and_one_that_is_begun_is_completed(

@@ -26,6 +26,7 @@ export interface Turn {
   kind: "answer" | "compact";
   input_seq: number;
   attempt: number;
+  steers: boolean; // given to the answer before it, if that still takes something
   error: string | null;
   created_at: string;
   ended_at: string | null;

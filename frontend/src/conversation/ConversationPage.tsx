@@ -1,11 +1,11 @@
 /** One conversation. */
-import { useCallback, useEffect, useState, type DragEvent } from "react";
+import { useCallback, useEffect } from "react";
 import * as calls from "../api/calls";
 import type { Session } from "../api/types";
 import { useStore } from "../lib/store";
 import type { Reply } from "../live/center";
 import { useCenter, useSession } from "../live/context";
-import { holds, type State } from "../live/state";
+import { holds, isAnswering, type State } from "../live/state";
 import { Markdown } from "../markdown/Markdown";
 import { MenuButton } from "../shell/MenuButton";
 import { nameOf, platformName } from "../sidebar/naming";
@@ -16,10 +16,10 @@ import { attempt } from "./actions";
 import { Composer } from "./Composer";
 import { Header } from "./Header";
 import { Messages } from "./Messages";
+import { useDrop } from "./useDrop";
 
 const OURS = new Set(["web", "local", "api"]); // surfaces on which people read the conversation itself
 const NO_REPLIES: readonly Reply[] = [];
-const NO_FILES: readonly File[] = [];
 
 export default function ConversationPage({ id, seq }: { id: string; seq: number | null }) {
   const center = useCenter();
@@ -40,7 +40,7 @@ export default function ConversationPage({ id, seq }: { id: string; seq: number 
   }, [session]);
 
   if (isMissing) return <NotThere />;
-  return session === undefined || !isReady ? <Opening /> : <Open session={session} seq={seq} />;
+  return session === undefined || !isReady ? <Opening /> : <Open key={id} session={session} seq={seq} />;
 }
 
 /** What grows is drawn by `Messages` alone, so that writing stays quick meanwhile. */
@@ -50,26 +50,21 @@ function Open({ session, seq }: { session: Session; seq: number | null }) {
   const isMine = useStore(center.everybodys, (all) => !all) || session.owner === center.me.person.name;
   const isRunning = useStore(
     center.state,
-    useCallback(
-      ({ conversations }: State) =>
-        conversations[session.id]?.turns.some((turn) => turn.state === "running") ?? false,
-      [session.id],
-    ),
+    useCallback((state: State) => isAnswering(state, session.id), [session.id]),
   );
   return (
     <section className="conversation" data-dropping={isOver} {...handlers}>
       <Header session={session} mayAct={isMine} />
-      <Messages key={session.id} session={session} target={seq} mayAct={isMine} />
+      <Messages session={session} target={seq} mayAct={isMine} />
       <div className="foot">
         <Replies session={session.id} />
         {isMine ? (
           <>
             {!OURS.has(session.platform) && <p className="where">{words.replyHere(platformName(session.platform))}</p>}
             <Composer
-              key={session.id}
               place={session.id}
               placeholder={words.writeHere}
-              running={session.running || isRunning}
+              running={isRunning}
               policy={session.busy_policy}
               dropped={files}
               onSend={(said) => center.say({ ...said, session: session.id, begin: {} })}
@@ -108,29 +103,6 @@ function Replies({ session }: { session: string }) {
       ))}
     </div>
   );
-}
-
-function useDrop() {
-  const [files, setFiles] = useState<readonly File[]>(NO_FILES);
-  const [isOver, setOver] = useState(false);
-  const hasFiles = (event: DragEvent) => event.dataTransfer.types.includes("Files");
-  const handlers = {
-    onDragOver: (event: DragEvent) => {
-      if (!hasFiles(event)) return;
-      event.preventDefault();
-      setOver(true);
-    },
-    onDragLeave: (event: DragEvent) => {
-      if (!(event.relatedTarget instanceof Node) || !event.currentTarget.contains(event.relatedTarget)) setOver(false);
-    },
-    onDrop: (event: DragEvent) => {
-      setOver(false);
-      if (!hasFiles(event)) return;
-      event.preventDefault();
-      setFiles([...event.dataTransfer.files]);
-    },
-  };
-  return { files, isOver, handlers };
 }
 
 function Opening() {

@@ -211,7 +211,7 @@ function OneRow({ row, session, isLast, isFirst, mayAct, isOffline, notice }: Ro
     case "waiting":
       return (
         <div className="quiet">
-          <span>{words.waitsBehind(row.ahead)}</span>
+          <span>{row.turn.steers ? words.steersSoon : words.waitsBehind(row.ahead)}</span>
           {row.ahead === 1 && mayAct && (
             <button type="button" className="text-button" onClick={() => void attempt(() => calls.stop(session.id, true))}>
               {words.stopAll}

@@ -24,6 +24,7 @@ export function turn(id: string, inputSeq: number, state: Turn["state"]): Turn {
     kind: "answer",
     input_seq: inputSeq,
     attempt: 1,
+    steers: false,
     error: null,
     created_at: "2026-11-15T08:12:00Z",
     ended_at: null,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LiveItem } from "../api/types";
 import { answer, event, message, session, turn } from "../lib/samples";
-import { extended, grown, holds, knowing, NOTHING, opened, told, unfollowed, without, type State } from "./state";
+import { extended, grown, holds, isAnswering, knowing, NOTHING, opened, told, unfollowed, without, type State } from "./state";
 
 const ID = "20261115_081200_1a2b3c4d";
 
@@ -82,6 +82,12 @@ describe("an answer that is being given", () => {
     const ended = { name: "turn", data: { session_id: ID, turn: turn("t_1", 1, "done") } } as const;
     const state = told(told(running, draft(true, "Hello")), ended);
     expect(state.conversations[ID]).toMatchObject({ turns: [], drafts: {} });
+  });
+
+  it("is known by its turn or by its session, whichever is told first", () => {
+    const listed = knowing(open(message(1, "one")), [session(ID, { running: true })]);
+    expect([isAnswering(running, ID), isAnswering(listed, ID)]).toEqual([true, true]);
+    expect(isAnswering(open(message(1, "one")), ID)).toBe(false);
   });
 
   it("is forgotten when nobody follows it any more", () => {

@@ -108,6 +108,11 @@ export function holds(known: Conversation, seq: number): boolean {
   return (seq >= first || !known.moreBefore) && (seq <= last || !known.moreAfter);
 }
 
+/** Whether an answer is being given, by whatever tells of it first. */
+export function isAnswering({ sessions, conversations }: State, id: string): boolean {
+  return sessions.get(id)?.running === true || (conversations[id]?.turns.some((turn) => turn.state === "running") ?? false);
+}
+
 /** Nobody tells us of this conversation any more: what goes on in it is not known. */
 export function unfollowed(state: State, id: string): State {
   return within(state, id, (known) => ({ ...known, turns: [], drafts: {}, notice: null }));

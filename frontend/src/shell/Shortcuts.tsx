@@ -5,6 +5,7 @@ import { attempt } from "../conversation/actions";
 import { go, sessionAt, whereWeAre } from "../lib/router";
 import { Store, useStore } from "../lib/store";
 import { useCenter } from "../live/context";
+import { isAnswering } from "../live/state";
 import { openPalette } from "../palette/open";
 import { Dialog } from "../ui/Dialog";
 import { words } from "../words";
@@ -32,7 +33,7 @@ export function useShortcuts(order: () => readonly string[]): void {
     };
     const stop = () => {
       const at = sessionAt(whereWeAre());
-      if (at !== null && center.state.value.sessions.get(at.id)?.running) void attempt(() => calls.stop(at.id));
+      if (at !== null && isAnswering(center.state.value, at.id)) void attempt(() => calls.stop(at.id));
     };
     const onKeyDown = (event: KeyboardEvent) => {
       const withMod = isMac ? event.metaKey : event.ctrlKey;

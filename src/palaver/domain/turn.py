@@ -69,6 +69,7 @@ class Turn:
     attempt: int
     person_id: PersonId | None
     created_at: datetime
+    steers: bool = False  # it is given to the run before it, if that still takes something
     ended_at: datetime | None = None
     error: str | None = None  # why it failed or was interrupted, in words for the person
 

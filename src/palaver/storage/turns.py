@@ -163,7 +163,7 @@ def drop_queued(tx: Transaction, session_no: int, now: int, why: str) -> int:
 
 
 _TURN = """SELECT t.id, s.id, t.kind, t.state, t.input_seq, t.attempt, t.person_id, t.created_at, t.ended_at, t.error,
-    t.no FROM turn t JOIN session s ON s.no = t.session_no"""
+    t.no, t.steers FROM turn t JOIN session s ON s.no = t.session_no"""
 
 
 def get(tx: Transaction, turn_id: str) -> Turn | None:
@@ -226,4 +226,5 @@ def _turn(row: Row) -> Turn:
         created_at=moment(row[7]),
         ended_at=moment_or_none(row[8]),
         error=row[9],
+        steers=bool(row[11]),
     )

@@ -103,6 +103,7 @@ class TurnOut(Out):
     kind: Literal["answer", "compact"]
     input_seq: int
     attempt: int
+    steers: bool = Field(description="Given to the answer before it at its next step, if that has one.")
     error: str | None
     created_at: Time
     ended_at: Time | None
@@ -175,6 +176,7 @@ def turn_out(turn: Turn) -> TurnOut:
         kind=turn.kind.value,
         input_seq=turn.input_seq,
         attempt=turn.attempt,
+        steers=turn.steers,
         error=turn.error,
         created_at=turn.created_at,
         ended_at=turn.ended_at,
