@@ -112,5 +112,11 @@ function startLink(reason: unknown): string {
 function changeText(facts: Record<string, unknown>): string {
   const value = typeof facts.value === "string" ? facts.value : null;
   if (facts.setting === "model") return words.changedModel(value ?? words.defaultModel);
-  return words.changedBusy(value ?? "–");
+  const policies: Record<string, string> = {
+    queue: words.busyQueue,
+    steer: words.busySteer,
+    interrupt: words.busyInterrupt,
+    reject: words.busyReject,
+  };
+  return words.changedBusy(policies[value ?? ""] ?? "–");
 }

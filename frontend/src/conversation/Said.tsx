@@ -112,6 +112,7 @@ export function Pending({ entry, isOffline }: { entry: Entry; isOffline: boolean
   const { outbox } = useCenter();
   return (
     <article className="said pending" aria-label={words.you}>
+      <Files files={entry.attachments} all={false} />
       {entry.text !== "" && (
         <div className="bubble" dir="auto">
           {entry.text}

@@ -3,6 +3,7 @@ import { useEffect, useState } from "react";
 import { Composer } from "../conversation/Composer";
 import { NEW, offerText } from "../conversation/composing";
 import { Pending } from "../conversation/Said";
+import { useDrop } from "../conversation/useDrop";
 import { keep, recall } from "../lib/keep";
 import { go } from "../lib/router";
 import { useStore } from "../lib/store";
@@ -14,14 +15,15 @@ import { chosenView } from "../sidebar/chosen";
 import { titleFrom } from "../sidebar/naming";
 import { words } from "../words";
 import { ModelAdvice } from "./ModelAdvice";
+import { whoAnswers } from "./whoAnswers";
 
-const NO_FILES: readonly File[] = [];
 const every = (entries: readonly Entry[]) => entries;
 
 export function Home() {
   const center = useCenter();
   const entries = useStore(center.outbox.entries, every);
   const isOffline = useStore(center.connection, (connection) => connection !== "live");
+  const { files, isOver, handlers } = useDrop();
   const [begun, setBegun] = useState<string | null>(null);
   const [isAboutShown, setAboutShown] = useState(recall("about") !== "hidden");
   const session = entries.find((entry) => entry.key === begun)?.session ?? null;
@@ -42,7 +44,7 @@ export function Home() {
 
   const name = center.me.person.name;
   return (
-    <section className="home">
+    <section className="home" {...handlers}>
       <header className="bar plain">
         <MenuButton />
       </header>
@@ -57,7 +59,7 @@ export function Home() {
           placeholder={words.writeFirst}
           running={false}
           policy={null}
-          dropped={NO_FILES}
+          dropped={files}
           onSend={(said) => {
             const title = titleFrom(said.text);
             const { project } = chosenView.value;
@@ -89,6 +91,7 @@ export function Home() {
           </button>
         )}
       </div>
+      {isOver && <div className="drop-sign">{words.dropHere}</div>}
     </section>
   );
 }
@@ -107,7 +110,7 @@ function About({ onHide }: { onHide: () => void }) {
       <div className="about-columns">
         <div>
           <h3>{words.aboutAgent}</h3>
-          <p dir="auto">{sentence(me.agent.description)}</p>
+          <p dir="auto">{whoAnswers(me)}</p>
           <ModelAdvice model={me.agent.model} />
         </div>
         <div>
@@ -118,9 +121,4 @@ function About({ onHide }: { onHide: () => void }) {
       </div>
     </section>
   );
-}
-
-function sentence(text: string): string {
-  const begun = text.charAt(0).toUpperCase() + text.slice(1);
-  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
 }

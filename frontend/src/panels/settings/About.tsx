@@ -1,6 +1,7 @@
 /** What is running here. */
 import type { Me } from "../../api/types";
 import { ModelAdvice } from "../../home/ModelAdvice";
+import { whoAnswers } from "../../home/whoAnswers";
 import { words } from "../../words";
 
 export function About({ me }: { me: Me }) {
@@ -12,7 +13,7 @@ export function About({ me }: { me: Me }) {
         <dt>{words.model}</dt>
         <dd>{me.agent.model}</dd>
         <dt>{words.aboutWhoAnswers}</dt>
-        <dd dir="auto">{me.agent.description}</dd>
+        <dd dir="auto">{whoAnswers(me)}</dd>
       </dl>
       <div className="advice">
         <ModelAdvice model={me.agent.model} />
