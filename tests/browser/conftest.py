@@ -35,6 +35,7 @@ __all__ = ["web_store"]
 
 HERE = Path(__file__).parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = ("--ignore-certificate-errors",)  # a proxy in a test has a certificate that nobody has signed
 DESK = {"width": 1280, "height": 820}
 PHONE = {"width": 390, "height": 844}
 
@@ -67,7 +68,7 @@ async def browser() -> AsyncIterator[Browser]:
         if program is None and not os.access(playwright.chromium.executable_path, os.X_OK):
             pytest.fail("there is no Chromium here: install chromium, or name one in PALAVER_BROWSER")
         sandbox = [] if os.geteuid() else ["--no-sandbox"]
-        launched = await playwright.chromium.launch(executable_path=program, args=sandbox)
+        launched = await playwright.chromium.launch(executable_path=program, args=[*sandbox, *FLAGS])
         yield launched
         await launched.close()
 

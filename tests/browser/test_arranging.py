@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from playwright.async_api import expect
 
 from browser.conftest import answered, say
 from palaver.agent.demo import DemoAgent
-from palaver.testing import ScriptedAgent
+from palaver.testing import FakeClock, ScriptedAgent
 
 if TYPE_CHECKING:
     from playwright.async_api import Locator, Page
@@ -53,6 +54,24 @@ async def test_a_title_is_changed_in_place_in_every_tab(start_web: StartWeb, vis
         await expect(listed(each, "Greetings")).to_be_visible()
 
 
+async def test_a_title_is_changed_where_it_stands_in_the_list_or_left_as_it_was(
+    start_web: StartWeb, visitors: Visitors
+) -> None:
+    page = await visitors.visit(await start_web(DemoAgent(pace=0)))
+    await begun(page, "hello")
+    field = page.get_by_role("textbox", name="Title of the conversation")
+    await listed(page, "hello").dblclick()
+    await field.fill("Never mind")
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("hello")
+    await listed(page, "hello").dblclick()
+    await field.fill("Greetings")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Greetings")
+    await page.reload()
+    await expect(listed(page, "Greetings")).to_be_visible()
+
+
 async def test_search_finds_words_and_jumps_to_the_message(start_web: StartWeb, visitors: Visitors) -> None:
     web = await start_web(ScriptedAgent("Certainly."))
     owner = await web.client()
@@ -87,6 +106,61 @@ async def test_a_link_leads_to_an_earlier_message_of_the_open_conversation(
     await expect(page.locator(".row.target .bubble")).to_have_text(re.compile(r"message 1\d"))
     await page.evaluate("location.hash = '250'")
     await expect(page.locator(".row.target .bubble")).to_have_text(re.compile(r"message 24\d"))
+
+
+async def test_the_link_to_a_message_leads_there_in_another_tab(start_web: StartWeb, visitors: Visitors) -> None:
+    web = await start_web(ScriptedAgent("Certainly."))
+    session = await web.talk(await web.client(), *(f"message {number}\n" * 9 for number in range(12)), title="Long")
+    page = await visitors.visit(web, permissions=["clipboard-read", "clipboard-write"])
+    await page.goto(f"{web.url}/{session}#2")
+    wanted = page.locator(".said").filter(has_text="message 2")
+    await wanted.scroll_into_view_if_needed()
+    await wanted.hover()
+    await wanted.get_by_role("button", name="Copy link to this message").click()
+    await expect(page.get_by_text("Link copied.")).to_be_visible()
+    link = await page.evaluate("navigator.clipboard.readText()")
+    other = await page.context.new_page()
+    await other.goto(link)
+    await expect(other.locator(".row.target")).to_contain_text("message 2")
+    await expect(other.locator(".row.target")).to_be_in_viewport()
+
+
+async def test_days_part_what_was_said_on_them(start_web: StartWeb, visitors: Visitors) -> None:
+    noon = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
+    clock = FakeClock(noon - timedelta(days=8))
+    web = await start_web(ScriptedAgent("Certainly."), clock=clock)
+    session = await web.talk(await web.client(), "long ago", "the same day", title="Over the days")
+    for away, text in ((1, "the day before"), (0, "just now")):
+        clock.set(noon - timedelta(days=away))
+        await web.say(await web.client(), session, text)
+    page = await visitors.visit(web, timezone_id="UTC")
+    await page.goto(f"{web.url}/{session}")
+    days = page.get_by_role("separator")
+    await expect(days).to_have_count(3)
+    long_ago = noon - timedelta(days=8)
+    assert await days.all_inner_texts() == [f"{long_ago:%A} {long_ago.day} {long_ago:%B}", "Yesterday", "Today"]
+    shown = await page.locator(".day, .said .bubble").all_inner_texts()
+    assert [text for text in shown if text not in {"Yesterday", "Today"}][1:] == [
+        "long ago",
+        "the same day",
+        "the day before",
+        "just now",
+    ]
+
+
+async def test_a_summary_for_the_agent_is_shown_and_taken_back(start_web: StartWeb, visitors: Visitors) -> None:
+    web = await start_web(ScriptedAgent("In short."))
+    session = await web.talk(await web.client(), *(f"message {number}" for number in range(8)), title="Long")
+    page = await visitors.visit(web)
+    await page.goto(f"{web.url}/{session}")
+    await page.locator("header.bar").get_by_role("button", name=re.compile("Actions for")).click()
+    await page.get_by_role("menuitem", name="Summarise for the agent").click()
+    line = page.locator(".quiet-block")
+    await expect(line).to_contain_text("for the agent alone")
+    await line.get_by_role("button", name="Show the summary").click()
+    await expect(line.locator(".summary")).to_contain_text("In short.")
+    await line.get_by_role("button", name="Take back").click()
+    await expect(page.get_by_text("The summary was taken back.")).to_be_visible()
 
 
 async def test_a_copy_goes_on_from_a_message(start_web: StartWeb, visitors: Visitors) -> None:
@@ -201,6 +275,33 @@ async def test_several_conversations_are_deleted_together(start_web: StartWeb, v
     await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     await expect(page.locator(".session")).to_have_count(1)
     await expect(page.locator(".session")).to_contain_text("gamma")
+
+
+async def test_a_range_is_dragged_into_a_project_and_archived_and_brought_back(
+    start_web: StartWeb, visitors: Visitors
+) -> None:
+    web = await start_web(DemoAgent(pace=0))
+    owner = await web.client()
+    assert (await owner.post("/api/projects", json={"name": "Travel", "colour": "#3b82f6"})).is_success
+    for title in ("alpha", "beta", "gamma", "delta"):
+        await web.talk(owner, "hello", title=title)
+    page = await visitors.visit(web)
+    await listed(page, "gamma").get_by_role("link").click(modifiers=["ControlOrMeta"])
+    await listed(page, "alpha").get_by_role("link").click(modifiers=["Shift"])
+    await expect(page.get_by_role("toolbar", name="3 selected")).to_be_visible()
+    project = page.get_by_role("button", name="Travel", exact=True)
+    await listed(page, "beta").drag_to(project)
+    await expect(page.get_by_text("Moved to “Travel”.")).to_be_visible()
+    await page.get_by_role("button", name="End the selection").click()
+    await project.click()
+    await expect(page.locator(".session")).to_have_count(3)
+
+    for name in ("alpha", "beta"):
+        await listed(page, name).get_by_role("link").click(modifiers=["ControlOrMeta"])
+    await page.get_by_role("toolbar", name="2 selected").get_by_role("button", name="Archive").click()
+    await expect(page.locator(".session")).to_have_count(1)
+    await page.get_by_role("button", name="Take back").click()
+    await expect(page.locator(".session")).to_have_count(3)
 
 
 async def test_the_palette_goes_anywhere_by_keyboard(start_web: StartWeb, visitors: Visitors) -> None:

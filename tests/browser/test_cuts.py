@@ -2,56 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import re
-import socket
-import sys
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.async_api import expect
 
 from browser.conftest import say
+from support.process import PATIENCE, free_port, served
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from browser.conftest import Visitors
 
-PATIENCE = 90.0  # seconds; a turn is taken over when the lease of the dead has ended
-LINK = re.compile(r"http://\S+/sign-in#\S+")
 ANSWER = "I have thought about"
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
-
-
-@asynccontextmanager
-async def served(home: Path, port: int) -> AsyncIterator[str]:
-    """`palaver serve` as a process of its own until it is killed; the link it prints."""
-    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "palaver", "--home", str(home), "serve", "--port", str(port), "--no-open", "--link"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env=kept | {"PALAVER_MODEL": "demo", "PYTHONUNBUFFERED": "1"},
-    )
-    assert process.stdout is not None
-    try:
-        async with asyncio.timeout(PATIENCE):
-            while not (found := LINK.search((await process.stdout.readline()).decode())):
-                assert process.returncode is None
-        yield found[0]
-    finally:
-        process.kill()
-        await process.communicate()
 
 
 @pytest.mark.slow

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from playwright.async_api import expect
 
 from browser.conftest import PHONE, answered
 from palaver.agent.demo import DemoAgent
+from palaver.services.conversations import Conversations, Wanted
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from support.web import StartWeb
 
 MANY = 10_000
+FEW_THOUSAND = 2000
 SMALLEST_TARGET = 44  # CSS pixels, for fingers
 
 _TOO_SMALL = """least => [...document.querySelectorAll('button, a, input, textarea, summary')]
@@ -126,19 +129,29 @@ async def test_what_is_read_stays_in_place_while_earlier_messages_come(start_web
     assert abs(after[1] - before[1]) <= 2
 
 
-async def test_a_long_list_is_fetched_as_it_is_scrolled(start_web: StartWeb, visitors: Visitors) -> None:
+async def test_thousands_of_conversations_are_fetched_as_they_are_scrolled(
+    start_web: StartWeb, visitors: Visitors
+) -> None:
     web = await start_web(ScriptedAgent("Certainly."))
-    owner = await web.client()
-    for number in range(150):
-        await web.say(owner, await web.session(owner, title=f"Talk {number}"), "hello")
+    await web.client()  # from now on the owner is known on the web
+    store = web.gateway.store
+    person = await store.aio.owner()
+
+    async def talk(number: int) -> None:
+        begun = await Conversations(store).begin(person, Wanted(title=f"Talk {number}"))
+        await store.aio.append_to_transcript(begun.session.id, {"role": "user", "content": "hello"})
+
+    await talk(0)
+    await asyncio.gather(*(talk(number) for number in range(1, FEW_THOUSAND)))
+    await talk(FEW_THOUSAND)
     page = await visitors.visit(web)
-    await expect(page.locator(".session").first).to_contain_text("Talk 149")
-    assert await page.locator(".session").count() < 60
+    await expect(page.locator(".session").first).to_contain_text(f"Talk {FEW_THOUSAND}")
     await page.locator(".session").first.hover()
-    oldest = page.locator(".session").filter(has_text="Talk 0")
-    for _ in range(100):
+    oldest = page.locator(".session-name").get_by_text("Talk 0", exact=True)
+    for _ in range(600):
         if await oldest.count():
             break
-        await page.mouse.wheel(0, 800)
-        await page.wait_for_timeout(30)
+        await page.mouse.wheel(0, 20_000)
+        await page.wait_for_timeout(10)
     await expect(oldest).to_be_visible()
+    assert await page.locator(".session").count() < 80

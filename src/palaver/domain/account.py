@@ -290,10 +290,10 @@ _SYSTEMS = (
 
 
 def device_name(user_agent: str) -> str:
-    """A device in a few words, from what a browser says of itself: `Firefox on Linux`."""
+    """A device in a few words, from what a browser says of itself: `Firefox, Linux`."""
     browser = next((name for mark, name in _BROWSERS if mark in user_agent), None)
     system = next((name for mark, name in _SYSTEMS if mark in user_agent), None)
     if browser and system:
-        return f"{browser} on {system}"
+        return f"{browser}, {system}"
     shown = "".join(sign for sign in user_agent[:40] if sign.isprintable())
     return browser or system or shown.strip() or "Unknown device"

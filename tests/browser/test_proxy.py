@@ -1,0 +1,122 @@
+"""The page behind a reverse proxy that puts it below a path: everything works there, and nothing is asked beside it."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from playwright.async_api import expect
+
+from browser.conftest import answered, say
+from browser.test_files import chosen, is_shown
+from support.process import free_port, served
+from support.proxy import Proxy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from browser.conftest import Visitors
+
+
+def certificate(folder: Path) -> ssl.SSLContext:
+    """What a server shows that is called localhost, signed by nobody."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    file = folder / "certificate.pem"
+    file.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    return context
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["passes the path on", "takes the path away and speaks HTTPS"])
+async def test_everything_works_below_a_path(tmp_path: Path, visitors: Visitors, kind: str) -> None:
+    strips = kind.startswith("takes")
+    proxy = Proxy("/palaver", strips=strips, tls=certificate(tmp_path) if strips else None, upstream=free_port())
+    async with proxy.running():
+        settings = f"web:\n  public_url: {proxy.url}\n  trusted_proxies: [127.0.0.1]\n"
+        (tmp_path / "config.yaml").write_text(settings)
+        async with served(tmp_path, proxy.upstream) as link:
+            await journey(visitors, proxy, link)
+    assert proxy.strays == []
+
+
+async def journey(visitors: Visitors, proxy: Proxy, link: str) -> None:
+    assert link.startswith(f"{proxy.url}/sign-in#")
+    context = await visitors.context(proxy.url)
+    page = await context.new_page()
+    await page.goto(link)
+    await expect(page.get_by_role("heading", name="Hello, owner")).to_be_visible()
+    assert page.url == f"{proxy.url}/"
+
+    await say(page, f"think about {' '.join(f'thing{number}' for number in range(60))}")
+    answer = page.locator(".answer")
+    await expect(answer.locator(".reasoning")).to_contain_text("thing5")
+    await expect(answer).to_have_attribute("aria-busy", "true")  # it comes as it is said
+    await page.reload()
+    await answered(page)
+    await expect(page.locator(".said")).to_have_count(1)
+
+    await page.locator("input[type=file]").set_input_files(chosen("dot.png"))
+    await expect(page.locator(".adding .file")).to_have_attribute("aria-busy", "false")
+    await say(page, "and look at this")
+    await expect(answer).to_have_count(2)
+    await answered(page)
+    await page.reload()
+    await is_shown(page, "dot.png")
+
+    scope = await page.evaluate("async () => (await navigator.serviceWorker.ready).scope")
+    assert scope == f"{proxy.url}/"
+    manifest = await (await context.new_cdp_session(page)).send("Page.getAppManifest")
+    assert manifest["errors"] == []
+    assert manifest["url"].startswith(f"{proxy.url}/")
+    assert manifest["manifest"]["scope"] == f"{proxy.url}/"
+    assert manifest["manifest"]["startUrl"] == f"{proxy.url}/"
+
+    await page.locator("header").get_by_role("button", name="Actions for").click()
+    await page.get_by_role("menuitem", name="Share a copy").click()
+    await page.get_by_role("button", name="Make the copy").click()
+    shared = await page.get_by_role("textbox", name="Link to the copy").input_value()
+    assert shared.startswith(f"{proxy.url}/shared#")
+    await page.get_by_role("button", name="Done").click()
+    outside = await visitors.context(proxy.url)
+    stranger = await outside.new_page()
+    await stranger.goto(shared)
+    await expect(stranger.locator(".said").first).to_contain_text("think about thing0")
+
+    await page.get_by_role("button", name="owner").click()
+    await page.get_by_role("menuitem", name="People").click()
+    await page.get_by_role("button", name="Invite somebody").click()
+    await page.get_by_label("Name of the person").fill("Amina")
+    await page.get_by_role("dialog").get_by_role("button", name="Invite somebody").click()
+    invitation = await page.get_by_role("textbox", name="Sign-in link").input_value()
+    await stranger.goto(invitation)
+    await expect(stranger.get_by_role("heading", name="Hello, Amina")).to_be_visible()
+
+    await page.goto(proxy.url)  # without a slash at the end
+    await expect(page.get_by_role("heading", name="Hello, owner")).to_be_visible()
+    for cookie in await context.cookies():
+        assert cookie["path"] == urlsplit(proxy.url).path
+        assert cookie["secure"] is (proxy.scheme == "https")
+        assert re.fullmatch(r"__Secure-palaver|palaver-\d+", cookie["name"])
+    await outside.close()
+    await context.close()
