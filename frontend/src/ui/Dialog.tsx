@@ -1,5 +1,5 @@
 /** A dialogue above the page. The browser keeps the focus inside, closes it on Escape and gives the focus back. */
-import { useEffect, useRef, type ReactNode } from "react";
+import { useLayoutEffect, useRef, type ReactNode } from "react";
 
 interface Props {
   label: string;
@@ -10,7 +10,7 @@ interface Props {
 
 export function Dialog({ label, className = "dialog", onClose, children }: Props) {
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const dialog = element.current;
     if (dialog === null) return;
     dialog.showModal();
