@@ -52,9 +52,11 @@ async def test_every_response_has_the_strict_headers_also_those_that_went_wrong(
     for answer in answers:
         assert answer.headers["content-security-policy"] == (
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self';"
-            " font-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self';"
-            " frame-ancestors 'none'"
+            " font-src 'self'; manifest-src 'self'; worker-src 'self'; frame-src 'self'; base-uri 'none';"
+            " form-action 'self'; frame-ancestors 'none'"
         )
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert answer.headers["cross-origin-resource-policy"] == "same-origin"
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["referrer-policy"] == "same-origin"
         assert "microphone=()" in answer.headers["permissions-policy"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+from base64 import b64encode
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import httpx2
@@ -139,6 +141,28 @@ async def test_the_page_is_served_for_every_path_that_is_its_own(start_web: Star
     assert (await stranger.get("/api/nothing")).status_code == 404
     for path in ("/../secret.txt", "/..%2fsecret.txt", "/assets/../../secret.txt"):
         assert "not part of the page" not in (await stranger.get(path)).text
+
+
+async def test_diagrams_are_drawn_in_a_document_that_may_ask_nobody(start_web: StartWeb, tmp_path: Path) -> None:
+    page = tmp_path / "static"
+    (page / "assets").mkdir(parents=True)
+    (page / "index.html").write_text("<!doctype html><title>Palaver</title>")
+    (page / "diagram.html").write_text("<!doctype html><title>Diagrams</title><script>draw();\n</script>")
+    (page / "assets/mermaid-1a2b.js").write_text("export {}")
+    stranger = await (await start_web(page=page)).stranger()
+    drawing = await stranger.get("/diagram.html")
+    assert "<title>Diagrams</title>" in drawing.text
+    own = b64encode(sha256(b"draw();\n").digest()).decode()
+    assert drawing.headers["content-security-policy"] == (
+        f"default-src 'none'; script-src blob: 'sha256-{own}'; style-src 'unsafe-inline'; base-uri 'none';"
+        " form-action 'none'; frame-ancestors 'self'; sandbox allow-scripts"
+    )
+    assert drawing.headers["x-frame-options"] == "SAMEORIGIN"
+    for path in ("/", "/diagram", "/x/diagram.html", "/assets/mermaid-1a2b.js"):
+        answer = await stranger.get(path)
+        assert "sandbox" not in answer.headers["content-security-policy"]
+        assert answer.headers["x-frame-options"] == "DENY"
+    assert drawing.headers["cross-origin-resource-policy"] == "same-origin"
 
 
 # ---- the server --------------------------------------------------------------------------------------------

@@ -19,9 +19,10 @@ import { ArrowDownIcon } from "../ui/icons";
 import { words } from "../words";
 import { attempt } from "./actions";
 import { Answer } from "./Answer";
+import { Pending } from "./Pending";
 import { QuietLine } from "./QuietLine";
 import { liveRows, rowOf, storedRows, type Row } from "./rows";
-import { Pending, Said } from "./Said";
+import { Said } from "./Said";
 
 const NEAR = 800; // pixels from an end at which more is fetched
 const SPOKEN = 600; // characters of an answer that are read aloud by themselves
@@ -61,6 +62,9 @@ function List({ session, known, target, mayAct }: Props & { known: Conversation 
     paddingStart: 16,
     paddingEnd: 24,
   });
+  // What grows above the window must not move what is read in it, whichever way somebody scrolls.
+  virtualizer.shouldAdjustScrollPositionOnItemSizeChange = ({ key, start, end }, _, { itemSizeCache, scrollOffset }) =>
+    (itemSizeCache.has(key) ? end : start) <= (scrollOffset ?? 0);
 
   const place = target === null ? -1 : rowOf(rows, target);
   useLayoutEffect(() => {

@@ -3,8 +3,8 @@ import { memo, useState } from "react";
 import type { LogEvent } from "../api/types";
 import { clock, moment } from "../lib/time";
 import { useCenter } from "../live/context";
-import type { Entry } from "../outbox/entries";
-import { EditIcon, WarningIcon } from "../ui/icons";
+import { Written } from "../markdown/Written";
+import { EditIcon } from "../ui/icons";
 import { words } from "../words";
 import { editAndAsk } from "./actions";
 import { Files } from "./Attachments";
@@ -39,11 +39,7 @@ export const Said = memo(function Said({ session, event, shared, mayAct }: Props
       ) : (
         <>
           <Files files={filesOf(event.message?.content ?? null)} all={center.everybodys.value} />
-          {text !== "" && (
-            <div className="bubble" dir="auto">
-              {text}
-            </div>
-          )}
+          {text !== "" && <Written text={text} />}
           <div className="message-foot">
             <MessageActions session={session} seq={event.seq} text={text} mayFork={mayAct}>
               {mayAct && (
@@ -104,36 +100,5 @@ function Editing(props: { text: string; onCancel: () => void; onDone: (text: str
         </button>
       </div>
     </form>
-  );
-}
-
-/** What was said here and has not arrived yet. */
-export function Pending({ entry, isOffline }: { entry: Entry; isOffline: boolean }) {
-  const { outbox } = useCenter();
-  return (
-    <article className="said pending" aria-label={words.you}>
-      <Files files={entry.attachments} all={false} />
-      {entry.text !== "" && (
-        <div className="bubble" dir="auto">
-          {entry.text}
-        </div>
-      )}
-      {entry.refused === null ? (
-        <div className="message-foot shown">{isOffline ? words.keptForLater : words.sending}</div>
-      ) : (
-        <div className="message-foot shown serious" role="alert">
-          <WarningIcon />
-          <span>
-            {words.refused}: {entry.refused}
-          </span>
-          <button type="button" className="text-button" onClick={() => outbox.again(entry.key)}>
-            {words.again}
-          </button>
-          <button type="button" className="text-button" onClick={() => outbox.drop(entry.key)}>
-            {words.discard}
-          </button>
-        </div>
-      )}
-    </article>
   );
 }

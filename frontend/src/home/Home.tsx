@@ -2,7 +2,7 @@
 import { useEffect, useState } from "react";
 import { Composer } from "../conversation/Composer";
 import { NEW, offerText } from "../conversation/composing";
-import { Pending } from "../conversation/Said";
+import { Pending } from "../conversation/Pending";
 import { useDrop } from "../conversation/useDrop";
 import { keep, recall } from "../lib/keep";
 import { go } from "../lib/router";

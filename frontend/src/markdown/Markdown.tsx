@@ -3,6 +3,8 @@ import type { Token, Tokens } from "marked";
 import { memo, useEffect, useRef, useState } from "react";
 import { blocksOf, type Blocks } from "./blocks";
 import { CodeBlock } from "./CodeBlock";
+import { DiagramBlock } from "./DiagramBlock";
+import { diagramIn } from "./diagrams";
 import { coloured, loadLanguage } from "./highlight";
 import { htmlOf, languageOf } from "./html";
 import { typeset } from "./math";
@@ -27,6 +29,8 @@ function useBlocks(text: string): Blocks {
 }
 
 const Block = memo(function Block({ token }: { token: Token }) {
+  const diagram = diagramIn(token);
+  if (diagram !== null) return <DiagramBlock code={diagram} />;
   if (token.type === "code") {
     const { text, lang } = token as Tokens.Code;
     return <CodeBlock code={text} language={languageOf(lang)} />;

@@ -1,5 +1,6 @@
 /** Light, dark, or as the system has it. `theme.js` applies it before the page is drawn. */
 import { keep, recall } from "../lib/keep";
+import { Store } from "../lib/store";
 
 export type Theme = "system" | "light" | "dark";
 
@@ -8,15 +9,21 @@ export function theme(): Theme {
   return kept === "light" || kept === "dark" ? kept : "system";
 }
 
+const system = window.matchMedia("(prefers-color-scheme: dark)");
+const isDark = () => theme() === "dark" || (theme() === "system" && system.matches);
+
+/** Whether the page is dark now, for what cannot leave that to the style sheets. */
+export const darkness = new Store(isDark());
+system.addEventListener("change", () => darkness.update(isDark));
+
 export function chooseTheme(chosen: Theme): void {
   keep("theme", chosen === "system" ? null : chosen);
   if (chosen === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = chosen;
+  darkness.update(isDark);
 }
 
 /** From light to dark and back, whatever holds now. */
 export function toggleTheme(): void {
-  const isDark =
-    theme() === "dark" || (theme() === "system" && window.matchMedia("(prefers-color-scheme: dark)").matches);
-  chooseTheme(isDark ? "light" : "dark");
+  chooseTheme(isDark() ? "light" : "dark");
 }

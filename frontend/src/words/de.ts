@@ -128,6 +128,15 @@ export const de: Words = {
   download: (name) => `${name} herunterladen`,
   dismiss: "Ausblenden",
 
+  diagram: "Diagramm",
+  diagramShow: "Die Zeichnung zeigen",
+  diagramCode: "Den Text zeigen, aus dem sie gezeichnet ist",
+  diagramLarger: "Größer zeigen",
+  diagramWrong: (reason) => `Das ließ sich nicht zeichnen: ${reason}`,
+  diagramTooLong: "Das ist zu lang, um gezeichnet zu werden.",
+  diagramTooSlow: "Das zu zeichnen hat zu lange gedauert.",
+  diagramUnreachable: "Das lässt sich gerade nicht zeichnen: Der Server ist nicht erreichbar.",
+
   startedIdle: "Begann von selbst nach einer langen Pause.",
   startedDaily: "Begann von selbst mit einem neuen Tag.",
   startedManual: "Neu begonnen.",

@@ -135,6 +135,16 @@ export const en = {
   download: (name: string) => `Download ${name}`,
   dismiss: "Dismiss",
 
+  // diagrams
+  diagram: "Diagram",
+  diagramShow: "Show the drawing",
+  diagramCode: "Show the text it is drawn from",
+  diagramLarger: "Show it larger",
+  diagramWrong: (reason: string) => `This could not be drawn: ${reason}`,
+  diagramTooLong: "This is too long to be drawn.",
+  diagramTooSlow: "Drawing this took too long.",
+  diagramUnreachable: "This cannot be drawn now: the server cannot be reached.",
+
   // quiet lines
   startedIdle: "Began by itself after a long pause.",
   startedDaily: "Began by itself with a new day.",

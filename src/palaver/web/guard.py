@@ -37,7 +37,7 @@ POLICY: Final = "; ".join(
     [
         "default-src 'none'",
         *("script-src 'self'", "style-src 'self'", "img-src 'self' data: blob:", "connect-src 'self'"),
-        *("font-src 'self'", "manifest-src 'self'", "worker-src 'self'"),
+        *("font-src 'self'", "manifest-src 'self'", "worker-src 'self'", "frame-src 'self'"),
         *("base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'"),
     ]
 )

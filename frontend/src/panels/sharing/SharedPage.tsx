@@ -5,6 +5,7 @@ import { ApiError } from "../../api/client";
 import { useHere } from "../../lib/router";
 import { moment } from "../../lib/time";
 import { Markdown } from "../../markdown/Markdown";
+import { Written } from "../../markdown/Written";
 import { words } from "../../words";
 import * as calls from "../calls";
 import type { Shared } from "../calls";
@@ -46,9 +47,7 @@ function Copy({ copy }: { copy: Shared }) {
         ) : (
           <article key={place} className="said">
             {message.name !== null && <div className="author">{message.name}</div>}
-            <div className="bubble" dir="auto">
-              {message.text}
-            </div>
+            <Written text={message.text} />
           </article>
         ),
       )}

@@ -1,0 +1,36 @@
+/** What was said here and has not arrived yet. */
+import { useCenter } from "../live/context";
+import type { Entry } from "../outbox/entries";
+import { WarningIcon } from "../ui/icons";
+import { words } from "../words";
+import { Files } from "./Attachments";
+
+export function Pending({ entry, isOffline }: { entry: Entry; isOffline: boolean }) {
+  const { outbox } = useCenter();
+  return (
+    <article className="said pending" aria-label={words.you}>
+      <Files files={entry.attachments} all={false} />
+      {entry.text !== "" && (
+        <div className="bubble" dir="auto">
+          {entry.text}
+        </div>
+      )}
+      {entry.refused === null ? (
+        <div className="message-foot shown">{isOffline ? words.keptForLater : words.sending}</div>
+      ) : (
+        <div className="message-foot shown serious" role="alert">
+          <WarningIcon />
+          <span>
+            {words.refused}: {entry.refused}
+          </span>
+          <button type="button" className="text-button" onClick={() => outbox.again(entry.key)}>
+            {words.again}
+          </button>
+          <button type="button" className="text-button" onClick={() => outbox.drop(entry.key)}>
+            {words.discard}
+          </button>
+        </div>
+      )}
+    </article>
+  );
+}
