@@ -82,6 +82,7 @@ async def test_a_message_that_is_refused_says_why_and_is_not_stored(start_web: S
     assert "still answering" in refused["reply"]
     queued = (await owner.post(place, json={"content": "three", "key": "3"})).json()
     assert (queued["outcome"], queued["ahead"]) == ("queued", 1)
+    await owner.post(f"/api/sessions/{session_id}/stop", json={"queued": True})  # nobody has to wait for the end
 
 
 @pytest.mark.parametrize(
