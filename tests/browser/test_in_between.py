@@ -99,6 +99,7 @@ async def test_a_message_in_between_steers_the_agent_and_says_so(start_web: Star
         await expect(each.get_by_text(STEERS)).to_have_count(0)
         await expect(each.locator(".answer").last).to_contain_text("I was told: only this year.")
         await expect(each.locator(".said")).to_have_count(2)
+        await expect(each.locator(".row")).to_have_count(5)  # two of each, and the day
     shown = await page.locator(".row").all_inner_texts()
     await page.reload()
     await answered(page)
