@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver import GatewayConfig, Principal, SessionStore
+from palaver import GatewayConfig, Principal, Role, SessionStore
 from palaver.domain.errors import InvalidInput, NoSuchSession, NotAllowed, NotFound
 from palaver.domain.ids import PersonId
-from palaver.domain.memory import LONGEST, MOST, memory_key
+from palaver.domain.memory import LONGEST, MOST, has_words, memory_key
 from palaver.services.memory import Memories
 from palaver.storage import memories, sessions
 from palaver.storage.engine import Read, Write
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conftest import OpenStore
-    from palaver import SessionSource
+    from palaver import SessionSource, SessionView
     from palaver.storage.engine import Transaction
     from palaver.testing import FakeClock
 
@@ -214,6 +214,172 @@ async def test_whoever_is_not_part_of_a_conversation_has_no_memory_there(store: 
             with pytest.raises(NoSuchSession):
                 await act
     assert await texts(ada) == []
+
+
+# -- as a person looks at it ---------------------------------------------------------------------------------
+
+
+def view_of(store: SessionStore, source: SessionSource) -> SessionView:
+    return store.seen_by(store.person_for(source).principal)
+
+
+def known(view: SessionView, query: str = "") -> list[str]:
+    return [each.memory.text for each in view.memories(query)]
+
+
+async def test_everything_one_may_know_is_listed_with_who_asked_for_it_and_who_knows_it(
+    open_store: OpenStore, dm: Source, group: Source, clock: FakeClock
+) -> None:
+    store = open_store(SHARED)
+    in_group = memory_of(store, group("ada"))
+    memory_of(store, group("bob"))
+    memory_of(store, group("eve"))
+    await in_group.remember("the club meets on Monday")
+    clock.advance(hours=1)
+    ada = view_of(store, group("ada"))
+    mine = ada.remember("  my locker is number 7 ")
+    assert mine.memory.text == "my locker is number 7"
+    assert (mine.asked_by, mine.shared, mine.others, mine.other_count) == ("Ada", False, (), 0)
+    newest, older = ada.memories()
+    assert newest == mine
+    assert (older.memory.text, older.asked_by, older.shared) == ("the club meets on Monday", "Ada", True)
+    assert (older.others, older.other_count) == (("Bob", "Eve"), 2)
+    assert newest.memory.created_at > older.memory.created_at
+    [for_bob] = view_of(store, group("bob")).memories()
+    assert (for_bob.asked_by, for_bob.others) == ("Ada", ("Ada", "Eve"))
+    assert known(view_of(store, dm("nobody"))) == []
+
+
+async def test_a_place_that_others_may_join_is_shared_before_they_do(open_store: OpenStore, group: Source) -> None:
+    store = open_store(SHARED)
+    await memory_of(store, group("ada")).remember("the club meets on Monday")
+    [only] = view_of(store, group("ada")).memories()
+    assert (only.shared, only.others, only.other_count) == (True, (), 0)
+
+
+async def test_of_many_who_know_something_the_first_are_named(open_store: OpenStore, group: Source) -> None:
+    store = open_store(SHARED)
+    for number in range(15):
+        memory = memory_of(store, group(f"user{number:02}"))
+    await memory.remember("a large club")
+    [seen] = view_of(store, group("user03")).memories()
+    assert seen.other_count == 14
+    assert len(seen.others) == 10
+    assert "User03" not in seen.others
+
+
+def test_a_list_goes_on_where_it_ended(store: SessionStore, dm: Source) -> None:
+    view = view_of(store, dm())
+    for number in range(5):
+        view.remember(f"number {number}")
+    first = view.memories(limit=2)
+    view.remember("number 5")
+    second = view.memories(limit=2, cursor=first.cursor)
+    third = view.memories(limit=2, cursor=second.cursor)
+    listed = [each.memory.text for each in (*first, *second, *third)]
+    assert listed == [f"number {number}" for number in (4, 3, 2, 1, 0)]
+    assert third.cursor is None
+    for wrong in ("x", "1.2", "-1"):
+        with pytest.raises(InvalidInput, match="cursor"):
+            view.memories(cursor=wrong)
+
+
+def test_a_search_among_many_is_paged_too(store: SessionStore, dm: Source) -> None:
+    view = view_of(store, dm())
+    audience_no = memory_of(store, dm())._found.audience_no
+
+    def fill(tx: Transaction) -> None:
+        for number in range(500):
+            memories.remember(tx, audience_no, None, f"{'tea' if number % 200 == 0 else 'salt'} {number}", number)
+
+    store._engine.run(Write(fill))
+    first = view.memories("tea", limit=2)
+    assert [each.memory.text for each in first] == ["tea 400", "tea 200"]
+    assert first[0].asked_by is None
+    rest = view.memories("tea", limit=2, cursor=first.cursor)
+    assert ([each.memory.text for each in rest], rest.cursor) == (["tea 0"], None)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("", True),
+        ("  ", True),
+        ("c", True),
+        ("CAT", True),
+        ("called cat", True),
+        ("cat dog", False),
+        ("at", False),
+        ("🍵", True),
+        ("🐈", False),
+    ],
+)
+def test_every_word_that_is_typed_begins_one_of_the_text(query: str, found: bool) -> None:
+    assert has_words("My cat is called Ada 🍵", query) is found
+
+
+async def test_what_is_changed_reads_so_for_all_who_know_it(
+    open_store: OpenStore, group: Source, clock: FakeClock
+) -> None:
+    store = open_store(SHARED)
+    in_group = memory_of(store, group("ada"))
+    memory_of(store, group("bob"))
+    kept = await in_group.remember("the club meets on Monday")
+    clock.advance(hours=1)
+    changed = view_of(store, group("bob")).change_memory(kept.id, " the club meets on Friday ")
+    assert (changed.memory.id, changed.memory.text) == (kept.id, "the club meets on Friday")
+    assert (changed.asked_by, changed.memory.created_at) == ("Bob", clock.now())
+    assert await texts(in_group) == known(view_of(store, group("ada"))) == ["the club meets on Friday"]
+    with pytest.raises(NotFound):
+        await in_group.forget("the club meets on Monday")
+    assert view_of(store, group("ada")).forget_memory(kept.id).memory.text == "the club meets on Friday"
+    assert await texts(in_group) == known(view_of(store, group("bob"))) == []
+
+
+def test_a_change_makes_no_second_of_the_same_thing(store: SessionStore, dm: Source) -> None:
+    view = view_of(store, dm())
+    tea, milk = view.remember("tea").memory, view.remember("milk").memory
+    with pytest.raises(InvalidInput, match="remembered already") as refused:
+        view.change_memory(milk.id, " TEA ")
+    assert refused.value.facts == {"memory_id": tea.id}
+    assert view.change_memory(milk.id, "Milk").memory.text == "Milk"
+    with pytest.raises(InvalidInput, match="empty"):
+        view.change_memory(milk.id, " ")
+    assert known(view) == ["Milk", "tea"]
+    assert view_of(store, dm("bob")).remember("tea").memory.id != tea.id
+
+
+def test_a_memory_that_reads_like_an_id_is_not_mistaken_for_it(store: SessionStore, dm: Source) -> None:
+    view = view_of(store, dm())
+    one = view.remember("one").memory
+    view.remember(one.id)
+    view.forget_memory(one.id)
+    assert known(view) == [one.id]
+
+
+@pytest.mark.parametrize("everything", [False, True], ids=["as anybody", "as owner of everything"])
+def test_what_others_know_does_not_exist_not_even_for_the_owner(
+    store: SessionStore, dm: Source, everything: bool
+) -> None:
+    kept = view_of(store, dm("ada")).remember("the safe is behind the picture").memory
+    owner = store.seen_by(store.owner().principal, everything=everything)
+    for view in (view_of(store, dm("bob")), owner):
+        assert known(view) == known(view, "safe") == []
+        for memory_id in (kept.id, "m_00000000", "a\0b"):
+            with pytest.raises(NotFound) as to_forget:
+                view.forget_memory(memory_id)
+            with pytest.raises(NotFound) as to_change:
+                view.change_memory(memory_id, "mine now")
+            assert str(to_forget.value) == str(to_change.value) == f"there is no memory {memory_id}"
+            assert to_forget.value.facts == to_change.value.facts == {"memory_id": memory_id}
+    assert known(view_of(store, dm("ada"))) == [kept.text]
+
+
+def test_nobody_remembers_nothing(store: SessionStore) -> None:
+    stranger = store.seen_by(Principal(PersonId("p_made_up"), Role.MEMBER))
+    assert known(stranger) == []
+    with pytest.raises(NotFound):
+        stranger.remember("x")
 
 
 @given(st.text(max_size=3000))

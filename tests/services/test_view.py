@@ -72,6 +72,12 @@ def test_every_way_to_reach_a_session_is_tried_by_the_leak_test(store: SessionSt
     verbs = {name for name in dir(view) if not name.startswith("_")}
     own = {"list", "overviews", "search", "usage", "turn"}
     own |= {"projects", "create_project", "change_project", "delete_project"}
+    own |= {
+        "memories",
+        "remember",
+        "change_memory",
+        "forget_memory",
+    }  # tests/services/test_memory.py has its two people
     assert verbs - own == {name.split()[0] for name in BY_ID} - {"search"}
 
 

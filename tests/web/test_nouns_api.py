@@ -1,4 +1,4 @@
-"""Search, projects, models, commands and usage over HTTP."""
+"""Search, projects, memories, models, commands and usage over HTTP."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver import TurnUsage
+from palaver import Platform, Principal, Role, SessionSource, TurnUsage
 from palaver.agent.base import TextDelta, Used
+from palaver.domain.ids import PersonId
+from palaver.domain.profile import ToolsetRule
+from palaver.services.memory import Memories
+from palaver.storage import sessions
+from palaver.storage.engine import Read
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:
@@ -77,6 +82,92 @@ async def test_a_project_is_made_changed_filled_and_deleted(web: Web) -> None:
 async def test_a_project_that_cannot_be_is_refused(web: Web, body: dict[str, Any]) -> None:
     owner = await web.client()
     assert (await owner.post("/api/projects", json=body)).status_code == 422
+
+
+# ---- memories ----------------------------------------------------------------------------------------------
+
+
+@ENGINES
+async def test_a_memory_is_made_found_changed_and_forgotten(web: Web) -> None:
+    owner = await web.client()
+    made = await owner.post("/api/memories", json={"text": " My cat is called Ada. "})
+    assert made.status_code == 201
+    memory = made.json()
+    assert (memory["text"], memory["asked_by"], memory["asked_by_me"]) == ("My cat is called Ada.", "owner", True)
+    assert (memory["shared"], memory["others"], memory["other_count"]) == (False, [], 0)
+    assert (await owner.post("/api/memories", json={"text": "my cat is called ADA."})).json()["id"] == memory["id"]
+    await owner.post("/api/memories", json={"text": "The bins go out on Tuesday."})
+    page = (await owner.get("/api/memories", params={"limit": 1})).json()
+    assert [each["text"] for each in page["memories"]] == ["The bins go out on Tuesday."]
+    rest = (await owner.get("/api/memories", params={"limit": 1, "cursor": page["cursor"]})).json()
+    assert [each["id"] for each in rest["memories"]] == [memory["id"]]
+    assert [each["id"] for each in (await owner.get("/api/memories?query=cat ad")).json()["memories"]] == [memory["id"]]
+    place = f"/api/memories/{memory['id']}"
+    assert (await owner.patch(place, json={"text": "My cat is called Bo."})).json()["text"] == "My cat is called Bo."
+    assert (await owner.delete(place)).status_code == 204
+    assert (await owner.delete(place)).status_code == 404
+    assert (await owner.patch(place, json={"text": "x"})).status_code == 404
+    assert len((await owner.get("/api/memories")).json()["memories"]) == 1
+
+
+@pytest.mark.parametrize("body", [{}, {"text": " "}, {"text": "x" * 2001}, {"text": 7}, {"text": "x", "shared": True}])
+async def test_what_cannot_be_remembered_is_refused(web: Web, body: dict[str, Any]) -> None:
+    owner = await web.client()
+    assert (await owner.post("/api/memories", json=body)).status_code == 422
+    assert (await owner.get("/api/memories")).json()["memories"] == []
+
+
+async def test_what_two_people_share_both_may_change_and_nobody_else(web: Web) -> None:
+    ada, bob, eve = [await web.client(name) for name in ("ada", "bob", "eve")]
+    memory_id = await remembered_in_a_club(web, ada, bob)
+    place = f"/api/memories/{memory_id}"
+    [memory] = (await bob.get("/api/memories")).json()["memories"]
+    assert (memory["shared"], memory["asked_by"], memory["asked_by_me"]) == (True, "ada", False)
+    assert (memory["others"], memory["other_count"]) == (["ada"], 1)
+    assert (await eve.get("/api/memories")).json()["memories"] == []
+    assert (await eve.patch(place, json={"text": "x"})).status_code == (await eve.delete(place)).status_code == 404
+    assert (await bob.patch(place, json={"text": "The club meets on Friday."})).json()["asked_by"] == "bob"
+    assert [each["text"] for each in (await ada.get("/api/memories")).json()["memories"]] == [
+        "The club meets on Friday."
+    ]
+    assert (await ada.delete(place)).status_code == 204
+    assert (await bob.get("/api/memories")).json()["memories"] == []
+
+
+async def remembered_in_a_club(web: Web, *clients: httpx2.AsyncClient) -> str:
+    """Something that the first of these people said in a thread that all of them share; its id."""
+    store = web.gateway.store
+    people = [(await client.get("/api/me")).json()["person"]["id"] for client in clients]
+    for person in people:
+        source = SessionSource("web", "club", chat_type="thread", thread_id="1", user_id=person)
+        said = await store.aio.record_user_message(source, "hello all")
+    found = await store.engine.arun(Read(lambda tx: sessions.get(tx, said.session_id)))
+    here = Memories(store.engine, store.clock, Principal(PersonId(people[0])), found)
+    return (await here.remember("The club meets on Monday.")).id
+
+
+@pytest.mark.parametrize(
+    ("toolsets", "told"),
+    [
+        ({"memory": ToolsetRule()}, (True, True, None)),
+        ({}, (False, False, None)),
+        ({"memory": ToolsetRule(roles=frozenset({Role.OWNER}))}, (True, False, None)),
+        ({"memory": ToolsetRule(platforms=frozenset({Platform.TELEGRAM}))}, (True, True, ["telegram"])),
+    ],
+)
+async def test_whether_the_agent_remembers_for_somebody_is_told(
+    start_web: StartWeb, toolsets: dict[str, ToolsetRule], told: tuple[bool, bool, list[str] | None]
+) -> None:
+    web = await start_web(rules={"toolsets": toolsets})
+    agent = (await (await web.client("ada")).get("/api/memories")).json()["agent"]
+    assert (agent["enabled"], agent["allowed"], agent["platforms"]) == told
+
+
+async def test_a_program_needs_the_scope_to_remember(web: Web) -> None:
+    reader, writer = await web.token("read"), await web.token("write")
+    assert (await reader.post("/api/memories", json={"text": "x"})).status_code == 403
+    assert (await writer.post("/api/memories", json={"text": "x"})).status_code == 201
+    assert (await reader.get("/api/memories")).status_code == 200
 
 
 # ---- models and commands -----------------------------------------------------------------------------------

@@ -36,12 +36,14 @@ BODIES: dict[str, Any] = {
     "undo_turns": {"turns": 1},
     "edit_message": {"at": 2, "content": "let me in", "key": "k2"},
     "change_project": {"name": "mine now"},
+    "change_memory": {"text": "what I say"},
     "change_person": {"name": "somebody else"},
 }
 # What a path names, and an id of that kind that nobody has.
 MISSING = {
     "session_id": "20200101_000000_00000000",
     "project_id": "proj_00000000",
+    "memory_id": "m_00000000",
     "person_id": "p_000000000000",
     "attachment_id": "att_000000000000",
     "share_id": "shr_000000000000",
@@ -84,6 +86,7 @@ async def made_ready(web: Web) -> Two:
     session_id = await web.talk(ada, f"my {SECRET} is in the cellar", title=f"{SECRET} lessons")
     await web.talk(bob, "hello")
     project = await ada.post("/api/projects", json={"name": f"{SECRET} project"})
+    memory = await ada.post("/api/memories", json={"text": f"the {SECRET} is out of tune"})
     uploaded = await ada.post("/api/attachments", files={"file": ("notes.txt", SECRET.encode(), "text/plain")})
     shared = await ada.post(f"/api/sessions/{session_id}/shares", json={})
     token = await ada.post("/api/me/tokens", json={"name": SECRET, "scopes": ["read"]})
@@ -91,6 +94,7 @@ async def made_ready(web: Web) -> Two:
     things = {
         "session_id": session_id,
         "project_id": project.json()["id"],
+        "memory_id": memory.json()["id"],
         "attachment_id": uploaded.json()["id"],
         "share_id": shared.json()["id"],
         "token_id": token.json()["token"]["id"],

@@ -17,6 +17,7 @@ import click
 from palaver import __version__
 from palaver.cli.chat import chat
 from palaver.cli.errors import exit_code_of, reader_may_leave
+from palaver.cli.memories import memories
 from palaver.cli.projects import projects
 from palaver.cli.serve import serve
 from palaver.cli.sessions import sessions
@@ -95,6 +96,7 @@ program.add_command(serve)
 program.add_command(status)
 program.add_command(sessions)
 program.add_command(projects)
+program.add_command(memories)
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
     from palaver.domain.events import Event
+    from palaver.domain.memory import Known
     from palaver.domain.message import Message
     from palaver.domain.session import Project, SearchHit, Session, Undone
 
@@ -93,6 +94,18 @@ class ProjectJson(TypedDict):
     created_at: str
 
 
+class MemoryJson(TypedDict):
+    """Something that is remembered."""
+
+    id: str
+    text: str
+    asked_by: str | None
+    created_at: str
+    shared: bool
+    others: list[str]
+    other_count: int
+
+
 class UndoneJson(TypedDict):
     """What an undo or a redo did."""
 
@@ -167,6 +180,19 @@ def project_json(project: Project) -> ProjectJson:
         "colour": project.colour,
         "session_count": project.session_count,
         "created_at": _time(project.created_at),
+    }
+
+
+def memory_json(known: Known) -> MemoryJson:
+    """Something that is remembered as data."""
+    return {
+        "id": known.memory.id,
+        "text": known.memory.text,
+        "asked_by": known.asked_by,
+        "created_at": _time(known.memory.created_at),
+        "shared": known.shared,
+        "others": list(known.others),
+        "other_count": known.other_count,
     }
 
 

@@ -1,7 +1,7 @@
 """What the agent was asked to remember: one thing, in a few words.
 
-A memory belongs to those who may see the conversation it was said in. The same thing said twice, in other letter case
-or with other spaces, is one memory.
+A memory belongs to those who may see the conversation it was said in, or to one person alone. The same thing said
+twice, in other letter case or with other spaces, is one memory.
 """
 
 from __future__ import annotations
@@ -32,8 +32,19 @@ class Memory:
 
     id: MemoryId
     text: str
-    person_id: PersonId | None  # who asked for it, where that is known
-    created_at: datetime
+    person_id: PersonId | None  # who asked for it as it reads now, where that is known
+    created_at: datetime  # when they did
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """Something remembered, as one of those who know it sees it."""
+
+    memory: Memory
+    asked_by: str | None  # the name of whoever asked for it
+    shared: bool  # it belongs to a place that several people share
+    others: tuple[str, ...]  # the names of others who know it too, the first of them
+    other_count: int  # how many others know it
 
 
 def clean_memory(text: str) -> str:
@@ -57,6 +68,15 @@ def memory_key(text: str) -> str:
     if len(folded.encode(errors="replace")) <= _LONGEST_KEY:
         return folded
     return hashlib.sha256(folded.encode(errors="replace")).hexdigest()
+
+
+def has_words(text: str, query: str) -> bool:
+    """Whether each word of a query begins a word of the text, so that results narrow down while somebody types."""
+    wanted = set(words(query))
+    if not wanted:
+        return " ".join(query.split()).casefold() in " ".join(text.split()).casefold()
+    found = set(words(text))
+    return all(any(each.startswith(word) for each in found) for word in wanted)
 
 
 def best_matching(memories: Iterable[Memory], query: str, limit: int) -> list[Memory]:

@@ -16,6 +16,7 @@ from palaver.domain.text import is_storable
 from palaver.domain.titles import title_slot
 from palaver.services.indexer import search_work
 from palaver.services.limits import check_count
+from palaver.services.memory import MemoryOperations
 from palaver.services.operation import After, Awaiting, Blocking, Within, operation
 from palaver.services.reading import ReadingOperations
 from palaver.services.usage_reports import ReportOperations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 SHORTEST_PREFIX = 4
 
 
-class ViewOperations(ReadingOperations, ReportOperations):
+class ViewOperations(ReadingOperations, ReportOperations, MemoryOperations):
     """What a principal can do; `SessionView` blocks, `AsyncSessionView` is awaited."""
 
     def __init__(

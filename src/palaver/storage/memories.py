@@ -29,7 +29,7 @@ def remember(tx: Transaction, audience_no: int, person_id: PersonId | None, text
         f"SELECT {_COLUMNS} FROM memory WHERE audience_no = $1 AND text_key = $2", audience_no, memory_key(clean)
     )
     if known is not None:
-        return _memory(known)
+        return memory_from_row(known)
     count = tx.one("SELECT COUNT(*) FROM memory WHERE audience_no = $1", audience_no)
     if count is not None and count[0] >= MOST:
         raise InvalidInput(f"{MOST} things are remembered here already; forget one before remembering another")
@@ -52,17 +52,45 @@ def recall(tx: Transaction, audiences: Sequence[int], query: str, limit: int) ->
         return []
     newest = f" LIMIT {int(limit)}" if not query.strip() else ""
     rows = tx.all(
-        f"SELECT {_COLUMNS} FROM memory WHERE audience_no IN ({_places(audiences)}) ORDER BY no DESC{newest}",
+        f"SELECT {_COLUMNS} FROM memory WHERE audience_no IN ({places(audiences)}) ORDER BY no DESC{newest}",
         *audiences,
     )
-    return best_matching((_memory(row) for row in rows), query, limit)
+    return best_matching((memory_from_row(row) for row in rows), query, limit)
+
+
+def change(tx: Transaction, audience_no: int, memory_id: MemoryId, person_id: PersonId, text: str, now: int) -> None:
+    """Let a memory read otherwise, as somebody asks now; refused where its audience remembers just that already."""
+    clean = clean_memory(text)
+    tx.hold(f"palaver memory {audience_no}")
+    twin = tx.one(
+        "SELECT id FROM memory WHERE audience_no = $1 AND text_key = $2 AND id <> $3",
+        audience_no,
+        memory_key(clean),
+        memory_id,
+    )
+    if twin is not None:
+        raise InvalidInput("the same thing is remembered already; forget one of the two", memory_id=twin[0])
+    tx.run(
+        "UPDATE memory SET text = $2, text_key = $3, person_id = $4, created_at = $5 WHERE id = $1",
+        memory_id,
+        clean,
+        memory_key(clean),
+        person_id,
+        now,
+    )
 
 
 def forget(tx: Transaction, audiences: Sequence[int], what: str) -> list[Memory]:
     """Forget what has this id or says this; what was forgotten, which may be nothing."""
     forgotten = find(tx, audiences, what)
-    tx.many("DELETE FROM memory WHERE id = $1", [(memory.id,) for memory in forgotten])
+    for memory in forgotten:
+        drop(tx, memory.id)
     return forgotten
+
+
+def drop(tx: Transaction, memory_id: MemoryId) -> None:
+    """Forget one thing."""
+    tx.run("DELETE FROM memory WHERE id = $1", memory_id)
 
 
 def find(tx: Transaction, audiences: Sequence[int], what: str) -> list[Memory]:
@@ -70,21 +98,23 @@ def find(tx: Transaction, audiences: Sequence[int], what: str) -> list[Memory]:
     if not audiences or not is_storable(what):
         return []
     rows = tx.all(
-        f"SELECT {_COLUMNS} FROM memory WHERE audience_no IN ({_places(audiences)})"
+        f"SELECT {_COLUMNS} FROM memory WHERE audience_no IN ({places(audiences)})"
         f" AND (id = ${len(audiences) + 1} OR text_key = ${len(audiences) + 2}) ORDER BY no DESC",
         *audiences,
         what.strip(),
         memory_key(what),
     )
-    return [_memory(row) for row in rows]
+    return [memory_from_row(row) for row in rows]
 
 
-def _places(audiences: Sequence[int]) -> str:
+def places(audiences: Sequence[int]) -> str:
+    """The parameters that stand for audiences, which come first in a statement."""
     return ", ".join(f"${place}" for place in range(1, len(audiences) + 1))
 
 
-def _memory(row: Row) -> Memory:
-    identity, text, person_id, created_at = row
+def memory_from_row(row: Row) -> Memory:
+    """A memory, from a row that begins with its columns."""
+    identity, text, person_id, created_at = row[:4]
     return Memory(
         id=MemoryId(identity),
         text=text,

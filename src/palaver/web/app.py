@@ -23,6 +23,7 @@ from palaver.web.routes import (
     health,
     live,
     me,
+    memories,
     messages,
     models,
     people,
@@ -42,7 +43,7 @@ PAGE: Final = Path(__file__).parent / "static"
 
 _API = (
     *(sign_in, me, people),
-    *(sessions, messages, search, projects, models, commands, usage),
+    *(sessions, messages, search, projects, memories, models, commands, usage),
     *(live, attachments, shares, platforms),
 )
 
