@@ -1,4 +1,4 @@
-"""Search, projects, memories, models, commands and usage over HTTP."""
+"""Search, projects, memories, models, commands, policies and usage over HTTP."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver import Platform, Principal, Role, SessionSource, TurnUsage
+from palaver import GatewayConfig, Platform, Principal, Role, SessionSource, TurnUsage
 from palaver.agent.base import TextDelta, Used
 from palaver.domain.ids import PersonId
+from palaver.domain.policy import ResetMode, ResetPolicy
 from palaver.domain.profile import ToolsetRule
+from palaver.domain.turn import BusyPolicy
 from palaver.services.memory import Memories
 from palaver.storage import sessions
 from palaver.storage.engine import Read
-from palaver.testing import ScriptedAgent
+from palaver.testing import FakeClock, ScriptedAgent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -207,6 +209,49 @@ async def test_a_new_conversation_by_command_leaves_the_others_alone(web: Web) -
     assert moved["session_id"] not in {None, first}
     await web.say(owner, first, "still here")
     assert (await owner.get(f"/api/sessions/{first}")).json()["message_count"] == 4
+
+
+# ---- policies ----------------------------------------------------------------------------------------------
+
+
+async def test_what_holds_for_conversations_is_told_for_each_platform(start_web: StartWeb) -> None:
+    config = GatewayConfig(
+        connected_platforms=(Platform.TELEGRAM,),
+        reset_by_platform={Platform.TELEGRAM: ResetPolicy(mode=ResetMode.IDLE, idle_minutes=90)},
+    )
+    web = await start_web(config=config, rules={"busy_by_platform": {Platform.WEB: BusyPolicy.STEER}})
+    told = (await (await web.client("ada")).get("/api/policies")).json()
+    [afresh] = told["default"]["afresh"]
+    assert (afresh["mode"], afresh["key"], afresh["is_default"]) == ("none", "session_reset", True)
+    assert (told["default"]["busy"], told["default"]["busy_is_default"]) == ("queue", True)
+    platforms = {each["platform"]: each for each in told["platforms"]}
+    assert set(platforms) == {"api", "telegram", "web"}
+    [afresh] = platforms["telegram"]["afresh"]
+    assert (afresh["mode"], afresh["idle_minutes"], afresh["key"]) == ("idle", 90, "reset_by_platform.telegram")
+    assert "idle_minutes: 90" in platforms["telegram"]["lines"]
+    assert platforms["web"]["afresh"] == []
+    assert (platforms["web"]["busy"], platforms["web"]["busy_key"]) == ("steer", "platforms.web.busy")
+
+
+async def test_a_conversation_of_the_web_never_starts_afresh_by_itself(start_web: StartWeb) -> None:
+    clock = FakeClock()
+    web = await start_web(
+        config=GatewayConfig(default_reset_policy=ResetPolicy(mode=ResetMode.IDLE, idle_minutes=1)), clock=clock
+    )
+    owner = await web.client()
+    session_id = await web.talk(owner, "hello")
+    clock.advance(hours=2)
+    assert (await web.say(owner, session_id, "still here"))["session_id"] == session_id
+
+
+async def test_a_platform_where_somebody_else_is_known_is_not_told(web: Web) -> None:
+    await web.gateway.store.aio.record_user_message(SessionSource("matrix", "!room", user_id="@bob"), "hello")
+    for person in ("owner", "ada"):
+        told = (await (await web.client(person)).get("/api/policies")).json()
+        assert "matrix" not in [each["platform"] for each in told["platforms"]]
+    assert "local" in [
+        each["platform"] for each in (await (await web.client()).get("/api/policies")).json()["platforms"]
+    ]
 
 
 # ---- usage -------------------------------------------------------------------------------------------------

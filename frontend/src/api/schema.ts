@@ -1,8 +1,72 @@
-// Made from the API's description by tools/types.mjs; do not edit. Shapes: 8a2f014ed80bce557b0d4fd6618b5aba93ecb1dae5bae10f8efc14b687b30aae
+// Made from the API's description by tools/types.mjs; do not edit. Shapes: afb3a3553cba1845c3f6ac15b80f29896c668fdc2a9e4417efb8073928d74b02
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * AfreshOut
+         * @description When conversations start afresh by themselves.
+         */
+        AfreshOut: {
+            /**
+             * Chat Types
+             * @description In chats of which kinds.
+             */
+            chat_types: components["schemas"]["ChatType"][];
+            mode: components["schemas"]["ResetMode"];
+            /**
+             * Idle Minutes
+             * @description With `idle` and `both`: after this long without a human word.
+             */
+            idle_minutes: number;
+            /**
+             * At Hour
+             * @description With `daily` and `both`: when this hour strikes.
+             */
+            at_hour: number;
+            /**
+             * Timezone
+             * @description Where it strikes.
+             */
+            timezone: string;
+            /**
+             * Notify
+             * @description Whether the person is told.
+             */
+            notify: boolean;
+            /**
+             * Key
+             * @description What decides it in config.yaml.
+             * @example reset_by_platform.telegram
+             */
+            key: string;
+            /**
+             * Is Default
+             * @description Nobody has decided anything else.
+             */
+            is_default: boolean;
+        };
+        /**
+         * AgentMemoryOut
+         * @description Whether the agent remembers and recalls for you.
+         */
+        AgentMemoryOut: {
+            /**
+             * Enabled
+             * @description Whether the agent has a memory at all.
+             */
+            enabled: boolean;
+            /**
+             * Allowed
+             * @description Whether it may use it for somebody with your role.
+             */
+            allowed: boolean;
+            /**
+             * Platforms
+             * @description Where it may use it; null is everywhere.
+             */
+            platforms: string[] | null;
+        };
         /**
          * AgentOut
          * @description Which agent answers here.
@@ -133,6 +197,12 @@ export interface components {
                 [key: string]: unknown;
             }[] | null;
         };
+        /**
+         * ChatType
+         * @description What kind of place a chat is; a `forum`, as some adapters say, is a group.
+         * @enum {string}
+         */
+        ChatType: "dm" | "group" | "channel" | "thread";
         /**
          * Choice
          * @description An answer; there is always one.
@@ -521,6 +591,69 @@ export interface components {
             at_terminal: boolean;
         };
         /**
+         * MemoriesOut
+         * @description A page of what you may know, newest first.
+         */
+        MemoriesOut: {
+            /** Memories */
+            memories: components["schemas"]["MemoryOut"][];
+            /**
+             * Cursor
+             * @description Continues the list; null at its end.
+             */
+            cursor: string | null;
+            agent: components["schemas"]["AgentMemoryOut"];
+        };
+        /**
+         * MemoryIn
+         * @description What to remember, in a few words.
+         */
+        MemoryIn: {
+            /**
+             * Text
+             * @example My cat is called Ada.
+             */
+            text: string;
+        };
+        /**
+         * MemoryOut
+         * @description Something that is remembered.
+         */
+        MemoryOut: {
+            /** Id */
+            id: string;
+            /** Text */
+            text: string;
+            /**
+             * Asked By
+             * @description The name of whoever asked for it as it reads now, if that is known.
+             */
+            asked_by: string | null;
+            /** Asked By Me */
+            asked_by_me: boolean;
+            /**
+             * Created At
+             * Format: date-time
+             * @description When they did.
+             */
+            created_at: string;
+            /**
+             * Shared
+             * @description It belongs to a place that several people share, and changes for all of them.
+             */
+            shared: boolean;
+            /**
+             * Others
+             * @description The names of others who know it too: at most ten of them.
+             */
+            others: string[];
+            /**
+             * Other Count
+             * @description How many others know it.
+             */
+            other_count: number;
+        };
+        /**
          * MessageIn
          * @description Something to say.
          */
@@ -875,6 +1008,42 @@ export interface components {
             platforms: components["schemas"]["PlatformOut"][];
         };
         /**
+         * PoliciesOut
+         * @description What holds where nothing else is said, and on each platform that is set up or that you are known on.
+         */
+        PoliciesOut: {
+            default: components["schemas"]["PolicyOut"];
+            /** Platforms */
+            platforms: components["schemas"]["PolicyOut"][];
+        };
+        /**
+         * PolicyOut
+         * @description What holds on a platform.
+         */
+        PolicyOut: {
+            /**
+             * Platform
+             * @description Null is wherever nothing else is said.
+             */
+            platform: string | null;
+            /**
+             * Afresh
+             * @description Empty where only a person begins a new conversation.
+             */
+            afresh: components["schemas"]["AfreshOut"][];
+            /** @description What happens to a message that comes while the agent answers another. */
+            busy: components["schemas"]["BusyPolicy"];
+            /** Busy Key */
+            busy_key: string;
+            /** Busy Is Default */
+            busy_is_default: boolean;
+            /**
+             * Lines
+             * @description Lines for config.yaml that say the same for this platform, to be changed.
+             */
+            lines: string;
+        };
+        /**
          * ProjectIn
          * @description A new project.
          */
@@ -974,6 +1143,12 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        /**
+         * ResetMode
+         * @description What makes a conversation start afresh.
+         * @enum {string}
+         */
+        ResetMode: "none" | "idle" | "daily" | "both";
         /**
          * Role
          * @description What a person is to this gateway.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from palaver.domain.ids import PersonId, SessionKey
     from palaver.domain.source import SessionSource
 
-_SIDE_BY_SIDE: Final = frozenset({Platform.WEB, Platform.API})
+SIDE_BY_SIDE: Final = frozenset({Platform.WEB, Platform.API})  # many conversations at once, each by its id
 _AGENT = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 AGENT_NAMES: Final = "up to 32 small letters, digits, '_' or '-', beginning with a letter or digit, such as main"
 
@@ -121,16 +121,20 @@ class GatewayConfig:
         return hash(tuple(frozenset(v.items()) if isinstance(v, Mapping) else v for v in values))
 
     def reset_policy_for(self, source: SessionSource) -> ResetPolicy:
-        """The policy that holds at `source`: its platform's, else its chat type's, else the default one.
+        """The policy that holds at `source`."""
+        return self.reset_rule(source.platform, source.chat_type)[1]
+
+    def reset_rule(self, platform: Platform | None, chat_type: ChatType) -> tuple[str, ResetPolicy]:
+        """The policy that holds in a place, and its key in config.yaml: the platform's, else the chat type's, else
+        the default one.
 
         The first that exists holds as a whole; fields of several policies are never mixed.
         """
-        policy = None
-        if self.reset_by_platform:
-            policy = self.reset_by_platform.get(source.platform)
-        if policy is None and self.reset_by_type:
-            policy = self.reset_by_type.get(source.chat_type)
-        return policy or self.default_reset_policy
+        if platform is not None and platform in self.reset_by_platform:
+            return f"reset_by_platform.{platform}", self.reset_by_platform[platform]
+        if chat_type in self.reset_by_type:
+            return f"reset_by_type.{chat_type}", self.reset_by_type[chat_type]
+        return "session_reset", self.default_reset_policy
 
     def home_for(self, platform: Platform | str) -> HomeChannel | None:
         """The home channel of a platform, if it has one."""
@@ -147,7 +151,7 @@ class GatewayConfig:
 
     def dm_scope_at(self, source: SessionSource) -> DmScope:
         """How far a direct conversation reaches here; on our own pages several go on side by side, each by itself."""
-        return DmScope.CHAT if source.platform in _SIDE_BY_SIDE else self.dm_scope
+        return DmScope.CHAT if source.platform in SIDE_BY_SIDE else self.dm_scope
 
     def session_key(self, source: SessionSource, person: PersonId | None = None) -> SessionKey:
         """The address of the conversation that `source` belongs to, under these scopes."""

@@ -13,7 +13,7 @@ from palaver.domain.account import Member, Ways
 from palaver.domain.errors import InvalidInput
 from palaver.domain.session import Page
 from palaver.domain.source import Platform
-from palaver.storage.people import PERSON, person_from_row
+from palaver.storage.people import PERSON, person_from_row, platforms_of
 from palaver.storage.values import moment_or_none
 
 if TYPE_CHECKING:
@@ -71,8 +71,7 @@ def _place(cursor: str | None) -> tuple[int, str]:
 def _member(tx: Transaction, row: Row) -> Member:
     person = person_from_row(row)
     account, password, keys, seen_at = row[4:]
-    known = tx.all("SELECT DISTINCT platform FROM identity WHERE person_id = $1 ORDER BY platform", person.id)
-    platforms = tuple(platform for (platform,) in known)
+    platforms = platforms_of(tx, person.id)
     return Member(
         person=person,
         platforms=platforms,

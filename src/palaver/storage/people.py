@@ -126,6 +126,12 @@ def audiences_of(tx: Transaction, person_id: PersonId) -> list[int]:
     ]
 
 
+def platforms_of(tx: Transaction, person_id: PersonId) -> tuple[Platform, ...]:
+    """The platforms on which this person is known, by name."""
+    rows = tx.all("SELECT DISTINCT platform FROM identity WHERE person_id = $1 ORDER BY platform", person_id)
+    return tuple(Platform(name) for (name,) in rows)
+
+
 def titles_among(tx: Transaction, audience_no: int, *, shared: bool) -> list[int]:
     """The audiences within which a title is unique: all of its owner's, or those who share the session."""
     if shared:

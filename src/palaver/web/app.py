@@ -28,6 +28,7 @@ from palaver.web.routes import (
     models,
     people,
     platforms,
+    policies,
     projects,
     search,
     sessions,
@@ -43,7 +44,7 @@ PAGE: Final = Path(__file__).parent / "static"
 
 _API = (
     *(sign_in, me, people),
-    *(sessions, messages, search, projects, memories, models, commands, usage),
+    *(sessions, messages, search, projects, memories, models, policies, commands, usage),
     *(live, attachments, shares, platforms),
 )
 
