@@ -82,7 +82,7 @@ function SignedIn({ me }: { me: Me }) {
   const center = useMemo(() => new Center(me), [me]);
   useEffect(() => center.start(), [center]);
   useEffect(() => {
-    const timer = setTimeout(() => void ConversationPage.fetch(), SOON);
+    const timer = setTimeout(ConversationPage.fetch, SOON);
     return () => clearTimeout(timer);
   }, []);
   useEffect(() => {

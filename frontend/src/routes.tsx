@@ -3,39 +3,41 @@
  *
  * Conversations are no panels: their address is their id.
  */
-import { lazy, type ComponentType, type LazyExoticComponent, type ReactNode } from "react";
+import type { ReactNode } from "react";
 import type { Me } from "./api/types";
-import { ChartIcon, PeopleIcon, PlatformsIcon, SettingsIcon } from "./ui/icons";
+import { lazily, type Lazily } from "./lib/lazily";
+import { ChartIcon, MemoryIcon, PeopleIcon, PlatformsIcon, SettingsIcon } from "./ui/icons";
 import { words } from "./words";
 
 export interface Panel {
   step: string; // its address, below the place the page is served from
   label: () => string;
   icon: ReactNode;
-  page: LazyExoticComponent<ComponentType>;
+  page: Lazily<object>; // fetched when somebody points at the way to it
   forOwner?: boolean; // nobody else may open it
 }
 
 const panels: readonly Panel[] = [
-  { step: "usage", label: () => words.usage, icon: <ChartIcon />, page: lazy(() => import("./panels/usage/UsagePanel")) },
+  { step: "memory", label: () => words.memory, icon: <MemoryIcon />, page: lazily(() => import("./panels/memory/MemoryPanel")) },
+  { step: "usage", label: () => words.usage, icon: <ChartIcon />, page: lazily(() => import("./panels/usage/UsagePanel")) },
   {
     step: "people",
     label: () => words.people,
     icon: <PeopleIcon />,
-    page: lazy(() => import("./panels/people/PeoplePanel")),
+    page: lazily(() => import("./panels/people/PeoplePanel")),
     forOwner: true,
   },
   {
     step: "platforms",
     label: () => words.platformsPanel,
     icon: <PlatformsIcon />,
-    page: lazy(() => import("./panels/platforms/PlatformsPanel")),
+    page: lazily(() => import("./panels/platforms/PlatformsPanel")),
   },
   {
     step: "settings",
     label: () => words.settings,
     icon: <SettingsIcon />,
-    page: lazy(() => import("./panels/settings/SettingsPanel")),
+    page: lazily(() => import("./panels/settings/SettingsPanel")),
   },
 ];
 

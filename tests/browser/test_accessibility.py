@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from support.web import StartWeb, Web
 
 AXE = Path(__file__).parents[2] / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
-PANELS = ("usage", "people", "platforms", "settings")
+PANELS = ("memory", "usage", "people", "platforms", "settings")
 ALL_IN_ONE = ("show me markdown", "think about the sea", "remember that my cat is called Ada")
 
 
@@ -98,7 +98,13 @@ async def test_dialogues_and_menus_are_accessible_too(start_web: StartWeb, visit
     await expect(page.get_by_role("dialog")).to_be_visible()
     assert await findings(page) == []
     await page.goto(f"{web.url}/settings")
+    await page.get_by_text("How to change it").first.click()
+    assert await findings(page) == []
     await page.get_by_role("button", name="New token").click()
+    assert await findings(page) == []
+    await page.goto(f"{web.url}/memory")
+    await page.get_by_role("button", name="Change “my cat is called Ada”").click()
+    await expect(page.get_by_label("Change", exact=True)).to_be_focused()
     assert await findings(page) == []
 
 

@@ -1,4 +1,4 @@
-"""The panels beside the conversations: usage, people, platforms, settings; shared copies; the page without a line."""
+"""The panels beside the conversations: memory, usage, people, platforms, settings; shared copies; without a line."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ import csv
 import re
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.async_api import expect
 
-from palaver import SessionSource
+from browser.conftest import answered
+from palaver import GatewayConfig, Platform, Role, SessionSource
 from palaver.agent.demo import DemoAgent
+from palaver.config import load_settings
 from palaver.domain.errors import SendUncertain
+from palaver.domain.policy import ResetMode, ResetPolicy
+from palaver.domain.profile import ToolsetRule
+from palaver.domain.turn import BusyPolicy
 from palaver.domain.usage import TurnUsage
 from palaver.platforms.loopback import Loopback
+from support.web import remembered_in_a_club
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +45,108 @@ async def shut(page: Page) -> None:
     """Close what is above the page, once it has been read."""
     await page.get_by_role("button", name="Done").click()
     await expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+# ---- memory ----------------------------------------------------------------------------------------------
+
+
+async def test_what_the_agent_was_told_to_remember_is_shown_changed_forgotten_and_remembered_again(
+    start_web: StartWeb, visitors: Visitors
+) -> None:
+    web = await start_web(DemoAgent(pace=0))
+    page = await visitors.visit(web)
+    await page.goto(f"{web.url}/memory")
+    await expect(page.get_by_role("heading", name="Nothing is remembered yet.")).to_be_visible()
+    await page.get_by_role("button", name="Remember that my cat is called Ada.").click()
+    await page.locator("#composer").press("Enter")
+    await answered(page)
+    await page.keyboard.press("Control+k")
+    await page.get_by_role("combobox").fill("memory")
+    await expect(page.get_by_role("option", selected=True)).to_contain_text("Memory")
+    await page.keyboard.press("Enter")
+
+    rows = page.get_by_role("list", name="Memory").get_by_role("listitem")
+    await expect(rows).to_have_count(1)
+    await expect(rows).to_contain_text("my cat is called Ada")
+    await expect(rows).to_contain_text("known to you alone")
+    await page.get_by_label("Something to remember").fill("The bins go out on Tuesday.")
+    await page.get_by_label("Something to remember").press("Enter")
+    await expect(rows.first).to_contain_text("The bins go out on Tuesday.")
+
+    await rows.last.get_by_role("button", name="Change").click()
+    await page.get_by_label("Change", exact=True).fill("my cat is called Bo")
+    await page.keyboard.press("Enter")
+    await expect(rows.last).to_contain_text("my cat is called Bo")
+    await expect(rows.last.get_by_role("button", name="Change")).to_be_focused()
+
+    await page.get_by_label("Search what is remembered").fill("cat bo")
+    await expect(rows).to_have_count(1)
+    await rows.get_by_role("button", name="Forget").click()
+    await expect(page.get_by_text("Nothing was found.")).to_be_visible()
+    await page.get_by_role("button", name="Take back").click()
+    await expect(rows).to_contain_text("my cat is called Bo")
+    await page.reload()
+    await expect(rows).to_have_count(2)
+
+
+async def test_what_is_remembered_is_its_peoples_alone(start_web: StartWeb, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(pace=0))
+    await web.talk(await web.client(), "remember that the safe is behind the picture")
+    page = await visitors.visit(web, "Jonas")
+    await page.goto(f"{web.url}/memory")
+    await expect(page.get_by_role("heading", name="Nothing is remembered yet.")).to_be_visible()
+    await expect(page.get_by_text("safe")).to_have_count(0)
+
+
+async def test_what_is_shared_is_said_to_be_and_forgotten_for_all_after_a_question(
+    start_web: StartWeb, visitors: Visitors
+) -> None:
+    web = await start_web(DemoAgent(pace=0))
+    await remembered_in_a_club(web, await web.client("Amina"), await web.client("Jonas"))
+    page = await visitors.visit(web, "Jonas")
+    await page.goto(f"{web.url}/memory")
+    row = page.get_by_role("listitem").filter(has_text="The club meets on Monday.")
+    await expect(row).to_contain_text("shared")
+    await expect(row).to_contain_text("also known to Amina")
+    await row.get_by_role("button", name="Change").click()
+    await expect(row).to_contain_text("It changes for everybody")
+    await page.keyboard.press("Escape")
+    await row.get_by_role("button", name="Forget").click()
+    await expect(page.get_by_role("dialog")).to_contain_text("also known to Amina")
+    await page.get_by_role("dialog").get_by_role("button", name="Forget").click()
+    await expect(page.get_by_text("It is forgotten.")).to_be_visible()
+    await expect(page.get_by_role("button", name="Take back")).to_have_count(0)
+    assert (await (await web.client("Amina")).get("/api/memories")).json()["memories"] == []
+
+
+async def test_a_long_memory_is_shown_page_by_page(start_web: StartWeb, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(pace=0))
+    owner = await web.client()
+    for number in range(60):
+        await owner.post("/api/memories", json={"text": f"number {number}"})
+    page = await visitors.visit(web)
+    await page.goto(f"{web.url}/memory")
+    rows = page.get_by_role("list", name="Memory").get_by_role("listitem")
+    await expect(rows).to_have_count(50)
+    await page.get_by_role("button", name="Show more").click()
+    await expect(rows).to_have_count(60)
+    await expect(rows.last).to_contain_text("number 0")
+
+
+@pytest.mark.parametrize(
+    ("toolsets", "told"),
+    [
+        ({}, "The agent has no memory at the moment"),
+        ({"memory": ToolsetRule(roles=frozenset({Role.GUEST}))}, "may not use its memory for you"),
+        ({"memory": ToolsetRule(platforms=frozenset({Platform.TELEGRAM}))}, "only in conversations on Telegram"),
+    ],
+)
+async def test_where_the_agent_does_not_remember_the_panel_says_so(
+    start_web: StartWeb, visitors: Visitors, toolsets: dict[str, ToolsetRule], told: str
+) -> None:
+    page = await visitors.visit(web := await start_web(DemoAgent(pace=0), rules={"toolsets": toolsets}))
+    await page.goto(f"{web.url}/memory")
+    await expect(page.get_by_role("note")).to_contain_text(told)
 
 
 # ---- usage -----------------------------------------------------------------------------------------------
@@ -214,6 +323,40 @@ async def test_a_theme_is_kept_and_a_language_is_spoken(start_web: StartWeb, vis
     await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
+async def test_when_conversations_start_afresh_is_told_with_the_lines_that_change_it(
+    start_web: StartWeb, visitors: Visitors, tmp_path: Path
+) -> None:
+    config = GatewayConfig(
+        default_reset_policy=ResetPolicy(mode=ResetMode.BOTH, idle_minutes=2880, timezone="Europe/Berlin"),
+        reset_by_platform={Platform.TELEGRAM: ResetPolicy(mode=ResetMode.IDLE, idle_minutes=90, notify=False)},
+    )
+    web = await start_web(DemoAgent(pace=0), config=config, rules={"busy": BusyPolicy.STEER})
+    page = await visitors.visit(web, permissions=["clipboard-read", "clipboard-write"])
+    await page.goto(f"{web.url}/settings")
+    places = page.get_by_role("region", name="Conversations").locator("li")
+    everywhere = places.filter(has_text="Wherever nothing else is said")
+    await expect(everywhere).to_contain_text("After 2 days without a message, or every day at 04:00 (Europe/Berlin)")
+    await expect(everywhere).to_contain_text("A message is given to the agent after its next tool call")
+    telegram = places.filter(has_text="Telegram")
+    await expect(telegram).to_contain_text("After 90 minutes without a message; nobody is told")
+    await expect(telegram).to_contain_text("reset_by_platform.telegram")
+    await expect(places.filter(has_text="Web")).to_contain_text("Only when you begin a new one")
+
+    await telegram.get_by_text("How to change it").click()
+    await telegram.get_by_role("button", name="Copy these lines").click()
+    await expect(telegram.get_by_role("button", name="Copied")).to_be_visible()
+    (tmp_path / "config.yaml").write_text(await page.evaluate("navigator.clipboard.readText()"))
+    settings = load_settings({}, tmp_path)
+    assert settings.gateway.reset_by_platform == config.reset_by_platform
+    assert settings.turns.busy_by_platform == {Platform.TELEGRAM: BusyPolicy.STEER}
+
+    other = await visitors.visit(web, "Jonas")
+    await other.goto(f"{web.url}/settings")
+    theirs = other.get_by_role("region", name="Conversations")
+    await expect(theirs).to_contain_text("The owner of this gateway decides this.")
+    await expect(theirs.get_by_text("How to change it")).to_have_count(0)
+
+
 async def test_a_password_is_set_and_signs_in(start_web: StartWeb, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(pace=0))
     page = await visitors.visit(web)
@@ -299,6 +442,29 @@ async def test_a_copy_is_shared_read_by_a_stranger_and_taken_back(start_web: Sta
     visitors.expected = ("404",)
     await stranger.reload()
     await expect(stranger.get_by_role("heading", name="This copy is not there.")).to_be_visible()
+
+
+# ---- on the way ------------------------------------------------------------------------------------------
+
+
+async def test_a_panel_is_fetched_when_somebody_points_at_the_way_to_it(
+    start_web: StartWeb, visitors: Visitors
+) -> None:
+    web = await start_web(DemoAgent(pace=0))
+    page = await visitors.visit(web)
+    await page.get_by_role("button", name="owner").click()
+    await expect(page.get_by_role("menuitem", name="Memory")).to_be_visible()
+    async with page.expect_response("**/MemoryPanel-*.js"):
+        await page.get_by_role("menuitem", name="Memory").hover()
+    async with page.expect_response("**/UsagePanel-*.js"):
+        await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("menu")).to_have_count(0)
+    await page.keyboard.press("Control+k")
+    await expect(page.get_by_role("combobox")).to_be_focused()
+    async with page.expect_response("**/PlatformsPanel-*.js"):
+        await page.keyboard.type("platforms")
+    assert page.url == f"{web.url}/"
 
 
 # ---- the shell -------------------------------------------------------------------------------------------

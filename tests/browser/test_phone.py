@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from browser.conftest import Visitors
     from support.web import StartWeb, Web
 
-PANELS = {"usage": "Usage", "people": "People", "platforms": "Platforms", "settings": "Settings"}
+PANELS = {"memory": "Memory", "usage": "Usage", "people": "People", "platforms": "Platforms", "settings": "Settings"}
 
 # What can be pressed and is smaller than a finger wants; what is pressed by its label counts as big as that.
 _TOO_SMALL = """() => [...document.querySelectorAll('.panel, dialog')].flatMap(place =>
@@ -37,12 +37,18 @@ async def in_hand(visitors: Visitors, web: Web) -> Page:
 @pytest.mark.parametrize("panel", PANELS)
 async def test_a_panel_fits_a_phone(start_web: StartWeb, visitors: Visitors, panel: str) -> None:
     web = await start_web(DemoAgent(pace=0))
-    await web.talk(await web.client(), "hello", title="A title that is longer than any telephone is wide, by far")
+    await web.talk(
+        await web.client(),
+        "remember that my cat is called Ada",
+        title="A title that is longer than any telephone is wide, by far",
+    )
     await web.client("Somebody With Quite A Long Name Who Is Also Here")
     page = await in_hand(visitors, web)
     await page.goto(f"{web.url}/{panel}")
     await expect(page.locator(".card").first).to_be_visible()
     await expect(page.locator(".panel .spinner")).to_have_count(0)
+    for closed in await page.locator(".panel summary").all():
+        await closed.tap()
     assert await page.evaluate(_WIDER) == 0
     assert await page.evaluate(_TOO_SMALL) == []
 

@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import httpx2
 
-from palaver import Platform, SessionStore
+from palaver import Platform, Principal, SessionSource, SessionStore
 from palaver.domain.clock import SystemClock
+from palaver.domain.ids import PersonId
 from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.platforms.loopback import LOOPBACK
 from palaver.services.accounts import Accounts
 from palaver.services.gateway import Gateway
 from palaver.services.live import Live
+from palaver.services.memory import Memories
+from palaver.storage import sessions
+from palaver.storage.engine import Read
 from palaver.testing import ScriptedAgent
 from palaver.web.app import PAGE, create_app
 from palaver.web.server import listen, serving
@@ -152,6 +156,18 @@ async def starting_web(store_url: str, home: Path) -> AsyncIterator[StartWeb]:
             return await stack.enter_async_context(serving_web(store_url, home, agent, rules=rules, **options))
 
         yield start
+
+
+async def remembered_in_a_club(web: Web, *clients: httpx2.AsyncClient) -> str:
+    """Something that the first of these people said in a thread that all of them share; its id."""
+    store = web.gateway.store
+    people = [(await client.get("/api/me")).json()["person"]["id"] for client in clients]
+    for person in people:
+        source = SessionSource("web", "club", chat_type="thread", thread_id="1", user_id=person)
+        said = await store.aio.record_user_message(source, "hello all")
+    found = await store.engine.arun(Read(lambda tx: sessions.get(tx, said.session_id)))
+    here = Memories(store.engine, store.clock, Principal(PersonId(people[0])), found)
+    return (await here.remember("The club meets on Monday.")).id
 
 
 def api_document() -> dict[str, Any]:

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver import GatewayConfig, Platform, Principal, Role, SessionSource, TurnUsage
+from palaver import GatewayConfig, Platform, Role, SessionSource, TurnUsage
 from palaver.agent.base import TextDelta, Used
-from palaver.domain.ids import PersonId
 from palaver.domain.policy import ResetMode, ResetPolicy
 from palaver.domain.profile import ToolsetRule
 from palaver.domain.turn import BusyPolicy
-from palaver.services.memory import Memories
-from palaver.storage import sessions
-from palaver.storage.engine import Read
 from palaver.testing import FakeClock, ScriptedAgent
+from support.web import remembered_in_a_club
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,18 +131,6 @@ async def test_what_two_people_share_both_may_change_and_nobody_else(web: Web) -
     ]
     assert (await ada.delete(place)).status_code == 204
     assert (await bob.get("/api/memories")).json()["memories"] == []
-
-
-async def remembered_in_a_club(web: Web, *clients: httpx2.AsyncClient) -> str:
-    """Something that the first of these people said in a thread that all of them share; its id."""
-    store = web.gateway.store
-    people = [(await client.get("/api/me")).json()["person"]["id"] for client in clients]
-    for person in people:
-        source = SessionSource("web", "club", chat_type="thread", thread_id="1", user_id=person)
-        said = await store.aio.record_user_message(source, "hello all")
-    found = await store.engine.arun(Read(lambda tx: sessions.get(tx, said.session_id)))
-    here = Memories(store.engine, store.clock, Principal(PersonId(people[0])), found)
-    return (await here.remember("The club meets on Monday.")).id
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,13 @@ interface Module<P> {
   default: ComponentType<P>;
 }
 
-export type Lazily<P> = LazyExoticComponent<ComponentType<P>> & { fetch: () => Promise<unknown> };
+export type Lazily<P> = LazyExoticComponent<ComponentType<P>> & { fetch: () => void };
 
 export function lazily<P>(load: () => Promise<Module<P>>): Lazily<P> {
   let fetched: Module<P> | null = null;
   const fetch = async (): Promise<Module<P>> => (fetched ??= await load());
+  const ahead = () => void fetch().catch(() => undefined); // what fails now is tried again when it is shown
   const atOnce = (module: Module<P>) => ({ then: (hand: (module: Module<P>) => void) => hand(module) });
   const component = lazy(() => (fetched === null ? fetch() : (atOnce(fetched) as unknown as Promise<Module<P>>)));
-  return Object.assign(component, { fetch });
+  return Object.assign(component, { fetch: ahead });
 }

@@ -76,8 +76,11 @@ export default function Palette() {
                 aria-selected={choice === chosen}
                 className="choice"
                 ref={(element) => {
-                  if (choice === chosen) element?.scrollIntoView({ block: "nearest" });
+                  if (choice !== chosen) return;
+                  element?.scrollIntoView({ block: "nearest" });
+                  choice.point?.();
                 }}
+                onPointerEnter={choice.point}
                 onClick={() => take(choice)}
               >
                 <span dir="auto">{choice.label}</span>
@@ -169,7 +172,7 @@ function actionsFor(center: Center, open: string | null): Choice[] {
     action("new", words.newConversation, startNew),
     ...here,
     action("search", words.search, focusSearch),
-    ...panelsFor(center.me).map(({ step, label }) => action(step, label(), () => go(step))),
+    ...panelsFor(center.me).map(({ step, label, page }) => ({ ...action(step, label(), () => go(step)), point: page.fetch })),
     action("theme", words.toggleTheme, toggleTheme),
     action("keys", words.showShortcuts, openShortcuts),
   ];

@@ -6,6 +6,7 @@ export interface Choice {
   label: string;
   detail: string;
   act: () => void;
+  point?: () => void; // somebody points at it, and may take it next
 }
 
 /** Those that fit, best first; all of them where nothing was typed. */

@@ -19,11 +19,24 @@ export type Share = Shapes["ShareOut"];
 export type NewShare = Shapes["NewShareOut"];
 export type PlatformHealth = Shapes["PlatformOut"];
 export type Shared = Shapes["SharedOut"];
+export type Memory = Shapes["MemoryOut"];
+export type Memories = Shapes["MemoriesOut"];
+export type Policies = Shapes["PoliciesOut"];
+export type Policy = Shapes["PolicyOut"];
+export type Afresh = Shapes["AfreshOut"];
 
 const one = (noun: string, id: string, rest = "") => `/${noun}/${encodeURIComponent(id)}${rest}`;
 
 export const usage = (by: Grouping, first: string, last: string, all: boolean) =>
   ask<UsageReport>("GET", "/usage", { query: { by, from: first, to: last, all } });
+
+export const memories = (query: string, cursor: string | null) =>
+  ask<Memories>("GET", "/memories", { query: { query, cursor } });
+export const remember = (text: string) => ask<Memory>("POST", "/memories", { body: { text } });
+export const changeMemory = (id: string, text: string) => ask<Memory>("PATCH", one("memories", id), { body: { text } });
+export const forgetMemory = (id: string) => ask<undefined>("DELETE", one("memories", id));
+
+export const policies = () => ask<Policies>("GET", "/policies");
 
 export const platforms = () => ask<{ platforms: PlatformHealth[] }>("GET", "/platforms");
 

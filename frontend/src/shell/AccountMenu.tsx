@@ -28,10 +28,11 @@ export function AccountMenu() {
         </button>
       }
     >
-      {panelsFor(me).map(({ step, label, icon }) => (
+      {panelsFor(me).map(({ step, label, icon, page }) => (
         <MenuItem
           key={step}
           icon={icon}
+          onPoint={page.fetch}
           onSelect={() => {
             go(step);
             giveWay();

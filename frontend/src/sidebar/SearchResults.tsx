@@ -1,19 +1,17 @@
 /** What a search finds: conversations by their titles, messages by their words. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
 import * as calls from "../api/calls";
 import type { Hit, Session } from "../api/types";
 import { Link } from "../lib/Link";
 import { useStore } from "../lib/store";
 import { ago } from "../lib/time";
+import { usePaused } from "../lib/usePaused";
 import { useCenter } from "../live/context";
 import { giveWay } from "../shell/layout";
 import { PlatformBadge } from "../ui/PlatformBadge";
 import { words } from "../words";
 import { marked } from "./marking";
 import { nameOf } from "./naming";
-
-const PAUSE = 150; // milliseconds without a keystroke
 
 export function SearchResults({ text }: { text: string }) {
   const center = useCenter();
@@ -84,13 +82,4 @@ function MessageFound({ hit }: { hit: Hit }) {
       </span>
     </Link>
   );
-}
-
-function usePaused(text: string): string {
-  const [paused, setPaused] = useState(text);
-  useEffect(() => {
-    const timer = setTimeout(() => setPaused(text), PAUSE);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return paused;
 }

@@ -5,7 +5,8 @@ import { useCenter } from "../live/context";
 import { AccountMenu } from "../shell/AccountMenu";
 import { showSidebar } from "../shell/layout";
 import { startNew } from "../shell/Shortcuts";
-import { ArchiveIcon, CloseIcon, MenuIcon, PeopleIcon, PlusIcon, SearchIcon } from "../ui/icons";
+import { ArchiveIcon, MenuIcon, PeopleIcon, PlusIcon } from "../ui/icons";
+import { SearchField } from "../ui/SearchField";
 import { words } from "../words";
 import type { View } from "./arrange";
 import { ARCHIVED, chooseView, chosenView, CURRENT } from "./chosen";
@@ -42,7 +43,7 @@ export function Sidebar({ onOrder }: { onOrder: (ids: readonly string[]) => void
         <PlusIcon />
         {words.newConversation}
       </button>
-      <SearchField text={text} onChange={setText} />
+      <SearchField id="search" text={text} label={words.searchPlaceholder} shortcut="/" onChange={setText} />
       {text.trim() !== "" ? (
         <SearchResults text={text} />
       ) : (
@@ -73,33 +74,6 @@ export function Sidebar({ onOrder }: { onOrder: (ids: readonly string[]) => void
         </button>
       </div>
     </nav>
-  );
-}
-
-function SearchField({ text, onChange }: { text: string; onChange: (text: string) => void }) {
-  return (
-    <div className="search">
-      <SearchIcon />
-      <input
-        id="search"
-        type="search"
-        value={text}
-        dir="auto"
-        placeholder={words.search}
-        aria-label={words.searchPlaceholder}
-        onChange={(event) => onChange(event.target.value)}
-        onKeyDown={(event) => {
-          if (event.key === "Escape") onChange("");
-        }}
-      />
-      {text === "" ? (
-        <kbd aria-hidden="true">/</kbd>
-      ) : (
-        <button type="button" className="icon-button small" aria-label={words.clearSearch} onClick={() => onChange("")}>
-          <CloseIcon />
-        </button>
-      )}
-    </div>
   );
 }
 

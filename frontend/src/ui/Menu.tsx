@@ -32,13 +32,14 @@ interface ItemProps {
   icon?: ReactNode;
   children: ReactNode;
   onSelect: () => void;
+  onPoint?: () => void; // somebody points at it, with the pointer or the keys
   danger?: boolean;
   disabled?: boolean;
 }
 
-export function MenuItem({ icon, children, onSelect, danger = false, disabled = false }: ItemProps) {
+export function MenuItem({ icon, children, onSelect, onPoint, danger = false, disabled = false }: ItemProps) {
   return (
-    <Radix.Item className={danger ? "menu-item danger" : "menu-item"} onSelect={onSelect} disabled={disabled}>
+    <Radix.Item className={danger ? "menu-item danger" : "menu-item"} onSelect={onSelect} onFocus={onPoint} disabled={disabled}>
       <span className="menu-icon">{icon}</span>
       {children}
     </Radix.Item>

@@ -32,6 +32,7 @@ export const FileIcon = drawn("M6 3h8l4 4v14H6z", "M14 3v4h4");
 export const FolderIcon = drawn("M3.5 6h6l2 2.5h9V19h-17z");
 export const GatewayIcon = drawn("M4 6h16v10h-9l-4 4v-4H4z");
 export const LinkIcon = drawn("M10 14a4 4 0 0 0 5.7 0l3-3A4 4 0 0 0 13 5.3l-1 1", "M14 10a4 4 0 0 0-5.7 0l-3 3A4 4 0 0 0 11 18.7l1-1");
+export const MemoryIcon = drawn("M7 4h10v16l-5-4.5L7 20z");
 export const MenuIcon = drawn("M4 6.5h16", "M4 12h16", "M4 17.5h16");
 export const PaperclipIcon = drawn("M19 11l-7.5 7.5a4.6 4.6 0 0 1-6.5-6.5L13 4a3 3 0 0 1 4.3 4.3L9.5 16a1.5 1.5 0 0 1-2.1-2.1L14 7.3");
 export const PeopleIcon = drawn("M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7z", "M3 20c0-3.5 2.5-6 6-6s6 2.5 6 6", "M16 4.5a3.5 3.5 0 0 1 0 6", "M17.5 14.5c2.2.8 3.5 2.9 3.5 5.5");

@@ -35,7 +35,7 @@ def conduct_lines(conduct: Conduct, *, connected: bool) -> str:
 def _sections(resets: list[tuple[str, ResetPolicy]]) -> list[str]:
     """Reset policies under their keys; those of one section together."""
     lines: list[str] = []
-    for key, policy in sorted(resets, key=lambda each: each[0]):
+    for key, policy in sorted(resets, key=lambda each: ("." in each[0], each[0])):
         steps = key.split(".")
         if len(steps) == 1 or f"{steps[0]}:" not in lines:
             lines.append(f"{steps[0]}:")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.domain.conduct import conduct
+from palaver.domain.source import BUILT_IN
 from palaver.services.operation import Awaiting, operation
 from palaver.storage import people
 from palaver.storage.engine import Read
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from palaver.domain.conduct import Conduct
     from palaver.domain.person import Principal
     from palaver.domain.profile import TurnRules
+    from palaver.domain.source import Platform
     from palaver.services.store import SessionStore
     from palaver.storage.engine import Transaction, Work
 
@@ -34,7 +36,12 @@ class Policies(Awaiting):
         def run(tx: Transaction) -> Sequence[Conduct]:
             known = people.platforms_of(tx, principal.person_id)
             set_up = (*self._config.connected_platforms, *self._config.reset_by_platform, *self._rules.busy_by_platform)
-            names = sorted({*known, *set_up})
+            names = sorted({*known, *set_up}, key=_place)
             return [conduct(self._config, self._rules, name) for name in (None, *names)]
 
         return Read(run)
+
+
+def _place(platform: Platform) -> tuple[int, str]:
+    """Our own platforms first, those of plugins last."""
+    return BUILT_IN.index(platform) if platform in BUILT_IN else len(BUILT_IN), platform

@@ -8,6 +8,7 @@ import { Account } from "./Account";
 import { Appearance } from "./Appearance";
 import { Devices } from "./Devices";
 import { Passkeys } from "./Passkeys";
+import { PolicyList } from "./PolicyList";
 import { SharedCopies } from "./SharedCopies";
 import { Tokens } from "./Tokens";
 
@@ -15,6 +16,7 @@ export default function SettingsPanel() {
   const { me } = useCenter();
   const parts: [string, string, ReactNode][] = [
     ["appearance", words.appearance, <Appearance />],
+    ["conversations", words.policies, <PolicyList isOwner={me.person.role === "owner"} />],
     ["account", words.waysToSignIn, <Account me={me} />],
     ["passkeys", words.passkeys, <Passkeys />],
     ["devices", words.devices, <Devices />],
