@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver import GatewayConfig, Principal, Role, SessionStore
+from palaver import GatewayConfig, Principal, Role, SessionStore, SessionView
 from palaver.domain.errors import InvalidInput, NoSuchSession, NotAllowed, NotFound
 from palaver.domain.ids import PersonId
 from palaver.domain.memory import LONGEST, MOST, has_words, memory_key
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conftest import OpenStore
-    from palaver import SessionSource, SessionView
+    from palaver import SessionSource
     from palaver.storage.engine import Transaction
     from palaver.testing import FakeClock
 
@@ -174,10 +174,10 @@ async def test_memories_of_others_are_neither_recalled_nor_forgotten(store: Sess
     assert await texts(ada) == [kept.text]
 
 
-async def test_a_group_remembers_for_itself(open_store: OpenStore, dm: Source, group: Source) -> None:
+async def test_a_group_remembers_for_itself(open_store: OpenStore, group: Source) -> None:
     store = open_store(SHARED)
     ada, bob = memory_of(store, group("ada")), memory_of(store, group("bob"))
-    at_home = memory_of(store, dm("ada"))
+    at_home = memory_of(store, _home(group("ada")))
     await at_home.remember("a secret of mine")
     kept = await ada.remember("the club meets on Monday")
     assert await texts(bob) == await texts(ada) == ["the club meets on Monday"]
@@ -290,14 +290,14 @@ def test_a_search_among_many_is_paged_too(store: SessionStore, dm: Source) -> No
 
     def fill(tx: Transaction) -> None:
         for number in range(500):
-            memories.remember(tx, audience_no, None, f"{'tea' if number % 200 == 0 else 'salt'} {number}", number)
+            memories.remember(tx, audience_no, None, f"{'tea' if number % 200 == 99 else 'salt'} {number}", number)
 
     store._engine.run(Write(fill))
     first = view.memories("tea", limit=2)
-    assert [each.memory.text for each in first] == ["tea 400", "tea 200"]
+    assert [each.memory.text for each in first] == ["tea 499", "tea 299"]
     assert first[0].asked_by is None
     rest = view.memories("tea", limit=2, cursor=first.cursor)
-    assert ([each.memory.text for each in rest], rest.cursor) == (["tea 0"], None)
+    assert ([each.memory.text for each in rest], rest.cursor) == (["tea 99"], None)
 
 
 @pytest.mark.parametrize(
@@ -373,6 +373,22 @@ def test_what_others_know_does_not_exist_not_even_for_the_owner(
             assert str(to_forget.value) == str(to_change.value) == f"there is no memory {memory_id}"
             assert to_forget.value.facts == to_change.value.facts == {"memory_id": memory_id}
     assert known(view_of(store, dm("ada"))) == [kept.text]
+
+
+async def test_where_others_read_along_a_view_knows_no_more_than_they_do(open_store: OpenStore, group: Source) -> None:
+    store = open_store(SHARED)
+    in_group = memory_of(store, group("ada"))
+    await in_group.remember("the club meets on Monday")
+    ada = store.person_for(group("ada")).principal
+    mine = store.seen_by(ada).remember("a secret of mine").memory
+    lane = in_group._found
+    among = SessionView(store._engine, store._clock, ada, among=lane.audience_no, place=lane.session.key)
+    alone = SessionView(store._engine, store._clock, ada, place=lane.session.key)
+    assert known(among) == ["the club meets on Monday"]
+    assert known(alone) == []
+    for view in (among, alone):
+        with pytest.raises(NotFound):
+            view.forget_memory(mine.id)
 
 
 def test_nobody_remembers_nothing(store: SessionStore) -> None:

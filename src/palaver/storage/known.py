@@ -30,7 +30,7 @@ _CIRCLE = """SELECT audience_no, id, name, members, owned FROM (
     SELECT m.audience_no, p.id, p.name,
         COUNT(*) OVER (PARTITION BY m.audience_no) AS members,
         MAX(CASE WHEN p.audience_no = m.audience_no THEN 1 ELSE 0 END) OVER (PARTITION BY m.audience_no) AS owned,
-        ROW_NUMBER() OVER (PARTITION BY m.audience_no ORDER BY m.since, p.id) AS place
+        ROW_NUMBER() OVER (PARTITION BY m.audience_no ORDER BY m.since, p.name, p.id) AS place
     FROM audience_member m JOIN person p ON p.id = m.person_id WHERE m.audience_no IN ({audiences})
     ) AS member WHERE place <= {most} ORDER BY audience_no, place"""
 
