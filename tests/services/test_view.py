@@ -64,6 +64,8 @@ BY_ID: dict[str, Callable[[SessionView, str], Any]] = {
     "log": lambda view, it: view.log(it),
     "mark_read": lambda view, it: view.mark_read(it, 1),
     "change": lambda view, it: view.change(it, {"title": "mine now"}),
+    "deliveries": lambda view, it: view.deliveries(it),
+    "send_again": lambda view, it: view.send_again(it, "d_0000000000000000"),
 }
 
 

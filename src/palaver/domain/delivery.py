@@ -22,7 +22,7 @@ from palaver.domain.source import Platform
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from palaver.domain.ids import SessionId
+    from palaver.domain.ids import DeliveryId, SessionId, TurnId
     from palaver.domain.source import SessionSource
 
 MOST_ATTEMPTS = 8
@@ -89,6 +89,26 @@ class Delivery:
     receipt: str | None = None  # the platform's id of what was sent
     error: str | None = None
     created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryStatus:
+    """How the delivery of an answer stands, for those who may see its conversation."""
+
+    id: DeliveryId
+    turn_id: TurnId
+    input_seq: int  # the message that is answered
+    quotes: tuple[int, ...]  # messages that stand before the answer, because nobody there has seen them
+    platform: Platform
+    state: DeliveryState
+    error: str | None  # why it failed, is uncertain or is tried again
+    created_at: datetime  # the moment of the answer itself: the two are stored together
+    ended_at: datetime | None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more will become of it by itself."""
+        return self.state in {DeliveryState.PENDING, DeliveryState.SENDING}
 
 
 def delay_before(attempt: int, *, retry_after: timedelta | None = None, jitter: float | None = None) -> timedelta:

@@ -10,6 +10,7 @@
     │   ├── InvalidName
     │   │   └── NameTaken
     │   ├── WeakPassword
+    │   ├── NotReachable        an answer cannot be sent to where the conversation takes place
     │   └── Ambiguous
     ├── NotFound                not there, or not yours: the two are one answer
     │   ├── NoSuchSession
@@ -87,6 +88,10 @@ class InvalidSource(InvalidInput):
 
 class Ambiguous(InvalidInput):
     """Several things match; say more of the one you mean."""
+
+
+class NotReachable(InvalidInput):
+    """Nothing can be sent to where this conversation takes place."""
 
 
 class NotFound(PalaverError):

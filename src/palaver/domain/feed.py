@@ -2,7 +2,7 @@
 
 Events of the log come exactly once each, by number. What the agent is just saying comes beside them as pieces of a
 draft: it has no number, because the log does not hold it yet. When its turn ends, the messages it became come as
-events, and then the end of the turn.
+events, and then the end of the turn. Where an answer is sent somewhere, how that stands comes as it changes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from palaver.domain.delivery import DeliveryStatus
     from palaver.domain.draft import Piece
     from palaver.domain.events import Event
     from palaver.domain.ids import TurnId
@@ -50,4 +51,11 @@ class Noticed:
     text: str
 
 
-FeedItem = Happened | TurnChanged | Drafted | Noticed
+@dataclass(frozen=True, slots=True)
+class DeliveryChanged:
+    """An answer waits to be sent somewhere, was sent, or was not."""
+
+    delivery: DeliveryStatus
+
+
+FeedItem = Happened | TurnChanged | Drafted | Noticed | DeliveryChanged

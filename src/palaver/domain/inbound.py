@@ -20,6 +20,18 @@ if TYPE_CHECKING:
 FOLLOWING = frozenset({Platform.LOCAL, Platform.WEB, Platform.API})
 
 
+def place_of(source: SessionSource, account: str = "") -> Address | None:
+    """Where answers to this source are sent; None where they are read in the conversation itself, or nobody knows."""
+    return None if source.platform in FOLLOWING or not source.chat_id else Address.of(source, account)
+
+
+class ReplyTo(StrEnum):
+    """Where the answer to a message is read that was written on a surface of ours."""
+
+    HERE = "here"  # in the conversation itself
+    THERE = "there"  # also where the conversation takes place
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbound:
     """A message that a platform brought."""
@@ -30,11 +42,12 @@ class Inbound:
     account: str = ""  # which of our accounts on the platform received it
     busy: BusyPolicy | None = None  # what this message itself asks for, above every setting
     session_id: SessionId | None = None  # a surface that shows a conversation speaks in it, whatever its lane is on
+    reply: ReplyTo = ReplyTo.HERE  # of a message in a conversation that a surface shows
 
     @property
     def answer_to(self) -> Address | None:
-        """Where the answer is to be sent; None where it is read in the conversation itself."""
-        return None if self.source.platform in FOLLOWING else Address.of(self.source, self.account)
+        """Where the gateway answers whoever brought it; None where that is read in the conversation itself."""
+        return place_of(self.source, self.account)
 
 
 class Outcome(StrEnum):

@@ -26,6 +26,7 @@ class Overview:
     running: bool = False  # an answer is being given
     queued: int = 0  # messages that wait for one
     owner: str | None = None  # whose it is; None where several people share it
+    takes_place: bool = False  # somewhere outside, where answers can be sent if its platform is connected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

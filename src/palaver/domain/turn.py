@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.domain.ids import PersonId, SessionId, TurnId
+    from palaver.domain.source import Platform
 
+QUOTES = "quotes"  # among the facts of a turn
 MOST_ATTEMPTS = 3  # a turn that has killed this many workers is parked
 
 
@@ -72,6 +74,8 @@ class Turn:
     steers: bool = False  # it is given to the run before it, if that still takes something
     ended_at: datetime | None = None
     error: str | None = None  # why it failed or was interrupted, in words for the person
+    goes_to: Platform | None = None  # where its answer is sent; None: it is read in the conversation
+    quotes: tuple[int, ...] = ()  # messages that are quoted before the answer, because nobody there has seen them
 
 
 class Fate(StrEnum):

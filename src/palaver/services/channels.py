@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.domain.draft import START, Draft
 from palaver.domain.errors import NoSuchSession, StoreError
-from palaver.domain.feed import Drafted, FeedItem, Happened, Noticed, TurnChanged
+from palaver.domain.feed import DeliveryChanged, Drafted, FeedItem, Happened, Noticed, TurnChanged
 from palaver.domain.ids import PersonId
 from palaver.domain.person import Principal, Role
 from palaver.storage import reading
@@ -24,6 +24,7 @@ from palaver.storage.engine import Read
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
+    from palaver.domain.delivery import DeliveryStatus
     from palaver.domain.ids import TurnId
     from palaver.domain.overview import Overview
     from palaver.domain.turn import Turn
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 MOST_WAITING: Final = 2000  # things a client has not taken yet
 AT_ONCE: Final = 200  # events read together
-_REMEMBERED = 100  # turns that have ended
+_REMEMBERED = 100  # turns that have ended, and deliveries of answers
 _GATEWAY = Principal(PersonId(""), Role.OWNER)  # a channel reads for several people, each of whom has been checked
 
 PAUSE_FOR_EACH = 0.0004  # seconds between two pieces of a growing answer, for each who listens
@@ -144,7 +145,7 @@ class _Joined:
             if item.event.seq <= self._seq:
                 return
             self._seq = item.event.seq
-        elif _turn_id(item) in self._ended:
+        elif not isinstance(item, DeliveryChanged) and _turn_id(item) in self._ended:
             return
         self.client.give(told)
 
@@ -170,6 +171,7 @@ class Channel:
         self._open: dict[str, Turn] = {}
         self._ended: OrderedDict[str, Turn] = OrderedDict()
         self._drafts: dict[TurnId, Draft] = {}
+        self._deliveries: OrderedDict[str, DeliveryStatus] = OrderedDict()
         self._names: dict[PersonId, str] = {}
         self._over: Callable[[Channel], None] = lambda _: None
         self._task: asyncio.Task[None] | None = None
@@ -186,7 +188,9 @@ class Channel:
 
     async def _serve(self) -> None:
         try:
-            followed = self._feed.follow(_GATEWAY, self.session_id, after=self._after, everything=True)
+            followed = self._feed.follow(
+                _GATEWAY, self.session_id, after=self._after, everything=True, deliveries_before=_REMEMBERED
+            )
             async with contextlib.aclosing(followed) as items:
                 async for item in items:
                     await self._take(item)
@@ -214,6 +218,10 @@ class Channel:
                 if afresh or turn_id not in self._drafts:
                     self._drafts[turn_id] = Draft()
                 self._drafts[turn_id].extend(pieces)
+            case DeliveryChanged(delivery):
+                self._deliveries[delivery.id] = delivery
+                while len(self._deliveries) > _REMEMBERED:
+                    self._deliveries.popitem(last=False)
         told = Followed(self.session_id, item, names)
         for joined in list(self.joined.values()):
             joined.tell(told)
@@ -251,4 +259,6 @@ class Channel:
         for turn_id, draft in self._drafts.items():
             pieces = tuple(draft.since(START))
             client.give(Followed(self.session_id, Drafted(turn_id, pieces, afresh=True)))
+        for delivery in self._deliveries.values():
+            client.give(Followed(self.session_id, DeliveryChanged(delivery)))
         self.joined[client] = _Joined(client, seq, frozenset(ended))

@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.draft import START, Draft, Position
 from palaver.domain.errors import StoreError
-from palaver.domain.feed import Drafted, FeedItem, Happened, Noticed, TurnChanged
+from palaver.domain.feed import DeliveryChanged, Drafted, FeedItem, Happened, Noticed, TurnChanged
 from palaver.domain.person import check_sees_everything
 from palaver.domain.turn import TurnState
 from palaver.services.limits import check_count
-from palaver.storage import changes, drafts, events, sessions, turns
+from palaver.storage import changes, deliveries, drafts, events, sessions, turns
 from palaver.storage.engine import Read
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
+    from palaver.domain.delivery import DeliveryStatus
     from palaver.domain.draft import Piece
     from palaver.domain.events import Event
     from palaver.domain.ids import PersonId, TurnId
@@ -120,11 +121,18 @@ class Feed:
     # -- following -----------------------------------------------------------------------------------------
 
     async def follow(
-        self, principal: Principal, session_id: str, *, after: int | None = None, everything: bool = False
+        self,
+        principal: Principal,
+        session_id: str,
+        *,
+        after: int | None = None,
+        everything: bool = False,
+        deliveries_before: int = 0,
     ) -> AsyncGenerator[FeedItem, None]:
         """What happened after number `after` in the log (None: from now on), then what happens.
 
-        That includes the turns that answer what was said after it, also when they have ended already.
+        That includes the turns that answer what was said after it, also when they have ended already. How deliveries
+        stand is told from now on, and first of so many before.
 
         Raises NoSuchSession when this principal may not see the session, also when that changes meanwhile.
         """
@@ -139,7 +147,7 @@ class Feed:
             return no, seq, turns.settled_before(tx, no, seq)
 
         session_no, seq, turn_no = await self._store.engine.arun(Read(place, quick=True))
-        follower = _Follower(session_no, seq, turn_no)
+        follower = _Follower(session_no, seq, turn_no, deliveries_before)
         self._followers.setdefault(session_no, set()).add(follower)
         try:
             while not follower.over:
@@ -211,13 +219,16 @@ class Feed:
 class _Follower:
     """Somebody's place in a conversation."""
 
-    def __init__(self, session_no: int, after: int, turn_no: int) -> None:
+    def __init__(self, session_no: int, after: int, turn_no: int, deliveries_before: int) -> None:
         self.session_no = session_no
         self.stored = True  # something may have been stored that it has not seen
         self.over = False
         self._after = after
         self._turn_no = turn_no  # the newest turn it has been told of
         self._open: dict[int, Turn] = {}  # those it has been told of that have not ended
+        self._deliveries_before = deliveries_before
+        self._delivery_no: int | None = None  # the newest delivery it knows of; None: it has not looked yet
+        self._sending: dict[int, DeliveryStatus] = {}  # those it has been told of that are on their way
         self._place = _DraftPlace()
         self._woken = asyncio.Event()
         self._looked = 0.0
@@ -271,7 +282,26 @@ class _Follower:
         for no, turn in self._open.items():
             if turn.state is TurnState.RUNNING:
                 items += self._draft_of(tx, no, turn, live)
+        items += self._deliveries(tx, session_no)
         return items, len(begun) == AT_ONCE
+
+    def _deliveries(self, tx: Transaction, session_no: int) -> list[FeedItem]:
+        """How answers that are sent somewhere stand, where that has changed."""
+        if self._delivery_no is None:
+            newest = deliveries.latest(tx, session_no, max(self._deliveries_before, 1))
+            self._delivery_no = newest[-1][0] if newest else 0
+            found = newest[: self._deliveries_before]
+        else:
+            known = deliveries.by_numbers(tx, list(self._sending))
+            changed = [(no, status) for no, status in known if self._sending[no] != status]
+            found = changed + deliveries.newer(tx, session_no, self._delivery_no)
+        for no, status in found:
+            if status.is_open:
+                self._sending[no] = status
+            else:
+                self._sending.pop(no, None)
+        self._delivery_no = max([self._delivery_no, *(no for no, _ in found)])
+        return [DeliveryChanged(status) for _, status in found]
 
     def _draft_of(self, tx: Transaction, no: int, turn: Turn, live: Live | None) -> list[FeedItem]:
         """More of an answer that grows in another process."""

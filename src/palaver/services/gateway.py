@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from palaver.agent.base import Agent
     from palaver.domain.profile import AgentProfile, TurnRules
     from palaver.domain.redact import Redactor
+    from palaver.domain.source import Platform
     from palaver.services.attachments import Attachments
     from palaver.services.ports import Adapter
     from palaver.services.store import SessionStore
@@ -56,7 +57,12 @@ class Gateway:
             files=files,
         )
         self.turns = Turns(workshop, on_change=self.outbox.wake)
-        self.inbox = Inbox(store, agent, rules, on_change=self._changed)
+        self.inbox = Inbox(store, agent, rules, platforms=self.adapters, on_change=self._changed)
+
+    @property
+    def platforms(self) -> frozenset[Platform]:
+        """Those that are connected: something can be sent there."""
+        return frozenset(self.adapters)
 
     def _changed(self) -> None:
         self.turns.wake()

@@ -14,15 +14,15 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from palaver.domain import faults
-from palaver.domain.delivery import DeliveryKind
-from palaver.domain.errors import InvalidMessage, NoSuchSession, PalaverError, StoreError
+from palaver.domain.delivery import Address, DeliveryKind
+from palaver.domain.errors import InvalidMessage, NoSuchSession, NotReachable, PalaverError, StoreError
 from palaver.domain.ids import SessionId, SessionKey, TurnId
-from palaver.domain.inbound import Inbound, Outcome, Receipt
+from palaver.domain.inbound import Inbound, Outcome, Receipt, ReplyTo, place_of
 from palaver.domain.message import Message, text_of_parts
 from palaver.domain.policy import ResetReason, explain
 from palaver.domain.source import ChatType
 from palaver.domain.text import is_storable
-from palaver.domain.turn import BusyPolicy, TurnKind, Wish
+from palaver.domain.turn import QUOTES, BusyPolicy, TurnKind, Wish
 from palaver.services import access, commands
 from palaver.services.commands.base import Asked
 from palaver.services.indexer import catch_up
@@ -33,13 +33,14 @@ from palaver.storage.engine import Conflict, Write
 from palaver.storage.values import micros, moment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from datetime import datetime
 
     from palaver.domain.ids import PersonId
     from palaver.domain.person import Person
     from palaver.domain.profile import TurnRules
     from palaver.domain.session import Recorded
+    from palaver.domain.source import Platform
     from palaver.services.commands.base import Models
     from palaver.services.store import SessionStore
     from palaver.storage.engine import Transaction
@@ -52,6 +53,11 @@ _FULL = (
     " Send it again later, or /stop."
 )
 _BUSY = "I am still answering, so I have not taken this message. Send it again when I am done, or /stop me first."
+_NOWHERE = "this conversation takes place nowhere else, so its answer cannot be sent there; let it be read here"
+_NOT_CONNECTED = (
+    "{platform} is not connected to this server, so the answer cannot be sent there; connect it, or let the answer be"
+    " read here"
+)
 _TOO_LONG = "This message is too long for me: {length} characters, and {most} is the most I take. I have not kept it."
 
 
@@ -59,11 +65,18 @@ class Inbox:
     """Takes messages in."""
 
     def __init__(
-        self, store: SessionStore, agent: Models, rules: TurnRules, *, on_change: Callable[[], None] = lambda: None
+        self,
+        store: SessionStore,
+        agent: Models,
+        rules: TurnRules,
+        *,
+        platforms: Collection[Platform] = (),
+        on_change: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._agent = agent
         self._rules = rules
+        self._platforms = platforms  # to which something can be sent from here
         self._on_change = on_change  # there may be something to run, to stop or to send
 
     async def accept(self, inbound: Inbound) -> Receipt:
@@ -182,6 +195,7 @@ class Inbox:
         if busy.any:
             since = moment(busy.since or 0)
             arrival.busy_since = lambda _session_id: since
+        address = self._destination(tx, inbound, shown, busy)
         policy = self._policy(tx, inbound, parsed, key, shown, busy)
         refusal = self._refusal(busy, policy)
         if refusal is not None:
@@ -202,9 +216,10 @@ class Inbox:
             session_no=session_no,
             input_seq=recorded.seq,
             person_id=person_id,
-            address=_address(inbound),
-            reply_to=inbound.message_id,
-            steers=policy is BusyPolicy.STEER and _answers_them(busy, person_id, _address(inbound)),
+            address=address,
+            reply_to=inbound.message_id if inbound.reply is ReplyTo.HERE else None,
+            facts={QUOTES: [recorded.seq]} if inbound.reply is ReplyTo.THERE else None,
+            steers=policy is BusyPolicy.STEER and _answers_them(busy, person_id, address),
         )
         outcome, turn_id = self._queued(tx, wanted, busy, policy, micros(now))
         return Receipt(
@@ -271,6 +286,19 @@ class Inbox:
         if person is None:
             raise NoSuchSession(f"there is no session {inbound.session_id}", session_id=inbound.session_id)
         return sessions.seen(tx, inbound.session_id or "", person.id)
+
+    def _destination(self, tx: Transaction, inbound: Inbound, shown: Found | None, busy: turns.Open) -> str | None:
+        """Where the answer is sent: to where the message came from or, if that is wanted, where the conversation is."""
+        if inbound.reply is ReplyTo.HERE:
+            return _address(inbound)
+        there = place_of(shown.session.origin) if shown and lanes.takes_place(tx, shown.no) else None
+        if shown is None or there is None:
+            raise NotReachable(_NOWHERE, session_id=inbound.session_id)
+        if there.platform not in self._platforms:
+            raise NotReachable(_NOT_CONNECTED.format(platform=there.platform.label), platform=str(there.platform))
+        used = (busy.running_address, busy.last_address, deliveries.last_address(tx, shown.no, there.platform))
+        known = [address for address in used if address and replace(Address.parse(address), account="") == there]
+        return known[0] if known else str(there)
 
     def _notice(self, inbound: Inbound, recorded: Recorded) -> str | None:
         """Nobody's conversation is reset in silence."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from palaver.domain.context import cleaned
 from palaver.domain.events import EventKind
+from palaver.domain.ids import PersonId
 from palaver.domain.message import Message
 from palaver.domain.turn import TurnState
-from palaver.storage import append, deliveries, drafts, events, leases, usage
+from palaver.services.commands.wording import words
+from palaver.storage import append, deliveries, drafts, events, leases, reading, turns, usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from palaver.storage.leases import Lease
 
 BY_PERSON = "stopped"
+LONGEST_QUOTE = 300  # characters of a question
+LONGEST_NAME = 60
 
 
 def marked(found: list[dict[str, Any]], state: TurnState) -> list[Message]:
@@ -59,12 +64,27 @@ def settle(
     if lease.address is not None and said:
         outgoing = deliveries.Outgoing(
             address=lease.address,
-            content=said,
+            content="\n\n".join([*_quotes(tx, lease), said]),
             session_no=lease.session_no,
             turn_no=lease.turn_no,
             reply_to=lease.reply_to,
         )
         deliveries.enqueue(tx, outgoing, now)
+
+
+def _quotes(tx: Transaction, lease: Lease) -> list[str]:
+    """The questions before an answer that is sent to people who have not seen them."""
+    asked = events.at(tx, lease.session_no, turns.quotes_of(tx, lease.turn_no))
+    names = reading.names(tx, (event.person_id for event in asked if event.person_id is not None))
+    return [
+        quote(names.get(event.person_id or PersonId(""), ""), event.message.text) for event in asked if event.message
+    ]
+
+
+def quote(name: str, text: str) -> str:
+    """What somebody asked on the web, as people elsewhere read it: one line, whatever it is made of."""
+    who = words(cleaned(name, LONGEST_NAME), LONGEST_NAME) or "Somebody"
+    return f"> {who}, from the web: {words(text, LONGEST_QUOTE) or '(a file)'}"
 
 
 def answer_text(messages: Sequence[Message], state: TurnState, error: str | None) -> str:

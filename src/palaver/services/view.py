@@ -14,6 +14,7 @@ from palaver.domain.events import EventKind
 from palaver.domain.person import Action, check_allowed
 from palaver.domain.text import is_storable
 from palaver.domain.titles import title_slot
+from palaver.services.delivery_reports import DeliveryOperations
 from palaver.services.indexer import search_work
 from palaver.services.limits import check_count
 from palaver.services.memory import MemoryOperations
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 SHORTEST_PREFIX = 4
 
 
-class ViewOperations(ReadingOperations, ReportOperations, MemoryOperations):
+class ViewOperations(ReadingOperations, ReportOperations, MemoryOperations, DeliveryOperations):
     """What a principal can do; `SessionView` blocks, `AsyncSessionView` is awaited."""
 
     def __init__(

@@ -22,6 +22,7 @@ class Marks:
     turn_no: int = 0
     delivery_no: int = 0
     open_turns: frozenset[tuple[int, int, str, int, str | None]] = field(default_factory=frozenset)
+    sending: frozenset[tuple[int, int | None]] = field(default_factory=frozenset)  # deliveries, with their sessions
 
     @property
     def work(self) -> tuple[object, ...]:
@@ -35,7 +36,7 @@ def start(tx: Transaction) -> Marks:
 
 
 def since(tx: Transaction, marks: Marks | None) -> tuple[Marks, frozenset[int]]:
-    """New marks, and the numbers of the sessions with new events, drafts or turns, or turns in another state."""
+    """New marks, and the numbers of the sessions in which something is new, or is in another state."""
     ends = tx.one(
         "SELECT (SELECT MAX(no) FROM event), (SELECT MAX(no) FROM draft), (SELECT MAX(no) FROM turn),"
         " (SELECT MAX(no) FROM delivery)"
@@ -46,10 +47,12 @@ def since(tx: Transaction, marks: Marks | None) -> tuple[Marks, frozenset[int]]:
         tx.all(f"{_OPEN} WHERE state = 'running'")
         + tx.all(f"{_OPEN} WHERE state = 'queued' ORDER BY round, no LIMIT $1", MOST_WAITING)
     )
-    found = Marks(event_no, draft_no, turn_no, delivery_no, opened)
+    sending = frozenset(tx.all("SELECT no, session_no FROM delivery WHERE state = 'sending'"))
+    found = Marks(event_no, draft_no, turn_no, delivery_no, opened, sending)
     if marks is None:
         return found, frozenset()
     changed = {turn[1] for turn in opened ^ marks.open_turns}
+    changed |= {session_no for _, session_no in sending ^ marks.sending if session_no is not None}
     for table, before, end in (
         ("event", marks.event_no, event_no),
         ("draft", marks.draft_no, draft_no),

@@ -6,15 +6,18 @@ for work reads as many rows as there are addresses with something to do, however
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from palaver.domain.delivery import LONGEST_DELAY, Address, Delivery, DeliveryKind, DeliveryState
-from palaver.domain.errors import LeaseLost
-from palaver.domain.ids import DeliveryId, SessionId, new_delivery_id
+from palaver.domain.delivery import LONGEST_DELAY, Address, Delivery, DeliveryKind, DeliveryState, DeliveryStatus
+from palaver.domain.errors import LeaseLost, NotFound, NothingToDo
+from palaver.domain.ids import DeliveryId, SessionId, TurnId, new_delivery_id
+from palaver.domain.source import Platform
 from palaver.domain.text import storable
-from palaver.storage.values import moment
+from palaver.storage.turns import quotes_in
+from palaver.storage.values import moment, moment_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -225,6 +228,86 @@ def revive(tx: Transaction, address: str) -> None:
     """Somebody speaks from there again."""
     if tx.one("SELECT 1 FROM dead_target WHERE address = $1", address) is not None:
         tx.run("DELETE FROM dead_target WHERE address = $1", address)
+
+
+def last_address(tx: Transaction, session_no: int, platform: str) -> str | None:
+    """Where something of a session was last sent on a platform."""
+    row = tx.one(
+        "SELECT address FROM delivery WHERE session_no = $1 AND platform = $2 ORDER BY no DESC LIMIT 1",
+        session_no,
+        platform,
+    )
+    return str(row[0]) if row else None
+
+
+# -- for whoever asks ---------------------------------------------------------------------------------------
+
+_STATUS = """SELECT d.no, d.id, t.id, t.input_seq, t.facts, d.platform, d.state, d.error, d.created_at, d.ended_at
+    FROM delivery d JOIN turn t ON t.no = d.turn_no"""
+
+
+def latest(tx: Transaction, session_no: int, limit: int) -> list[tuple[int, DeliveryStatus]]:
+    """How the deliveries of the newest answers in a session stand, oldest first, with numbers."""
+    rows = tx.all(f"{_STATUS} WHERE d.session_no = $1 ORDER BY d.no DESC LIMIT $2", session_no, limit)
+    return [_status(row) for row in reversed(rows)]
+
+
+def newer(tx: Transaction, session_no: int, after: int) -> list[tuple[int, DeliveryStatus]]:
+    """The same of those after one with this number."""
+    rows = tx.all(f"{_STATUS} WHERE d.session_no = $1 AND d.no > $2 ORDER BY d.no", session_no, after)
+    return [_status(row) for row in rows]
+
+
+def by_numbers(tx: Transaction, numbers: Iterable[int]) -> list[tuple[int, DeliveryStatus]]:
+    """The same of some, by their numbers."""
+    found = (tx.one(f"{_STATUS} WHERE d.no = $1", no) for no in numbers)
+    return [_status(row) for row in found if row is not None]
+
+
+def repeat(tx: Transaction, session_no: int, delivery_id: str, now: int) -> DeliveryStatus:
+    """Send an answer again that failed, or may not have arrived, because a person wants it; with the same key."""
+    row = tx.one(
+        "SELECT no, address FROM delivery WHERE id = $1 AND session_no = $2 AND turn_no IS NOT NULL",
+        delivery_id,
+        session_no,
+    )
+    if row is None:
+        raise NotFound(f"there is no delivery {delivery_id}", delivery_id=delivery_id)
+    no, address = row
+    tx.hold(address)
+    repeated = tx.run(
+        "UPDATE delivery SET state = 'pending', attempts = 0, error = NULL, ended_at = NULL, due_at = NULL"
+        " WHERE no = $1 AND state IN ('failed', 'uncertain')",
+        no,
+    )
+    if not repeated:
+        raise NothingToDo("this answer has arrived, or is on its way already", delivery_id=delivery_id)
+    revive(tx, address)
+    _let_first(tx, address, now)
+    return by_numbers(tx, [no])[0][1]
+
+
+def _let_first(tx: Transaction, address: str, now: int) -> None:
+    """The first that is open at an address is due, when whoever was due before it would have been; others wait."""
+    at_address = "address = $1 AND state IN ('pending', 'sending')"
+    waits = tx.one(f"SELECT MAX(due_at) FROM delivery WHERE {at_address}", address)
+    tx.run(f"UPDATE delivery SET due_at = NULL WHERE {at_address} AND state = 'pending'", address)
+    if tx.one(f"SELECT 1 FROM delivery WHERE {at_address} AND state = 'sending'", address) is None:
+        _next(tx, address, max(now, (waits and waits[0]) or 0))
+
+
+def _status(row: Row) -> tuple[int, DeliveryStatus]:
+    return row[0], DeliveryStatus(
+        id=DeliveryId(row[1]),
+        turn_id=TurnId(row[2]),
+        input_seq=row[3],
+        quotes=quotes_in(json.loads(row[4])) if row[4] else (),
+        platform=Platform(row[5]),
+        state=DeliveryState(row[6]),
+        error=row[7],
+        created_at=moment(row[8]),
+        ended_at=moment_or_none(row[9]),
+    )
 
 
 def of_session(tx: Transaction, session_no: int, limit: int = 50) -> list[Delivery]:

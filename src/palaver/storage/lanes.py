@@ -78,6 +78,16 @@ def audience_of(tx: Transaction, key: str) -> int:
     return int(row[0]) if row else 0
 
 
+# A copy has its original's key, but nobody at that place knows it, until they go on with it there.
+TAKES_PLACE = """(s.start_reason <> 'fork' OR EXISTS (SELECT 1 FROM route r WHERE r.session_no = s.no
+    AND r.key = s.key))"""
+
+
+def takes_place(tx: Transaction, session_no: int) -> bool:
+    """Whether the place that a session's key names is where it takes place, now or earlier."""
+    return tx.one(f"SELECT 1 FROM session s WHERE s.no = $1 AND {TAKES_PLACE}", session_no) is not None
+
+
 def entry(tx: Transaction, key: str) -> SessionEntry | None:
     """The lane's entry as it is."""
     found = current(tx, key)

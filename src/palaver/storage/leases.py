@@ -15,7 +15,7 @@ from palaver.domain.errors import LeaseLost
 from palaver.domain.ids import PersonId, SessionId, TurnId
 from palaver.domain.text import storable
 from palaver.domain.turn import TurnKind, TurnState, Wish
-from palaver.storage.turns import QUEUED
+from palaver.storage.turns import QUEUED, quotes_in, quoting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -202,16 +202,24 @@ def any_steering(tx: Transaction, lease: Lease) -> bool:
 
 def take_steering(tx: Transaction, lease: Lease, now: int) -> list[int]:
     """Take over the turns that were meant for this one; the numbers of the messages they would have answered."""
-    rows = tx.all(f"SELECT no, input_seq FROM turn WHERE {_STEERING} ORDER BY no {tx.lock}", *_steering(lease))
+    rows = tx.all(f"SELECT no, input_seq, facts FROM turn WHERE {_STEERING} ORDER BY no {tx.lock}", *_steering(lease))
     if not rows:
         return []
     tx.many(
         "UPDATE turn SET state = 'done', ended_at = $2 WHERE no = $1 AND state = 'queued'",
-        [(no, now) for no, _ in rows],
+        [(no, now) for no, _, _ in rows],
     )
-    if not tx.run(f"UPDATE turn SET input_seq = $4 WHERE {_MINE}", *_mine(lease), rows[-1][1]):
+    mine = tx.one(f"SELECT facts FROM turn WHERE {_MINE}", *_mine(lease))
+    if mine is None:
         raise LeaseLost
-    return [int(input_seq) for _, input_seq in rows]
+    quoted = [seq for _, _, facts in rows if facts for seq in quotes_in(json.loads(facts))]
+    tx.run(
+        f"UPDATE turn SET input_seq = $4, facts = $5 WHERE {_MINE}",
+        *_mine(lease),
+        rows[-1][1],
+        quoting(mine[0], quoted),
+    )
+    return [int(input_seq) for _, input_seq, _ in rows]
 
 
 def end(tx: Transaction, lease: Lease, state: TurnState, now: int, error: str | None = None) -> None:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.events import EventKind
 from palaver.domain.ids import PersonId
+from palaver.domain.inbound import place_of
 from palaver.domain.overview import Excerpt, Overview
 from palaver.domain.turn import BusyPolicy
+from palaver.storage.lanes import TAKES_PLACE
 from palaver.storage.messages import EVENT, event_from_row
 
 if TYPE_CHECKING:
@@ -36,7 +38,8 @@ def overviews(tx: Transaction, found: Sequence[Session], person_id: PersonId) ->
         row[0]: row
         for row in tx.all(
             "SELECT s.id, s.last_seq, s.chosen_model, s.busy_policy, COALESCE(m.seq, 0), s.no, CASE WHEN s.shared = 0"
-            " THEN (SELECT p.name FROM person p WHERE p.audience_no = s.audience_no LIMIT 1) END FROM session s"
+            " THEN (SELECT p.name FROM person p WHERE p.audience_no = s.audience_no LIMIT 1) END,"
+            f" CASE WHEN {TAKES_PLACE} THEN 1 ELSE 0 END FROM session s"
             f" LEFT JOIN read_mark m ON m.session_no = s.no AND m.person_id = $1 WHERE s.id IN ({places})",
             person_id,
             *ids,
@@ -60,7 +63,7 @@ def _busy(tx: Transaction, numbers: Sequence[int]) -> dict[tuple[int, str], int]
 
 
 def _overview(session: Session, row: Row, busy: dict[tuple[int, str], int]) -> Overview:
-    _, last_seq, model, policy, read, no, owner = row
+    _, last_seq, model, policy, read, no, owner, takes_place = row
     return Overview(
         session=session,
         last_seq=last_seq,
@@ -70,6 +73,7 @@ def _overview(session: Session, row: Row, busy: dict[tuple[int, str], int]) -> O
         running=bool(busy.get((no, "running"))),
         queued=busy.get((no, "queued"), 0),
         owner=owner,
+        takes_place=bool(takes_place) and place_of(session.origin) is not None,
     )
 
 

@@ -6,8 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from palaver.domain.delivery import Address
 from palaver.domain.ids import PersonId, SessionId, TurnId, new_turn_id
-from palaver.domain.turn import Turn, TurnKind, TurnState, Wish
+from palaver.domain.turn import QUOTES, Turn, TurnKind, TurnState, Wish
 from palaver.storage.values import moment, moment_or_none
 
 if TYPE_CHECKING:
@@ -129,16 +130,40 @@ def enqueue(tx: Transaction, wanted: Wanted, now: int) -> TurnId:
 
 def collect(tx: Transaction, turn_no: int, wanted: Wanted) -> TurnId | None:
     """Let a turn that still waits answer one more message; None when it has begun meanwhile, or waits elsewhere."""
+    before = tx.one(f"SELECT facts FROM turn WHERE no = $1 {tx.lock}", turn_no)
     row = tx.one(
-        "UPDATE turn SET input_seq = $3, due_at = $4, reply_to = $5 WHERE no = $1 AND session_no = $2"
-        " AND state = 'queued' RETURNING id",
+        "UPDATE turn SET input_seq = $3, due_at = $4, reply_to = COALESCE($5, reply_to), facts = $6"
+        " WHERE no = $1 AND session_no = $2 AND state = 'queued' RETURNING id",
         turn_no,
         wanted.session_no,
         wanted.input_seq,
         wanted.due_at,
         wanted.reply_to,
+        quoting(before[0] if before else None, quotes_in(wanted.facts)),
     )
     return TurnId(row[0]) if row else None
+
+
+# -- what is quoted before an answer ------------------------------------------------------------------------
+
+
+def quotes_in(facts: Mapping[str, Any] | None) -> tuple[int, ...]:
+    """The messages that are quoted before the answer of a turn with these facts."""
+    return tuple((facts or {}).get(QUOTES, ()))
+
+
+def quoting(facts: str | None, more: Sequence[int]) -> str | None:
+    """The facts of a turn, as stored, with more messages that are quoted before its answer."""
+    if not more:
+        return facts
+    known: dict[str, Any] = json.loads(facts) if facts else {}
+    return json.dumps(known | {QUOTES: [*quotes_in(known), *more]})
+
+
+def quotes_of(tx: Transaction, turn_no: int) -> tuple[int, ...]:
+    """The messages that are quoted before the answer of a turn."""
+    row = tx.one("SELECT facts FROM turn WHERE no = $1", turn_no)
+    return quotes_in(json.loads(row[0])) if row and row[0] else ()
 
 
 # -- for whoever asks ---------------------------------------------------------------------------------------
@@ -163,7 +188,7 @@ def drop_queued(tx: Transaction, session_no: int, now: int, why: str) -> int:
 
 
 _TURN = """SELECT t.id, s.id, t.kind, t.state, t.input_seq, t.attempt, t.person_id, t.created_at, t.ended_at, t.error,
-    t.no, t.steers FROM turn t JOIN session s ON s.no = t.session_no"""
+    t.no, t.steers, t.address, t.facts FROM turn t JOIN session s ON s.no = t.session_no"""
 
 
 def get(tx: Transaction, turn_id: str) -> Turn | None:
@@ -227,4 +252,6 @@ def _turn(row: Row) -> Turn:
         ended_at=moment_or_none(row[8]),
         error=row[9],
         steers=bool(row[11]),
+        goes_to=Address.parse(row[12]).platform if row[12] else None,
+        quotes=quotes_in(json.loads(row[13])) if row[13] else (),
     )

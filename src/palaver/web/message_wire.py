@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from pydantic import Field
 
+from palaver.domain.inbound import ReplyTo
 from palaver.domain.turn import BusyPolicy
 from palaver.web.wire import In, Key, Out, Time, clean, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from palaver.domain.delivery import DeliveryStatus
     from palaver.domain.events import Event
     from palaver.domain.ids import PersonId
     from palaver.domain.inbound import Receipt
@@ -81,6 +83,10 @@ class MessageIn(In):
     attachments: Annotated[list[str], Field(max_length=20)] = Field(
         default_factory=list, description="Ids of files that were uploaded before."
     )
+    reply: ReplyTo = Field(
+        ReplyTo.HERE,
+        description="Where the answer is read: here alone, or also where the conversation takes place (`reachable`).",
+    )
 
 
 class ReceiptOut(Out):
@@ -107,6 +113,28 @@ class TurnOut(Out):
     error: str | None
     created_at: Time
     ended_at: Time | None
+    goes_to: str | None = Field(description="The platform that its answer is sent to; null: it is read here.")
+    quotes: list[int] = Field(description="Messages that are quoted before the answer, for those who read it there.")
+
+
+class DeliveryOut(Out):
+    """An answer that is sent to where people read it."""
+
+    id: str
+    turn_id: str
+    input_seq: int = Field(description="The message that is answered.")
+    quotes: list[int] = Field(description="Messages that are quoted before the answer.")
+    platform: str
+    state: Literal["pending", "sending", "sent", "uncertain", "failed"]
+    error: str | None = Field(description="Why it failed, is uncertain, or is tried again.")
+    created_at: Time = Field(description="The moment of the answer.")
+    ended_at: Time | None
+
+
+class DeliveriesOut(Out):
+    """Deliveries of a conversation, oldest first."""
+
+    deliveries: list[DeliveryOut]
 
 
 def events_out(excerpt: Excerpt) -> EventsOut:
@@ -180,6 +208,23 @@ def turn_out(turn: Turn) -> TurnOut:
         error=turn.error,
         created_at=turn.created_at,
         ended_at=turn.ended_at,
+        goes_to=None if turn.goes_to is None else str(turn.goes_to),
+        quotes=list(turn.quotes),
+    )
+
+
+def delivery_out(delivery: DeliveryStatus) -> DeliveryOut:
+    """How a delivery stands, as it goes out."""
+    return DeliveryOut(
+        id=delivery.id,
+        turn_id=delivery.turn_id,
+        input_seq=delivery.input_seq,
+        quotes=list(delivery.quotes),
+        platform=str(delivery.platform),
+        state=delivery.state.value,
+        error=None if delivery.error is None else shown(delivery.error),
+        created_at=delivery.created_at,
+        ended_at=delivery.ended_at,
     )
 
 

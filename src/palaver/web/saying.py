@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from palaver.domain.errors import InvalidInput
-from palaver.domain.inbound import Inbound, Outcome
+from palaver.domain.inbound import Inbound, Outcome, ReplyTo
 from palaver.services.commands import find, parse
 from palaver.services.commands.registry import check_may
 from palaver.services.conversations import source_in, source_of
@@ -32,6 +32,7 @@ async def say(
     *,
     busy: BusyPolicy | None = None,
     attachments: Sequence[str] = (),
+    reply: ReplyTo = ReplyTo.HERE,
 ) -> Receipt:
     """Say something in a conversation that somebody looks at, and that is theirs to speak in."""
     session = await _own(state, signed, session_id)
@@ -41,6 +42,7 @@ async def say(
         message_id=key,
         busy=busy,
         session_id=session.id,
+        reply=reply,
     )
     return await state.gateway.inbox.accept(inbound)
 

@@ -11,6 +11,8 @@ from palaver.web.message_wire import Content, ReceiptOut
 from palaver.web.wire import In, Key, Out, Seq, Time, money, shown
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from palaver.domain.overview import Overview
 
 
@@ -63,6 +65,7 @@ class SessionOut(Out):
     read_seq: int = Field(description="The last one that you have seen.")
     context_tokens: int = Field(description="How full the model's context was the last time.")
     usage: UsageOut
+    reachable: bool = Field(description="Answers can be sent to where it takes place: a message may ask for that.")
     owner: str | None = Field(description="Whose it is; only where everybody's were asked for.")
 
 
@@ -154,8 +157,8 @@ class ReadOut(Out):
     read_seq: int
 
 
-def session_out(overview: Overview, *, with_owner: bool = False) -> SessionOut:
-    """A conversation as it goes out."""
+def session_out(overview: Overview, connected: Collection[str], *, with_owner: bool = False) -> SessionOut:
+    """A conversation as it goes out, on a server that these platforms are connected to."""
     session, used, place = overview.session, overview.session.usage, overview.session.origin
     return SessionOut(
         id=session.id,
@@ -196,5 +199,6 @@ def session_out(overview: Overview, *, with_owner: bool = False) -> SessionOut:
             cost_status=used.cost_status.value,
             unpriced_turns=used.unpriced_turns,
         ),
+        reachable=overview.takes_place and session.platform in connected,
         owner=overview.owner if with_owner else None,
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.draft import Piece, PieceKind
 from palaver.domain.events import EventKind
-from palaver.domain.feed import Drafted, Happened, Noticed, TurnChanged
+from palaver.domain.feed import DeliveryChanged, Drafted, Happened, Noticed, TurnChanged
 from palaver.domain.turn import TurnState
 
 if TYPE_CHECKING:
@@ -131,6 +131,8 @@ class Hearing:
                 return [Note(text)] if self._concerns(turn_id) else []
             case Happened(event):
                 return list(self._happened(event))
+            case DeliveryChanged():  # what is sent elsewhere is no business of a terminal
+                return []
 
     # -- growing answers -----------------------------------------------------------------------------------
 

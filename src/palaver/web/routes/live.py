@@ -15,13 +15,13 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
 
 from palaver.domain.errors import InvalidInput
-from palaver.domain.feed import Drafted, Happened, Noticed, TurnChanged
+from palaver.domain.feed import DeliveryChanged, Drafted, Happened, Noticed, TurnChanged
 from palaver.domain.ids import SESSION_ID
 from palaver.services.channels import Followed, Placed, SessionChanged, SessionGone
 from palaver.services.live import MOST_FOLLOWED, Place
 from palaver.web.auth import SeenBy, SignedIn
 from palaver.web.errors import answers
-from palaver.web.message_wire import event_out, turn_out
+from palaver.web.message_wire import delivery_out, event_out, turn_out
 from palaver.web.session_wire import session_out
 from palaver.web.state import State
 from palaver.web.stream import EventStream, beginning, frame
@@ -42,7 +42,9 @@ _ENTRY = re.compile(rf"({SESSION_ID.pattern}):(\d{{1,15}})((?:\+t_[0-9a-f]{{16}}
 
 _STREAM: Final[dict[int | str, dict[str, Any]]] = {
     200: {
-        "description": "Server-sent events: `session`, `gone`, `event`, `turn`, `draft`, `notice`, `lists`.",
+        "description": (
+            "Server-sent events: `session`, `gone`, `event`, `turn`, `draft`, `notice`, `delivery`, `lists`."
+        ),
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     }
 }
@@ -66,9 +68,9 @@ async def follow_live(
     """Everything that changes in what you see, for as long as you listen.
 
     Every event of a conversation that you follow comes once and in order. After a cut, come back with the last `id:` as
-    `Last-Event-ID`: what you have missed comes first. `session`, `turn` and `draft` say how something stands now; they
-    may come again. A `draft` with `afresh` holds all there is so far: forget what was drafted before. `lists` means
-    that lists may have changed meanwhile: fetch them again.
+    `Last-Event-ID`: what you have missed comes first. `session`, `turn`, `draft` and `delivery` say how something
+    stands now; they may come again. A `draft` with `afresh` holds all there is so far: forget what was drafted before.
+    `lists` means that lists may have changed meanwhile: fetch them again.
     """
     places = _places(follow or [], last_event_id)
     chunks = _chunks(state, signed, places, everything=everything, again=last_event_id is not None)
@@ -82,7 +84,7 @@ async def follow_live(
 async def _chunks(
     state: WebState, signed: Signed, places: Sequence[Place], *, everything: bool, again: bool
 ) -> AsyncGenerator[bytes, None]:
-    cursor = _Cursor(places)
+    cursor, connected = _Cursor(places), state.gateway.platforms
     async with state.live.client(signed.principal, places, everything=everything) as client:
         yield beginning(str(cursor))
         if again:
@@ -92,7 +94,7 @@ async def _chunks(
             if isinstance(item, Placed):
                 yield beginning(str(cursor))
             else:
-                name, data = _encoded(item)
+                name, data = _encoded(item, connected)
                 yield frame(name, data, str(cursor) if moved else None)
 
 
@@ -151,10 +153,10 @@ def _places(follow: Sequence[str], cursor: str | None) -> list[Place]:
 
 
 @lru_cache(maxsize=512)  # several clients are told the same thing, which is the same object
-def _encoded(item: SessionChanged | SessionGone | Followed) -> tuple[str, str]:
+def _encoded(item: SessionChanged | SessionGone | Followed, connected: frozenset[str]) -> tuple[str, str]:
     match item:
         case SessionChanged(overview):
-            return "session", session_out(overview, with_owner=True).model_dump_json()
+            return "session", session_out(overview, connected, with_owner=True).model_dump_json()
         case SessionGone(session_id):
             return "gone", json.dumps({"id": session_id})
         case Followed():
@@ -171,5 +173,7 @@ def _followed(told: Followed, item: FeedItem) -> tuple[str, str]:
         case Drafted(turn_id, pieces, afresh):
             data = {"turn_id": turn_id, "afresh": afresh, "pieces": clean([piece.to_dict() for piece in pieces])}
             return "draft", f"{session},{json.dumps(data)[1:]}"
+        case DeliveryChanged(delivery):
+            return "delivery", f'{session},"delivery":{delivery_out(delivery).model_dump_json()}}}'
         case Noticed(turn_id, text):
             return "notice", f"{session},{json.dumps(clean({'turn_id': turn_id, 'text': text}))[1:]}"

@@ -50,6 +50,7 @@ Place = Annotated[int | None, Query(ge=0, le=MOST_SEQ)]
 
 @router.get("", responses=answers(404))
 async def list_sessions(
+    state: State,
     seen: SeenBy,
     shelf: Literal["current", "archived", "pinned"] = "current",
     project: Annotated[str | None, Query(description="One of your projects, by id or name.")] = None,
@@ -64,7 +65,10 @@ async def list_sessions(
     page = await seen.overviews(
         shelf=shelf, limit=limit, cursor=cursor, project=project, platform=platform, person=person, text=text
     )
-    return SessionsOut(sessions=[session_out(each, with_owner=everything) for each in page], cursor=page.cursor)
+    connected = state.gateway.platforms
+    return SessionsOut(
+        sessions=[session_out(each, connected, with_owner=everything) for each in page], cursor=page.cursor
+    )
 
 
 @router.post("", status_code=201, responses=answers(404))
@@ -73,13 +77,14 @@ async def begin_session(state: State, signed: SignedIn, wanted: SessionIn) -> Se
     if wanted.model is not None:
         state.gateway.agent.check_model(wanted.model)
     made = Wanted(title=wanted.title, project=wanted.project, model=wanted.model)
-    return session_out(await Conversations(state.gateway.store).begin(signed.person, made))
+    begun = await Conversations(state.gateway.store).begin(signed.person, made)
+    return session_out(begun, state.gateway.platforms)
 
 
 @router.get("/{session_id}", responses=answers(404))
-async def get_session(seen: SeenBy, session_id: SessionId, everything: All = False) -> SessionOut:
+async def get_session(state: State, seen: SeenBy, session_id: SessionId, everything: All = False) -> SessionOut:
     """One conversation."""
-    return session_out(await seen.overview(session_id), with_owner=everything)
+    return session_out(await seen.overview(session_id), state.gateway.platforms, with_owner=everything)
 
 
 @router.patch("/{session_id}", responses=answers(404))
@@ -90,7 +95,8 @@ async def change_session(
     wanted = changes.model_dump(exclude_unset=True)
     if wanted.get("model") is not None:
         state.gateway.agent.check_model(wanted["model"])
-    return session_out(await seen.change(session_id, wanted), with_owner=everything)  # type: ignore[arg-type]
+    changed = await seen.change(session_id, wanted)  # type: ignore[arg-type]
+    return session_out(changed, state.gateway.platforms, with_owner=everything)
 
 
 @router.delete("/{session_id}", status_code=204, responses=answers(404))
@@ -224,7 +230,8 @@ async def compress_session(state: State, signed: SignedIn, session_id: SessionId
 async def fork_session(state: State, signed: SignedIn, session_id: SessionId, wanted: ForkIn) -> SessionOut:
     """A copy of your own, up to and including the turn of a message; the original stays as it is."""
     conversations = Conversations(state.gateway.store)
-    return session_out(await conversations.fork(signed.principal, session_id, wanted.at, wanted.title))
+    copy = await conversations.fork(signed.principal, session_id, wanted.at, wanted.title)
+    return session_out(copy, state.gateway.platforms)
 
 
 @router.post("/{session_id}/edit", status_code=202, responses=answers(404))
@@ -234,7 +241,7 @@ async def edit_message(state: State, signed: SignedIn, session_id: SessionId, wa
     made = await conversations.fork_before(signed.person, session_id, wanted.at, wanted.key)
     receipt = await say(state, signed, made.session.id, wanted.content, wanted.key, busy=wanted.busy)
     shown = await state.gateway.store.aio.seen_by(signed.principal).overview(made.session.id)
-    return EditOut(session=session_out(shown), receipt=receipt_out(receipt))
+    return EditOut(session=session_out(shown, state.gateway.platforms), receipt=receipt_out(receipt))
 
 
 def _command(name: str) -> Command:
