@@ -17,6 +17,12 @@ self.addEventListener("message", (event) => {
   if (event.data?.kind === "loaded") event.waitUntil(keepLoaded(event.data.files));
 });
 
+// A notice that an answer is ready leads to it, in a page that is open already where there is one.
+self.addEventListener("notificationclick", (event) => {
+  event.notification.close();
+  event.waitUntil(openSession(event.notification.data.session));
+});
+
 self.addEventListener("fetch", (event) => {
   const { request } = event;
   if (request.method !== "GET" || !request.url.startsWith(home.href)) return;
@@ -28,6 +34,15 @@ self.addEventListener("fetch", (event) => {
 function isPage(url) {
   const step = url.pathname.slice(home.pathname.length);
   return !step.includes("/") && step !== "api" && step !== "metrics" && !step.includes(".");
+}
+
+async function openSession(session) {
+  const windows = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
+  const pages = windows.filter(({ url }) => url.startsWith(home.href) && new URL(url).pathname !== `${home.pathname}shared`);
+  const page = pages.find((each) => each.visibilityState === "visible") ?? pages[0];
+  if (page === undefined) return self.clients.openWindow(new URL(encodeURIComponent(session), home));
+  page.postMessage({ kind: "open", session });
+  return page.focus();
 }
 
 /** The newest document, or the one that was kept where there is no connection. */

@@ -12,6 +12,7 @@ import { Center } from "./live/center";
 import { CenterContext, useCenter } from "./live/context";
 import { paletteOpen } from "./palette/open";
 import { sharing } from "./panels/sharing/open";
+import { Ready } from "./ready/Ready";
 import { panelsFor } from "./routes";
 import { ConnectionSign } from "./shell/ConnectionSign";
 import { showSidebar, sidebarShown } from "./shell/layout";
@@ -119,6 +120,7 @@ function Frame() {
           <Page />
         </Suspense>
       </main>
+      <Ready />
       <Toasts />
       <Confirmation />
       <ShortcutList />

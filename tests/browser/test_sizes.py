@@ -22,7 +22,7 @@ MANY = 10_000
 FEW_THOUSAND = 2000
 SMALLEST_TARGET = 44  # CSS pixels, for fingers
 
-_TOO_SMALL = """least => [...document.querySelectorAll('button, a, input, textarea, summary')]
+TOO_SMALL = """least => [...document.querySelectorAll('button, a, input, textarea, summary')]
     .filter(each => each.checkVisibility({opacityProperty: true, visibilityProperty: true}))
     .filter(each => !each.closest('.markdown, .visually-hidden') && !each.matches('.skip, .shade, .text-button'))
     .map(each => [each.getBoundingClientRect(), each])
@@ -47,16 +47,16 @@ async def test_a_phone_shows_one_thing_at_a_time_with_targets_for_fingers(
 ) -> None:
     web = await start_web(DemoAgent(pace=0))
     page = await visitors.visit(web, viewport=PHONE, has_touch=True, is_mobile=True)
-    assert await page.evaluate(_TOO_SMALL, SMALLEST_TARGET) == []
+    assert await page.evaluate(TOO_SMALL, SMALLEST_TARGET) == []
     await page.locator("#composer").fill("show me markdown")
     await page.get_by_role("button", name="Send").tap()
     await answered(page)
     assert await too_wide(page) == 0
-    assert await page.evaluate(_TOO_SMALL, SMALLEST_TARGET) == []
+    assert await page.evaluate(TOO_SMALL, SMALLEST_TARGET) == []
     await expect(page.get_by_role("navigation")).to_have_count(0)
     await page.get_by_role("button", name="Show conversations").tap()
     await expect(page.get_by_role("navigation")).to_be_visible()
-    assert await page.evaluate(_TOO_SMALL, SMALLEST_TARGET) == []
+    assert await page.evaluate(TOO_SMALL, SMALLEST_TARGET) == []
     await page.get_by_role("listitem").get_by_role("link").tap()
     await expect(page.get_by_role("navigation")).to_have_count(0)
 

@@ -407,26 +407,37 @@ async def test_one_that_is_sent_again_does_not_overtake_what_is_being_sent(start
     assert arrived == ["two", "one", "three"]
 
 
-async def test_whoever_follows_is_told_how_a_delivery_stands(start_gateway: StartGateway) -> None:
+async def test_whoever_follows_is_told_how_a_delivery_stands_also_when_it_is_sent_again(
+    start_gateway: StartGateway,
+) -> None:
     held = asyncio.Event()
+    refuse = [SendRejected("not now")]
 
     async def wire(_delivery: Delivery) -> str:
         await held.wait()
+        if refuse:
+            raise refuse.pop()
         return "r"
 
     loopback = Loopback(wire)
     gateway = await start_gateway(loopback=loopback)
     first = await loopback.say("hello")
     ada = await on_the_web(gateway, chat())
+    session_id = first.session_id or ""
     told: list[DeliveryState] = []
     async with asyncio.timeout(20):
-        async for item in gateway.feed.follow(ada.principal, first.session_id or "", after=0, deliveries_before=10):
+        async for item in gateway.feed.follow(ada.principal, session_id, after=0, deliveries_before=10):
             if not isinstance(item, DeliveryChanged):
                 continue
             told.append(item.delivery.state)
-            if item.delivery.is_open:
-                held.set()
-            else:
+            if item.delivery.state is DeliveryState.FAILED:
+                await gateway.store.aio.seen_by(ada.principal).send_again(session_id, item.delivery.id)
+                gateway.outbox.wake()
+            elif item.delivery.state is DeliveryState.SENT:
                 break
+            held.set()
     assert told[0] in {DeliveryState.PENDING, DeliveryState.SENDING}
-    assert told[-1] is DeliveryState.SENT
+    assert [state for state in told if state in {DeliveryState.FAILED, DeliveryState.SENT}] == [
+        DeliveryState.FAILED,
+        DeliveryState.SENT,
+    ]

@@ -4,12 +4,14 @@ import type {
   Attachment,
   BusyPolicy,
   Command,
+  Delivery,
   Events,
   Hits,
   Me,
   Models,
   Project,
   Receipt,
+  ReplyTo,
   Session,
   SessionPatch,
   WaysIn,
@@ -28,6 +30,7 @@ export interface Sending {
   key: string;
   busy?: BusyPolicy | undefined;
   attachments: string[];
+  reply?: ReplyTo | undefined;
 }
 
 const session = (id: string, rest = "") => `/sessions/${encodeURIComponent(id)}${rest}`;
@@ -79,6 +82,8 @@ export const sendMessage = (id: string, sending: Sending) =>
   ask<Receipt>("POST", session(id, "/messages"), {
     body: { ...sending, busy: sending.busy ?? null },
   });
+export const sendAgain = (id: string, delivery: string) =>
+  ask<Delivery>("POST", session(id, `/deliveries/${encodeURIComponent(delivery)}/again`));
 export const stop = (id: string, queued = false) =>
   ask<Receipt>("POST", session(id, "/stop"), { body: { queued, ...newKey() } });
 export const undo = (id: string) => ask<Receipt>("POST", session(id, "/undo"), { body: { turns: 1, ...newKey() } });

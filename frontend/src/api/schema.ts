@@ -1,4 +1,4 @@
-// Made from the API's description by tools/types.mjs; do not edit. Shapes: afb3a3553cba1845c3f6ac15b80f29896c668fdc2a9e4417efb8073928d74b02
+// Made from the API's description by tools/types.mjs; do not edit. Shapes: e6b43f9b93445550356e54d1d5291dbe6b7411f3bfd449b4ce23236505c67f5d
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -281,6 +281,54 @@ export interface components {
             focus?: string | null;
             /** Key */
             key?: string | null;
+        };
+        /**
+         * DeliveriesOut
+         * @description Deliveries of a conversation, oldest first.
+         */
+        DeliveriesOut: {
+            /** Deliveries */
+            deliveries: components["schemas"]["DeliveryOut"][];
+        };
+        /**
+         * DeliveryOut
+         * @description An answer that is sent to where people read it.
+         */
+        DeliveryOut: {
+            /** Id */
+            id: string;
+            /** Turn Id */
+            turn_id: string;
+            /**
+             * Input Seq
+             * @description The message that is answered.
+             */
+            input_seq: number;
+            /**
+             * Quotes
+             * @description Messages that are quoted before the answer.
+             */
+            quotes: number[];
+            /** Platform */
+            platform: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "pending" | "sending" | "sent" | "uncertain" | "failed";
+            /**
+             * Error
+             * @description Why it failed, is uncertain, or is tried again.
+             */
+            error: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             * @description The moment of the answer.
+             */
+            created_at: string;
+            /** Ended At */
+            ended_at: string | null;
         };
         /**
          * DeviceOut
@@ -677,6 +725,11 @@ export interface components {
              * @description Ids of files that were uploaded before.
              */
             attachments?: string[];
+            /**
+             * @description Where the answer is read: here alone, or also where the conversation takes place (`reachable`).
+             * @default here
+             */
+            reply?: components["schemas"]["ReplyTo"];
         };
         /**
          * MessageOut
@@ -1144,6 +1197,12 @@ export interface components {
             };
         };
         /**
+         * ReplyTo
+         * @description Where the answer to a message is read that was written on a surface of ours.
+         * @enum {string}
+         */
+        ReplyTo: "here" | "there";
+        /**
          * ResetMode
          * @description What makes a conversation start afresh.
          * @enum {string}
@@ -1308,6 +1367,11 @@ export interface components {
              */
             context_tokens: number;
             usage: components["schemas"]["UsageOut"];
+            /**
+             * Reachable
+             * @description Answers can be sent to where it takes place: a message may ask for that.
+             */
+            reachable: boolean;
             /**
              * Owner
              * @description Whose it is; only where everybody's were asked for.

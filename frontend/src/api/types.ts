@@ -18,6 +18,8 @@ export type Command = Shapes["CommandOut"];
 export type Attachment = Shapes["AttachmentOut"];
 export type WaysIn = Shapes["WaysInOut"];
 export type BusyPolicy = Shapes["BusyPolicy"];
+export type ReplyTo = Shapes["ReplyTo"];
+export type Delivery = Shapes["DeliveryOut"];
 
 /** One run of the agent, as the live stream tells of it. */
 export interface Turn {
@@ -30,6 +32,8 @@ export interface Turn {
   error: string | null;
   created_at: string;
   ended_at: string | null;
+  goes_to: string | null; // the platform that its answer is sent to
+  quotes: number[]; // messages that are quoted before the answer there
 }
 
 /** One piece of an answer that is being given. What is empty is left out. */
@@ -50,4 +54,5 @@ export type LiveItem =
   | { name: "turn"; data: { session_id: string; turn: Turn } }
   | { name: "draft"; data: { session_id: string; turn_id: string; afresh: boolean; pieces: Piece[] } }
   | { name: "notice"; data: { session_id: string; turn_id: string; text: string } }
+  | { name: "delivery"; data: { session_id: string; delivery: Delivery } }
   | { name: "lists"; data: Record<string, never> };

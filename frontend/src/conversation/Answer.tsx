@@ -1,11 +1,13 @@
 /** What the agent said and did in one turn; also while it is still at it. */
 import { memo } from "react";
 import * as calls from "../api/calls";
+import type { Delivery } from "../api/types";
 import { clock, moment } from "../lib/time";
 import { Markdown } from "../markdown/Markdown";
 import { RetryIcon } from "../ui/icons";
 import { words } from "../words";
 import { attempt } from "./actions";
+import { Delivered } from "./Delivered";
 import { MessageActions } from "./MessageActions";
 import { Reasoning } from "./Reasoning";
 import type { AnswerRow } from "./rows";
@@ -16,10 +18,12 @@ interface Props {
   row: AnswerRow;
   isLast: boolean; // nothing was said after it
   mayAct: boolean;
+  maySend: boolean; // what did not arrive, again
   notice: string | null;
+  delivery: Delivery | undefined; // where it is sent somewhere
 }
 
-export const Answer = memo(function Answer({ session, row, isLast, mayAct, notice }: Props) {
+export const Answer = memo(function Answer({ session, row, isLast, mayAct, maySend, notice, delivery }: Props) {
   const lastPlace = row.parts.length - 1;
   const last = row.parts[lastPlace];
   const isSilent = row.running && (last === undefined || (last.kind === "tool" && last.result !== null));
@@ -43,6 +47,7 @@ export const Answer = memo(function Answer({ session, row, isLast, mayAct, notic
       )}
       {!row.running && seq !== undefined && (
         <div className={isLast ? "message-foot shown" : "message-foot"}>
+          {delivery !== undefined && <Delivered session={session} delivery={delivery} mayAct={maySend} />}
           {row.interrupted && <span className="tag">{words.stopped}</span>}
           <MessageActions session={session} seq={seq} text={text} mayFork={mayAct}>
             {isLast && mayAct && (

@@ -3,6 +3,7 @@ import { useCallback, useEffect } from "react";
 import * as calls from "../api/calls";
 import type { Session } from "../api/types";
 import { useStore } from "../lib/store";
+import { useTitle } from "../lib/title";
 import type { Reply } from "../live/center";
 import { useCenter, useSession } from "../live/context";
 import { holds, isAnswering, type State } from "../live/state";
@@ -16,6 +17,7 @@ import { attempt } from "./actions";
 import { Composer } from "./Composer";
 import { Header } from "./Header";
 import { Messages } from "./Messages";
+import { ReplyChoice, useReply } from "./ReplyChoice";
 import { useDrop } from "./useDrop";
 
 const OURS = new Set(["web", "local", "api"]); // surfaces on which people read the conversation itself
@@ -35,9 +37,7 @@ export default function ConversationPage({ id, seq }: { id: string; seq: number 
 
   useEffect(() => void center.open(id, seq), [center, id, seq]);
   useEffect(() => () => center.leave(), [center]);
-  useEffect(() => {
-    document.title = session === undefined ? "Palaver" : `${nameOf(session)} · Palaver`;
-  }, [session]);
+  useTitle(session === undefined ? "" : nameOf(session));
 
   if (isMissing) return <NotThere />;
   return session === undefined || !isReady ? <Opening /> : <Open key={id} session={session} seq={seq} />;
@@ -47,6 +47,7 @@ export default function ConversationPage({ id, seq }: { id: string; seq: number 
 function Open({ session, seq }: { session: Session; seq: number | null }) {
   const center = useCenter();
   const { files, isOver, handlers } = useDrop();
+  const [reply, setReply] = useReply(session);
   const isMine = useStore(center.everybodys, (all) => !all) || session.owner === center.me.person.name;
   const isRunning = useStore(
     center.state,
@@ -60,14 +61,17 @@ function Open({ session, seq }: { session: Session; seq: number | null }) {
         <Replies session={session.id} />
         {isMine ? (
           <>
-            {!OURS.has(session.platform) && <p className="where">{words.replyHere(platformName(session.platform))}</p>}
+            {session.reachable && <ReplyChoice session={session} value={reply} onChange={setReply} />}
+            {!session.reachable && !OURS.has(session.platform) && (
+              <p className="where">{words.replyHere(platformName(session.platform))}</p>
+            )}
             <Composer
               place={session.id}
               placeholder={words.writeHere}
               running={isRunning}
               policy={session.busy_policy}
               dropped={files}
-              onSend={(said) => center.say({ ...said, session: session.id, begin: {} })}
+              onSend={(said) => center.say({ ...said, reply, session: session.id, begin: {} })}
               onStop={() => void attempt(() => calls.stop(session.id))}
             />
           </>

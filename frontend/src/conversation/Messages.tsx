@@ -19,6 +19,7 @@ import { ArrowDownIcon } from "../ui/icons";
 import { words } from "../words";
 import { attempt } from "./actions";
 import { Answer } from "./Answer";
+import { deliveryOf, goesAlongTo } from "./delivered";
 import { Pending } from "./Pending";
 import { QuietLine } from "./QuietLine";
 import { liveRows, rowOf, storedRows, type Row } from "./rows";
@@ -122,7 +123,7 @@ function List({ session, known, target, mayAct }: Props & { known: Conversation 
                   isLast={item.index === lastAnswer}
                   mayAct={mayAct}
                   isOffline={isOffline}
-                  notice={known.notice}
+                  known={known}
                   isFirst={item.index === 0 && !known.moreBefore}
                 />
               </div>
@@ -187,10 +188,10 @@ interface RowProps {
   isLast: boolean;
   mayAct: boolean;
   isOffline: boolean;
-  notice: string | null;
+  known: Conversation;
 }
 
-function OneRow({ row, session, isLast, isFirst, mayAct, isOffline, notice }: RowProps) {
+function OneRow({ row, session, isLast, isFirst, mayAct, isOffline, known }: RowProps) {
   switch (row.kind) {
     case "day":
       return (
@@ -199,7 +200,15 @@ function OneRow({ row, session, isLast, isFirst, mayAct, isOffline, notice }: Ro
         </div>
       );
     case "said":
-      return <Said session={session.id} event={row.event} shared={session.shared} mayAct={mayAct} />;
+      return (
+        <Said
+          session={session.id}
+          event={row.event}
+          shared={session.shared}
+          mayAct={mayAct}
+          goesTo={goesAlongTo(known, row.event.seq)}
+        />
+      );
     case "answer":
       return (
         <Answer
@@ -207,7 +216,9 @@ function OneRow({ row, session, isLast, isFirst, mayAct, isOffline, notice }: Ro
           row={row}
           isLast={isLast}
           mayAct={mayAct && !session.running}
-          notice={row.running ? notice : null}
+          maySend={mayAct}
+          notice={row.running ? known.notice : null}
+          delivery={deliveryOf(known, row)}
         />
       );
     case "quiet":
@@ -224,7 +235,7 @@ function OneRow({ row, session, isLast, isFirst, mayAct, isOffline, notice }: Ro
         </div>
       );
     case "pending":
-      return <Pending entry={row.entry} isOffline={isOffline} />;
+      return <Pending entry={row.entry} isOffline={isOffline} goesTo={row.entry.reply === "there" ? session.platform : null} />;
   }
 }
 

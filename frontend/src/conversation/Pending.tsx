@@ -4,8 +4,9 @@ import type { Entry } from "../outbox/entries";
 import { WarningIcon } from "../ui/icons";
 import { words } from "../words";
 import { Files } from "./Attachments";
+import { GoesTo } from "./Delivered";
 
-export function Pending({ entry, isOffline }: { entry: Entry; isOffline: boolean }) {
+export function Pending({ entry, isOffline, goesTo = null }: { entry: Entry; isOffline: boolean; goesTo?: string | null }) {
   const { outbox } = useCenter();
   return (
     <article className="said pending" aria-label={words.you}>
@@ -16,7 +17,10 @@ export function Pending({ entry, isOffline }: { entry: Entry; isOffline: boolean
         </div>
       )}
       {entry.refused === null ? (
-        <div className="message-foot shown">{isOffline ? words.keptForLater : words.sending}</div>
+        <div className="message-foot shown">
+          <span>{isOffline ? words.keptForLater : words.sending}</span>
+          {goesTo !== null && <GoesTo platform={goesTo} />}
+        </div>
       ) : (
         <div className="message-foot shown serious" role="alert">
           <WarningIcon />

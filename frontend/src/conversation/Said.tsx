@@ -8,6 +8,7 @@ import { EditIcon } from "../ui/icons";
 import { words } from "../words";
 import { editAndAsk } from "./actions";
 import { Files } from "./Attachments";
+import { GoesTo } from "./Delivered";
 import { filesOf, textOf } from "./content";
 import { MessageActions } from "./MessageActions";
 
@@ -16,9 +17,10 @@ interface Props {
   event: LogEvent;
   shared: boolean;
   mayAct: boolean;
+  goesTo: string | null; // the platform it goes to with its answer
 }
 
-export const Said = memo(function Said({ session, event, shared, mayAct }: Props) {
+export const Said = memo(function Said({ session, event, shared, mayAct, goesTo }: Props) {
   const center = useCenter();
   const [isEditing, setEditing] = useState(false);
   const text = textOf(event.message?.content ?? null);
@@ -57,6 +59,7 @@ export const Said = memo(function Said({ session, event, shared, mayAct }: Props
             <time dateTime={event.at} title={moment(event.at)}>
               {clock(event.at)}
             </time>
+            {goesTo !== null && <GoesTo platform={goesTo} />}
           </div>
         </>
       )}

@@ -7,7 +7,7 @@ const dayOf = (at: string) => at.slice(0, 10);
 const kinds = (events: Parameters<typeof storedRows>[0]) => storedRows(events, dayOf).map((row) => row.kind);
 
 function conversation(more: Partial<Conversation>): Conversation {
-  return { events: [], moreBefore: false, moreAfter: false, turns: [], drafts: {}, notice: null, stale: false, ...more };
+  return { events: [], moreBefore: false, moreAfter: false, turns: [], drafts: {}, deliveries: {}, notice: null, stale: false, ...more };
 }
 
 describe("the rows of a log", () => {

@@ -25,6 +25,7 @@ export interface AnswerRow {
   kind: "answer";
   key: string;
   seqs: readonly number[];
+  answers: number | null; // the message it answers
   at: string | null;
   parts: readonly Part[];
   running: boolean;
@@ -68,7 +69,7 @@ export function liveRows(known: Conversation, pending: readonly Entry[], stored:
     if (turn.state === "queued" && ahead > 0) {
       rows.push({ kind: "waiting", key: `waiting-${turn.id}`, turn, ahead });
     } else if (turn.kind === "answer" && !stored.some((row) => row.key === key)) {
-      rows.push(draftRow(key, partsOf(known.drafts[turn.id] ?? [])));
+      rows.push(draftRow(turn.input_seq, partsOf(known.drafts[turn.id] ?? [])));
     }
     ahead += 1;
   }
@@ -110,6 +111,7 @@ function addAnswer(rows: Row[], event: LogEvent, message: NonNullable<LogEvent["
     kind: "answer",
     key: key ?? `answer-at-${event.seq}`,
     seqs: [event.seq],
+    answers: message.answers ?? null,
     at: event.at,
     parts: withMessage([], message),
     running: false,
@@ -162,8 +164,8 @@ export function partsOf(pieces: readonly Piece[]): Part[] {
   return parts;
 }
 
-function draftRow(key: string, parts: readonly Part[]): AnswerRow {
-  return { kind: "answer", key, seqs: [], at: null, parts, running: true, interrupted: false };
+function draftRow(answers: number, parts: readonly Part[]): AnswerRow {
+  return { kind: "answer", key: answerKey(answers), seqs: [], answers, at: null, parts, running: true, interrupted: false };
 }
 
 function withKeysOnce(rows: Row[]): Row[] {

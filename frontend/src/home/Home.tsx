@@ -7,6 +7,7 @@ import { useDrop } from "../conversation/useDrop";
 import { keep, recall } from "../lib/keep";
 import { go } from "../lib/router";
 import { useStore } from "../lib/store";
+import { useTitle } from "../lib/title";
 import { useCenter } from "../live/context";
 import type { Entry } from "../outbox/entries";
 import { MenuButton } from "../shell/MenuButton";
@@ -29,9 +30,7 @@ export function Home() {
   const session = entries.find((entry) => entry.key === begun)?.session ?? null;
   const waiting = entries.filter((entry) => entry.session === null || (entry.refused !== null && entry.key === begun));
 
-  useEffect(() => {
-    document.title = "Palaver";
-  }, []);
+  useTitle("");
 
   useEffect(() => {
     if (session !== null) go(session, { replace: false });

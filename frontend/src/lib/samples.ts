@@ -1,5 +1,5 @@
 /** Values for tests. */
-import type { LogEvent, Session, Turn } from "../api/types";
+import type { Delivery, LogEvent, Session, Turn } from "../api/types";
 
 export function event(seq: number, kind: string, facts: Record<string, unknown> = {}, at = "2026-11-15T08:12:00Z"): LogEvent {
   return { seq, kind, at, hidden: false, person: null, message: null, facts };
@@ -17,7 +17,22 @@ export function answer(seq: number, content: string | null, answers: number | nu
   return { ...event(seq, "message"), message: { role: "assistant", content, answers, ...more } };
 }
 
-export function turn(id: string, inputSeq: number, state: Turn["state"]): Turn {
+export function delivery(id: string, inputSeq: number, more: Partial<Delivery> = {}): Delivery {
+  return {
+    id,
+    turn_id: "t_1",
+    input_seq: inputSeq,
+    quotes: [],
+    platform: "telegram",
+    state: "pending",
+    error: null,
+    created_at: "2026-11-15T08:12:00Z",
+    ended_at: null,
+    ...more,
+  };
+}
+
+export function turn(id: string, inputSeq: number, state: Turn["state"], more: Partial<Turn> = {}): Turn {
   return {
     id,
     state,
@@ -28,6 +43,9 @@ export function turn(id: string, inputSeq: number, state: Turn["state"]): Turn {
     error: null,
     created_at: "2026-11-15T08:12:00Z",
     ended_at: null,
+    goes_to: null,
+    quotes: [],
+    ...more,
   };
 }
 
@@ -67,6 +85,7 @@ export function session(id: string, more: Partial<Session> = {}): Session {
       cost_status: "unknown",
       unpriced_turns: 0,
     },
+    reachable: false,
     owner: null,
     ...more,
   };

@@ -11,6 +11,7 @@ import { keep, recall } from "../lib/keep";
 import { Store } from "../lib/store";
 import type { Entry } from "../outbox/entries";
 import { Outbox } from "../outbox/outbox";
+import { isAnswered } from "../ready/answered";
 import { Lists } from "./lists";
 import { extended, holds, knowing, NOTHING, opened, told, unfollowed, without, type State } from "./state";
 import { LiveStream, type Connection } from "./stream";
@@ -41,6 +42,8 @@ export class Center {
   #loading = new Set<string>();
   #resting: ReturnType<typeof setTimeout> | undefined;
   #onBegun: (entry: Entry, session: string) => void = () => undefined;
+  #onAnswered = new Set<(session: string) => void>();
+  #keepsLine = false; // also while the page is hidden
 
   constructor(readonly me: Me) {
     this.since = recall(SINCE) ?? new Date().toISOString();
@@ -137,6 +140,18 @@ export class Center {
     else void this.open(this.#open, null);
   }
 
+  /** Be told when an answer has ended in any conversation; ends with the function it gives. */
+  onAnswered(listener: (session: string) => void): () => void {
+    this.#onAnswered.add(listener);
+    return () => this.#onAnswered.delete(listener);
+  }
+
+  /** Listen also while the page is hidden, for others to be told. */
+  keepLine(keeps: boolean): void {
+    this.#keepsLine = keeps;
+    this.#shownOrHidden();
+  }
+
   // -- sending
 
   /** Be told when a conversation that was begun here has its id. */
@@ -145,7 +160,7 @@ export class Center {
   }
 
   /** Say something; in a new conversation where none is given. */
-  say(said: Pick<Entry, "text" | "attachments" | "busy" | "session" | "begin">): Entry {
+  say(said: Pick<Entry, "text" | "attachments" | "busy" | "reply" | "session" | "begin">): Entry {
     const events = said.session === null ? [] : (this.state.value.conversations[said.session]?.events ?? []);
     const entry: Entry = {
       ...said,
@@ -196,7 +211,15 @@ export class Center {
   }
 
   #told(items: LiveItem[]): void {
-    this.state.update((state) => items.reduce(told, state));
+    const answered: string[] = [];
+    this.state.update((known) =>
+      items.reduce((state, item) => {
+        const isEnd = item.name === "session" && isAnswered(state.sessions.get(item.data.id), item.data);
+        if (isEnd) answered.push(item.data.id);
+        return told(state, item);
+      }, known),
+    );
+    for (const id of answered) for (const listener of this.#onAnswered) listener(id);
     for (const item of items) {
       if (item.name === "lists") void this.lists.refresh();
       if (item.name === "gone" && item.data.id === this.#open) this.#missed(item.data.id);
@@ -272,7 +295,7 @@ export class Center {
 
   #shownOrHidden(): void {
     clearTimeout(this.#resting);
-    if (document.visibilityState === "visible") this.#stream.wake();
+    if (document.visibilityState === "visible" || this.#keepsLine) this.#stream.wake();
     else this.#resting = setTimeout(() => this.#stream.rest(), RESTING);
   }
 }

@@ -4,7 +4,7 @@
  * Always true: the events of a conversation are in the order of their numbers, each once, and without a gap between the
  * first and the last. Being told the same thing twice changes nothing.
  */
-import type { Events, LiveItem, LogEvent, Piece, Session, Turn } from "../api/types";
+import type { Delivery, Events, LiveItem, LogEvent, Piece, Session, Turn } from "../api/types";
 
 export interface Conversation {
   events: readonly LogEvent[];
@@ -12,6 +12,7 @@ export interface Conversation {
   moreAfter: boolean;
   turns: readonly Turn[]; // those that wait or run
   drafts: Readonly<Record<string, readonly Piece[]>>; // by turn
+  deliveries: Readonly<Record<string, Delivery>>; // of its newest answers, where they are sent somewhere
   notice: string | null; // what the agent says of itself while it works
   stale: boolean; // something came back that is not among the events
 }
@@ -29,6 +30,7 @@ const EMPTY: Conversation = {
   moreAfter: false,
   turns: [],
   drafts: {},
+  deliveries: {},
   notice: null,
   stale: false,
 };
@@ -48,6 +50,8 @@ export function told(state: State, item: LiveItem): State {
       return within(state, item.data.session_id, (known) => drafted(known, item.data));
     case "notice":
       return within(state, item.data.session_id, (known) => ({ ...known, notice: item.data.text }));
+    case "delivery":
+      return within(state, item.data.session_id, (known) => delivered(known, item.data.delivery));
     case "lists":
       return state;
   }
@@ -161,6 +165,11 @@ function turned(known: Conversation, turn: Turn): Conversation {
 function drafted(known: Conversation, more: { turn_id: string; afresh: boolean; pieces: Piece[] }): Conversation {
   const before = more.afresh ? [] : (known.drafts[more.turn_id] ?? []);
   return { ...known, drafts: { ...known.drafts, [more.turn_id]: grown(before, more.pieces) } };
+}
+
+/** How a delivery stands now. */
+function delivered(known: Conversation, delivery: Delivery): Conversation {
+  return { ...known, deliveries: { ...known.deliveries, [delivery.id]: delivery } };
 }
 
 /** A draft with more of it: words go on in the last piece if it is of their kind. */

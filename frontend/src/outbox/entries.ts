@@ -3,7 +3,7 @@
  *
  * Always true: an entry is shown until the message it became is shown, and never beside it.
  */
-import type { BusyPolicy, LogEvent } from "../api/types";
+import type { BusyPolicy, LogEvent, ReplyTo } from "../api/types";
 import { textOf } from "../conversation/content";
 
 export interface Entry {
@@ -13,6 +13,7 @@ export interface Entry {
   text: string;
   attachments: { id: string; name: string; type: string; size: number }[];
   busy?: BusyPolicy | undefined;
+  reply?: ReplyTo | undefined; // where its answer is read; nothing: here
   at: string;
   after: number; // the last event that was known when it was said
   seq: number | null; // its number in the log, once there is a receipt

@@ -73,6 +73,7 @@ export class Outbox {
         key: entry.key,
         busy: entry.busy,
         attachments: entry.attachments.map((file) => file.id),
+        reply: entry.reply,
       });
       const sent = { ...entry, session };
       if (receipt.outcome === "refused") this.#patch(entry.key, { refused: receipt.reply ?? "" });

@@ -1,4 +1,4 @@
-/** Lets the page open without a connection: `sw.js` keeps its shell. Nothing is asked of it but that. */
+/** Lets the page open without a connection: `sw.js` keeps its shell. It also shows notices (`ready/`), and nothing else. */
 import { home } from "../api/client";
 
 export function keepShell(): void {
@@ -12,7 +12,7 @@ function register(): void {
     .register(new URL("sw.js", home))
     .then(() => navigator.serviceWorker.ready)
     .then(({ active }) => active?.postMessage({ kind: "loaded", files: loaded() }))
-    .catch(() => undefined); // private windows may forbid it; the page needs it for nothing else
+    .catch(() => undefined); // private windows may forbid it, and the page does without
 }
 
 function loaded(): string[] {

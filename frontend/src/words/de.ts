@@ -185,6 +185,21 @@ export const de: Words = {
   enterSends: "Enter sendet, Umschalt+Enter beginnt eine Zeile",
   replyHere: (platform) =>
     `Dieses Gespräch findet auf ${platform} statt. Was du hier schreibst, wird hier beantwortet und nicht an ${platform} gesendet.`,
+  replyGoes: "Antwort geht",
+  replyGoesHere: "hierher",
+  replyHereHint: (platform) => `Was du schreibst, wird auf dieser Seite beantwortet; an ${platform} wird nichts gesendet.`,
+  replyThereHint: (platform) => `Die Antwort geht auch an ${platform}, und davor steht, was du schreibst.`,
+  goesAlong: (platform) => `mit der Antwort an ${platform}`,
+  deliveryStates: {
+    pending: (platform) => `unterwegs zu ${platform}`,
+    sending: (platform) => `unterwegs zu ${platform}`,
+    sent: (platform) => `an ${platform} gesendet`,
+    uncertain: (platform) => `vielleicht nicht bei ${platform} angekommen`,
+    failed: (platform) => `nicht an ${platform} gesendet`,
+  },
+  sendAgain: "Noch einmal senden",
+  sendAgainTitle: (platform) => `Diese Antwort noch einmal an ${platform} senden?`,
+  sendAgainText: "Niemand weiß, ob sie angekommen ist. Wenn ja, steht sie dort zweimal.",
   notYours: "Du siehst das Gespräch von jemand anderem. Nur wer teilnimmt, kann darin schreiben.",
 
   contextShort: (count) => `${count} Token`,

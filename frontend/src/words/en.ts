@@ -195,6 +195,21 @@ export const en = {
   enterSends: "Enter sends, Shift+Enter begins a line",
   replyHere: (platform: string) =>
     `This conversation takes place on ${platform}. What you write here is answered here; it is not sent to ${platform}.`,
+  replyGoes: "Reply goes",
+  replyGoesHere: "here",
+  replyHereHint: (platform: string) => `What you write is answered on this page, and nothing is sent to ${platform}.`,
+  replyThereHint: (platform: string) => `The answer is also sent to ${platform}, with what you write before it.`,
+  goesAlong: (platform: string) => `with its answer to ${platform}`,
+  deliveryStates: {
+    pending: (platform: string) => `on its way to ${platform}`,
+    sending: (platform: string) => `on its way to ${platform}`,
+    sent: (platform: string) => `sent to ${platform}`,
+    uncertain: (platform: string) => `may not have arrived on ${platform}`,
+    failed: (platform: string) => `not sent to ${platform}`,
+  },
+  sendAgain: "Send again",
+  sendAgainTitle: (platform: string) => `Send this answer to ${platform} again?`,
+  sendAgainText: "Nobody knows whether it has arrived. If it has, it will be there twice.",
   notYours: "You look at somebody else’s conversation. Only those who take part can write in it.",
 
   // meters

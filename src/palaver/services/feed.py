@@ -14,6 +14,7 @@ import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from palaver.domain.delivery import DeliveryState
 from palaver.domain.draft import START, Draft, Position
 from palaver.domain.errors import StoreError
 from palaver.domain.feed import DeliveryChanged, Drafted, FeedItem, Happened, Noticed, TurnChanged
@@ -228,7 +229,7 @@ class _Follower:
         self._open: dict[int, Turn] = {}  # those it has been told of that have not ended
         self._deliveries_before = deliveries_before
         self._delivery_no: int | None = None  # the newest delivery it knows of; None: it has not looked yet
-        self._sending: dict[int, DeliveryStatus] = {}  # those it has been told of that are on their way
+        self._unsent: dict[int, DeliveryStatus] = {}  # those it has been told of that have not arrived
         self._place = _DraftPlace()
         self._woken = asyncio.Event()
         self._looked = 0.0
@@ -292,14 +293,14 @@ class _Follower:
             self._delivery_no = newest[-1][0] if newest else 0
             found = newest[: self._deliveries_before]
         else:
-            known = deliveries.by_numbers(tx, list(self._sending))
-            changed = [(no, status) for no, status in known if self._sending[no] != status]
+            known = deliveries.by_numbers(tx, list(self._unsent))
+            changed = [(no, status) for no, status in known if self._unsent[no] != status]
             found = changed + deliveries.newer(tx, session_no, self._delivery_no)
         for no, status in found:
-            if status.is_open:
-                self._sending[no] = status
+            if status.state is DeliveryState.SENT:
+                self._unsent.pop(no, None)
             else:
-                self._sending.pop(no, None)
+                self._unsent[no] = status  # also what has failed: somebody may want it to be sent again
         self._delivery_no = max([self._delivery_no, *(no for no, _ in found)])
         return [DeliveryChanged(status) for _, status in found]
 

@@ -1,5 +1,6 @@
 /** The frame of a panel: its name, the way to the conversations, and what stands in it. */
-import { useEffect, type ReactNode } from "react";
+import type { ReactNode } from "react";
+import { useTitle } from "../../lib/title";
 import { MenuButton } from "../../shell/MenuButton";
 import "../panels.css";
 
@@ -10,9 +11,7 @@ interface Props {
 }
 
 export function PanelPage({ title, actions, children }: Props) {
-  useEffect(() => {
-    document.title = `${title} · Palaver`;
-  }, [title]);
+  useTitle(title);
   return (
     <section className="panel" aria-label={title}>
       <header className="bar">

@@ -1,9 +1,11 @@
-/** How the page looks, and in which language it speaks. */
+/** How the page looks, in which language it speaks, and whether it tells when an answer is ready. */
 import { useState } from "react";
+import { useStore } from "../../lib/store";
 import { keep } from "../../lib/keep";
+import { notices, wantNotices, type Notices } from "../../ready/notices";
 import { chooseTheme, theme, type Theme } from "../../shell/theme";
 import { language, LANGUAGES, words, type Language } from "../../words";
-import { Segmented } from "../parts/Segmented";
+import { Segmented } from "../../ui/Segmented";
 
 export function Appearance() {
   const [chosen, setChosen] = useState(theme);
@@ -38,6 +40,35 @@ export function Appearance() {
           choices={languages}
         />
       </div>
+      <ReadyNotices />
     </div>
+  );
+}
+
+const itself = (value: Notices) => value;
+
+/** The browser is asked when somebody switches it on, and not before. */
+function ReadyNotices() {
+  const state = useStore(notices, itself);
+  return (
+    <>
+      <div className="setting-line">
+        <span>{words.tellReady}</span>
+        {state !== "impossible" && (
+          <Segmented
+            label={words.tellReady}
+            value={state === "on" ? "on" : "off"}
+            onChange={(value) => void wantNotices(value === "on")}
+            choices={[
+              ["off", words.switchedOff],
+              ["on", words.switchedOn],
+            ]}
+          />
+        )}
+      </div>
+      <p className="hint" role={state === "denied" ? "alert" : undefined}>
+        {state === "denied" ? words.tellDenied : state === "impossible" ? words.tellImpossible : words.tellHint}
+      </p>
+    </>
   );
 }

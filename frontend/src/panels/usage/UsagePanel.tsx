@@ -7,7 +7,7 @@ import * as calls from "../calls";
 import type { Grouping, UsageReport } from "../calls";
 import { Loaded } from "../parts/Loaded";
 import { PanelPage } from "../parts/PanelPage";
-import { Segmented } from "../parts/Segmented";
+import { Segmented } from "../../ui/Segmented";
 import { nameOfDay } from "../parts/days";
 import { Breakdown } from "./Breakdown";
 import { Chart } from "./Chart";

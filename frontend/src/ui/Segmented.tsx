@@ -1,10 +1,10 @@
 /** A choice between a few things that are all in sight. */
-import { useId } from "react";
+import { useId, type ReactNode } from "react";
 
 interface Props<T extends string> {
   label: string;
   value: T;
-  choices: readonly (readonly [T, string])[];
+  choices: readonly (readonly [T, ReactNode])[];
   onChange: (value: T) => void;
 }
 

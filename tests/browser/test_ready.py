@@ -1,0 +1,147 @@
+"""Whoever looks elsewhere is told when an answer is ready, once, if they want that."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from playwright.async_api import expect
+
+from browser.conftest import say
+from palaver.agent.base import TextDelta
+from palaver.testing import ScriptedAgent
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from playwright.async_api import BrowserContext, Page
+
+    from browser.conftest import Visitors
+    from palaver.agent.base import AgentEvent, AgentRequest
+    from support.web import StartWeb, Web
+
+NOTICES = """async () => {
+    const worker = await navigator.serviceWorker.ready
+    return (await worker.getNotifications()).map(({title, body, tag}) => ({title, body, tag}))
+}"""
+# As if somebody had clicked the first notice there is.
+CLICK = """async () => {
+    const [notification] = await self.registration.getNotifications()
+    self.dispatchEvent(new NotificationEvent('notificationclick', {notification}))
+}"""
+# How often the browser was asked for its permission.
+COUNT = """window.asked = 0
+const ask = Notification.requestPermission.bind(Notification)
+Notification.requestPermission = () => (window.asked += 1, ask())"""
+
+
+class Held:
+    """An agent that ends its answer when it is let."""
+
+    def __init__(self) -> None:
+        self.go_on = asyncio.Event()
+
+    def agent(self) -> ScriptedAgent:
+        return ScriptedAgent(self._said)
+
+    async def _said(self, _request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        yield TextDelta("The **train**")
+        await self.go_on.wait()
+        yield TextDelta(" leaves at 20:38.")
+
+
+async def visit(web: Web, visitors: Visitors) -> tuple[BrowserContext, Page]:
+    page = await visitors.visit(web)
+    await page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+    return page.context, page
+
+
+async def switch_on(page: Page, web: Web) -> None:
+    await page.goto(f"{web.url}/settings")
+    await page.get_by_role("group", name="Tell me when an answer is ready").get_by_label("On").click()
+    await expect(page.get_by_role("group", name="Tell me when an answer is ready").get_by_label("On")).to_be_checked()
+
+
+async def noticed(page: Page) -> list[dict[str, Any]]:
+    """The notices there are, when there is one."""
+    async with asyncio.timeout(15):
+        while not (found := await page.evaluate(NOTICES)):  # noqa: ASYNC110  (a browser does it)
+            await asyncio.sleep(0.05)
+    return list(found)
+
+
+async def asked(page: Page, web: Web) -> str:
+    """A conversation in which an answer is being given; its id."""
+    await page.goto(web.url)
+    await say(page, "When does it leave?")
+    await expect(page.locator(".answer")).to_contain_text("The train")
+    return page.url.rpartition("/")[2]
+
+
+async def test_an_answer_that_ends_while_somebody_looks_elsewhere_is_told_by_one_tab(
+    start_web: StartWeb, visitors: Visitors
+) -> None:
+    held = Held()
+    web = await start_web(held.agent())
+    context, page = await visit(web, visitors)
+    await context.grant_permissions(["notifications"], origin=web.url)
+    await switch_on(page, web)
+    other = await context.new_page()  # it would tell too, if nobody saw to it
+    await other.goto(f"{web.url}/usage")
+    session = await asked(page, web)
+    await page.get_by_role("button", name="New conversation").first.click()
+    held.go_on.set()
+    told = await noticed(page)
+    assert told == [{"title": "When does it leave?", "body": "The train leaves at 20:38.", "tag": session}]
+    await expect(page).to_have_title("(1) Palaver")
+
+    await other.close()
+    await context.service_workers[0].evaluate(CLICK)
+    await expect(page.get_by_role("heading", name="When does it leave?")).to_be_visible()
+    assert await page.evaluate(NOTICES) == []
+    await expect(page).to_have_title("When does it leave? · Palaver")
+
+
+async def test_an_answer_that_somebody_watches_is_not_told(start_web: StartWeb, visitors: Visitors) -> None:
+    held = Held()
+    web = await start_web(held.agent())
+    context, page = await visit(web, visitors)
+    await context.grant_permissions(["notifications"], origin=web.url)
+    await switch_on(page, web)
+    await asked(page, web)
+    held.go_on.set()
+    await expect(page.locator(".answer")).to_contain_text("20:38")
+    second = await context.new_page()
+    await second.goto(web.url)
+    await say(second, "And back?")  # answered at once, and read here too
+    await expect(second.locator(".answer")).to_contain_text("20:38")
+    await asyncio.sleep(1.5)  # as long as a notice would have taken
+    assert await page.evaluate(NOTICES) == []
+
+
+async def test_nothing_is_asked_before_it_is_switched_on_and_what_is_denied_is_explained(
+    start_web: StartWeb, visitors: Visitors
+) -> None:
+    web = await start_web()
+    context, page = await visit(web, visitors)
+    await context.add_init_script(COUNT)
+    await context.clear_permissions()
+    await page.goto(f"{web.url}/settings")
+    await expect(page.get_by_role("heading", name="Appearance")).to_be_visible()
+    assert await page.evaluate("window.asked") == 0
+    group = page.get_by_role("group", name="Tell me when an answer is ready")
+    await group.get_by_label("On").click()
+    await expect(page.get_by_role("alert")).to_contain_text("does not allow notices")
+    assert await page.evaluate("window.asked") == 1
+    await expect(group.get_by_label("Off")).to_be_checked()
+
+
+async def test_the_title_counts_what_waits_to_be_read(start_web: StartWeb, visitors: Visitors) -> None:
+    web = await start_web()
+    page = await visitors.visit(web)
+    owner = await web.client()
+    for text in ("one", "two"):
+        await web.talk(owner, text, title=text)
+    await expect(page).to_have_title("(2) Palaver")
+    await page.get_by_role("listitem").get_by_role("link", name="two").click()
+    await expect(page).to_have_title("(1) two · Palaver")
