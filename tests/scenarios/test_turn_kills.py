@@ -136,6 +136,25 @@ def test_a_gateway_killed_at_any_point_leaves_nothing_unanswered(
         assert uncertain, "nobody knows whether it arrived, and everybody can see that"
 
 
+# On the way of an answer to where its question was not asked.
+THERE = [
+    *("inbox.before", "inbox.accepted", "turn.claimed", "turn.spoke", "turn.acting", "turn.before_end", "turn.ended"),
+    *("delivery.claimed", "delivery.before_send", "delivery.sent", "delivery.before_receipt", "delivery.settled"),
+]
+
+
+@pytest.mark.parametrize("point", THERE)
+def test_an_answer_that_is_wanted_elsewhere_arrives_there_once_or_is_seen_not_to(
+    nursery: Nursery, store_url: str, tmp_path: Path, point: str
+) -> None:
+    platform = Platform(store_url, tmp_path)
+    platform.say("plain a")
+    settled(nursery, platform).check()
+    platform.say("plain b", "act c", "plain d", there=True)
+    assert died_of(nursery, platform, (point, 1)) == KILLED, f"{point} was not reached"
+    settled(nursery, platform, again=platform.said[1:]).check()
+
+
 def test_every_fault_point_on_the_way_is_in_the_table(nursery: Nursery, store_url: str, tmp_path: Path) -> None:
     platform = Platform(store_url, tmp_path)
     with_some_history(nursery, platform)

@@ -21,16 +21,19 @@ from typing import TYPE_CHECKING, Any
 
 import palaver.storage.postgres
 import palaver.storage.sqlite  # noqa: F401  (a fork is to be killed at its work and not at its imports)
-from palaver import PalaverError, SessionStore, TurnUsage
+from palaver import PalaverError, SessionSource, SessionStore, TurnUsage
 from palaver.agent.base import TextDelta, Tool, ToolCall, ToolResult, Used
 from palaver.agent.compaction import SUMMARY_REQUEST
 from palaver.domain import faults
 from palaver.domain.errors import ContextOverflow
+from palaver.domain.inbound import Inbound, ReplyTo
 from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.platforms.loopback import LOOPBACK, Loopback
 from palaver.services import outbox, turns
+from palaver.services.conversations import source_in
 from palaver.services.gateway import Gateway
-from palaver.storage.engine import Read
+from palaver.storage import accounts
+from palaver.storage.engine import Read, Write
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 
     from palaver.agent.base import AgentEvent, AgentRequest
     from palaver.domain.delivery import Delivery
+    from palaver.domain.inbound import Receipt
     from palaver.storage.engine import Transaction
 
 WORDS = ("one", "two", "three", "four", "five", "six")
@@ -169,7 +173,7 @@ class Life:
             )
             async with gateway.running(patience=orders.patience):
                 self._tell(writer, ready=True)
-                listening = asyncio.create_task(self._listen(reader, writer, store))
+                listening = asyncio.create_task(self._listen(reader, writer, gateway))
                 ending = asyncio.create_task(over.wait())
                 await asyncio.wait({listening, ending}, return_when=asyncio.FIRST_COMPLETED)
                 listening.cancel()
@@ -193,21 +197,39 @@ class Life:
         await asyncio.sleep(self._orders.pause)
         return f"got {delivery.id}"
 
-    async def _listen(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, store: SessionStore) -> None:
+    async def _listen(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gateway: Gateway) -> None:
         while line := await reader.readline():
             order = json.loads(line)
-            do = self._settle(writer, store) if order["do"] == "settle" else self._say(writer, order)
+            do = self._settle(writer, gateway.store) if order["do"] == "settle" else self._say(writer, order, gateway)
             task = asyncio.create_task(do)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _say(self, writer: asyncio.StreamWriter, order: dict[str, Any]) -> None:
+    async def _say(self, writer: asyncio.StreamWriter, order: dict[str, Any], gateway: Gateway) -> None:
         try:
-            receipt = await self._loopback.say(order["text"], user=order["user"], message_id=order["id"])
+            if order["do"] == "write":
+                receipt = await self._write(order, gateway)
+            else:
+                receipt = await self._loopback.say(order["text"], user=order["user"], message_id=order["id"])
         except PalaverError as error:
             self._tell(writer, refused=order["id"], error=repr(error))
         else:
             self._tell(writer, ack=order["id"], outcome=receipt.outcome.value, turn=receipt.turn_id)
+
+    async def _write(self, order: dict[str, Any], gateway: Gateway) -> Receipt:
+        """Somebody who has spoken on the platform writes on the web, and wants to be answered there."""
+        chat = SessionSource(LOOPBACK, order["user"], user_id=order["user"], user_name=order["user"].title())
+        person = await gateway.store.aio.person_for(chat)
+        await gateway.store.engine.arun(Write(lambda tx: accounts.open_account(tx, person, 0)))
+        session = (await gateway.store.aio.seen_by(person.principal).list())[0]
+        inbound = Inbound(
+            source=source_in(person, session),
+            content=order["text"],
+            message_id=order["id"],
+            session_id=session.id,
+            reply=ReplyTo.THERE,
+        )
+        return await gateway.inbox.accept(inbound)
 
     async def _settle(self, writer: asyncio.StreamWriter, store: SessionStore) -> None:
         """Wait until nothing is left to be done."""

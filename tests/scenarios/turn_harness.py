@@ -22,6 +22,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from harness import PATIENCE, disorder, rows, wait_for_clients
 from turn_child import Orders, answer_to, begins_to_act, has_acted
 
+from palaver.services.settling import quote
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -176,6 +178,7 @@ class Said:
     id: str
     user: str
     text: str
+    there: bool = False  # on the web, to be answered on the platform
 
     @property
     def stored(self) -> str:
@@ -184,7 +187,7 @@ class Said:
 
     @property
     def order(self) -> dict[str, Any]:
-        return {"do": "say", "id": self.id, "user": self.user, "text": self.text}
+        return {"do": "write" if self.there else "say", "id": self.id, "user": self.user, "text": self.text}
 
 
 @dataclass
@@ -208,9 +211,9 @@ class Platform:
             **others,
         )
 
-    def say(self, *texts: str, user: str = "ada") -> list[Said]:
+    def say(self, *texts: str, user: str = "ada", there: bool = False) -> list[Said]:
         """Somebody says something; it is brought by `bring`."""
-        new = [Said(f"m{len(self.said) + number}", user, text) for number, text in enumerate(texts)]
+        new = [Said(f"m{len(self.said) + number}", user, text, there) for number, text in enumerate(texts)]
         self.said += new
         return new
 
@@ -372,8 +375,10 @@ class Aftermath:
             return
         assert len(sent) == 1, f"{said} has {len(sent)} deliveries"
         deeds, said_aloud = self.deeds[said.stored], self._words_of(turn)
+        quoted = [quote(said.user.title(), said.stored)] if said.there else []
+        assert sent[0].content.startswith("\n\n".join(quoted)), "people there see what was asked elsewhere"
         if turn.state == "done":
-            assert sent[0].content == "\n\n".join(said_aloud)
+            assert sent[0].content == "\n\n".join([*quoted, *said_aloud])
             if said.stored.startswith("act"):
                 assert said_aloud[0] == begins_to_act(said.stored)
                 assert said_aloud[1].endswith(has_acted(said.stored, []))

@@ -47,6 +47,7 @@ MISSING = {
     "person_id": "p_000000000000",
     "attachment_id": "att_000000000000",
     "share_id": "shr_000000000000",
+    "delivery_id": "d_0000000000000000",
     "passkey_id": "pk_000000000000",
     "device_id": "dev_000000000000",
     "token_id": "tok_000000000000",
