@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from playwright.async_api import expect
 
 from browser.conftest import PHONE, answered
+from browser.test_accessibility import findings
 from browser.test_sizes import SMALLEST_TARGET, TOO_SMALL, too_wide
 from palaver.domain.errors import SendRejected
 from palaver.platforms.loopback import Loopback
@@ -68,13 +69,13 @@ async def test_what_comes_from_a_chat_is_answered_there_from_the_page_once(
     await expect(page.locator(".answer .delivery")).to_have_text("sent to loopback")
     await page.get_by_role("radio", name="loopback").check()
     await write(page, "When does it leave?")
-    await expect(page.locator(".said .delivery")).to_have_text("with its answer to loopback")
+    await expect(page.locator(".said .delivery")).to_have_text("also to loopback")
     await expect(page.locator(".answer .delivery").last).to_have_text("sent to loopback")
     assert [delivery.content for delivery in loopback.sent] == ["You said: hello from the chat", QUOTED]
 
     await page.reload()
     await expect(page.get_by_role("radio", name="loopback")).to_be_checked()
-    await expect(page.locator(".said .delivery")).to_have_text("with its answer to loopback")
+    await expect(page.locator(".said .delivery")).to_have_text("also to loopback")
     await expect(page.locator(".answer .delivery")).to_have_count(2)
 
     await page.get_by_role("radio", name="here").check()
@@ -123,6 +124,7 @@ async def test_an_answer_that_did_not_arrive_says_so_and_is_sent_again_when_some
     delivery = page.locator(".answer .delivery").first
     await expect(delivery).to_contain_text("not sent to loopback")
     await expect(delivery).to_contain_text("the message is too long")
+    assert await findings(page) == []
     await page.get_by_role("button", name="Try again").click()
     await expect(delivery).to_have_text("sent to loopback")
 
@@ -163,3 +165,4 @@ async def test_on_a_phone_the_choice_is_for_fingers(start_web: StartWeb, visitor
     await page.get_by_role("radio", name="loopback").check()
     assert await too_wide(page) == 0
     assert await page.evaluate(TOO_SMALL, SMALLEST_TARGET) == []
+    assert await findings(page) == []

@@ -32,7 +32,7 @@ export function Delivered({ session, delivery, mayAct }: Props) {
     <span className="delivery" data-state={state} title={error ?? undefined}>
       <PlatformSign platform={platform} />
       {words.deliveryStates[state](platformName(platform))}
-      {isOver && error !== null && <span className="why">{error}</span>}
+      {state === "failed" && error !== null && <span className="why">{error}</span>}
       {isOver && mayAct && <SendAgain session={session} delivery={delivery} />}
     </span>
   );

@@ -189,7 +189,7 @@ export const de: Words = {
   replyGoesHere: "hierher",
   replyHereHint: (platform) => `Was du schreibst, wird auf dieser Seite beantwortet; an ${platform} wird nichts gesendet.`,
   replyThereHint: (platform) => `Die Antwort geht auch an ${platform}, und davor steht, was du schreibst.`,
-  goesAlong: (platform) => `mit der Antwort an ${platform}`,
+  goesAlong: (platform) => `auch an ${platform}`,
   deliveryStates: {
     pending: (platform) => `unterwegs zu ${platform}`,
     sending: (platform) => `unterwegs zu ${platform}`,

@@ -199,7 +199,7 @@ export const en = {
   replyGoesHere: "here",
   replyHereHint: (platform: string) => `What you write is answered on this page, and nothing is sent to ${platform}.`,
   replyThereHint: (platform: string) => `The answer is also sent to ${platform}, with what you write before it.`,
-  goesAlong: (platform: string) => `with its answer to ${platform}`,
+  goesAlong: (platform: string) => `also to ${platform}`,
   deliveryStates: {
     pending: (platform: string) => `on its way to ${platform}`,
     sending: (platform: string) => `on its way to ${platform}`,

@@ -66,7 +66,7 @@ function ReadyNotices() {
           />
         )}
       </div>
-      <p className="hint" role={state === "denied" ? "alert" : undefined}>
+      <p className="hint" role="status">
         {state === "denied" ? words.tellDenied : state === "impossible" ? words.tellImpossible : words.tellHint}
       </p>
     </>
