@@ -212,7 +212,7 @@ def test_only_what_a_model_needs_goes_out() -> None:
     events = log(
         user("a", author={"id": "7", "name": "Ada"}, platform_message_id="99", forwarded=True),
         calling("1", to=2) | {"reasoning": "hm", "finish_reason": "tool"},
-        result("1", "r", 2) | {"is_error": True},
+        result("1", "r", 2) | {"is_error": True, "duration_ms": 40},
         answer("A", 2, reasoning="so", interrupted=True),
     )
     assert [set(message) for message in seen(events)] == [

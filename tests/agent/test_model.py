@@ -163,7 +163,9 @@ async def test_a_tool_is_called_and_its_answer_is_given_to_the_model(
     assert second["messages"][-1] == {"role": "tool", "tool_call_id": "c1", "content": 'seen {"where": "here"}'}
 
 
-async def test_several_calls_run_at_once_and_answer_in_order(make_agent: MakeAgent, server: OpenAIServer) -> None:
+async def test_several_calls_run_at_once_and_each_answers_when_it_is_done(
+    make_agent: MakeAgent, server: OpenAIServer
+) -> None:
     server.script(calls(("1", "slow", "{}"), ("2", "quick", "{}")), says("Done."))
     quick_has_run = asyncio.Event()
 
@@ -178,7 +180,9 @@ async def test_several_calls_run_at_once_and_answer_in_order(make_agent: MakeAge
     found = await events(make_agent(), asking(tools=[tool("slow", run=slow), tool("quick", run=quick)]))
     done = [event for event in found if isinstance(event, ToolCall | ToolResult)]
     assert [type(event) for event in done] == [ToolCall, ToolCall, ToolResult, ToolResult]
-    assert [event.id for event in done] == ["1", "2", "1", "2"]
+    assert [event.id for event in done] == ["1", "2", "2", "1"]
+    told = [message["tool_call_id"] for message in server.requests[1]["messages"] if message["role"] == "tool"]
+    assert told == ["1", "2"]  # the model is told in the order of its calls
 
 
 @pytest.mark.parametrize(

@@ -132,8 +132,8 @@ def test_a_tool_waits_in_the_tail_until_it_has_answered() -> None:
     assert growing.add(Piece(PieceKind.REASONING, "hm")) == []
     assert growing.add(Piece(PieceKind.CALL, call_id="c", name="find", arguments="{}")) == [Thought("hm")]
     assert growing.tail == [ToolUse("find", "{}")]
-    result = Piece(PieceKind.RESULT, "found", call_id="c", name="find", failed=True)
-    assert growing.add(result) == [ToolUse("find", "{}", "found", failed=True)]
+    result = Piece(PieceKind.RESULT, "found", call_id="c", name="find", failed=True, duration_ms=40)
+    assert growing.add(result) == [ToolUse("find", "{}", "found", failed=True, duration_ms=40)]
     assert growing.tail == []
 
 
@@ -160,11 +160,12 @@ def test_what_had_not_grown_before_our_eyes_is_told_from_the_log() -> None:
 
 def test_tools_are_told_once() -> None:
     call = Piece(PieceKind.CALL, call_id="c", name="find", arguments='{"a": 1}')
-    result = Piece(PieceKind.RESULT, "found", call_id="c", name="find")
+    result = Piece(PieceKind.RESULT, "found", call_id="c", name="find", duration_ms=40)
     calls = [{"id": "c", "type": "function", "function": {"name": "find", "arguments": '{"a": 1}'}}]
+    found = {"role": "tool", "content": "found", "answers": 1}
     log = [
         said(2, {"role": "assistant", "content": None, "tool_calls": calls, "answers": 1}),
-        said(3, {"role": "tool", "tool_call_id": "c", "tool_name": "find", "content": "found", "answers": 1}),
+        said(3, found | {"tool_call_id": "c", "tool_name": "find", "duration_ms": 40}),
     ]
     hearing = Hearing(ME)
     assert hearing.hear(Drafted(ONE, [call])) == [call]

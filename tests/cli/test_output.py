@@ -106,6 +106,22 @@ def test_what_never_happened_has_no_time() -> None:
     assert output.ago(None, NOW) == "never"
 
 
+@pytest.mark.parametrize(
+    ("milliseconds", "said"),
+    [
+        (None, ""),
+        (0, "0.0 s"),
+        (400, "0.4 s"),
+        (9949, "9.9 s"),
+        (9960, "10 s"),
+        (59_600, "1 min 0 s"),
+        (125_000, "2 min 5 s"),
+    ],
+)
+def test_how_long_something_took_is_told_as_finely_as_it_matters(milliseconds: int | None, said: str) -> None:
+    assert output.lasted(milliseconds) == said
+
+
 @pytest.mark.parametrize(("count", "said"), [(0, "0 turns"), (1, "1 turn"), (1204, "1,204 turns")])
 def test_nouns_are_counted(count: int, said: str) -> None:
     assert output.plural(count, "turn") == said

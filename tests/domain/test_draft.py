@@ -8,11 +8,18 @@ from hypothesis import strategies as st
 from palaver.domain.draft import START, Draft, Piece, PieceKind, messages_of
 
 words = st.builds(Piece, st.sampled_from([PieceKind.TEXT, PieceKind.REASONING]), st.text())
-calls = st.builds(lambda n: Piece(PieceKind.CALL, call_id=str(n), name="look", arguments="{}"), st.integers(0, 9))
+calls = st.builds(
+    lambda n, at: Piece(PieceKind.CALL, call_id=str(n), name="look", arguments="{}", began_at=at),
+    st.integers(0, 9),
+    st.sampled_from(["", "2026-11-15T08:12:00+00:00"]),
+)
 results = st.builds(
-    lambda n, failed: Piece(PieceKind.RESULT, "seen", call_id=str(n), name="look", failed=failed),
+    lambda n, failed, took: Piece(
+        PieceKind.RESULT, "seen", call_id=str(n), name="look", failed=failed, duration_ms=took
+    ),
     st.integers(0, 9),
     st.booleans(),
+    st.none() | st.integers(0, 10**6),
 )
 pieces = st.lists(st.one_of(words, calls, results), max_size=30)
 
@@ -46,5 +53,8 @@ def test_messages_hold_every_word_call_and_result_once(said: list[Piece]) -> Non
     )
     called = [call["id"] for message in messages for call in message.get("tool_calls", [])]
     assert called == [piece.call_id for piece in said if piece.kind is PieceKind.CALL]
-    answered = [(m["tool_call_id"], m.get("is_error", False)) for m in messages if m["role"] == "tool"]
-    assert answered == [(piece.call_id, piece.failed) for piece in said if piece.kind is PieceKind.RESULT]
+    answered = [
+        (m["tool_call_id"], m.get("is_error", False), m.get("duration_ms")) for m in messages if m["role"] == "tool"
+    ]
+    told = [piece for piece in said if piece.kind is PieceKind.RESULT]
+    assert answered == [(piece.call_id, piece.failed, piece.duration_ms) for piece in told]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -147,6 +149,41 @@ async def test_reasoning_tool_calls_and_usage_are_stored_with_the_answer(
     used = gateway.store.get_session(turn.session_id).usage
     assert (used.input_tokens, used.output_tokens, used.unpriced_turns) == (22, 7, 1)
     assert str(used.cost) == "0.003"
+
+
+async def test_how_long_each_tool_took_is_kept_while_it_is_said_and_afterwards(
+    start_gateway: StartGateway, dm: MakeSource
+) -> None:
+    may_end = asyncio.Event()
+
+    async def answer(request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        yield ToolCall("slow", "look", "{}")
+        yield ToolCall("quick", "look", "{}")
+        yield ToolResult("quick", "look", "here")
+        await asyncio.sleep(0.05)
+        yield ToolResult("slow", "look", "there")
+        yield ToolResult("never called", "look", "nowhere")
+        await may_end.wait()
+        yield TextDelta("Seen.")
+
+    gateway = await start_gateway(ScriptedAgent(answer))
+    turn_id = await say(gateway, dm(), "look")
+    engine = gateway.store.engine
+
+    def kept() -> list[Piece]:
+        rows = engine.run(Read(lambda tx: tx.all("SELECT body FROM draft ORDER BY no")))
+        return [Piece.from_dict(piece) for (body,) in rows for piece in json.loads(body)]
+
+    drafted = await until(lambda: (pieces := kept()) and len(pieces) == 5 and pieces)
+    may_end.set()
+    turn = await ended(gateway, turn_id)
+    stored = gateway.store.load_transcript(turn.session_id)
+    took = {message["tool_call_id"]: message.get("duration_ms") for message in stored if message["role"] == "tool"}
+    assert took == {piece.call_id: piece.duration_ms for piece in drafted if piece.kind is PieceKind.RESULT}
+    assert all(datetime.fromisoformat(piece.began_at).utcoffset() == timedelta() for piece in drafted[:2])
+    assert took["never called"] is None
+    assert took["slow"] >= took["quick"] + 49
+    assert stored[-1]["duration_ms"] >= took["slow"]  # the whole answer
 
 
 @pytest.mark.parametrize(

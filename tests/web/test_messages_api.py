@@ -190,6 +190,8 @@ async def test_a_message_carries_its_tools_and_thoughts(start_web: StartWeb) -> 
     assert said[1]["tool_calls"][0]["function"] == {"name": "clock", "arguments": '{"zone": "UTC"}'}
     assert (said[2]["role"], said[2]["tool_name"], said[2]["is_error"]) == ("tool", "clock", True)
     assert (said[3]["content"], said[3]["answers"]) == ("It is noon.", 2)
+    assert all(isinstance(message["duration_ms"], int) for message in said[2:])
+    assert said[1]["duration_ms"] is None
 
 
 @ENGINES

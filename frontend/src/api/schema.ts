@@ -1,4 +1,4 @@
-// Made from the API's description by tools/types.mjs; do not edit. Shapes: e6b43f9b93445550356e54d1d5291dbe6b7411f3bfd449b4ce23236505c67f5d
+// Made from the API's description by tools/types.mjs; do not edit. Shapes: 024bcaaa736a8ed126a604b483f9a7b03c4528d7c61c5b9818e94a01a050e9ba
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -762,6 +762,11 @@ export interface components {
              * @default false
              */
             is_error?: boolean;
+            /**
+             * Duration Ms
+             * @description How long the tool took; of the message that ends an answer, how long the agent worked on it.
+             */
+            duration_ms?: number | null;
             /**
              * Answers
              * @description The number of the message that it answers.

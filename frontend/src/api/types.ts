@@ -44,6 +44,8 @@ export interface Piece {
   name?: string;
   arguments?: string;
   failed?: boolean;
+  began_at?: string; // of a call
+  duration_ms?: number; // of a result
 }
 
 /** What comes on the live stream, by the name of the event. */

@@ -2,7 +2,7 @@
 import { memo } from "react";
 import * as calls from "../api/calls";
 import type { Delivery } from "../api/types";
-import { clock, moment } from "../lib/time";
+import { clock, lasted, moment } from "../lib/time";
 import { Markdown } from "../markdown/Markdown";
 import { RetryIcon } from "../ui/icons";
 import { words } from "../words";
@@ -67,6 +67,7 @@ export const Answer = memo(function Answer({ session, row, isLast, mayAct, maySe
               {clock(row.at)}
             </time>
           )}
+          {row.took !== null && <span className="lasted">{words.worked(lasted(row.took))}</span>}
         </div>
       )}
     </article>

@@ -1,5 +1,6 @@
 /** A tool that the agent used: what it was given, what came back, and how that went. */
-import { useState } from "react";
+import { useEffect, useState } from "react";
+import { lasted } from "../lib/time";
 import { CheckIcon, ChevronIcon, ToolIcon, WarningIcon } from "../ui/icons";
 import { words } from "../words";
 import type { ToolPart } from "./rows";
@@ -20,6 +21,8 @@ export function ToolCard({ tool, running }: { tool: ToolPart; running: boolean }
           {state === "done" && <CheckIcon />}
           {state === "failed" && <WarningIcon />}
           <span className={state === "done" ? "visually-hidden" : undefined}>{names[state]}</span>
+          {state === "running" && tool.beganAt !== null && <Counting since={tool.beganAt} />}
+          {tool.took !== null && <span className="lasted">{lasted(tool.took)}</span>}
         </span>
         <ChevronIcon />
       </summary>
@@ -38,6 +41,21 @@ export function ToolCard({ tool, running }: { tool: ToolPart; running: boolean }
         </dd>
       </dl>
     </details>
+  );
+}
+
+/** How long it has been going on, by the second; not for those who are read to, whom it would never let be. */
+function Counting({ since }: { since: string }) {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  const seconds = Math.floor(Math.max(0, now - Date.parse(since)) / 1000);
+  return (
+    <span className="lasted" aria-hidden="true">
+      {seconds > 0 && lasted(seconds * 1000, 0)}
+    </span>
   );
 }
 

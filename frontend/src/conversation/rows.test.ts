@@ -22,18 +22,20 @@ describe("the rows of a log", () => {
 
   it("put what the agent said and did in one turn together", () => {
     const call = { id: "c1", function: { name: "look", arguments: '{"at":"sea"}' } };
-    const result = { ...event(4, "message"), message: { role: "tool", content: "blue", tool_call_id: "c1", answers: 1 } as const };
+    const looked = { role: "tool", content: "blue", tool_call_id: "c1", answers: 1, duration_ms: 40 } as const;
+    const result = { ...event(4, "message"), message: looked };
     const rows = storedRows(
-      [message(1, "a"), answer(2, null, 1, { tool_calls: [call], reasoning: "hm" }), result, answer(5, "It is blue.", 1)],
+      [message(1, "a"), answer(2, null, 1, { tool_calls: [call], reasoning: "hm" }), result, answer(5, "It is blue.", 1, { duration_ms: 1200 })],
       dayOf,
     );
     expect(rows.at(-1)).toMatchObject({
       kind: "answer",
       key: "answer-1",
       seqs: [2, 4, 5],
+      took: 1200,
       parts: [
         { kind: "reasoning", text: "hm" },
-        { kind: "tool", name: "look", result: "blue", failed: false },
+        { kind: "tool", name: "look", result: "blue", failed: false, took: 40 },
         { kind: "text", text: "It is blue." },
       ],
     });
@@ -91,14 +93,14 @@ describe("what comes after the log", () => {
 
   it("gives a result to the call it belongs to, and stands alone without one", () => {
     const parts = partsOf([
-      { kind: "call", call_id: "1", name: "a" },
+      { kind: "call", call_id: "1", name: "a", began_at: "2026-11-15T08:12:00Z" },
       { kind: "call", call_id: "2", name: "b" },
-      { kind: "result", call_id: "2", text: "B", failed: true },
+      { kind: "result", call_id: "2", text: "B", failed: true, duration_ms: 0 },
       { kind: "result", call_id: "9", name: "c", text: "C" },
     ]);
     expect(parts).toMatchObject([
-      { name: "a", result: null },
-      { name: "b", result: "B", failed: true },
+      { name: "a", result: null, beganAt: "2026-11-15T08:12:00Z", took: null },
+      { name: "b", result: "B", failed: true, took: 0 },
       { name: "c", result: "C" },
     ]);
   });

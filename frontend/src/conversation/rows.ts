@@ -17,6 +17,14 @@ export interface ToolPart {
   arguments: string;
   result: string | null;
   failed: boolean;
+  beganAt: string | null; // known while it runs
+  took: number | null; // milliseconds
+}
+
+interface Result {
+  text: string;
+  failed: boolean;
+  took: number | null;
 }
 
 export type Part = { kind: "text" | "reasoning"; text: string } | ToolPart;
@@ -30,6 +38,7 @@ export interface AnswerRow {
   parts: readonly Part[];
   running: boolean;
   interrupted: boolean;
+  took: number | null; // milliseconds, for all of it
 }
 
 export type Row =
@@ -104,6 +113,7 @@ function addAnswer(rows: Row[], event: LogEvent, message: NonNullable<LogEvent["
       seqs: [...last.seqs, event.seq],
       parts: withMessage(last.parts, message),
       interrupted: last.interrupted || message.interrupted === true,
+      took: tookOf(message) ?? last.took,
     };
     return;
   }
@@ -116,14 +126,21 @@ function addAnswer(rows: Row[], event: LogEvent, message: NonNullable<LogEvent["
     parts: withMessage([], message),
     running: false,
     interrupted: message.interrupted === true,
+    took: tookOf(message),
   });
+}
+
+/** How long an answer took that ends with a message; what a single tool took is told with the tool. */
+function tookOf(message: NonNullable<LogEvent["message"]>): number | null {
+  return message.role === "assistant" ? (message.duration_ms ?? null) : null;
 }
 
 const answerKey = (inputSeq: number) => `answer-${inputSeq}`;
 
 function withMessage(parts: readonly Part[], message: NonNullable<LogEvent["message"]>): Part[] {
   if (message.role === "tool") {
-    const result = { text: textOf(message.content), failed: message.is_error === true };
+    const took = message.duration_ms ?? null;
+    const result = { text: textOf(message.content), failed: message.is_error === true, took };
     return withResult(parts, message.tool_call_id ?? "", message.tool_name ?? "", result);
   }
   const more: Part[] = [...parts];
@@ -134,18 +151,17 @@ function withMessage(parts: readonly Part[], message: NonNullable<LogEvent["mess
   return more;
 }
 
-function toolPart(call: { id: string; name: string; arguments: string }): ToolPart {
-  return { kind: "tool", ...call, result: null, failed: false };
+function toolPart(call: { id: string; name: string; arguments: string }, beganAt: string | null = null): ToolPart {
+  return { kind: "tool", ...call, result: null, failed: false, beganAt, took: null };
 }
 
-function withResult(parts: readonly Part[], id: string, name: string, result: { text: string; failed: boolean }): Part[] {
+function withResult(parts: readonly Part[], id: string, name: string, { text, ...how }: Result): Part[] {
   const found = parts.findLastIndex((part) => part.kind === "tool" && part.id === id && part.result === null);
   const call = found < 0 ? undefined : parts[found];
   if (call?.kind !== "tool") {
-    const alone: ToolPart = { ...toolPart({ id, name, arguments: "" }), result: result.text, failed: result.failed };
-    return [...parts, alone];
+    return [...parts, { ...toolPart({ id, name, arguments: "" }), result: text, ...how }];
   }
-  return parts.with(found, { ...call, result: result.text, failed: result.failed });
+  return parts.with(found, { ...call, result: text, ...how });
 }
 
 /** The parts of an answer that is being given. */
@@ -153,10 +169,11 @@ export function partsOf(pieces: readonly Piece[]): Part[] {
   let parts: Part[] = [];
   for (const piece of pieces) {
     if (piece.kind === "result") {
-      const result = { text: piece.text ?? "", failed: piece.failed === true };
+      const result = { text: piece.text ?? "", failed: piece.failed === true, took: piece.duration_ms ?? null };
       parts = withResult(parts, piece.call_id ?? "", piece.name ?? "", result);
     } else if (piece.kind === "call") {
-      parts.push(toolPart({ id: piece.call_id ?? "", name: piece.name ?? "", arguments: piece.arguments ?? "" }));
+      const call = { id: piece.call_id ?? "", name: piece.name ?? "", arguments: piece.arguments ?? "" };
+      parts.push(toolPart(call, piece.began_at ?? null));
     } else if (piece.text) {
       parts.push({ kind: piece.kind, text: piece.text });
     }
@@ -165,7 +182,7 @@ export function partsOf(pieces: readonly Piece[]): Part[] {
 }
 
 function draftRow(answers: number, parts: readonly Part[]): AnswerRow {
-  return { kind: "answer", key: answerKey(answers), seqs: [], answers, at: null, parts, running: true, interrupted: false };
+  return { kind: "answer", key: answerKey(answers), seqs: [], answers, at: null, parts, running: true, interrupted: false, took: null };
 }
 
 function withKeysOnce(rows: Row[]): Row[] {

@@ -1,8 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { ago, dayGroup, dayKey, dayName } from "./time";
+import { ago, dayGroup, dayKey, dayName, lasted } from "./time";
 
 const NOW = new Date(2026, 10, 15, 9, 0).getTime();
 const at = (month: number, day: number, hour = 12, year = 2026) => new Date(year, month - 1, day, hour).toISOString();
+
+describe("how long something took", () => {
+  it("is told as finely as it matters", () => {
+    const told = [0, 42, 400, 9949, 9960, 59_400, 59_600, 125_000].map((each) => lasted(each).replaceAll("\u00a0", " "));
+    expect(told).toEqual(["0.0 s", "0.0 s", "0.4 s", "9.9 s", "10 s", "59 s", "1 min 0 s", "2 min 5 s"]);
+  });
+});
 
 describe("days are told by the calendar, not by hours", () => {
   it("yesterday evening is yesterday in the morning", () => {

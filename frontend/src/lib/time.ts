@@ -22,6 +22,14 @@ export function moment(at: string): string {
   return format({ dateStyle: "full", timeStyle: "short" }).format(new Date(at));
 }
 
+/** How long something took: 0.4 s, 12 s, 2 min 5 s. The units are written alike in every language. */
+export function lasted(milliseconds: number, digits = milliseconds < 9950 ? 1 : 0): string {
+  const seconds = Math.round(milliseconds / 1000);
+  if (seconds >= 60) return `${Math.floor(seconds / 60)}\u00a0min ${seconds % 60}\u00a0s`;
+  const shown = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  return `${new Intl.NumberFormat(locale(), shown).format(milliseconds / 1000)}\u00a0s`;
+}
+
 /** A day's own name, the same for every moment of it: to tell days apart. */
 export function dayKey(at: string | number): string {
   const date = new Date(at);

@@ -123,6 +123,7 @@ export const de: Words = {
   toolFailed: "fehlgeschlagen",
   toolArguments: "Argumente",
   toolResult: "Ergebnis",
+  worked: (time) => `${time} gearbeitet`,
   toolNoResult: "Kein Ergebnis wurde gespeichert.",
   showAll: "Alles zeigen",
   download: (name) => `${name} herunterladen`,

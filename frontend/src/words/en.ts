@@ -130,6 +130,7 @@ export const en = {
   toolFailed: "failed",
   toolArguments: "Arguments",
   toolResult: "Result",
+  worked: (time: string) => `worked ${time}`,
   toolNoResult: "No result was stored.",
   showAll: "Show all",
   download: (name: string) => `Download ${name}`,

@@ -73,13 +73,13 @@ class Rounds:
                 return
             for call in calls:
                 yield call
-            found = []
-            async with aclosing(_run(calls, self._tools)) as ran:
-                async for result in ran:
-                    found.append(result)
+            running = [asyncio.create_task(_result(call, self._tools)) for call in calls]
+            async with aclosing(_as_they_end(running)) as ended:
+                async for result in ended:
                     yield result
+            found = wire.results([task.result() for task in running])  # in the order of the calls
             self._conversation.append(answer)
-            wire.extend(self._conversation, [*wire.results(found), *wire.said(await self._request.steering())])
+            wire.extend(self._conversation, [*found, *wire.said(await self._request.steering())])
 
     async def _answered(self, *, may_call: bool) -> AsyncGenerator[AgentEvent, None]:
         """One answer, from the first model of the chain that gives one."""
@@ -153,12 +153,11 @@ class Rounds:
         return None
 
 
-async def _run(calls: Sequence[ToolCall], tools: Mapping[str, Tool]) -> AsyncGenerator[ToolResult, None]:
-    """Run tools at the same time; what they answer comes in the order of the calls."""
-    running = [asyncio.create_task(_result(call, tools)) for call in calls]
+async def _as_they_end(running: Sequence[asyncio.Task[ToolResult]]) -> AsyncGenerator[ToolResult, None]:
+    """What tools answer that run at the same time, each as soon as it is there; none outlives this."""
     try:
-        for task in running:
-            yield await task
+        for ended in asyncio.as_completed(running):
+            yield await ended
     finally:
         for task in running:
             task.cancel()

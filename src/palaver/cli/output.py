@@ -101,6 +101,17 @@ def ago(moment: datetime | None, now: datetime) -> str:
     return f"{moment.astimezone():%Y-%m-%d}"
 
 
+def lasted(milliseconds: int | None) -> str:
+    """How long something took: `0.4 s`, `12 s`, `2 min 5 s`; nothing when that is not known."""
+    if milliseconds is None:
+        return ""
+    seconds = milliseconds / 1000
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
 def stamp(moment: datetime) -> str:
     """Date and time on the clock of this machine."""
     return f"{moment.astimezone():%Y-%m-%d %H:%M}"

@@ -34,11 +34,13 @@ class Piece:
     name: str = ""  # of the tool
     arguments: str = ""  # JSON
     failed: bool = False  # a result that is an error
+    began_at: str = ""  # of a call, in ISO 8601 and UTC
+    duration_ms: int | None = None  # of a result: how long the tool took
 
     def to_dict(self) -> dict[str, Any]:
         """The piece as JSON-ready data, without what is empty."""
         data: dict[str, Any] = {"kind": self.kind.value}
-        data |= {key: value for key in _FIELDS if (value := getattr(self, key))}
+        data |= {key: value for key, empty in _FIELDS.items() if (value := getattr(self, key)) != empty}
         return data
 
     @classmethod
@@ -47,7 +49,15 @@ class Piece:
         return cls(PieceKind(data["kind"]), **{key: data[key] for key in _FIELDS if key in data})
 
 
-_FIELDS = ("text", "call_id", "name", "arguments", "failed")
+_FIELDS = {
+    "text": "",
+    "call_id": "",
+    "name": "",
+    "arguments": "",
+    "failed": False,
+    "began_at": "",
+    "duration_ms": None,
+}  # and what each is when it is empty
 
 
 class Position(NamedTuple):
@@ -144,7 +154,8 @@ def messages_of(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
         if piece.kind is PieceKind.RESULT:
             close()
             result = {"role": "tool", "tool_call_id": piece.call_id, "tool_name": piece.name, "content": piece.text}
-            found.append(result | ({"is_error": True} if piece.failed else {}))
+            took = {} if piece.duration_ms is None else {"duration_ms": piece.duration_ms}
+            found.append(result | took | ({"is_error": True} if piece.failed else {}))
         elif piece.kind is PieceKind.CALL:
             call = {
                 "id": piece.call_id,

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import time
 from dataclasses import dataclass, replace
+from datetime import UTC
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -107,7 +108,9 @@ class Run:
         self._engine = workshop.store.engine
         self._used: dict[tuple[str | None, str | None], TurnUsage] = {}
         self._parts = [_Said(0, lease.input_seq)]
+        self._called: dict[str, float] = {}  # when each tool was called that has not answered
         self._begun = False
+        self._began = time.monotonic()
         self._last = time.monotonic() + workshop.rules.longest.total_seconds() + TIME_TO_STOP
         self._stopped: str | None = None  # why, when it is to end as interrupted
 
@@ -228,15 +231,28 @@ class Run:
             case ReasoningDelta(text):
                 self.draft.add(Piece(PieceKind.REASONING, text))
             case ToolCall(call_id, name, arguments):
-                self.draft.add(Piece(PieceKind.CALL, call_id=call_id, name=name, arguments=arguments))
+                self.draft.add(self._call(call_id, name, arguments))
             case ToolResult(call_id, name, content, failed):
-                self.draft.add(Piece(PieceKind.RESULT, content, call_id=call_id, name=name, failed=failed))
+                took = self._took(call_id)
+                self.draft.add(
+                    Piece(PieceKind.RESULT, content, call_id=call_id, name=name, failed=failed, duration_ms=took)
+                )
             case Used(used):
                 self._count(used)
             case Notice(text):
                 self._tell(text)
         faults.point("turn.spoke")
         self._shop.feed.grew(self.live)
+
+    def _call(self, call_id: str, name: str, arguments: str) -> Piece:
+        self._called[call_id] = time.monotonic()
+        began_at = self._shop.store.clock.now().astimezone(UTC).isoformat()
+        return Piece(PieceKind.CALL, call_id=call_id, name=name, arguments=arguments, began_at=began_at)
+
+    def _took(self, call_id: str) -> int | None:
+        """How long a tool took, in milliseconds; None when its call was not told."""
+        called = self._called.pop(call_id, None)
+        return None if called is None else _milliseconds_since(called)
 
     def _tell(self, text: str) -> None:
         self.live.notices.append(text)
@@ -355,7 +371,13 @@ class Run:
         ends = [part.begins for part in self._parts[1:]] + [len(pieces)]
         for part, end in zip(self._parts, ends, strict=True):
             found += [message | {"answers": part.answers} for message in messages_of(pieces[part.begins : end])]
+        if found and found[-1]["role"] == "assistant":
+            found[-1]["duration_ms"] = _milliseconds_since(self._began)
         return marked(found, state)
 
     def _now(self) -> int:
         return micros(self._shop.store.clock.now())
+
+
+def _milliseconds_since(moment: float) -> int:
+    return round((time.monotonic() - moment) * 1000)

@@ -44,6 +44,9 @@ class MessageOut(Out):
     reasoning: str | None = None
     interrupted: bool = False
     is_error: bool = False
+    duration_ms: int | None = Field(
+        None, description="How long the tool took; of the message that ends an answer, how long the agent worked on it."
+    )
     answers: int | None = Field(None, description="The number of the message that it answers.")
 
 
@@ -168,7 +171,7 @@ def message_out(message: Message) -> MessageOut:
     author = None
     if message.author is not None:
         author = AuthorOut(name=shown(message.author.name), id=message.author.id)
-    answered = extra.get("answers")
+    answered, took = extra.get("answers"), extra.get("duration_ms")
     return MessageOut(
         role=cast("RoleOut", message.role),  # checked when it was stored
         content=clean(list(message.content) if isinstance(message.content, tuple) else message.content),
@@ -179,6 +182,7 @@ def message_out(message: Message) -> MessageOut:
         reasoning=_optional(extra.get("reasoning")),
         interrupted=bool(extra.get("interrupted")),
         is_error=bool(extra.get("is_error")),
+        duration_ms=took if isinstance(took, int) else None,
         answers=answered if isinstance(answered, int) else None,
     )
 

@@ -37,6 +37,7 @@ class ToolUse:
     arguments: str
     result: str | None = None  # None: it has not answered
     failed: bool = False
+    duration_ms: int | None = None
 
 
 Block = Prose | Thought | ToolUse
@@ -60,7 +61,8 @@ class Growing:
                 return done
             case PieceKind.RESULT:
                 call = self._calls.pop(piece.call_id, piece)
-                return [*self._close_words(), ToolUse(call.name, call.arguments, piece.text, piece.failed)]
+                used = ToolUse(call.name, call.arguments, piece.text, piece.failed, piece.duration_ms)
+                return [*self._close_words(), used]
             case _:
                 done = self._close_words() if piece.kind is not self._kind else []
                 self._kind = piece.kind

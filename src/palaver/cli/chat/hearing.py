@@ -229,12 +229,14 @@ def pieces_of(message: Message) -> Iterator[Piece]:
     if isinstance(reasoning, str) and reasoning:
         yield Piece(PieceKind.REASONING, reasoning)
     if message.role == "tool":
+        took = message.extra.get("duration_ms")
         yield Piece(
             PieceKind.RESULT,
             message.text,
             call_id=str(message.extra.get("tool_call_id") or ""),
             name=str(message.extra.get("tool_name") or ""),
             failed=bool(message.extra.get("is_error")),
+            duration_ms=took if isinstance(took, int) else None,
         )
     elif message.text:
         yield Piece(PieceKind.TEXT, message.text)

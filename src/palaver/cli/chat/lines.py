@@ -18,7 +18,7 @@ import click
 from palaver.cli.chat.ear import Ear, Gone, Moved, Trouble
 from palaver.cli.chat.hearing import AnswerEnds, Hearing, Note, Said
 from palaver.cli.chat.talk import waiting
-from palaver.cli.output import clean, line
+from palaver.cli.output import clean, lasted, line
 from palaver.domain.draft import Piece, PieceKind
 from palaver.domain.errors import PalaverError
 
@@ -166,8 +166,9 @@ class Lines:
                 self._inside = not shown.endswith("\n") if shown else self._inside
             case Piece(PieceKind.CALL, name=name, arguments=arguments):
                 self._say(f"[{line(name)} {line(arguments)}]")
-            case Piece(PieceKind.RESULT, text, failed=failed):
-                self._say(f"[{'failed' if failed else 'done'}: {line(text)[:200]}]")
+            case Piece(PieceKind.RESULT, text, failed=failed, duration_ms=took):
+                how = f"{'failed' if failed else 'done'} {lasted(took)}".rstrip()
+                self._say(f"[{how}: {line(text)[:200]}]")
             case Said(who, text):
                 self._say(f"{line(who)}: {text}")
             case Note(text, trouble):

@@ -16,7 +16,7 @@ import click
 from palaver.cli import wire
 from palaver.cli.chat.hearing import Hearing, Note
 from palaver.cli.errors import AnswerFailed, AnswerStopped, MessageRefused
-from palaver.cli.output import clean, line, say_json
+from palaver.cli.output import clean, lasted, line, say_json
 from palaver.domain.draft import Piece, PieceKind
 from palaver.domain.errors import StoreClosed
 from palaver.domain.feed import Happened, TurnChanged
@@ -183,8 +183,9 @@ class Plain:
                 self._write(text)
             case Piece(PieceKind.CALL, name=name, arguments=arguments):
                 self._tell(f"→ {line(name)} {line(arguments)}")
-            case Piece(PieceKind.RESULT, text, failed=failed, name=name):
-                self._tell(f"{'✗' if failed else '✓'} {line(name)}: {line(text)[:200]}")
+            case Piece(PieceKind.RESULT, text, failed=failed, name=name, duration_ms=took):
+                used = f"{line(name)} {lasted(took)}".rstrip()
+                self._tell(f"{'✗' if failed else '✓'} {used}: {line(text)[:200]}")
             case Note(text):
                 self._tell(clean(text))
 

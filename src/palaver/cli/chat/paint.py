@@ -19,7 +19,7 @@ from rich.text import Text
 
 from palaver.cli.chat.growing import Prose, Thought, ToolUse
 from palaver.cli.chat.hearing import Note, Said
-from palaver.cli.output import cells, clean, fit, line, plural
+from palaver.cli.output import cells, clean, fit, lasted, line, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -118,7 +118,9 @@ def _shape(block: Shown) -> RenderableType:
 def _tool(use: ToolUse) -> RenderableType:
     mark, style = ("…", "yellow") if use.result is None else ("✗", "red") if use.failed else ("✓", "green")
     head = Text(f"{mark} ", style=style)
-    head.append(line(use.name), style="bold").append(f"  {arguments(use.arguments)}", style="dim")
+    head.append(line(use.name), style="bold")
+    for more in (lasted(use.duration_ms), arguments(use.arguments)):
+        head.append(f"  {more}" if more else "", style="dim")
     head.no_wrap, head.overflow = True, "ellipsis"
     if not use.result:
         return head
