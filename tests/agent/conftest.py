@@ -54,7 +54,8 @@ async def make_agent(server: OpenAIServer, waits: Waits) -> AsyncIterator[MakeAg
 
         def make(*, model: str = MODEL, **options: Any) -> ModelAgent:
             named = {"openai": Provider(api_key=KEY, base_url=server.url), "mine": Provider(base_url=server.url)}
-            profile_options = {key: options.pop(key) for key in ("fallback_models", "mcp_servers") if key in options}
+            of_profile = ("fallback_models", "mcp_servers", "context_windows")
+            profile_options = {key: options.pop(key) for key in of_profile if key in options}
             profile = AgentProfile(model=model, providers=options.pop("providers", named), **profile_options)
             options.setdefault("sleep", waits.sleep)
             options.setdefault("time_outs", TimeOuts(connect=1, read=0.3))

@@ -426,3 +426,12 @@ async def test_a_model_of_a_provider_that_can_be_reached_is_accepted(make_agent:
     agent = make_agent()
     agent.check_model("openai:some-new-model")
     agent.check_model("mine:vendor/model:free")
+
+
+async def test_how_much_a_model_takes_is_said_by_the_operator_or_the_list(make_agent: MakeAgent) -> None:
+    agent = make_agent(context_windows={"mine:big": 64_000})
+    assert await agent.context_window("mine:big") == 64_000
+    assert await agent.context_window("Mine:big") == 64_000
+    assert await agent.context_window("mine:small") is None  # nobody knows
+    assert await agent.context_window("nowhere:big") is None
+    assert await agent.context_window("big") is None

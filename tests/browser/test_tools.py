@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from playwright.async_api import expect
 
 from browser.conftest import answered, say
-from palaver.agent.base import TextDelta, ToolCall, ToolResult
+from palaver.agent.base import TextDelta, ToolCall, ToolResult, Used
+from palaver.domain.usage import TurnUsage
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:
@@ -45,3 +46,38 @@ async def test_a_tool_tells_how_long_it_takes_also_after_a_reload(start_web: Sta
     await answered(page)
     await expect(took).to_have_text(told)
     await expect(page.locator(".answer .message-foot")).to_contain_text(re.compile(r"worked \d"))
+
+
+async def test_the_meter_tells_how_full_the_context_is_and_offers_a_summary(
+    start_web: StartWeb, visitors: Visitors
+) -> None:
+    filled = iter([300, 420, 900, 950, 200])
+
+    def answer(request: AgentRequest) -> list[AgentEvent]:
+        if request.messages[-1]["content"].startswith("Summarise this conversation"):
+            return [TextDelta("They talked.")]
+        return [TextDelta("word " * 60), Used(TurnUsage(model="m", output_tokens=60, last_prompt_tokens=next(filled)))]
+
+    page = await visitors.visit(await start_web(ScriptedAgent(answer, window=1000)))
+    for text in ("one", "two"):
+        await say(page, text)
+        await answered(page)
+    meter = page.get_by_role("button", name="Context 42% full: 420 of 1K tokens")
+    await expect(meter).to_have_text("42%")
+    await meter.click()
+    await expect(page.get_by_role("menu")).to_contain_text("120 out")
+    await page.keyboard.press("Escape")
+
+    await say(page, "three")
+    warning = page.get_by_text("The context is 90% full.")
+    await expect(warning).to_be_visible()
+    await page.get_by_role("button", name="Summarise now").click()
+    await expect(page.get_by_text("A summary stands for 2 older messages")).to_be_visible()
+    await expect(warning).to_have_count(0)
+
+    await say(page, "four")
+    await expect(page.get_by_text("The context is 95% full.")).to_be_visible()
+    await say(page, "five")  # which is summarised before it is answered
+    await expect(page.get_by_text("A summary stands for 6 older messages")).to_be_visible()
+    await answered(page)
+    await expect(page.locator(".meters")).to_have_text("20%")

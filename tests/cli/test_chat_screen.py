@@ -230,7 +230,7 @@ def test_an_answer_is_shown_as_markdown_with_its_status_below(desk: Desk) -> Non
 def test_tools_and_thoughts_are_shown(desk: Desk) -> None:
     terminal = desk.chat()
     text = terminal.say("remember that I like tea", until="I have remembered it")
-    assert re.search(r"✓ remember  \d+\.\d s  text: I like tea", text)
+    assert re.search(r"✓ remember  (< )?\d+\.\d s  text: I like tea", text)
     text = terminal.say("think about the sea", until="I have thought about")
     assert "I turn it over twice" in text
 

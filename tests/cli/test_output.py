@@ -110,7 +110,7 @@ def test_what_never_happened_has_no_time() -> None:
     ("milliseconds", "said"),
     [
         (None, ""),
-        (0, "0.0 s"),
+        (0, "< 0.1 s"),
         (400, "0.4 s"),
         (9949, "9.9 s"),
         (9960, "10 s"),

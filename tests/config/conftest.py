@@ -30,6 +30,8 @@ privacy:
 agent: helper
 model: openai:gpt-5
 fallback_models: [ollama:llama3:8b, local, local:models/small.gguf]
+context_windows:
+  ollama:llama3:8b: 8192
 instructions: Be brief.
 providers:
   openai: {api_key: 007, base_url: https://eu.example.org/v1}

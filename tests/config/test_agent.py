@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from config.conftest import Load, Mistakes
 
 MODELS = "demo, local, local:/path/of/model.gguf or provider:name such as openai:gpt-5"
+WINDOW = "a whole number of tokens, 500 to 100000000"
 ADDRESS = "an address that begins with http:// or https://"
 KEY = "ASCII characters without spaces, as the provider gave it"
 ONE_OF_TWO = "give either command or url, one of the two"
@@ -29,6 +30,7 @@ def test_everything_about_the_agent_arrives(load: Load, everything: str, tmp_pat
     assert load(everything).agent == AgentProfile(
         model="openai:gpt-5",
         fallback_models=("ollama:llama3:8b", "local", f"local:{tmp_path}/models/small.gguf"),
+        context_windows={"ollama:llama3:8b": 8192},
         instructions="Be brief.",
         providers={
             "openai": Provider(api_key="007", base_url="https://eu.example.org/v1"),
@@ -63,7 +65,7 @@ def test_everything_about_turns_arrives(load: Load, everything: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "turns:\ntoolsets:\nproviders:\nmcp_servers:\nfallback_models:\ninstructions:\n",
+        "turns:\ntoolsets:\nproviders:\nmcp_servers:\nfallback_models:\ninstructions:\ncontext_windows:\n",
         "toolsets: {memory: , history: {platforms: }}",
         "fallback_models: []",
     ],
@@ -155,6 +157,12 @@ def test_a_number_about_turns_has_its_bounds(
     ("text", "complaint"),
     [
         ("model: ", f"model: nothing is not allowed (auto, {MODELS})"),
+        ("context_windows: {'openai:x': 0}", f"context_windows.openai:x: 0 is not allowed ({WINDOW})"),
+        ("context_windows: {'openai:x': big}", f'context_windows.openai:x: "big" is not allowed ({WINDOW})'),
+        (
+            "context_windows: {local: 1000}",
+            "context_windows.local: this cannot be a name (provider:name such as ollama:qwen3)",
+        ),
         ("fallback_models: demo", 'fallback_models: "demo" is not allowed (a list)'),
         ("fallback_models: [demo, auto]", f'fallback_models.1: "auto" is not allowed ({MODELS})'),
         ("fallback_models: [~]", f"fallback_models.0: nothing is not allowed ({MODELS})"),

@@ -21,10 +21,13 @@ from palaver.agent.base import (
     ToolResult,
     Used,
 )
+from palaver.agent.tokens import estimate_messages
 from palaver.domain.draft import Piece, PieceKind
 from palaver.domain.errors import AgentRefused, AgentUnavailable, ContextOverflow, LeaseLost
 from palaver.domain.events import EventKind
+from palaver.domain.feed import Noticed
 from palaver.domain.inbound import Inbound
+from palaver.domain.person import Principal
 from palaver.domain.turn import MOST_ATTEMPTS, TurnState
 from palaver.domain.usage import TurnUsage
 from palaver.platforms.loopback import Loopback
@@ -296,6 +299,92 @@ async def test_a_conversation_too_long_for_the_model_is_summarised_once_and_answ
     assert kinds.count(EventKind.COMPACTED) == 1
     assert "They counted." in agent.requests[-1].messages[0]["content"]
     assert len(gateway.store.load_transcript(turn.session_id)) == 12  # nothing was taken away
+
+
+class Filling:
+    """An agent whose conversations have the size that a test gives them, and that counts what it is asked."""
+
+    def __init__(self, window: int | None, *, summary: str = "They counted.", fixed: int = 0) -> None:
+        self.agent = ScriptedAgent(self._answer, window=window)
+        self.summaries = 0
+        self._summary = summary
+        self._fixed = fixed  # tokens that every request has, whatever was said
+
+    async def _answer(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        if request.messages[-1]["content"].startswith("Summarise this conversation"):
+            self.summaries += 1
+            yield Used(TurnUsage(model="m", input_tokens=1, last_prompt_tokens=10**6))
+            yield TextDelta(self._summary)
+            return
+        tokens = self._fixed + estimate_messages(request.messages)
+        yield TextDelta("word " * 100)
+        yield Used(TurnUsage(model="m", input_tokens=tokens, last_prompt_tokens=tokens))
+
+
+async def test_a_conversation_that_nearly_fills_the_model_is_summarised_before_it_is_asked(
+    start_gateway: StartGateway, dm: MakeSource
+) -> None:
+    filling = Filling(window=1000)
+    gateway = await start_gateway(filling.agent)
+    filled = []
+    for i in range(20):
+        turn = await ask(gateway, dm(), f"number {i}")
+        assert turn.state is TurnState.DONE
+        filled.append(gateway.store.get_session(turn.session_id).last_prompt_tokens)
+    assert filling.summaries >= 2
+    assert max(filled) < 1000  # it never had to be refused
+    kinds = [event.kind for event in gateway.store.events(turn.session_id)]
+    assert kinds.count(EventKind.COMPACTED) == filling.summaries
+    assert filling.summaries <= sum(tokens >= 850 for tokens in filled)
+    assert "They counted." in filling.agent.requests[-1].messages[0]["content"]
+    assert len(gateway.store.load_transcript(turn.session_id)) == 40  # nothing was taken away
+
+
+async def test_whoever_follows_is_told_of_a_summary(start_gateway: StartGateway, dm: MakeSource) -> None:
+    filling = Filling(window=1000)
+    gateway = await start_gateway(filling.agent)
+    turn = await ask(gateway, dm(), "number 0")
+    assert turn.person_id is not None
+    following = gateway.feed.follow(Principal(turn.person_id), turn.session_id, after=0)
+
+    async def noticed() -> str:
+        return await anext(item.text async for item in following if isinstance(item, Noticed))
+
+    told = asyncio.create_task(noticed())
+    while not filling.summaries:
+        await ask(gateway, dm(), "more")
+    assert "was summarised" in await told
+    await following.aclose()
+
+
+@pytest.mark.parametrize(
+    ("window", "fixed"),
+    [
+        (None, 0),  # nobody knows how much the model takes
+        (100_000, 0),
+        (100_000, 95_000),  # it is not the conversation that fills it
+    ],
+)
+async def test_nothing_is_summarised_ahead_without_need_or_use(
+    start_gateway: StartGateway, dm: MakeSource, window: int | None, fixed: int
+) -> None:
+    filling = Filling(window=window, fixed=fixed)
+    gateway = await start_gateway(filling.agent)
+    for i in range(8):
+        turn = await ask(gateway, dm(), f"{i}")
+        assert turn.state is TurnState.DONE
+    assert filling.summaries == 0
+
+
+async def test_a_conversation_is_answered_when_it_could_not_be_summarised_ahead(
+    start_gateway: StartGateway, dm: MakeSource
+) -> None:
+    filling = Filling(window=1000, summary="")
+    gateway = await start_gateway(filling.agent)
+    for i in range(10):
+        assert (await ask(gateway, dm(), f"number {i}")).state is TurnState.DONE
+    assert filling.summaries >= 1
+    assert len(filling.agent.requests[-1].messages) == 19
 
 
 async def test_compress_summarises_and_restore_takes_it_back(start_gateway: StartGateway) -> None:

@@ -88,6 +88,16 @@ def test_a_compaction_is_an_event_and_hides_nothing(talk: Talk) -> None:
     assert len(talk.store.load_transcript(talk.id)) == 4
 
 
+def test_how_full_the_context_is_must_be_told_anew_after_a_compaction(talk: Talk) -> None:
+    kept_from = talk.say("u1", "a1", "u2")
+    talk.store.update_session(talk.id, last_prompt_tokens=900)
+    talk.compact("one", kept_from)
+    assert talk.store.get_session(talk.id).last_prompt_tokens == 0
+    talk.store.update_session(talk.id, last_prompt_tokens=100)
+    talk.expand()
+    assert talk.store.get_session(talk.id).last_prompt_tokens == 0
+
+
 def test_taking_compactions_back_goes_one_step_at_a_time(talk: Talk) -> None:
     talk.say("u1", "a1", "u2", "a2", "u3", "a3")
     first, second = talk.compact("first", 4), talk.compact("second", 6)

@@ -160,10 +160,16 @@ async def test_a_program_needs_the_scope_to_remember(web: Web) -> None:
 # ---- models and commands -----------------------------------------------------------------------------------
 
 
-async def test_the_models_and_the_agent_are_told(web: Web) -> None:
+async def test_the_models_and_the_agent_are_told(start_web: StartWeb) -> None:
+    web = await start_web(ScriptedAgent(window=32_000))
     owner = await web.client()
     models = (await owner.get("/api/models")).json()
-    assert models["models"] == ["scripted", "scripted-large"]
+    assert models["models"] == [
+        {"name": "scripted", "context_window": 32_000},
+        {"name": "scripted-large", "context_window": 32_000},
+    ]
+    more = (await owner.get("/api/models", params={"also": "scripted-old"})).json()
+    assert [model["name"] for model in more["models"]] == ["scripted", "scripted-large", "scripted-old"]
     assert (models["default"], models["description"]) == ("scripted", "A scripted agent answers, for tests.")
 
 

@@ -106,7 +106,7 @@ export const createProject = (name: string, colour: string) =>
 export const changeProject = (id: string, changes: { name?: string; colour?: string }) =>
   ask<Project>("PATCH", `/projects/${encodeURIComponent(id)}`, { body: changes });
 export const deleteProject = (id: string) => ask<undefined>("DELETE", `/projects/${encodeURIComponent(id)}`);
-export const models = () => ask<Models>("GET", "/models");
+export const models = (also: string | null) => ask<Models>("GET", "/models", { query: { also } });
 export const commands = () => ask<{ commands: Command[] }>("GET", "/commands");
 
 export function upload(file: File): Promise<Attachment> {

@@ -1,4 +1,4 @@
-// Made from the API's description by tools/types.mjs; do not edit. Shapes: 024bcaaa736a8ed126a604b483f9a7b03c4528d7c61c5b9818e94a01a050e9ba
+// Made from the API's description by tools/types.mjs; do not edit. Shapes: 113d23f691e6ca22403156af593ab347ea8a292e811a35edf08c3aa0952a6cad
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -785,31 +785,7 @@ export interface components {
              */
             object?: "list";
             /** Data */
-            data: components["schemas"]["ModelOut"][];
-        };
-        /**
-         * ModelOut
-         * @description A model that can be asked for.
-         */
-        ModelOut: {
-            /** Id */
-            id: string;
-            /**
-             * Object
-             * @default model
-             * @constant
-             */
-            object?: "model";
-            /**
-             * Created
-             * @default 0
-             */
-            created?: number;
-            /**
-             * Owned By
-             * @default palaver
-             */
-            owned_by?: string;
+            data: components["schemas"]["palaver__web__openai_wire__ModelOut"][];
         };
         /**
          * ModelsOut
@@ -817,7 +793,7 @@ export interface components {
          */
         ModelsOut: {
             /** Models */
-            models: string[];
+            models: components["schemas"]["palaver__web__routes__models__ModelOut"][];
             /** Default */
             default: string;
             /**
@@ -1368,7 +1344,7 @@ export interface components {
             read_seq: number;
             /**
              * Context Tokens
-             * @description How full the model's context was the last time.
+             * @description What the last answer was given; 0: not known, as after a summary.
              */
             context_tokens: number;
             usage: components["schemas"]["UsageOut"];
@@ -1645,6 +1621,43 @@ export interface components {
             password: boolean;
             /** Passkeys */
             passkeys: number;
+        };
+        /**
+         * ModelOut
+         * @description A model that can be asked for.
+         */
+        palaver__web__openai_wire__ModelOut: {
+            /** Id */
+            id: string;
+            /**
+             * Object
+             * @default model
+             * @constant
+             */
+            object?: "model";
+            /**
+             * Created
+             * @default 0
+             */
+            created?: number;
+            /**
+             * Owned By
+             * @default palaver
+             */
+            owned_by?: string;
+        };
+        /**
+         * ModelOut
+         * @description A model.
+         */
+        palaver__web__routes__models__ModelOut: {
+            /** Name */
+            name: string;
+            /**
+             * Context Window
+             * @description How many tokens it takes; null when nobody knows.
+             */
+            context_window: number | null;
         };
     };
     responses: never;

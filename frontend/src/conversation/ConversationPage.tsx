@@ -17,6 +17,7 @@ import { attempt } from "./actions";
 import { Composer } from "./Composer";
 import { Header } from "./Header";
 import { Messages } from "./Messages";
+import { NearlyFull } from "./Meters";
 import { ReplyChoice, useReply } from "./ReplyChoice";
 import { useDrop } from "./useDrop";
 
@@ -65,6 +66,7 @@ function Open({ session, seq }: { session: Session; seq: number | null }) {
             {!session.reachable && !OURS.has(session.platform) && (
               <p className="where">{words.replyHere(platformName(session.platform))}</p>
             )}
+            <NearlyFull session={session} />
             <Composer
               place={session.id}
               placeholder={words.writeHere}

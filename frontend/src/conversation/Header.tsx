@@ -39,7 +39,7 @@ export function Header({ session, mayAct }: { session: Session; mayAct: boolean 
         <span className="tag">{words.ofOwner(session.owner)}</span>
       )}
       <span className="grow" />
-      <Meters session={session} />
+      <Meters session={session} mayAct={mayAct} />
       {mayAct && <ModelMenu session={session} />}
       <SessionMenu session={session} onRename={() => setNaming(true)} inHeader mayAct={mayAct} />
     </header>

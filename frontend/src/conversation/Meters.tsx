@@ -1,22 +1,77 @@
-/** How full the context is, and what the conversation has cost. */
+/** How full the context is, and what the conversation has used and cost; with a summary on offer. */
 import type { Session } from "../api/types";
-import { dollars, short } from "../lib/numbers";
+import { dollars, percent, short } from "../lib/numbers";
+import { SparkIcon } from "../ui/icons";
+import { Menu, MenuItem, MenuLine, MenuNote } from "../ui/Menu";
 import { words } from "../words";
+import { compress } from "./actions";
+import { fillOf, NEARLY_FULL, useModels, type Fill } from "./models";
 
-export function Meters({ session }: { session: Session }) {
+interface Props {
+  session: Session;
+  mayAct: boolean;
+}
+
+export function Meters({ session, mayAct }: Props) {
+  const fill = fillOf(session, useModels(session));
   const { usage, context_tokens: tokens } = session;
   if (tokens === 0 && usage.output_tokens === 0) return null;
-  const detail = [
-    words.contextTokens(short(tokens)),
+  const lines = [
+    ...(fill !== null ? [fillText(fill)] : tokens > 0 ? [words.contextTokens(short(tokens))] : []),
     words.usageDetail(short(usage.input_tokens), short(usage.output_tokens)),
     costText(usage),
-  ].join(" · ");
+  ];
+  const isFull = fill !== null && fill.share >= NEARLY_FULL;
   return (
-    <span className="meters" title={detail} aria-label={detail} role="img">
-      <span>{words.contextShort(short(tokens))}</span>
-      {usage.cost_usd !== null && Number(usage.cost_usd) > 0 && <span>{dollars(usage.cost_usd)}</span>}
+    <Menu
+      button={
+        <button type="button" className="chip-button meters" data-full={isFull} title={lines.join(" · ")} aria-label={lines.join(" · ")}>
+          {fill !== null && <Bar share={fill.share} />}
+          <span>{fill !== null ? percent(fill.share) : words.contextShort(short(tokens || usage.output_tokens))}</span>
+          {usage.cost_usd !== null && Number(usage.cost_usd) > 0 && <span>{dollars(usage.cost_usd)}</span>}
+        </button>
+      }
+    >
+      {lines.map((line) => (
+        <MenuNote key={line}>{line}</MenuNote>
+      ))}
+      {mayAct && (
+        <>
+          <MenuLine />
+          <MenuNote quiet>{words.summaryExplained}</MenuNote>
+          <MenuItem icon={<SparkIcon />} onSelect={() => void compress(session.id)}>
+            {words.compress}
+          </MenuItem>
+        </>
+      )}
+    </Menu>
+  );
+}
+
+/** Said before the next message, once the context is nearly full. */
+export function NearlyFull({ session }: { session: Session }) {
+  const fill = fillOf(session, useModels(session));
+  if (fill === null || fill.share < NEARLY_FULL || session.running) return null;
+  return (
+    <p className="where" role="status">
+      {words.nearlyFull(percent(fill.share))}{" "}
+      <button type="button" className="text-button" onClick={() => void compress(session.id)}>
+        {words.compressNow}
+      </button>
+    </p>
+  );
+}
+
+function Bar({ share }: { share: number }) {
+  return (
+    <span className="fill">
+      <i style={{ inlineSize: `${share * 100}%` }} />
     </span>
   );
+}
+
+function fillText({ tokens, window, share }: Fill): string {
+  return words.contextFill(percent(share), short(tokens), short(window));
 }
 
 function costText({ cost_usd, cost_status, unpriced_turns }: Session["usage"]): string {

@@ -6,6 +6,11 @@ export function short(count: number): string {
   return new Intl.NumberFormat(locale(), { notation: "compact", maximumFractionDigits: 1 }).format(count);
 }
 
+/** A share of a whole: 42%. */
+export function percent(share: number): string {
+  return new Intl.NumberFormat(locale(), { style: "percent", maximumFractionDigits: 0 }).format(share);
+}
+
 /** An amount of US dollars that came as decimal text. */
 export function dollars(amount: string): string {
   const value = Number(amount);

@@ -26,8 +26,8 @@ export function moment(at: string): string {
 export function lasted(milliseconds: number, digits = milliseconds < 9950 ? 1 : 0): string {
   const seconds = Math.round(milliseconds / 1000);
   if (seconds >= 60) return `${Math.floor(seconds / 60)}\u00a0min ${seconds % 60}\u00a0s`;
-  const shown = { minimumFractionDigits: digits, maximumFractionDigits: digits };
-  return `${new Intl.NumberFormat(locale(), shown).format(milliseconds / 1000)}\u00a0s`;
+  const shown = new Intl.NumberFormat(locale(), { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return milliseconds < 50 ? `<\u00a0${shown.format(0.1)}\u00a0s` : `${shown.format(milliseconds / 1000)}\u00a0s`;
 }
 
 /** A day's own name, the same for every moment of it: to tell days apart. */

@@ -96,6 +96,11 @@ export function SubMenu({ label, icon, children }: { label: string; icon?: React
   );
 }
 
+/** Words that explain, and cannot be chosen. */
+export function MenuNote({ children, quiet = false }: { children: ReactNode; quiet?: boolean }) {
+  return <Radix.Label className={quiet ? "menu-note quiet-note" : "menu-note"}>{children}</Radix.Label>;
+}
+
 export function MenuLine() {
   return <Radix.Separator className="menu-line" />;
 }

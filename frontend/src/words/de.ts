@@ -205,12 +205,18 @@ export const de: Words = {
 
   contextShort: (count) => `${count} Token`,
   contextTokens: (tokens) => `${tokens} Token im Kontext`,
+  contextFill: (share, tokens, window) => `Kontext zu ${share} voll: ${tokens} von ${window} Token`,
+  nearlyFull: (share) => `Der Kontext ist zu ${share} voll. Vor der nächsten Antwort wird Älteres für den Agenten zusammengefasst.`,
+  compressNow: "Jetzt zusammenfassen",
+  summaryExplained:
+    "Ist der Kontext fast voll, steht für ältere Nachrichten eine Zusammenfassung, nur für den Agenten. Nichts geht verloren.",
   usageDetail: (input, output) => `${input} Token hinein, ${output} heraus`,
   cost: (amount) => `${amount} ausgegeben`,
   costEstimated: (amount) => `etwa ${amount} ausgegeben`,
   costUnknown: "Preis unbekannt",
   model: "Modell",
   modelFor: (model) => `Modell: ${model}`,
+  modelTakes: (tokens) => `nimmt ${tokens} Token`,
   theDefault: (model) => `Voreingestellt (${model})`,
 
   greeting: (name) => `Hallo, ${name}`,

@@ -216,12 +216,17 @@ export const en = {
   // meters
   contextShort: (count: string) => `${count} tokens`,
   contextTokens: (tokens: string) => `${tokens} tokens in context`,
+  contextFill: (share: string, tokens: string, window: string) => `Context ${share} full: ${tokens} of ${window} tokens`,
+  nearlyFull: (share: string) => `The context is ${share} full. Before the next answer, older messages are summarised for the agent.`,
+  compressNow: "Summarise now",
+  summaryExplained: "When the context is nearly full, a summary stands for older messages, for the agent alone. Nothing is lost.",
   usageDetail: (input: string, output: string) => `${input} tokens in, ${output} out`,
   cost: (amount: string) => `${amount} spent`,
   costEstimated: (amount: string) => `about ${amount} spent`,
   costUnknown: "price unknown",
   model: "Model",
   modelFor: (model: string) => `Model: ${model}`,
+  modelTakes: (tokens: string) => `takes ${tokens} tokens`,
   theDefault: (model: string) => `Default (${model})`,
 
   // start page

@@ -126,6 +126,10 @@ class Agent(Protocol):
         """Refuse, as `InvalidInput`, a model this agent could never use, and say which it can."""
         ...
 
+    async def context_window(self, name: str) -> int | None:
+        """How many tokens a model takes, what it is to answer and its answer together; None when nobody knows."""
+        ...
+
     async def tools(self) -> Sequence[Tool]:
         """Tools of its own: those of the MCP servers it is connected to. The runner passes them in the request."""
         ...

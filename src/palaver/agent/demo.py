@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from palaver.agent.base import AgentEvent, AgentRequest, Tool
 
 NAME = "demo"
+WINDOW = 8000  # tokens; there is no such limit, but what happens at one is to be seen
 SUMMARY_REQUEST = "Summarise this conversation"  # how a request for a summary begins
 DESCRIPTION = (
     "the demo agent, which answers by rule; for a real one set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, "
@@ -106,6 +107,10 @@ class DemoAgent:
         """Refuse every other model."""
         if name != NAME:
             raise InvalidInput(f"model: the demo agent has no model {name!r}, only {NAME!r}; {self._description}")
+
+    async def context_window(self, name: str) -> int | None:
+        """A small one."""
+        return WINDOW if name == NAME else None
 
     async def tools(self) -> Sequence[Tool]:
         """It brings none."""

@@ -88,6 +88,10 @@ class LocalAgent:
         if name != self._name:
             raise InvalidInput(f"model: only {self._name!r} is there, not {name!r}; others need a key in config.yaml")
 
+    async def context_window(self, name: str) -> int | None:
+        """What the model is loaded with."""
+        return self._context if name == self._name else None
+
     async def tools(self) -> Sequence[Tool]:
         """It brings none."""
         return ()

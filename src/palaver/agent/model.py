@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.agent.base import Notice
+from palaver.agent.pricing import window
 from palaver.agent.providers import KNOWN, check_reachable, model_name, with_environment
 from palaver.agent.retry import Retry
 from palaver.agent.tool_servers import ToolServers
@@ -56,6 +57,7 @@ class ModelAgent:
         self._providers = with_environment(profile.providers, environ)
         self._name = self._checked(model or profile.model)
         self._fallbacks = [self._checked(name) for name in profile.fallback_models]
+        self._windows = profile.context_windows
         self._description = description or f"{self._name}, as configured"
         self._time_outs = time_outs or TimeOuts()
         self._retry = retry or Retry()
@@ -86,6 +88,16 @@ class ModelAgent:
     def check_model(self, name: str) -> None:
         """Refuse a model of a provider that cannot be reached; only the provider itself knows all its models."""
         self._checked(name)
+
+    async def context_window(self, name: str) -> int | None:
+        """What the operator has said of a model, or else what the price list knows of it."""
+        try:
+            model = self._checked(name)
+        except InvalidInput:
+            return None
+        if str(model) in self._windows:
+            return self._windows[str(model)]
+        return await asyncio.to_thread(window, model.model, model.provider, self._providers[model.provider].base_url)
 
     async def tools(self) -> Sequence[Tool]:
         """The tools of the MCP servers that can be reached."""

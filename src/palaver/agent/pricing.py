@@ -1,6 +1,6 @@
-"""What a request cost, by the price list of `genai-prices`.
+"""What a request cost and how much a model takes, by the price list of `genai-prices`.
 
-A price that is not in the list is unknown, never zero. The list is part of the package: nothing is fetched.
+What is not in the list is unknown, never zero. The list is part of the package: nothing is fetched.
 """
 
 from __future__ import annotations
@@ -26,5 +26,21 @@ def price(usage: AbstractUsage, model: str, provider: str, base_url: str | None 
             return None
     try:  # the operator may have given the provider a name of their own
         return calc_price(usage, model, provider_api_url=base_url).total_price
+    except LookupError:
+        return None
+
+
+def window(model: str, provider: str, base_url: str | None = None) -> int | None:
+    """How many tokens a model takes, or None when the list does not know this provider or model."""
+    from genai_prices.data_snapshot import get_snapshot  # 0.4 s
+
+    known = get_snapshot()
+    try:
+        return known.find_provider_model(model, None, provider, None)[1].context_window
+    except LookupError:
+        if base_url is None:
+            return None
+    try:
+        return known.find_provider_model(model, None, None, base_url)[1].context_window
     except LookupError:
         return None

@@ -105,6 +105,8 @@ def lasted(milliseconds: int | None) -> str:
     """How long something took: `0.4 s`, `12 s`, `2 min 5 s`; nothing when that is not known."""
     if milliseconds is None:
         return ""
+    if milliseconds < 50:
+        return "< 0.1 s"
     seconds = milliseconds / 1000
     if seconds < 9.95:
         return f"{seconds:.1f} s"

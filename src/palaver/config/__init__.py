@@ -149,6 +149,7 @@ def _agent(file: File, home: Path, environ: Mapping[str, str]) -> AgentProfile:
         instructions=file.instructions or "",
         providers=MappingProxyType(providers),
         mcp_servers=MappingProxyType(servers),
+        context_windows=MappingProxyType(file.context_windows),
     )
 
 

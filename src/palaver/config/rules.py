@@ -162,6 +162,11 @@ ZONE_OR_NOTHING: Final = _or_nothing(ZONE)
 PROVIDER: Final = _named("[a-z][a-z0-9_-]{0,31}", "up to 32 small letters, digits, '_' or '-', beginning with a letter")
 MODEL: Final = Rule(_is_model, "auto, demo, local, local:/path/of/model.gguf or provider:name such as openai:gpt-5")
 FALLBACK: Final = Rule(lambda value: value != "auto" and MODEL.holds(value), MODEL.allowed.removeprefix("auto, "))
+OF_PROVIDER: Final = Rule(
+    lambda value: FALLBACK.holds(value) and ":" in str(value) and not str(value).startswith("local:"),
+    "provider:name such as ollama:qwen3",
+)
+TOKENS: Final = _number(500, 100_000_000, "a whole number of tokens")
 KEY_OR_NOTHING: Final = _or_nothing(_named("[!-~]+", "ASCII characters without spaces, as the provider gave it"))
 ADDRESS_OR_NOTHING: Final = _or_nothing(Rule(_is_address, "an address that begins with http:// or https://"))
 SERVER: Final = _named("[A-Za-z][A-Za-z0-9_-]{0,31}", "up to 32 letters, digits, '_' or '-', beginning with a letter")

@@ -155,6 +155,7 @@ _Reset = Annotated[ResetSection, rules.NULL_IS_EMPTY]
 _ResetByPlatform = dict[Annotated[str, rules.PLATFORM], _Reset]
 _ResetByType = dict[Annotated[str, rules.CHAT_TYPE], _Reset]
 _Platforms = dict[Annotated[str, rules.PLATFORM], Annotated[PlatformSection, rules.NULL_IS_EMPTY]]
+_Windows = dict[Annotated[str, rules.OF_PROVIDER], Annotated[int, rules.TOKENS]]
 _Fallbacks = tuple[Annotated[str, rules.FALLBACK], ...]
 _Providers = dict[Annotated[str, rules.PROVIDER], Annotated[ProviderSection, rules.NULL_IS_EMPTY]]
 _Mcp = Annotated[McpSection, rules.NULL_IS_EMPTY, rules.Together(McpSection.complaint)]
@@ -176,6 +177,7 @@ class File(Section):
     agent: Annotated[str, rules.AGENT] = "main"
     model: Annotated[str, rules.MODEL] = "auto"
     fallback_models: Annotated[_Fallbacks, rules.NULL_IS_EMPTY_LIST] = ()
+    context_windows: Annotated[_Windows, rules.NULL_IS_EMPTY] = field(default_factory=dict)
     instructions: Annotated[str | None, rules.TEXT_OR_NOTHING] = None
     providers: Annotated[_Providers, rules.NULL_IS_EMPTY] = field(default_factory=dict)
     mcp_servers: Annotated[_McpServers, rules.NULL_IS_EMPTY] = field(default_factory=dict)

@@ -50,6 +50,7 @@ class AgentProfile:
     instructions: str = ""
     providers: Mapping[str, Provider] = field(default_factory=dict)
     mcp_servers: Mapping[str, McpServer] = field(default_factory=dict)
+    context_windows: Mapping[str, int] = field(default_factory=dict)  # tokens, by model; where nobody else knows better
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

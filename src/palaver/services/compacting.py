@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent import compaction as compacting
 from palaver.agent.base import TextDelta, Used
 from palaver.agent.history import project
+from palaver.agent.tokens import estimate_messages
 from palaver.domain import faults
 from palaver.domain.errors import ContextOverflow, NothingToDo
 from palaver.domain.turn import TurnKind
@@ -38,8 +40,11 @@ class Compacting:
         self._lease = lease
         self._count = count  # what it uses belongs to the turn
 
-    async def compact(self, focus: str | None, upto: int) -> Compaction:
-        """Summarise what came before the last exchanges; when that fails, everything stays as it was."""
+    async def compact(self, focus: str | None, upto: int, *, worth: float = 0) -> Compaction:
+        """Summarise what came before the last exchanges; when that fails, everything stays as it was.
+
+        What has fewer than `worth` tokens is not summarised: it would cost more than it frees.
+        """
         lease = self._lease
 
         def read(tx: Transaction) -> tuple[list[Event], Compaction | None, bool]:
@@ -57,6 +62,8 @@ class Compacting:
         old = [event for event in log if event.seq < kept_from]
         last = max((event.seq for event in old), default=0)
         messages = project(old, input_seq=last, compaction=None, shared=shared)
+        if estimate_messages(messages) < worth:
+            raise NothingToDo("there is too little in this conversation to compress")
         summary = await self._summary(messages, focus, before.summary if before else None)
         now = micros(self._store.clock.now())
 
@@ -90,7 +97,7 @@ class Compacting:
                     if isinstance(event, TextDelta):
                         text.append(event.text)
                     elif isinstance(event, Used):
-                        self._count(event.usage)
+                        self._count(replace(event.usage, last_prompt_tokens=None))  # not what an answer took
         except ContextOverflow:
             if depth == _MOST_HALVINGS or len(messages) < 2:
                 raise

@@ -69,7 +69,8 @@ def _locked(tx: Transaction, session_no: int) -> int | None:
 
 
 def _hold(tx: Transaction, session_no: int, seq: int | None) -> None:
-    tx.run("UPDATE session SET compaction_seq = $2 WHERE no = $1", session_no, seq)
+    """Let a compaction hold; how full the context is with it, the next answer will tell."""
+    tx.run("UPDATE session SET compaction_seq = $2, last_prompt_tokens = 0 WHERE no = $1", session_no, seq)
 
 
 def _read(tx: Transaction, session_no: int, seq: int) -> tuple[Compaction, int | None]:

@@ -21,9 +21,12 @@ class ScriptedAgent:
     model = "scripted"
     description = "A scripted agent answers, for tests."
 
-    def __init__(self, script: Script | str = "Done.", tools: Sequence[Tool] = ()) -> None:
+    def __init__(
+        self, script: Script | str = "Done.", tools: Sequence[Tool] = (), *, window: int | None = None
+    ) -> None:
         self._script: Script = (lambda _request: script) if isinstance(script, str) else script
         self._tools = tools
+        self._window = window
         self.requests: list[AgentRequest] = []  # everything it was asked
 
     def models(self) -> Sequence[str]:
@@ -32,6 +35,10 @@ class ScriptedAgent:
 
     def check_model(self, name: str) -> None:
         """Take any name."""
+
+    async def context_window(self, name: str) -> int | None:
+        """The one it was made with, whatever the model."""
+        return self._window
 
     async def tools(self) -> Sequence[Tool]:
         """The tools it was made with."""

@@ -63,7 +63,7 @@ class SessionOut(Out):
     queued: int = Field(description="Messages that wait for an answer.")
     last_seq: int = Field(description="The number of the last event in its log.")
     read_seq: int = Field(description="The last one that you have seen.")
-    context_tokens: int = Field(description="How full the model's context was the last time.")
+    context_tokens: int = Field(description="What the last answer was given; 0: not known, as after a summary.")
     usage: UsageOut
     reachable: bool = Field(description="Answers can be sent to where it takes place: a message may ask for that.")
     owner: str | None = Field(description="Whose it is; only where everybody's were asked for.")
