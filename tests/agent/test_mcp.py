@@ -122,6 +122,7 @@ async def test_a_server_that_cannot_be_reached_is_reported_once_and_tried_again(
 
 async def test_a_model_uses_a_server_and_misses_another(make_agent: MakeAgent, server: OpenAIServer) -> None:
     agent = make_agent(mcp_servers={"calc": BY_COMMAND, "absent": ABSENT})
+    assert agent.tool_servers() == ("calc", "absent")
     tools = await agent.tools()
     server.script(calls(("1", "calc_add", '{"a": 20, "b": 22}')), says("It is 42."))
     found = await events(agent, asking("What is 20 + 22?", tools=tools))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from playwright.async_api import expect
 
 from browser.conftest import answered, say
-from palaver.agent.base import TextDelta, ToolCall, ToolResult, Used
+from palaver.agent.base import TextDelta, Tool, ToolCall, ToolResult, Used
 from palaver.domain.usage import TurnUsage
 from palaver.testing import ScriptedAgent
 
@@ -81,3 +81,49 @@ async def test_the_meter_tells_how_full_the_context_is_and_offers_a_summary(
     await expect(page.get_by_text("A summary stands for 6 older messages")).to_be_visible()
     await answered(page)
     await expect(page.locator(".meters")).to_have_text("20%")
+
+
+async def test_tools_are_switched_off_for_one_conversation_and_back_on(start_web: StartWeb, visitors: Visitors) -> None:
+    async def run(_arguments: object) -> str:
+        return ""
+
+    tool = Tool(name="files_read", description="Read a file.", parameters={}, run=run, toolset="mcp:files")
+    agent = ScriptedAgent(tools=[tool])
+    web = await start_web(agent)
+    page = await visitors.visit(web)
+    await say(page, "hello")
+    await answered(page)
+    other = await page.context.new_page()
+    await other.goto(page.url)
+
+    await page.get_by_role("button", name="Tools").click()
+    memory = page.get_by_role("menuitemcheckbox", name="Memory")
+    files = page.get_by_role("menuitemcheckbox", name="files")
+    await expect(files).to_contain_text("files read")
+    await expect(memory).to_be_checked()
+    await memory.click()
+    await expect(memory).not_to_be_checked()
+    await files.press("Enter")
+    await expect(files).not_to_be_checked()
+    await page.keyboard.press("Escape")
+    for each in (page, other):
+        await expect(each.get_by_role("button", name="Tools; off: files, Memory")).to_be_visible()
+    await expect(page.get_by_text("From here on without these tools: files, Memory.")).to_be_visible()
+
+    await say(page, "what have you got?")
+    await expect(page.locator(".answer")).to_have_count(2)
+    await answered(page)
+    assert {each.toolset for each in agent.requests[-1].tools} == {"history"}
+
+    await other.get_by_role("button", name="Tools; off: files, Memory").click()
+    await other.get_by_role("menuitem", name="Switch all on").click()
+    line = page.locator(".quiet", has_text="From here on with all tools.")
+    await expect(line).to_be_visible()
+    await line.get_by_role("button", name="Take back").click()
+    await expect(page.get_by_role("button", name="Tools; off: files, Memory")).to_be_visible()
+
+    begun = await visitors.visit(web, "bob")
+    await say(begun, "hello")
+    await answered(begun)
+    await expect(begun.get_by_role("button", name="Tools", exact=True)).to_be_visible()
+    assert {each.toolset for each in agent.requests[-1].tools} == {"history", "memory", "mcp:files"}

@@ -43,7 +43,19 @@ def test_a_guest_may_not_choose_the_model_of_a_conversation(store: SessionStore,
     guest = Principal(store.person_for(dm()).id, Role.GUEST)
     with pytest.raises(NotAllowed):
         store.seen_by(guest).change(session_id, {"model": "large"})
+    with pytest.raises(NotAllowed):
+        store.seen_by(guest).change(session_id, {"toolsets": {"memory": True}})
     assert store.seen_by(guest).change(session_id, {"title": "Hello"}).session.title == "Hello"
+
+
+def test_switches_of_two_who_do_not_know_of_each_other_both_hold(store: SessionStore, dm: MakeSource) -> None:
+    session_id = store.record_user_message(dm(), "hello").session_id
+    view = store.seen_by(Principal(store.person_for(dm()).id, Role.MEMBER))
+    view.change(session_id, {"toolsets": {"memory": False}})
+    assert view.change(session_id, {"toolsets": {"history": False}}).toolsets_off == ("history", "memory")
+    assert view.change(session_id, {"toolsets": {"memory": True, "mcp:gone": True}}).toolsets_off == ("history",)
+    assert view.overview(session_id).toolsets_off == ("history",)
+    assert view.change(session_id, {"toolsets": None}).toolsets_off == ()
 
 
 @pytest.mark.parametrize("scope", DmScope)

@@ -41,6 +41,7 @@ class Desk:
     principal: Principal | None
     rules: TurnRules = OPEN
     input_seq: int | None = None
+    off: tuple[str, ...] = ()
 
     @property
     def found(self) -> Found:
@@ -49,7 +50,8 @@ class Desk:
     @property
     def tools(self) -> dict[str, Tool]:
         toolbox = Toolbox(self.store._engine, self.store._clock, self.rules)
-        return {tool.name: tool for tool in toolbox.tools_for(self.principal, self.found, self.input_seq)}
+        tools = toolbox.tools_for(self.principal, self.found, self.input_seq, off=self.off)
+        return {tool.name: tool for tool in tools}
 
     async def use(self, name: str, **arguments: Any) -> str:
         return await self.tools[name].run(arguments)
@@ -89,6 +91,49 @@ def test_a_guest_has_none_unless_the_operator_says_so(
     assert ada.principal is not None
     ada.principal = Principal(ada.principal.person_id, role)
     assert set(ada.tools) == has
+
+
+def test_what_a_conversation_has_switched_off_is_not_there_and_nothing_is_added(
+    store: SessionStore, dm: Source
+) -> None:
+    ada = desk(store, dm())
+    ada.off = ("memory",)
+    assert set(ada.tools) == {"search_conversations", "read_conversation"}
+    ada.off = ("memory", "history", "mcp:gone")
+    assert ada.tools == {}
+    ada.rules, ada.off = TurnRules(toolsets={"memory": EVERYBODY}), ("history",)
+    assert set(ada.tools) == {"remember", "recall", "forget"}
+
+
+def test_the_tools_of_a_server_are_switched_off_by_its_name(store: SessionStore, dm: Source) -> None:
+    async def run(_: Any) -> str:
+        return ""
+
+    ada = desk(store, dm())
+    assert ada.principal is not None
+    member, guest = (Principal(ada.principal.person_id, role) for role in (Role.MEMBER, Role.GUEST))
+    served = [
+        Tool(name=name, description="", parameters={}, run=run, toolset=toolset)
+        for name, toolset in (("files_read", "mcp:files"), ("web_get", "mcp:web"), ("own", ""))
+    ]
+    toolbox = Toolbox(store._engine, store._clock, OPEN)
+    left = toolbox.servers_for(member, ada.found, served, off=("mcp:files",))
+    assert [tool.name for tool in left] == ["web_get", "own"]
+    sets = toolbox.sets_for(member, ada.found, served[1:], ["files", "web"])
+    assert [(each.name, len(each.tools)) for each in sets] == [
+        ("history", 2),
+        ("memory", 3),
+        ("mcp:files", 0),  # it cannot be reached at the moment
+        ("mcp:web", 1),
+    ]
+    assert Toolbox(store._engine, store._clock, TurnRules()).sets_for(guest, ada.found, served, ["files"]) == []
+
+
+def test_where_others_read_along_there_is_no_memory_to_switch(store: SessionStore, group: Source) -> None:
+    ada = desk(store, group("ada"))
+    assert ada.principal is not None
+    toolbox = Toolbox(store._engine, store._clock, OPEN)
+    assert [each.name for each in toolbox.sets_for(ada.principal, ada.found, (), ())] == ["history"]
 
 
 def test_nobody_in_particular_and_no_job_has_any(store: SessionStore, dm: Source) -> None:

@@ -447,6 +447,20 @@ async def test_a_message_is_not_collected_into_a_summary_that_waits(start_gatewa
     assert waiting == [("compact",), ("answer",)]
 
 
+async def test_a_turn_has_only_the_toolsets_that_are_on_in_its_conversation(start_gateway: StartGateway) -> None:
+    async def run(_arguments: object) -> str:
+        return "done"
+
+    tool = Tool(name="files_delete", description="", parameters={}, run=run, acts=True, toolset="mcp:files")
+    agent = ScriptedAgent(tools=[tool])
+    gateway = await start_gateway(agent)
+    for command in ("/status", "/tools off memory mcp:files", "/tools on mcp:files", "/branch"):
+        await gateway.inbox.accept(Inbound(source=OWNER, content=command))
+        await ask(gateway, OWNER, "and now?")
+    sets = [{each.toolset for each in request.tools} for request in agent.requests]
+    assert sets == [{"history", "memory", "mcp:files"}, {"history"}, {"history", "mcp:files"}, {"history", "mcp:files"}]
+
+
 async def test_tools_of_servers_are_not_for_guests(start_gateway: StartGateway, dm: MakeSource) -> None:
     async def run(_arguments: object) -> str:
         return "done"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import SessionSource
-from palaver.agent.base import TextDelta
+from palaver.agent.base import TextDelta, Tool
 from palaver.testing import ScriptedAgent
 from support.gateway import ended, until
 
@@ -148,6 +148,45 @@ async def test_what_is_changed_together_is_changed_whole_or_not_at_all(web: Web)
     assert (changed["busy_policy"], changed["chosen_model"]) == ("steer", "x")
     back = (await owner.patch(place, json={"title": None, "busy": None, "model": None})).json()
     assert (back["title"], back["pinned"], back["busy_policy"], back["chosen_model"]) == (None, True, None, None)
+
+
+@ENGINES
+async def test_toolsets_are_listed_switched_and_inherited(start_web: StartWeb) -> None:
+    async def run(_arguments: object) -> str:
+        return ""
+
+    tool = Tool(name="files_read", description="Read a file.", parameters={}, run=run, toolset="mcp:files")
+    web = await start_web(ScriptedAgent(tools=[tool]))
+    owner = await web.client()
+    place = f"/api/sessions/{await web.talk(owner, 'hello')}"
+
+    async def switches() -> dict[str, bool]:
+        listed = (await owner.get(f"{place}/toolsets")).json()["toolsets"]
+        return {each["name"]: each["on"] for each in listed}
+
+    listed = (await owner.get(f"{place}/toolsets")).json()["toolsets"]
+    assert listed[-1] == {
+        "name": "mcp:files",
+        "description": "the tools of the server files",
+        "on": True,
+        "tools": [{"name": "files_read", "description": "Read a file."}],
+    }
+    assert await switches() == {"history": True, "memory": True, "mcp:files": True}
+    changed = await owner.patch(place, json={"toolsets": {"memory": False, "mcp:files": False}})
+    assert changed.json()["toolsets_off"] == ["mcp:files", "memory"]
+    changed = await owner.patch(place, json={"toolsets": {"mcp:files": True}, "title": "Quiet"})
+    assert changed.json()["toolsets_off"] == ["memory"]
+    assert await switches() == {"history": True, "memory": False, "mcp:files": True}
+    refused = await owner.patch(place, json={"toolsets": {"kitchen": False}, "title": "Loud"})
+    assert refused.status_code == 422
+    assert "there are: history, memory, mcp:files" in refused.text
+    copy = (await owner.post(f"{place}/fork", json={})).json()
+    assert copy["toolsets_off"] == ["memory"]
+    back = (await owner.patch(place, json={"toolsets": None})).json()
+    assert (back["toolsets_off"], back["title"]) == ([], "Quiet")
+    events = (await owner.get(f"{place}/events")).json()["events"]
+    told = [event["facts"] for event in events if event["kind"] == "changed"]
+    assert told[1] == {"setting": "toolsets", "value": ["memory"], "was": ["mcp:files", "memory"]}
 
 
 async def test_a_deleted_conversation_is_gone_for_good(web: Web) -> None:

@@ -14,6 +14,7 @@ import type {
   ReplyTo,
   Session,
   SessionPatch,
+  Toolsets,
   WaysIn,
 } from "./types";
 
@@ -107,6 +108,7 @@ export const changeProject = (id: string, changes: { name?: string; colour?: str
   ask<Project>("PATCH", `/projects/${encodeURIComponent(id)}`, { body: changes });
 export const deleteProject = (id: string) => ask<undefined>("DELETE", `/projects/${encodeURIComponent(id)}`);
 export const models = (also: string | null) => ask<Models>("GET", "/models", { query: { also } });
+export const toolsets = (id: string) => ask<Toolsets>("GET", session(id, "/toolsets"));
 export const commands = () => ask<{ commands: Command[] }>("GET", "/commands");
 
 export function upload(file: File): Promise<Attachment> {

@@ -1,4 +1,4 @@
-// Made from the API's description by tools/types.mjs; do not edit. Shapes: 113d23f691e6ca22403156af593ab347ea8a292e811a35edf08c3aa0952a6cad
+// Made from the API's description by tools/types.mjs; do not edit. Shapes: ae68791e2a874924394db97251d1d5f54216412f5467e8e0eb721f1bea9142e7
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1323,6 +1323,11 @@ export interface components {
             /** @description For this conversation alone; null: as the settings say. */
             busy_policy: components["schemas"]["BusyPolicy"] | null;
             /**
+             * Toolsets Off
+             * @description Toolsets that are switched off here, by name.
+             */
+            toolsets_off: string[];
+            /**
              * Running
              * @description An answer is being given.
              */
@@ -1391,6 +1396,13 @@ export interface components {
             model?: string | null;
             /** @description Null is what the settings say. */
             busy?: components["schemas"]["BusyPolicy"] | null;
+            /**
+             * Toolsets
+             * @description Toolsets by name, to be switched on or off; the others stay. Null: all that the operator allows.
+             */
+            toolsets?: {
+                [key: string]: boolean;
+            } | null;
         };
         /**
          * SessionsOut
@@ -1554,6 +1566,48 @@ export interface components {
         TokensOut: {
             /** Tokens */
             tokens: components["schemas"]["TokenOut"][];
+        };
+        /**
+         * ToolOut
+         * @description One tool.
+         */
+        ToolOut: {
+            /** Name */
+            name: string;
+            /** Description */
+            description: string;
+        };
+        /**
+         * ToolsetOut
+         * @description A set of tools.
+         */
+        ToolsetOut: {
+            /**
+             * Name
+             * @description `history`, `memory`, or `mcp:` and the name of a server.
+             * @example memory
+             */
+            name: string;
+            /** Description */
+            description: string;
+            /**
+             * On
+             * @description False: it is switched off in this conversation.
+             */
+            on: boolean;
+            /**
+             * Tools
+             * @description Empty while its server cannot be reached.
+             */
+            tools: components["schemas"]["ToolOut"][];
+        };
+        /**
+         * ToolsetsOut
+         * @description The toolsets that the operator's rules give you in a conversation.
+         */
+        ToolsetsOut: {
+            /** Toolsets */
+            toolsets: components["schemas"]["ToolsetOut"][];
         };
         /**
          * UndoIn

@@ -11,6 +11,7 @@ import { change } from "./actions";
 import { Meters } from "./Meters";
 import { ModelMenu } from "./ModelMenu";
 import { TitleField } from "./TitleField";
+import { ToolsMenu } from "./ToolsMenu";
 
 export function Header({ session, mayAct }: { session: Session; mayAct: boolean }) {
   const center = useCenter();
@@ -41,6 +42,7 @@ export function Header({ session, mayAct }: { session: Session; mayAct: boolean 
       <span className="grow" />
       <Meters session={session} mayAct={mayAct} />
       {mayAct && <ModelMenu session={session} />}
+      {mayAct && center.me.person.role !== "guest" && <ToolsMenu session={session} />}
       <SessionMenu session={session} onRename={() => setNaming(true)} inHeader mayAct={mayAct} />
     </header>
   );

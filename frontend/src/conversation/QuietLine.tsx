@@ -1,13 +1,14 @@
 /** What else happened in a conversation, said quietly, with a way to take it back where there is one. */
 import { useState, type ReactNode } from "react";
 import * as calls from "../api/calls";
-import type { LogEvent } from "../api/types";
+import type { LogEvent, SessionPatch } from "../api/types";
 import { Link } from "../lib/Link";
 import { clock, moment } from "../lib/time";
 import { useCenter } from "../live/context";
 import { Markdown } from "../markdown/Markdown";
 import { words } from "../words";
-import { attempt, restore } from "./actions";
+import { attempt, change, restore } from "./actions";
+import { switchesBack, toolsetName } from "./toolsets";
 
 interface Props {
   session: string;
@@ -46,7 +47,7 @@ export function QuietLine({ session, event, latest }: Props) {
     case "expanded":
       return line(words.expanded);
     case "changed":
-      return line(changeText(facts));
+      return line(changeText(facts), latest && <Back session={session} facts={facts} />);
     default:
       return null;
   }
@@ -72,6 +73,13 @@ function Summary({ event, session }: { event: LogEvent; session: string }) {
       )}
     </div>
   );
+}
+
+/** Takes a change of settings back to what held before. */
+function Back({ session, facts }: { session: string; facts: Record<string, unknown> }) {
+  const center = useCenter();
+  const back = changeBack(facts);
+  return back === null ? null : <Act label={words.takeBack} act={() => change(center, [session], back)} />;
 }
 
 function Act({ label, act }: { label: string; act: () => Promise<unknown> }) {
@@ -109,7 +117,19 @@ function startLink(reason: unknown): string {
   return reason === "fork" ? words.toOriginal : words.toPrevious;
 }
 
+function changeBack({ setting, value, was }: Record<string, unknown>): SessionPatch | null {
+  const before = typeof was === "string" ? was : null;
+  if (setting === "model") return { model: before };
+  if (setting === "toolsets") return { toolsets: switchesBack(namesIn(value), namesIn(was)) };
+  return null;
+}
+
+function namesIn(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
+}
+
 function changeText(facts: Record<string, unknown>): string {
+  if (facts.setting === "toolsets") return toolsText(namesIn(facts.value));
   const value = typeof facts.value === "string" ? facts.value : null;
   if (facts.setting === "model") return words.changedModel(value ?? words.defaultModel);
   const policies: Record<string, string> = {
@@ -119,4 +139,8 @@ function changeText(facts: Record<string, unknown>): string {
     reject: words.busyReject,
   };
   return words.changedBusy(policies[value ?? ""] ?? "–");
+}
+
+function toolsText(off: string[]): string {
+  return off.length === 0 ? words.changedToolsAll : words.changedTools(off.map(toolsetName).join(", "));
 }

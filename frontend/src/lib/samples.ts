@@ -70,6 +70,7 @@ export function session(id: string, more: Partial<Session> = {}): Session {
     model: null,
     chosen_model: null,
     busy_policy: null,
+    toolsets_off: [],
     running: false,
     queued: 0,
     last_seq: 1,

@@ -55,7 +55,7 @@ interface ChoiceProps {
 export function MenuChoices(props: { value: string; onChange: (value: string) => void; label?: string; children: ReactNode }) {
   return (
     <Radix.RadioGroup value={props.value} onValueChange={props.onChange}>
-      {props.label !== undefined && <Radix.Label className="menu-label">{props.label}</Radix.Label>}
+      {props.label !== undefined && <MenuLabel>{props.label}</MenuLabel>}
       {props.children}
     </Radix.RadioGroup>
   );
@@ -94,6 +94,35 @@ export function SubMenu({ label, icon, children }: { label: string; icon?: React
       </Radix.Portal>
     </Radix.Sub>
   );
+}
+
+interface SwitchProps {
+  checked: boolean;
+  onChange: (checked: boolean) => void;
+  children: ReactNode;
+  hint?: string;
+}
+
+/** Something to be switched on and off; the menu stays open, so that several can be. */
+export function MenuSwitch({ checked, onChange, children, hint }: SwitchProps) {
+  return (
+    <Radix.CheckboxItem
+      className="menu-item"
+      checked={checked}
+      onCheckedChange={onChange}
+      onSelect={(event) => event.preventDefault()}
+    >
+      <span className="menu-text">
+        {children}
+        {hint !== undefined && <small>{hint}</small>}
+      </span>
+      <span className="switch" data-on={checked} />
+    </Radix.CheckboxItem>
+  );
+}
+
+export function MenuLabel({ children }: { children: ReactNode }) {
+  return <Radix.Label className="menu-label">{children}</Radix.Label>;
 }
 
 /** Words that explain, and cannot be chosen. */

@@ -161,6 +161,8 @@ export const de: Words = {
   expanded: "Die Zusammenfassung wurde zurückgenommen.",
   changedModel: (model) => `Ab hier antwortet ${model}.`,
   defaultModel: "das voreingestellte Modell",
+  changedTools: (names) => `Ab hier ohne diese Werkzeuge: ${names}.`,
+  changedToolsAll: "Ab hier mit allen Werkzeugen.",
   changedBusy: (policy) => `Nachrichten zwischendurch: ${policy}.`,
 
   writeHere: "Nachricht schreiben",
@@ -218,6 +220,14 @@ export const de: Words = {
   modelFor: (model) => `Modell: ${model}`,
   modelTakes: (tokens) => `nimmt ${tokens} Token`,
   theDefault: (model) => `Voreingestellt (${model})`,
+
+  tools: "Werkzeuge",
+  toolsOff: (names) => `Werkzeuge; aus: ${names}`,
+  noTools: "Der Agent hat hier keine Werkzeuge.",
+  allToolsOn: "Alle einschalten",
+  serverAway: "Der Server ist gerade nicht erreichbar.",
+  toolsetNames: { history: "Frühere Gespräche", memory: "Gedächtnis" },
+  toolsetHints: { history: "suchen und lesen", memory: "merken, erinnern, vergessen" },
 
   greeting: (name) => `Hallo, ${name}`,
   greetingNobody: "Hallo",

@@ -170,6 +170,8 @@ export const en = {
   expanded: "The summary was taken back.",
   changedModel: (model: string) => `From here on ${model} answers.`,
   defaultModel: "the default model",
+  changedTools: (names: string) => `From here on without these tools: ${names}.`,
+  changedToolsAll: "From here on with all tools.",
   changedBusy: (policy: string) => `Messages in between: ${policy}.`,
 
   // composer
@@ -228,6 +230,18 @@ export const en = {
   modelFor: (model: string) => `Model: ${model}`,
   modelTakes: (tokens: string) => `takes ${tokens} tokens`,
   theDefault: (model: string) => `Default (${model})`,
+
+  // tools
+  tools: "Tools",
+  toolsOff: (names: string) => `Tools; off: ${names}`,
+  noTools: "The agent has no tools here.",
+  allToolsOn: "Switch all on",
+  serverAway: "The server cannot be reached at the moment.",
+  toolsetNames: { history: "Earlier conversations", memory: "Memory" } as Record<string, string>,
+  toolsetHints: {
+    history: "search and read them",
+    memory: "remember, recall, forget",
+  } as Record<string, string>,
 
   // start page
   greeting: (name: string) => `Hello, ${name}`,

@@ -130,6 +130,10 @@ class Agent(Protocol):
         """How many tokens a model takes, what it is to answer and its answer together; None when nobody knows."""
         ...
 
+    def tool_servers(self) -> Sequence[str]:
+        """The names of the servers it has tools from, also of those that cannot be reached at the moment."""
+        ...
+
     async def tools(self) -> Sequence[Tool]:
         """Tools of its own: those of the MCP servers it is connected to. The runner passes them in the request."""
         ...

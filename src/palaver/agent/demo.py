@@ -112,6 +112,10 @@ class DemoAgent:
         """A small one."""
         return WINDOW if name == NAME else None
 
+    def tool_servers(self) -> Sequence[str]:
+        """It has none."""
+        return ()
+
     async def tools(self) -> Sequence[Tool]:
         """It brings none."""
         return ()

@@ -92,6 +92,10 @@ class LocalAgent:
         """What the model is loaded with."""
         return self._context if name == self._name else None
 
+    def tool_servers(self) -> Sequence[str]:
+        """It has none."""
+        return ()
+
     async def tools(self) -> Sequence[Tool]:
         """It brings none."""
         return ()

@@ -99,6 +99,10 @@ class ModelAgent:
             return self._windows[str(model)]
         return await asyncio.to_thread(window, model.model, model.provider, self._providers[model.provider].base_url)
 
+    def tool_servers(self) -> Sequence[str]:
+        """Those of the settings."""
+        return self._servers.names
+
     async def tools(self) -> Sequence[Tool]:
         """The tools of the MCP servers that can be reached."""
         return await self._servers.tools()

@@ -31,6 +31,11 @@ class ToolServers:
         self._news: list[str] = []
         self._connecting = asyncio.Lock()
 
+    @property
+    def names(self) -> Sequence[str]:
+        """Of all servers, in the order of the configuration."""
+        return tuple(self._servers)
+
     async def tools(self) -> Sequence[Tool]:
         """The tools of every server that can be reached, in the order of the configuration."""
         if not self._servers:

@@ -40,7 +40,7 @@ class EventKind(StrEnum):
     FAILED = "failed"  # a turn could not be answered
     COMPACTED = "compacted"  # what came before is put before the agent as a summary
     EXPANDED = "expanded"  # a compaction was taken back
-    CHANGED = "changed"  # a setting of this conversation: its model, what happens while it is busy
+    CHANGED = "changed"  # a setting of this conversation: its model, its toolsets, what happens while it is busy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ class Overview:
     read_seq: int = 0  # the last one this person has seen
     chosen_model: str | None = None  # for this conversation alone
     busy: BusyPolicy | None = None  # the same
+    toolsets_off: tuple[str, ...] = ()  # the same
     running: bool = False  # an answer is being given
     queued: int = 0  # messages that wait for one
     owner: str | None = None  # whose it is; None where several people share it

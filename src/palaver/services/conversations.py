@@ -91,7 +91,7 @@ class Conversations:
             view = ViewWithin(tx, self._store.clock, principal)
             parent = sessions.get(tx, view.get(session_id).id)
             found = sessions.get(tx, view.fork(session_id, at).id)
-            _inherit(tx, parent, found, principal, now)
+            session_settings.inherit(tx, parent.no, found.no, now, principal.person_id)
             if title is not None:
                 sessions.rename(tx, found, title, now, principal.person_id)
             return _shown(tx, found, principal)
@@ -123,7 +123,7 @@ class Conversations:
             if before is not None:
                 return view.overview(before["session_id"])
             found = _copied_before(tx, view, parent, at, principal, now)
-            _inherit(tx, parent, found, principal, now)
+            session_settings.inherit(tx, parent.no, found.no, now, principal.person_id)
             inbounds.keep(tx, edit, {"outcome": "command", "session_id": found.session.id}, now)
             return _shown(tx, found, principal)
 
@@ -156,13 +156,6 @@ def _emptied(tx: Transaction, parent: Found, at: int, principal: Principal, now:
     found = sessions.by_number(tx, no)
     events.note(tx, parent.no, EventKind.FORKED, now, principal.person_id, into=found.session.id, at=at)
     return found
-
-
-def _inherit(tx: Transaction, parent: Found, found: Found, principal: Principal, now: int) -> None:
-    """What was chosen for the original holds in the copy."""
-    settings = session_settings.read(tx, parent.no)
-    session_settings.choose_model(tx, found.no, settings.model, now, principal.person_id)
-    session_settings.choose_busy(tx, found.no, settings.busy, now, principal.person_id)
 
 
 def _shown(tx: Transaction, found: Found, principal: Principal) -> Overview:

@@ -11,17 +11,21 @@ from palaver.services.outbox import Outbox
 from palaver.services.runs import Workshop
 from palaver.services.toolbox import Toolbox
 from palaver.services.turns import Turns
+from palaver.storage import sessions
+from palaver.storage.engine import Read
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from palaver.agent.base import Agent
+    from palaver.domain.person import Principal
     from palaver.domain.profile import AgentProfile, TurnRules
     from palaver.domain.redact import Redactor
     from palaver.domain.source import Platform
     from palaver.services.attachments import Attachments
     from palaver.services.ports import Adapter
     from palaver.services.store import SessionStore
+    from palaver.services.toolsets import Toolset
 
 
 class Gateway:
@@ -44,6 +48,7 @@ class Gateway:
         self.files = files
         self.feed = Feed(store)
         self.adapters = {adapter.platform: adapter for adapter in adapters}
+        self.toolbox = Toolbox(store.engine, store.clock, rules)
         self._started: list[Adapter] = []
         self.outbox = Outbox(store, self.adapters, self.feed)
         workshop = Workshop(
@@ -51,7 +56,7 @@ class Gateway:
             agent=agent,
             profile=profile,
             rules=rules,
-            toolbox=Toolbox(store.engine, store.clock, rules),
+            toolbox=self.toolbox,
             feed=self.feed,
             redactor=redactor,
             files=files,
@@ -63,6 +68,11 @@ class Gateway:
     def platforms(self) -> frozenset[Platform]:
         """Those that are connected: something can be sent there."""
         return frozenset(self.adapters)
+
+    async def toolsets(self, principal: Principal, session_id: str) -> list[Toolset]:
+        """The toolsets there are for somebody in a conversation that they may see."""
+        found = await self.store.engine.arun(Read(lambda tx: sessions.seen(tx, session_id, principal.person_id)))
+        return self.toolbox.sets_for(principal, found, await self.agent.tools(), self.agent.tool_servers())
 
     def _changed(self) -> None:
         self.turns.wake()

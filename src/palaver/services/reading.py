@@ -19,7 +19,7 @@ from palaver.storage import people, projects, reading, session_lists, session_se
 from palaver.storage.engine import Read, Write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from palaver.domain.ids import PersonId
     from palaver.domain.overview import Excerpt, Overview
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from palaver.storage.engine import Transaction, Work
     from palaver.storage.session_rows import Found
 
+_CHOSEN_BY = {"model": "model", "busy": "busy", "toolsets": "tools"}  # what may be chosen, and the command that does so
 MOST_EVENTS = 500  # of a log, at once
 
 
@@ -41,6 +42,7 @@ class Changes(TypedDict, total=False):
     project: str | None
     model: str | None  # already checked by the agent
     busy: BusyPolicy | None
+    toolsets: Mapping[str, bool] | None  # switched on or off; None: all on
 
 
 class ReadingOperations:
@@ -162,6 +164,8 @@ class ReadingOperations:
                 session_settings.choose_model(tx, found.no, changes["model"], now, person)
             if "busy" in changes:
                 session_settings.choose_busy(tx, found.no, changes["busy"], now, person)
+            if "toolsets" in changes:
+                session_settings.switch_toolsets(tx, found.no, changes["toolsets"], now, person)
             return self._shown(tx, sessions.by_number(tx, found.no).session)
 
         return Write(run)
@@ -181,8 +185,8 @@ class ReadingOperations:
     def _check_settings(self, changes: Changes) -> None:
         from palaver.services.commands.permissions import allows  # the terminal's lists do without the commands
 
-        for name in ("model", "busy"):
-            if name in changes and not allows(self._principal.role, name):
+        for name, command in _CHOSEN_BY.items():
+            if name in changes and not allows(self._principal.role, command):
                 raise NotAllowed(f"as a guest you may not choose the {name} of a conversation", setting=name)
 
     def _shown(self, tx: Transaction, session: Session) -> Overview:

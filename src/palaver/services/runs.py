@@ -288,18 +288,19 @@ class Run:
             request = replace(request, messages=messages)
         return request, filled
 
-    def _tools(self, tx: Transaction, found: Found, agents: Sequence[Tool]) -> list[Tool]:
+    def _tools(self, tx: Transaction, found: Found, agents: Sequence[Tool], off: Sequence[str]) -> list[Tool]:
         """What the agent may use: ours and its own, on behalf of whoever asked. Nobody in particular has none."""
         resident = people.get(tx, self.lease.person_id) if self.lease.person_id else None
         if resident is None:
             return []
         principal, toolbox = resident.person.principal, self._shop.toolbox
-        ours = toolbox.tools_for(principal, found, self.lease.input_seq)
-        return [self._watched(tool) for tool in (*ours, *toolbox.servers_for(principal, found, agents))]
+        ours = toolbox.tools_for(principal, found, self.lease.input_seq, off=off)
+        return [self._watched(tool) for tool in (*ours, *toolbox.servers_for(principal, found, agents, off=off))]
 
     def _request(self, tx: Transaction, agents: Sequence[Tool]) -> tuple[AgentRequest, int]:
         lease = self.lease
         found = sessions.by_number(tx, lease.session_no)
+        settings = session_settings.read(tx, lease.session_no)
         compaction = compactions.current(tx, lease.session_no)
         kept_from = compaction.kept_from if compaction else 0
         log, left_out = events.context(tx, lease.session_no, kept_from=kept_from, upto=self._parts[-1].answers)
@@ -315,8 +316,8 @@ class Run:
                 shared=found.session.shared,
                 left_out=left_out,
             ),
-            tools=self._tools(tx, found, agents),
-            model=session_settings.read(tx, lease.session_no).model,
+            tools=self._tools(tx, found, agents, settings.toolsets_off),
+            model=settings.model,
             steering=self._steering,
         )
         return request, found.session.last_prompt_tokens

@@ -1,7 +1,8 @@
 """Which tools the agent has in a turn, Palaver's own and those of servers, and on whose behalf it uses them.
 
 A tool sees what the asker may see; in a conversation that several people share, only what belongs to those people,
-because anybody among them could have the agent ask. Nobody in particular, and no job, has any.
+because anybody among them could have the agent ask. Nobody in particular, and no job, has any. What a conversation has
+switched off is not there.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 from palaver.agent.base import ToolFailed
 from palaver.agent.tools import history, memory
 from palaver.agent.tools.limits import capped
-from palaver.domain.profile import ToolsetRule
-from palaver.domain.source import ChatType
+from palaver.services import toolsets
 from palaver.services.memory import Memories
+from palaver.services.toolsets import Toolset
 from palaver.services.view import AsyncSessionView
 from palaver.storage import listeners
 from palaver.storage.engine import Read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from palaver.agent.base import Tool
     from palaver.domain.clock import Clock
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from palaver.storage.engine import Engine
     from palaver.storage.session_rows import Found
 
-_SERVED = "mcp:"  # how the toolset of a tool begins that is a server's
-_SERVERS = ToolsetRule()
 _OVERHEARD = "this is not possible here, because others read along in this conversation"
 
 
@@ -46,31 +45,56 @@ class Toolbox:
             memory.TOOLSET: self._memory,
         }
 
-    def tools_for(self, principal: Principal | None, found: Found, input_seq: int | None = None) -> tuple[Tool, ...]:
+    def tools_for(
+        self,
+        principal: Principal | None,
+        found: Found,
+        input_seq: int | None = None,
+        *,
+        off: Collection[str] = (),
+    ) -> tuple[Tool, ...]:
         """What the agent may use for this principal in this conversation, to answer message `input_seq`."""
         if principal is None or principal.job_id is not None:
             return ()
         return tuple(
             self._guarded(capped(tool), principal, found)
-            for name, rule in self._rules.toolsets.items()
-            if name in self._toolsets and rule.allows(found.session.platform, principal.role)
+            for name in toolsets.names_in(found.session, self._rules, (), principal.role)
+            if name not in off
             for tool in self._toolsets[name](principal, found, input_seq)
         )
 
-    def servers_for(self, principal: Principal, found: Found, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+    def servers_for(
+        self, principal: Principal, found: Found, tools: Sequence[Tool], *, off: Collection[str] = ()
+    ) -> tuple[Tool, ...]:
         """Which of the agent's own tools it may use for this principal: what servers do is not for strangers."""
-        allowed = _SERVERS.allows(found.session.platform, principal.role)
-        return tuple(capped(tool) for tool in tools if allowed or not tool.toolset.startswith(_SERVED))
+        allowed = toolsets.SERVERS.allows(found.session.platform, principal.role)
+        return tuple(
+            capped(tool)
+            for tool in tools
+            if tool.toolset not in off and (allowed or not tool.toolset.startswith(toolsets.SERVED))
+        )
+
+    def sets_for(
+        self, principal: Principal, found: Found, tools: Sequence[Tool], servers: Iterable[str]
+    ) -> list[Toolset]:
+        """The toolsets there are for this principal in this conversation, also those that are switched off here."""
+        there = (*self.tools_for(principal, found), *self.servers_for(principal, found, tools))
+        return [
+            Toolset(
+                name=name,
+                description=toolsets.describe(name),
+                tools=tuple(tool for tool in there if tool.toolset == name),
+            )
+            for name in toolsets.names_in(found.session, self._rules, servers, principal.role)
+        ]
 
     def _history(self, principal: Principal, found: Found, input_seq: int | None) -> tuple[Tool, ...]:
         among = found.audience_no if found.session.shared else None
-        place = found.session.key if _read_along(found) else None
+        place = found.session.key if toolsets.is_read_along(found.session) else None
         view = AsyncSessionView(self._engine, self._clock, principal, among=among, place=place)
         return history.history_tools(view, here=found.session.id, input_seq=input_seq)
 
     def _memory(self, principal: Principal, found: Found, _input_seq: int | None) -> tuple[Tool, ...]:
-        if _read_along(found):
-            return ()
         return memory.memory_tools(Memories(self._engine, self._clock, principal, found))
 
     def _guarded(self, tool: Tool, principal: Principal, found: Found) -> Tool:
@@ -83,8 +107,3 @@ class Toolbox:
             return await tool.run(arguments)
 
         return replace(tool, run=run)
-
-
-def _read_along(found: Found) -> bool:
-    """Whether this is one person's conversation in a place where others read the answers."""
-    return not found.session.shared and found.session.chat_type is not ChatType.DM

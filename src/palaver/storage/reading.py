@@ -12,6 +12,7 @@ from palaver.domain.ids import PersonId
 from palaver.domain.inbound import place_of
 from palaver.domain.overview import Excerpt, Overview
 from palaver.domain.turn import BusyPolicy
+from palaver.storage import session_settings
 from palaver.storage.lanes import TAKES_PLACE
 from palaver.storage.messages import EVENT, event_from_row
 
@@ -37,15 +38,15 @@ def overviews(tx: Transaction, found: Sequence[Session], person_id: PersonId) ->
     rows = {
         row[0]: row
         for row in tx.all(
-            "SELECT s.id, s.last_seq, s.chosen_model, s.busy_policy, COALESCE(m.seq, 0), s.no, CASE WHEN s.shared = 0"
-            " THEN (SELECT p.name FROM person p WHERE p.audience_no = s.audience_no LIMIT 1) END,"
+            "SELECT s.id, s.last_seq, s.chosen_model, s.busy_policy, s.toolsets_off, COALESCE(m.seq, 0), s.no,"
+            " CASE WHEN s.shared = 0 THEN (SELECT p.name FROM person p WHERE p.audience_no = s.audience_no LIMIT 1) END,"
             f" CASE WHEN {TAKES_PLACE} THEN 1 ELSE 0 END FROM session s"
             f" LEFT JOIN read_mark m ON m.session_no = s.no AND m.person_id = $1 WHERE s.id IN ({places})",
             person_id,
             *ids,
         )
     }
-    busy = _busy(tx, [row[5] for row in rows.values()])
+    busy = _busy(tx, [row[6] for row in rows.values()])
     return [_overview(session, rows[session.id], busy) for session in found if session.id in rows]
 
 
@@ -63,13 +64,14 @@ def _busy(tx: Transaction, numbers: Sequence[int]) -> dict[tuple[int, str], int]
 
 
 def _overview(session: Session, row: Row, busy: dict[tuple[int, str], int]) -> Overview:
-    _, last_seq, model, policy, read, no, owner, takes_place = row
+    _, last_seq, model, policy, toolsets_off, read, no, owner, takes_place = row
     return Overview(
         session=session,
         last_seq=last_seq,
         read_seq=min(read, last_seq),
         chosen_model=model,
         busy=None if policy is None else BusyPolicy(policy),
+        toolsets_off=session_settings.names_from(toolsets_off),
         running=bool(busy.get((no, "running"))),
         queued=busy.get((no, "queued"), 0),
         owner=owner,

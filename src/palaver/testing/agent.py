@@ -40,6 +40,11 @@ class ScriptedAgent:
         """The one it was made with, whatever the model."""
         return self._window
 
+    def tool_servers(self) -> Sequence[str]:
+        """Those that its tools name."""
+        served = (tool.toolset.removeprefix("mcp:") for tool in self._tools if tool.toolset.startswith("mcp:"))
+        return tuple(dict.fromkeys(served))
+
     async def tools(self) -> Sequence[Tool]:
         """The tools it was made with."""
         return self._tools

@@ -34,6 +34,7 @@ from palaver.web.routes import (
     sessions,
     shares,
     sign_in,
+    toolsets,
     usage,
 )
 
@@ -44,7 +45,7 @@ PAGE: Final = Path(__file__).parent / "static"
 
 _API = (
     *(sign_in, me, people),
-    *(sessions, messages, search, projects, memories, models, policies, commands, usage),
+    *(sessions, toolsets, messages, search, projects, memories, models, policies, commands, usage),
     *(live, attachments, shares, platforms),
 )
 

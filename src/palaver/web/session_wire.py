@@ -59,6 +59,7 @@ class SessionOut(Out):
     model: str | None = Field(description="Used last.")
     chosen_model: str | None = Field(description="For this conversation alone; null: the default.")
     busy_policy: BusyPolicy | None = Field(description="For this conversation alone; null: as the settings say.")
+    toolsets_off: list[str] = Field(description="Toolsets that are switched off here, by name.")
     running: bool = Field(description="An answer is being given.")
     queued: int = Field(description="Messages that wait for an answer.")
     last_seq: int = Field(description="The number of the last event in its log.")
@@ -93,6 +94,10 @@ class SessionPatch(In):
     project: str | None = Field(None, description="By id or name; null takes it out of any.")
     model: str | None = Field(None, description="Null is the default.")
     busy: BusyPolicy | None = Field(None, description="Null is what the settings say.")
+    toolsets: Annotated[dict[str, bool], Field(max_length=100)] | None = Field(
+        None,
+        description="Toolsets by name, to be switched on or off; the others stay. Null: all that the operator allows.",
+    )
 
 
 class ForkIn(In):
@@ -184,6 +189,7 @@ def session_out(overview: Overview, connected: Collection[str], *, with_owner: b
         model=session.model,
         chosen_model=overview.chosen_model,
         busy_policy=overview.busy,
+        toolsets_off=list(overview.toolsets_off),
         running=overview.running,
         queued=overview.queued,
         last_seq=overview.last_seq,

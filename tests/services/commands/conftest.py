@@ -49,6 +49,9 @@ class TwoModels:
         if name not in self.models():
             raise InvalidInput(f"there is no model {name!r}; choose small or large")
 
+    def tool_servers(self) -> Sequence[str]:
+        return ("files",)
+
 
 @dataclass
 class Chat:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 EVERY = [command.name for command in COMMANDS]
 WANTED = (
     "new reset resume sessions title retry undo redo restore why branch compress usage status stop queue steer model"
-    " busy search export help"
+    " tools busy search export help"
 )
 PAGE = (Path(__file__).parents[3] / "docs/reference/commands.md").read_text(encoding="utf-8")
 SECTIONS = {

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.domain.events import EventKind
-from palaver.domain.profile import TurnRules
+from palaver.domain.person import Role
+from palaver.domain.profile import ToolsetRule, TurnRules
 from palaver.domain.turn import BusyPolicy
 from palaver.storage import session_settings
 from palaver.storage.session_settings import SessionSettings
@@ -108,3 +109,55 @@ def test_a_choice_holds_in_its_own_conversation_alone(chat: Chat, dm: Source) ->
     chat(dm(), "/model large")
     chat(dm(), "/new")
     assert settings(chat, dm()) == SessionSettings()
+
+
+# -- tools ---------------------------------------------------------------------------------------------------
+
+
+def test_toolsets_are_switched_off_and_on_and_that_is_told_and_taken_back(chat: Chat, dm: Source) -> None:
+    chat.say(dm(), "hello")
+    assert "- `memory` (on): remembers" in chat(dm(), "/tools").text
+    reply = chat(dm(), "/tools off memory MCP:Files")
+    assert "off in this conversation: `mcp:files`, `memory`" in reply.text
+    assert "`/tools on mcp:files memory` takes that back" in reply.text
+    assert settings(chat, dm()).toolsets_off == ("mcp:files", "memory")
+    assert "- `memory` (off): remembers" in chat(dm(), "/tools").text
+    assert "**Tools that are off here**: `mcp:files`, `memory`" in chat(dm(), "/status").text
+    assert "`/tools off memory` takes that back" in chat(dm(), "/tools on memory").text
+    assert "all its tools" in chat(dm(), "/tools default").text
+    assert settings(chat, dm()) == SessionSettings()
+    assert changes(chat, dm()) == [
+        {"setting": "toolsets", "value": ["mcp:files", "memory"], "was": []},
+        {"setting": "toolsets", "value": ["mcp:files"], "was": ["mcp:files", "memory"]},
+        {"setting": "toolsets", "value": [], "was": ["mcp:files"]},
+    ]
+
+
+def test_switching_what_is_so_already_is_no_event(chat: Chat, dm: Source) -> None:
+    chat.say(dm(), "hello")
+    chat(dm(), "/tools on memory")
+    chat(dm(), "/tools default")
+    assert changes(chat, dm()) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["/tools memory", "/tools off", "/tools on", "/tools default memory", "/tools off kitchen"]
+)
+def test_a_switch_that_makes_no_sense_is_refused(chat: Chat, dm: Source, text: str) -> None:
+    chat.say(dm(), "hello")
+    assert "tools" in chat.refused(dm(), text)
+
+
+def test_only_what_the_rules_give_can_be_switched(chat: Chat, dm: Source) -> None:
+    chat.say(dm(), "hello")
+    chat.rules = TurnRules(toolsets={"memory": ToolsetRule(roles=frozenset({Role.OWNER}))})
+    assert "there are: mcp:files" in chat.refused(dm(), "/tools off memory")
+    assert "`memory`" not in chat(dm(), "/tools").text
+    assert "`memory`" in chat(dm(), "/tools", role=Role.OWNER).text
+
+
+def test_a_copy_inherits_what_was_chosen(chat: Chat, dm: Source) -> None:
+    chat.say(dm(), "hello", "hi")
+    for text in ("/tools off memory", "/model large", "/busy steer", "/branch"):
+        chat(dm(), text)
+    assert settings(chat, dm()) == SessionSettings("large", BusyPolicy.STEER, ("memory",))

@@ -49,6 +49,10 @@ class Models(Protocol):
         """Refuse what could never be used."""
         ...
 
+    def tool_servers(self) -> Sequence[str]:
+        """The servers it has tools from."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:

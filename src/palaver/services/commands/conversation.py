@@ -173,9 +173,7 @@ def _branch(asked: Asked) -> Reply:
     copy = _copied(asked, found)
     title = asked.arguments or (found.session.title and sessions.next_title(asked.tx, copy, found.session.title))
     session = _titled(asked, copy, title or None)
-    settings = session_settings.read(asked.tx, found.no)
-    session_settings.choose_model(asked.tx, copy.no, settings.model, asked.at, asked.person_id)
-    session_settings.choose_busy(asked.tx, copy.no, settings.busy, asked.at, asked.person_id)
+    session_settings.inherit(asked.tx, found.no, copy.no, asked.at, asked.person_id)
     go_to(asked, copy)
     called = titled(session.title) if session.title else "a conversation without a title"
     text = f"From here on this is {called}, a copy of {named(found.session)}, which stays as it is."

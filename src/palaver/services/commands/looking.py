@@ -244,6 +244,11 @@ def _status(asked: Asked) -> Reply:
     lines = [
         f"**Agent**: {asked.agent.description}",
         f"**Model**: {code(model)} ({'chosen for this conversation' if settings.model else 'the default'})",
+        *(
+            [f"**Tools that are off here**: {', '.join(map(code, settings.toolsets_off))}"]
+            if settings.toolsets_off
+            else []
+        ),
         *(_state(asked, found) if found else ["**Conversation**: nothing has been said here yet"]),
         f"**While the agent answers**: a message {MEANING[busy]} ({code(busy)})",
         f"**Starts afresh**: {reset_rule(rule)}",
@@ -252,6 +257,7 @@ def _status(asked: Asked) -> Reply:
     facts = {
         "model": model,
         "busy": busy,
+        "toolsets_off": list(settings.toolsets_off),
         "running": running.running is not None,
         "waiting": running.queued,
         "id": found.session.id if found else None,

@@ -97,7 +97,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
     ),
     ("Taking back", (history.UNDO, history.REDO, history.RETRY, history.RESTORE, history.COMPRESS)),
     ("While the agent works", (turns.STOP, turns.QUEUE, turns.STEER, settings.BUSY)),
-    ("Looking", (looking.STATUS, looking.USAGE, looking.WHY, settings.MODEL, HELP)),
+    ("Looking", (looking.STATUS, looking.USAGE, looking.WHY, settings.MODEL, settings.TOOLS, HELP)),
 )
 COMMANDS: tuple[Command, ...] = tuple(command for _, commands in GROUPS for command in commands)
 _BY_NAME = {name: command for command in COMMANDS for name in (command.name, *command.aliases)}

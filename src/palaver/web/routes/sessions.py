@@ -15,6 +15,7 @@ from palaver.services.commands.markdown import document
 from palaver.services.commands.registry import check_may
 from palaver.services.conversations import Conversations, Wanted
 from palaver.services.reading import MOST_EVENTS
+from palaver.services.toolsets import check_known, names_in
 from palaver.web.auth import SeenBy, SignedIn
 from palaver.web.errors import answers
 from palaver.web.message_wire import EventsOut, ReceiptOut, events_out, receipt_out
@@ -89,12 +90,21 @@ async def get_session(state: State, seen: SeenBy, session_id: SessionId, everyth
 
 @router.patch("/{session_id}", responses=answers(404))
 async def change_session(
-    state: State, seen: SeenBy, session_id: SessionId, changes: SessionPatch, everything: All = False
+    state: State,
+    signed: SignedIn,
+    seen: SeenBy,
+    session_id: SessionId,
+    changes: SessionPatch,
+    everything: All = False,
 ) -> SessionOut:
     """Change a conversation: all that is given, or nothing."""
     wanted = changes.model_dump(exclude_unset=True)
     if wanted.get("model") is not None:
         state.gateway.agent.check_model(wanted["model"])
+    if changes.toolsets:
+        session, gateway = (await seen.overview(session_id)).session, state.gateway
+        there = names_in(session, gateway.rules, gateway.agent.tool_servers(), signed.person.role)
+        check_known((name for name, on in changes.toolsets.items() if not on), there)
     changed = await seen.change(session_id, wanted)  # type: ignore[arg-type]
     return session_out(changed, state.gateway.platforms, with_owner=everything)
 
