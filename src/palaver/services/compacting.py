@@ -34,11 +34,20 @@ _MOST_HALVINGS = 4  # of what is too long to be summarised at once
 class Compacting:
     """Summarises a conversation within one turn."""
 
-    def __init__(self, store: SessionStore, agent: Agent, lease: Lease, count: Callable[[TurnUsage], None]) -> None:
+    def __init__(
+        self,
+        store: SessionStore,
+        agent: Agent,
+        lease: Lease,
+        *,
+        count: Callable[[TurnUsage], None],
+        tell: Callable[[str], None],
+    ) -> None:
         self._store = store
         self._agent = agent
         self._lease = lease
         self._count = count  # what it uses belongs to the turn
+        self._tell = tell
 
     async def compact(self, focus: str | None, upto: int, *, worth: float = 0) -> Compaction:
         """Summarise what came before the last exchanges; when that fails, everything stays as it was.
@@ -64,6 +73,7 @@ class Compacting:
         messages = project(old, input_seq=last, compaction=None, shared=shared)
         if estimate_messages(messages) < worth:
             raise NothingToDo("there is too little in this conversation to compress")
+        self._tell("Older messages are being summarised.")
         summary = await self._summary(messages, focus, before.summary if before else None)
         now = micros(self._store.clock.now())
 

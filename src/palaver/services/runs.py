@@ -231,7 +231,7 @@ class Run:
         return True
 
     async def _compact(self, focus: str | None, *, worth: float = 0) -> Compaction:
-        compacting = Compacting(self._shop.store, self._shop.agent, self.lease, self._count)
+        compacting = Compacting(self._shop.store, self._shop.agent, self.lease, count=self._count, tell=self._tell)
         return await compacting.compact(focus, upto=self._parts[-1].answers, worth=worth)
 
     async def _listen(self, request: AgentRequest) -> None:
