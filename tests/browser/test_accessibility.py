@@ -91,9 +91,13 @@ async def test_dialogues_and_menus_are_accessible_too(start_web: StartWeb, visit
     session = await a_conversation(web)
     page = await visitors.visit(web, reduced_motion="reduce")
     await page.goto(f"{web.url}/{session}")
-    await page.locator("header").get_by_role("button", name="Actions for").click()
-    await expect(page.get_by_role("menu")).to_be_visible()
-    assert await findings(page) == []
+    for name in ("Context", "Model", "Tools", "Actions for"):
+        await page.locator("header").get_by_role("button", name=name).click()
+        await expect(page.get_by_role("menu")).to_be_visible()
+        await expect(page.get_by_role("menu").get_by_text("Loading")).to_have_count(0)
+        assert await findings(page) == []
+        if name != "Actions for":
+            await page.keyboard.press("Escape")
     await page.get_by_role("menuitem", name="Share a copy").click()
     await expect(page.get_by_role("dialog")).to_be_visible()
     assert await findings(page) == []
