@@ -39,7 +39,8 @@ def overviews(tx: Transaction, found: Sequence[Session], person_id: PersonId) ->
         row[0]: row
         for row in tx.all(
             "SELECT s.id, s.last_seq, s.chosen_model, s.busy_policy, s.toolsets_off, COALESCE(m.seq, 0), s.no,"
-            " CASE WHEN s.shared = 0 THEN (SELECT p.name FROM person p WHERE p.audience_no = s.audience_no LIMIT 1) END,"
+            " CASE WHEN s.shared = 0"
+            " THEN (SELECT p.name FROM person p WHERE p.audience_no = s.audience_no LIMIT 1) END,"
             f" CASE WHEN {TAKES_PLACE} THEN 1 ELSE 0 END FROM session s"
             f" LEFT JOIN read_mark m ON m.session_no = s.no AND m.person_id = $1 WHERE s.id IN ({places})",
             person_id,
