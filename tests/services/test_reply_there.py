@@ -377,6 +377,9 @@ async def test_what_did_not_arrive_is_sent_again_when_a_person_wants_it(
         await view.send_again(session_id, failed.id)
     with pytest.raises(NotFound):
         await view.send_again(session_id, "d_0000000000000000")
+    following = await write(gateway, ada, session_id, "and now?", reply=THERE)
+    await ended(gateway, following.turn_id)
+    assert (await settled(gateway, ada, session_id)).state is DeliveryState.SENT, "somebody is there again"
 
 
 async def test_one_that_is_sent_again_does_not_overtake_what_is_being_sent(start_gateway: StartGateway) -> None:
@@ -402,6 +405,7 @@ async def test_one_that_is_sent_again_does_not_overtake_what_is_being_sent(start
     await at_work.wait()
     await gateway.store.aio.seen_by(ada.principal).send_again(session_id, failed.id)
     gateway.outbox.wake()
+    await asyncio.sleep(0.1)  # in which it could overtake
     held.set()
     await settled(gateway, ada, session_id)
     assert arrived == ["two", "one", "three"]
