@@ -34,6 +34,12 @@ COUNT = """window.asked = 0
 const ask = Notification.requestPermission.bind(Notification)
 Notification.requestPermission = () => (window.asked += 1, ask())"""
 
+# How often a tab has told something: two notices of the same conversation would look like one.
+COUNT_TOLD = """window.told = 0
+const worker = window.ServiceWorkerRegistration?.prototype
+const show = worker?.showNotification
+if (worker) worker.showNotification = function (...all) { window.told += 1; return show.apply(this, all) }"""
+
 
 class Held:
     """An agent that ends its answer when it is let."""
@@ -85,6 +91,7 @@ async def test_an_answer_that_ends_while_somebody_looks_elsewhere_is_told_by_one
     web = await start_web(held.agent())
     context, page = await visit(web, visitors)
     await context.grant_permissions(["notifications"], origin=web.url)
+    await context.add_init_script(COUNT_TOLD)
     await switch_on(page, web)
     other = await context.new_page()  # it would tell too, if nobody saw to it
     await other.goto(f"{web.url}/usage")
@@ -94,6 +101,8 @@ async def test_an_answer_that_ends_while_somebody_looks_elsewhere_is_told_by_one
     told = await noticed(page)
     assert told == [{"title": "When does it leave?", "body": "The train leaves at 20:38.", "tag": session}]
     await expect(page).to_have_title("(1) Palaver")
+    await asyncio.sleep(0.5)  # in which the other one would tell too
+    assert [await each.evaluate("window.told") for each in (page, other)] in ([1, 0], [0, 1])
 
     await other.close()
     await context.service_workers[0].evaluate(CLICK)
