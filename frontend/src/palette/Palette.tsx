@@ -25,7 +25,9 @@ export default function Palette() {
   const id = useId();
   const [typed, setTyped] = useState("");
   const [place, setPlace] = useState(0);
-  const found = useFound(useDeferredValue(typed));
+  const shown = useDeferredValue(typed);
+  const offer = useOffer(shown.trim());
+  const found = useMemo(() => offer(shown), [offer, shown]);
   const chosen = found[Math.min(place, found.length - 1)];
 
   const take = (choice: Choice | undefined) => {
@@ -38,7 +40,7 @@ export default function Palette() {
     const keys: Record<string, () => void> = {
       ArrowDown: () => setPlace(Math.min(place + 1, found.length - 1)),
       ArrowUp: () => setPlace(Math.max(place - 1, 0)),
-      Enter: () => take(chosen),
+      Enter: () => take(shown === typed ? chosen : offer(typed)[0]), // who types fast means what they typed
     };
     const act = keys[event.key];
     if (act === undefined || event.nativeEvent.isComposing) return;
@@ -96,12 +98,12 @@ export default function Palette() {
   );
 }
 
-function useFound(typed: string): Choice[] {
+/** What there is to choose for a text; `wanted` is looked for on the server too. */
+function useOffer(wanted: string): (typed: string) => Choice[] {
   const center = useCenter();
   const sessions = useSessions();
   const open = sessionAt(useHere())?.id ?? null;
   const commands = useQuery({ queryKey: ["commands"], queryFn: calls.commands, staleTime: Infinity }).data?.commands;
-  const wanted = typed.trim();
   const elsewhere = useQuery({
     queryKey: ["titles", wanted, center.everybodys.value],
     queryFn: () => calls.listSessions({ shelf: "current", text: wanted, all: center.everybodys.value }, null, MOST),
@@ -133,12 +135,15 @@ function useFound(typed: string): Choice[] {
         requestAnimationFrame(focusComposer);
       },
     }));
-    const doing = fitting(actionsFor(center, open), typed);
-    const isCommand = typed.startsWith("/");
-    const conversations = isCommand ? [] : fitting(going, typed).slice(0, MOST);
-    const given = isCommand || wanted !== "" ? fitting(giving, typed) : [];
-    return [...conversations, ...(isCommand ? [] : doing), ...given];
-  }, [center, sessions, elsewhere, commands, open, typed, wanted]);
+    const doing = actionsFor(center, open);
+    return (typed: string) => {
+      const isCommand = typed.startsWith("/");
+      const conversations = isCommand ? [] : fitting(going, typed).slice(0, MOST);
+      const done = isCommand ? [] : fitting(doing, typed);
+      const given = isCommand || typed.trim() !== "" ? fitting(giving, typed) : [];
+      return [...conversations, ...done, ...given];
+    };
+  }, [center, sessions, elsewhere, commands, open]);
 }
 
 function actionsFor(center: Center, open: string | null): Choice[] {
