@@ -47,7 +47,7 @@ async def test_a_message_from_a_platform_appears_in_the_list_and_in_the_open_con
 
     await row.get_by_role("link").click()
     await expect(page.locator(".said")).to_contain_text("a word from the road")
-    await expect(page.get_by_text("This conversation takes place on loopback.")).to_be_visible()
+    await expect(page.get_by_role("radio", name="here")).to_be_checked()
     await loopback.say("and another one", user="mira")
     await expect(page.locator(".said").last).to_contain_text("and another one")
     await expect(page.locator(".answer")).to_have_count(2)

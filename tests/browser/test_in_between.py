@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from playwright.async_api import expect
 
 from browser.conftest import answered, say
+from palaver import Platform
+from palaver.domain.turn import BusyPolicy
 from support.agents import Looking, Slowly
 
 if TYPE_CHECKING:
@@ -104,6 +106,22 @@ async def test_a_message_in_between_steers_the_agent_and_says_so(start_web: Star
     await page.reload()
     await answered(page)
     assert await page.locator(".row").all_inner_texts() == shown
+
+
+async def test_what_the_settings_say_of_messages_in_between_holds_on_the_page(
+    start_web: StartWeb, visitors: Visitors
+) -> None:
+    slowly = Slowly()
+    web = await start_web(slowly.agent(), rules={"busy_by_platform": {Platform.WEB: BusyPolicy.INTERRUPT}})
+    page = await visitors.visit(web)
+    await say(page, "first")
+    slowly.let(3)
+    await expect(page.locator(".answer")).to_contain_text("word2")
+    await expect(page.get_by_role("button", name="Interrupt")).to_be_visible()
+    await say(page, "second")
+    await expect(page.locator(".answer").first).to_contain_text("stopped")
+    slowly.let(80)
+    await expect(page.locator(".answer").last).to_contain_text("word39")
 
 
 async def test_what_steers_and_comes_too_late_is_answered_by_itself(start_web: StartWeb, visitors: Visitors) -> None:

@@ -31,7 +31,7 @@ _SAID = """() => {
 
 # The same in both languages: names, what people have said, and what the demo agent understands.
 SAME = {
-    *("Palaver", "English", "Deutsch", "Agent", "Name", "Person", "Tokens", "Passkeys", "Web", "Terminal"),
+    *("Palaver", "English", "Deutsch", "Agent", "Name", "Person", "Tokens", "Passkeys", "Web", "Terminal", "API"),
     *("owner", "Travels", "Alpha", "Beta", "demo", "Chrome, Linux"),
     *("What can you do?", "Show me Markdown", "Think about the sea", "Remember that my cat is called Ada"),
 }
@@ -56,6 +56,7 @@ async def said_by(page: Page, address: str, session: str) -> dict[str, set[str]]
     await expect(page.get_by_role("dialog")).to_be_visible()
     await hear("shortcuts")
     await keys.press("Escape")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
     await page.get_by_role("searchbox").fill("hello")
     await expect(page.locator(".found").first).to_be_visible()
     await hear("search")

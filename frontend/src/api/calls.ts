@@ -9,6 +9,7 @@ import type {
   Hits,
   Me,
   Models,
+  Policies,
   Project,
   Receipt,
   ReplyTo,
@@ -109,6 +110,7 @@ export const changeProject = (id: string, changes: { name?: string; colour?: str
 export const deleteProject = (id: string) => ask<undefined>("DELETE", `/projects/${encodeURIComponent(id)}`);
 export const models = (also: string | null) => ask<Models>("GET", "/models", { query: { also } });
 export const toolsets = (id: string) => ask<Toolsets>("GET", session(id, "/toolsets"));
+export const policies = () => ask<Policies>("GET", "/policies");
 export const commands = () => ask<{ commands: Command[] }>("GET", "/commands");
 
 export function upload(file: File): Promise<Attachment> {

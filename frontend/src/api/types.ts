@@ -19,6 +19,7 @@ export type Toolsets = Shapes["ToolsetsOut"];
 export type Command = Shapes["CommandOut"];
 export type Attachment = Shapes["AttachmentOut"];
 export type WaysIn = Shapes["WaysInOut"];
+export type Policies = Shapes["PoliciesOut"];
 export type BusyPolicy = Shapes["BusyPolicy"];
 export type ReplyTo = Shapes["ReplyTo"];
 export type Delivery = Shapes["DeliveryOut"];

@@ -29,7 +29,7 @@ const newest = <T,>(value: T) => value;
 export function Composer({ place, placeholder, running, policy, onSend, onStop, dropped }: Props) {
   const [text, setText] = useText(place);
   const { adding, add, remove, clear } = useAdding();
-  const [busy, setBusy] = useState<BusyPolicy>(policy === null || policy === "reject" ? "queue" : policy);
+  const [busy, setBusy] = useBusy(policy, running);
   const field = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   const isUploading = adding.some((each) => each.uploaded === null);
@@ -148,6 +148,15 @@ function useText(place: string): [string, (text: string) => void] {
     };
   }, [place, text]);
   return [text, setText];
+}
+
+/** What becomes of a message in between: what is chosen here, else what holds for the conversation or on the web. */
+function useBusy(policy: BusyPolicy | null, running: boolean): [BusyPolicy, (busy: BusyPolicy) => void] {
+  const [chosen, setChosen] = useState<BusyPolicy | null>(null);
+  const { data } = useQuery({ queryKey: ["policies"], queryFn: calls.policies, enabled: running && policy === null });
+  const set = data?.platforms.find(({ platform }) => platform === "web") ?? data?.default;
+  const holds = policy ?? set?.busy ?? "queue";
+  return [chosen ?? (holds === "reject" ? "queue" : holds), setChosen];
 }
 
 function BusyMenu({ busy, onChange }: { busy: BusyPolicy; onChange: (busy: BusyPolicy) => void }) {

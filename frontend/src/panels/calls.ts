@@ -21,7 +21,6 @@ export type PlatformHealth = Shapes["PlatformOut"];
 export type Shared = Shapes["SharedOut"];
 export type Memory = Shapes["MemoryOut"];
 export type Memories = Shapes["MemoriesOut"];
-export type Policies = Shapes["PoliciesOut"];
 export type Policy = Shapes["PolicyOut"];
 export type Afresh = Shapes["AfreshOut"];
 
@@ -36,7 +35,6 @@ export const remember = (text: string) => ask<Memory>("POST", "/memories", { bod
 export const changeMemory = (id: string, text: string) => ask<Memory>("PATCH", one("memories", id), { body: { text } });
 export const forgetMemory = (id: string) => ask<undefined>("DELETE", one("memories", id));
 
-export const policies = () => ask<Policies>("GET", "/policies");
 
 export const platforms = () => ask<{ platforms: PlatformHealth[] }>("GET", "/platforms");
 

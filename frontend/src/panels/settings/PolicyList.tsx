@@ -1,16 +1,16 @@
 /** What holds for conversations, place by place, and how whoever runs this gateway changes it. */
 import { useQuery } from "@tanstack/react-query";
+import * as api from "../../api/calls";
 import { platformName } from "../../sidebar/naming";
 import { CopyButton } from "../../ui/CopyButton";
 import { PlatformBadge } from "../../ui/PlatformBadge";
 import { words } from "../../words";
-import * as calls from "../calls";
 import type { Afresh, Policy } from "../calls";
 import { Loaded } from "../parts/Loaded";
 import { whenAfresh } from "./policy";
 
 export function PolicyList({ isOwner }: { isOwner: boolean }) {
-  const query = useQuery({ queryKey: ["policies"], queryFn: calls.policies });
+  const query = useQuery({ queryKey: ["policies"], queryFn: api.policies });
   return (
     <>
       <p className="hint">
