@@ -136,6 +136,7 @@ async def test_an_answer_that_did_not_arrive_says_so_and_is_sent_again_when_some
     await page.get_by_role("button", name="Send again").click()
     await expect(page.get_by_role("dialog")).to_contain_text("it will be there twice")
     await page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    await expect(page.get_by_role("dialog")).to_have_count(0)
     assert len(loopback.sent) == 1
     await page.get_by_role("button", name="Send again").click()
     await page.get_by_role("dialog").get_by_role("button", name="Send again").click()

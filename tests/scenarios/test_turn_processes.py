@@ -239,7 +239,8 @@ async def following(url: str, session_id: str) -> AsyncIterator[AsyncIterator[Sc
 async def test_a_follower_ends_with_the_stored_conversation_whoever_answers(
     nursery: Nursery, platform: Platform, kind: str, leaves: str
 ) -> None:
-    leaving, heir = (nursery.start(platform.orders(pause=0.02, patience=0)) for _ in range(2))
+    # slow enough that the answer is not whole before somebody follows it
+    leaving, heir = (nursery.start(platform.orders(pause=0.15, patience=0)) for _ in range(2))
     (said,) = platform.say(f"{kind} story")
     platform.bring(leaving)
     platform.listen(leaving)

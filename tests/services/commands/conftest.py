@@ -84,6 +84,7 @@ class Chat:
 
     def refused(self, source: SessionSource, text: str, **how: Any) -> str:
         """Give a command that cannot be carried out; what is said about it. Nothing at all has happened."""
+        self.store.search("anything")  # so that nothing is left to be put into the index meanwhile
         before = self.everything()
         with pytest.raises(PalaverError) as error:
             self(source, text, **how)
