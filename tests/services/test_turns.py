@@ -309,6 +309,8 @@ class Filling:
         self.summaries = 0
         self._summary = summary
         self._fixed = fixed  # tokens that every request has, whatever was said
+        self.may_go_on = asyncio.Event()  # to the answer, after a summary
+        self.may_go_on.set()
 
     async def _answer(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
         if request.messages[-1]["content"].startswith("Summarise this conversation"):
@@ -316,6 +318,8 @@ class Filling:
             yield Used(TurnUsage(model="m", input_tokens=1, last_prompt_tokens=10**6))
             yield TextDelta(self._summary)
             return
+        if self.summaries:
+            await self.may_go_on.wait()
         tokens = self._fixed + estimate_messages(request.messages)
         yield TextDelta("word " * 100)
         yield Used(TurnUsage(model="m", input_tokens=tokens, last_prompt_tokens=tokens))
@@ -342,6 +346,7 @@ async def test_a_conversation_that_nearly_fills_the_model_is_summarised_before_i
 
 async def test_whoever_follows_is_told_of_a_summary(start_gateway: StartGateway, dm: MakeSource) -> None:
     filling = Filling(window=1000)
+    filling.may_go_on.clear()  # notices are not kept: the run must not be over before they are heard
     gateway = await start_gateway(filling.agent)
     turn = await ask(gateway, dm(), "number 0")
     assert turn.person_id is not None
@@ -349,7 +354,10 @@ async def test_whoever_follows_is_told_of_a_summary(start_gateway: StartGateway,
 
     async def noticed() -> str:
         told = (item.text async for item in following if isinstance(item, Noticed))
-        return await anext(told) + await anext(told)
+        try:
+            return await anext(told) + await anext(told)
+        finally:
+            filling.may_go_on.set()
 
     told = asyncio.create_task(noticed())
     while not filling.summaries:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from palaver.services.indexer import Indexer
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -91,3 +93,21 @@ def test_a_long_backlog_is_indexed_whole(store: SessionStore, dm: Callable[..., 
     assert len(found) == len(set(found)) == 1201
     assert (other, 2) in found
     assert [hit.message.text for hit in store.search("word1199")] == ["word1199 common"]
+
+
+def test_a_store_that_is_closed_just_when_its_index_is_about_to_grow_does_not_wait_for_ever(
+    store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    indexer = Indexer(store.engine)
+    clear = indexer._wake.clear
+
+    def closed_meanwhile() -> None:
+        indexer._closed.set()
+        indexer._wake.set()
+        clear()
+
+    monkeypatch.setattr(indexer._wake, "clear", closed_meanwhile)
+    indexer.soon()
+    assert indexer._thread is not None
+    indexer._thread.join(10)
+    assert not indexer._thread.is_alive()

@@ -79,6 +79,8 @@ class Indexer:
             if seen != self._news and self._news - done < BACKLOG:
                 continue
             self._wake.clear()
+            if self._closed.is_set():  # set before the wake that was cleared just now
+                return
             if self._follow(seen, done):
                 done = seen
             else:
