@@ -47,8 +47,7 @@ def device(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["desk", "phone"])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("theme", "where"), [("light", "desk"), ("dark", "phone")])
 async def test_axe_finds_nothing_serious_on_any_page(
     start_web: StartWeb, visitors: Visitors, theme: str, where: str
 ) -> None:

@@ -533,7 +533,7 @@ def empty(store: SessionStore) -> None:
 
 
 def test_the_store_does_what_a_simple_model_does(store_url: str) -> None:
-    examples = 120 if store_url.startswith("sqlite:") else 30
+    examples = 80 if store_url.startswith("sqlite:") else 20
     loop = asyncio.new_event_loop()
     clock = FakeClock()
     try:

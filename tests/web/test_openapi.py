@@ -33,7 +33,7 @@ OPERATIONS = [
     for method, operation in operations.items()
 ]
 NEVER_ENDS = {"follow_live"}  # it is a stream: its own tests read it
-EXAMPLES = 20  # for each operation
+EXAMPLES = 12  # for each operation
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
