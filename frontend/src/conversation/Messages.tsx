@@ -22,7 +22,7 @@ import { Answer } from "./Answer";
 import { deliveryOf, goesAlongTo } from "./delivered";
 import { Pending } from "./Pending";
 import { QuietLine } from "./QuietLine";
-import { liveRows, rowOf, storedRows, type Row } from "./rows";
+import { liveRows, rowOf, storedRows, withKeysOnce, type Row } from "./rows";
 import { Said } from "./Said";
 
 const NEAR = 800; // pixels from an end at which more is fetched
@@ -111,7 +111,7 @@ function List({ session, known, target, mayAct }: Props & { known: Conversation 
             const row = rows[item.index];
             return row === undefined ? null : (
               <div
-                key={item.key}
+                key={row.key} // its own: the virtualizer may remember an older one for this place
                 ref={virtualizer.measureElement}
                 data-index={item.index}
                 className={item.index === place ? "row target" : "row"}
@@ -150,7 +150,7 @@ function useRows(id: string, known: Conversation): readonly Row[] {
     const here = entries.filter((entry) => entry.session === id);
     return stillPending(here, known.events, center.me.person.id);
   }, [entries, known.events, id, center]);
-  return useMemo(() => [...stored, ...liveRows(known, pending, stored)], [known, pending, stored]);
+  return useMemo(() => withKeysOnce([...stored, ...liveRows(known, pending, stored)]), [known, pending, stored]);
 }
 
 /** Whoever looks at the end of a conversation has read it. */

@@ -185,7 +185,8 @@ function draftRow(answers: number, parts: readonly Part[]): AnswerRow {
   return { kind: "answer", key: answerKey(answers), seqs: [], answers, at: null, parts, running: true, interrupted: false, took: null };
 }
 
-function withKeysOnce(rows: Row[]): Row[] {
+/** The rows under keys of which each is there once: two alike would leave a row behind that belongs to nothing. */
+export function withKeysOnce(rows: readonly Row[]): Row[] {
   const seen = new Set<string>();
   return rows.map((row, place) => {
     const key = seen.has(row.key) ? `${row.key}-${place}` : row.key;
