@@ -72,7 +72,7 @@ def _call(name: str, result: str, **arguments: str) -> list[dict[str, Any]]:
     call = {"id": f"call_{name}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
     return [
         {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": call["id"], "tool_name": name, "content": result},
+        {"role": "tool", "tool_call_id": call["id"], "tool_name": name, "content": result, "duration_ms": 420},
     ]
 
 
@@ -106,7 +106,7 @@ TALKS = (
                     "reasoning": "Something changed about a week ago. The log of the job will tell what it ran.",
                 },
                 *_call("read_file", _LOG, path="/var/log/backup.log", last="14 days"),
-                {"role": "assistant", "content": _BACKUPS},
+                {"role": "assistant", "content": _BACKUPS, "duration_ms": 6_800},
             ],
         ],
         platform="local",
@@ -231,6 +231,6 @@ def _use(store: SessionStore, clock: FakeClock, sessions: Sequence[str], now: da
                         output_tokens=said,
                         cache_read_tokens=read // 2,
                         cost=None if price is None else round(price * (read / 4000 + said / 800), 6),
-                        last_prompt_tokens=read,
+                        last_prompt_tokens=read // 5,  # the demo agent takes few
                     ),
                 )
