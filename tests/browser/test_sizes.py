@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from browser.conftest import PHONE, answered
 from palaver.agent.demo import DemoAgent
@@ -102,28 +102,29 @@ async def test_what_is_read_stays_in_place_while_earlier_messages_come(start_web
     await page.goto(f"{web.url}/{session}")
     log = page.get_by_role("region", name="Messages")
     await expect(page.get_by_text("line 399").last).to_be_in_viewport()
-    held = False
+    held, go_on = asyncio.Event(), asyncio.Event()
 
-    async def hold(route: object) -> None:
-        nonlocal held
-        held = True
-        await page.wait_for_timeout(400)
-        await route.continue_()  # type: ignore[attr-defined]
+    async def hold(route: Route) -> None:
+        held.set()
+        await go_on.wait()
+        await route.continue_()
 
     await page.route("**/messages?*before=*", hold)
     for _ in range(200):
         await log.evaluate("log => log.scrollTop -= 300")
         await page.wait_for_timeout(20)
-        if held:
+        if held.is_set():
             break
-    await page.wait_for_timeout(100)
+    await page.wait_for_timeout(100)  # until nothing moves any more
     place = (
         "log => { const middle = log.getBoundingClientRect().top + log.clientHeight / 2;"
         " const row = [...log.querySelectorAll('.row')].find(each => each.getBoundingClientRect().bottom > middle);"
         " return [row.querySelector('.bubble').innerText, Math.round(row.getBoundingClientRect().top)]; }"
     )
     before = await log.evaluate(place)
-    await page.wait_for_timeout(900)
+    async with page.expect_response("**/messages?*before=*"):
+        go_on.set()
+    await page.wait_for_timeout(500)
     after = await log.evaluate(place)
     assert after[0] == before[0]
     assert abs(after[1] - before[1]) <= 2

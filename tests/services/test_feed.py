@@ -57,10 +57,11 @@ class Slow:
     def __init__(self, words: str) -> None:
         self.words = words.split()
         self.next = asyncio.Semaphore(0)
+        self.said = 0
         self.agent = ScriptedAgent(self._answer)
 
     async def _answer(self, _request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
-        for word in self.words:
+        for self.said, word in enumerate(self.words):
             await self.next.acquire()
             yield TextDelta(word + " ")
 
@@ -116,7 +117,7 @@ async def test_whoever_comes_late_hears_what_was_said_so_far(start_gateway: Star
     receipt = await gateway.inbox.accept(Inbound(source=dm(), content="count"))
     slow.next.release()
     slow.next.release()
-    await asyncio.sleep(0.05)
+    await until(lambda: slow.said == 2)
     principal = gateway.store.person_for(dm()).principal
     async with asyncio.timeout(20), aclosing(gateway.feed.follow(principal, receipt.session_id or "")) as feed:
         async for item in feed:
@@ -178,9 +179,8 @@ async def test_a_slow_follower_holds_nobody_up_and_misses_nothing(start_gateway:
     first = await ask(gateway, dm(), "begin")
     principal = gateway.store.person_for(dm()).principal
     seqs = []
-    async with asyncio.timeout(30), aclosing(gateway.feed.follow(principal, first.session_id)) as feed:
+    async with asyncio.timeout(30), aclosing(gateway.feed.follow(principal, first.session_id, after=3)) as feed:
         waiting = asyncio.ensure_future(anext(feed))
-        await asyncio.sleep(0.05)
         for i in range(20):  # nobody reads meanwhile
             turn = await ask(gateway, dm(), str(i))
         item = await waiting
@@ -198,11 +198,11 @@ async def test_what_others_do_to_a_conversation_is_heard_too(start_gateway: Star
 
     async def listen() -> None:
         principal = gateway.store.person_for(dm()).principal
-        async for item in gateway.feed.follow(principal, turn.session_id):
+        async for item in gateway.feed.follow(principal, turn.session_id, after=3):
             heard.append(item)  # noqa: PERF401  (read while it grows)
 
     listening = asyncio.create_task(listen())
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(0.1)  # so that it waits already
     await other.store.aio.rename_session(turn.session_id, "Elsewhere")
     await until(lambda: heard)
     assert told(heard) == ["renamed"]

@@ -161,7 +161,9 @@ async def test_blocking_and_awaiting_callers_share_it_too(connection: Connection
     ]
     for thread in threads:
         thread.start()
-    await asyncio.sleep(0.05)  # so that all of them wait
+    async with asyncio.timeout(SOON):
+        while writer._waiting.qsize() < 9:  # the writer holds the first of the ten
+            await asyncio.sleep(0.001)
     held.release()
     await outcomes(tasks)
     for thread in threads:
