@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.conftest import say
+from browser.conftest import launched, say
 from palaver.agent.base import TextDelta
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
-    from playwright.async_api import BrowserContext, Page
+    from playwright.async_api import Browser, BrowserContext, Page
 
     from browser.conftest import Visitors
     from palaver.agent.base import AgentEvent, AgentRequest
@@ -39,6 +40,13 @@ COUNT_TOLD = """window.told = 0
 const worker = window.ServiceWorkerRegistration?.prototype
 const show = worker?.showNotification
 if (worker) worker.showNotification = function (...all) { window.told += 1; return show.apply(this, all) }"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """One that shows notices."""
+    async with launched(whole=True) as browser:
+        yield browser
 
 
 class Held:
