@@ -5,13 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from argon2 import PasswordHasher
+from argon2.profiles import CHEAPEST
 
 from conftest import emptied
+from palaver.services import passwords
 from support.web import StartWeb, Web, starting_web
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def quick_passwords(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hashing costs little here, where nobody guesses for years; a test of the price asks for the full one."""
+    if "full_price" not in request.keywords:
+        cheap = PasswordHasher.from_parameters(CHEAPEST)
+        monkeypatch.setattr(passwords, "_hasher", lambda: cheap)
+        monkeypatch.setattr(passwords, "NOBODYS", cheap.hash("nobody's"))
 
 
 @pytest.fixture

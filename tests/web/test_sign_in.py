@@ -193,6 +193,7 @@ async def test_a_wrong_password_an_unknown_name_and_one_without_password_are_the
     assert len({each.content for each in answers}) == 1
 
 
+@pytest.mark.full_price
 async def test_a_name_that_nobody_has_costs_the_same_work(web: Web) -> None:
     """What is checked for an unknown name is a hash made with the costs of a real one."""
     await with_password(web)
