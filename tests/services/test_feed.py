@@ -61,9 +61,10 @@ class Slow:
         self.agent = ScriptedAgent(self._answer)
 
     async def _answer(self, _request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
-        for self.said, word in enumerate(self.words):
+        for word in self.words:
             await self.next.acquire()
             yield TextDelta(word + " ")
+            self.said += 1
 
 
 async def test_a_follower_hears_the_whole_turn_in_order(start_gateway: StartGateway, dm: MakeSource) -> None:

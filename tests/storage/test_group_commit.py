@@ -15,6 +15,7 @@ from palaver.domain.errors import StoreClosed, StoreError
 from palaver.storage.engine import Write
 from palaver.storage.group_commit import MOST_TOGETHER, GroupWriter, Request
 from palaver.storage.sqlite import SqliteEngine
+from support.gateway import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -161,9 +162,7 @@ async def test_blocking_and_awaiting_callers_share_it_too(connection: Connection
     ]
     for thread in threads:
         thread.start()
-    async with asyncio.timeout(SOON):
-        while writer._waiting.qsize() < 9:  # the writer holds the first of the ten
-            await asyncio.sleep(0.001)
+    await until(lambda: writer._waiting.qsize() == 9)  # the writer holds the first of the ten
     held.release()
     await outcomes(tasks)
     for thread in threads:
