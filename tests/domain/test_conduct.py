@@ -49,6 +49,13 @@ def test_what_is_told_is_what_is_applied(platform: str) -> None:
             assert RULES.busy_policy_for(source) is told.busy
 
 
+@pytest.mark.parametrize("platform", ["web", "api"])
+@pytest.mark.parametrize("chat_type", ["dm", "group"])
+def test_where_conversations_stand_side_by_side_none_starts_afresh(platform: str, chat_type: str) -> None:
+    source = SessionSource(platform, "1", chat_type=chat_type, user_id="3")
+    assert CONFIG.reset_policy_for(source).mode is ResetMode.NONE
+
+
 def test_what_happens_while_the_agent_is_busy_is_told_with_what_decides_it() -> None:
     slack, telegram = (conduct(CONFIG, RULES, Platform(name)) for name in ("slack", "telegram"))
     assert (slack.busy, slack.busy_key) == (BusyPolicy.REJECT, "platforms.slack.busy")

@@ -128,8 +128,11 @@ class GatewayConfig:
         """The policy that holds in a place, and its key in config.yaml: the platform's, else the chat type's, else
         the default one.
 
-        The first that exists holds as a whole; fields of several policies are never mixed.
+        The first that exists holds as a whole; fields of several policies are never mixed. Where conversations stand
+        side by side nobody but a person begins one, so none of them holds.
         """
+        if platform in SIDE_BY_SIDE:
+            return f"reset_by_platform.{platform}", ResetPolicy()
         if platform is not None and platform in self.reset_by_platform:
             return f"reset_by_platform.{platform}", self.reset_by_platform[platform]
         if chat_type in self.reset_by_type:

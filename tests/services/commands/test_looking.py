@@ -12,7 +12,7 @@ from palaver.domain.delivery import DeliveryState
 from palaver.domain.events import EventKind
 from palaver.domain.profile import TurnRules
 from palaver.domain.turn import BusyPolicy
-from palaver.storage import compactions, deliveries
+from palaver.storage import accounts, compactions, deliveries
 from palaver.storage.values import micros
 
 if TYPE_CHECKING:
@@ -245,6 +245,36 @@ def test_status_says_when_conversations_start_afresh(
 ) -> None:
     chat = open_chat(GatewayConfig(default_reset_policy=ResetPolicy(**policy)))  # type: ignore[arg-type]
     assert f"**Starts afresh**: {words}" in chat(dm(), "/status").text
+
+
+def test_on_the_page_the_rule_is_told_of_where_a_conversation_takes_place(
+    open_chat: Callable[[GatewayConfig], Chat], dm: Source
+) -> None:
+    idle = ResetPolicy(mode="idle", idle_minutes=120)  # type: ignore[arg-type]
+    chat = open_chat(GatewayConfig(default_reset_policy=idle))
+    there = chat.say(dm(), "hello", "hi").session_id
+    ada = chat.store.person_for(dm())
+    chat.write(lambda tx: accounts.open_account(tx, ada, 0))
+    page = SessionSource("web", "a-tab", user_id=ada.id)
+    here = chat.say(page, "hello", "hi").session_id
+    assert "**Starts afresh**: never by itself" in chat(page, "/status", shown=here).text
+    assert "**Starts afresh**: after 2 hours" in chat(page, "/status", shown=there).text
+    copy = chat.store.fork(there).id
+    assert "**Starts afresh**: never by itself" in chat(page, "/status", shown=copy).text
+
+
+def test_why_tells_the_rule_of_the_place_that_began_it_wherever_it_is_asked(
+    open_chat: Callable[[GatewayConfig], Chat], dm: Source
+) -> None:
+    idle = ResetPolicy(mode="idle", idle_minutes=120)  # type: ignore[arg-type]
+    chat = open_chat(GatewayConfig(default_reset_policy=idle))
+    chat.say(dm(), "hello", "hi")
+    chat.clock.advance(hours=3)
+    began = chat.say(dm(), "hello again").session_id
+    ada = chat.store.person_for(dm())
+    chat.write(lambda tx: accounts.open_account(tx, ada, 0))
+    page = SessionSource("web", "a-tab", user_id=ada.id)
+    assert "idle for more than 2 hours" in chat(page, "/why", shown=began).text
 
 
 # ---- /export -----------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from palaver.domain import policy
 from palaver.domain.delivery import DeliveryState
 from palaver.domain.errors import NoSuchSession
 from palaver.domain.events import EventKind
+from palaver.domain.gateway import SIDE_BY_SIDE
 from palaver.domain.policy import ResetReason
 from palaver.domain.session import AUTOMATIC, StartReason
 from palaver.domain.words import parse_query
@@ -17,13 +18,14 @@ from palaver.services.commands.base import BadArguments, Command, Reply
 from palaver.services.commands.here import check_bare, visible
 from palaver.services.commands.settings import MEANING
 from palaver.services.commands.wording import ago, code, count, dollars, named, quoted, reset_rule, titled, words
-from palaver.storage import activity, compactions, deliveries, events, session_settings, turns
+from palaver.storage import activity, compactions, deliveries, events, lanes, session_settings, turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from palaver.domain.events import Event
     from palaver.domain.session import SearchHit, Session
+    from palaver.domain.source import SessionSource
     from palaver.services.commands.base import Asked
     from palaver.storage.session_rows import Found
 
@@ -145,7 +147,7 @@ def _why(asked: Asked) -> Reply:
 def _began(asked: Asked, session: Session) -> str:
     reason = session.start_reason
     if reason in AUTOMATIC:
-        return policy.explain(ResetReason(reason.value), asked.config.reset_policy_for(asked.source))
+        return policy.explain(ResetReason(reason.value), asked.config.reset_policy_for(session.origin))
     return {
         StartReason.FIRST: "Nothing was going on here, so the first message began this conversation.",
         StartReason.MANUAL: "Somebody asked for a new conversation here.",
@@ -240,7 +242,7 @@ def _status(asked: Asked) -> Reply:
     settings = session_settings.read(asked.tx, found.no) if found else session_settings.SessionSettings()
     model = settings.model or asked.agent.model
     busy = settings.busy or asked.rules.busy_policy_for(asked.source)
-    rule = asked.config.reset_policy_for(asked.source)
+    rule = asked.config.reset_policy_for(_place(asked, found))
     lines = [
         f"**Agent**: {asked.agent.description}",
         f"**Model**: {code(model)} ({'chosen for this conversation' if settings.model else 'the default'})",
@@ -267,6 +269,13 @@ def _status(asked: Asked) -> Reply:
         "reset": rule.mode,
     }
     return Reply(text="\n".join(f"- {line}" for line in lines), facts=facts)
+
+
+def _place(asked: Asked, found: Found | None) -> SessionSource:
+    """Where it is decided when this conversation starts afresh: of one that a page shows, where it takes place."""
+    if found is None or asked.source.platform not in SIDE_BY_SIDE or not lanes.takes_place(asked.tx, found.no):
+        return asked.source
+    return found.session.origin
 
 
 def _state(asked: Asked, found: Found) -> Iterator[str]:
