@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
     from palaver.config import Settings
     from palaver.domain.redact import Redactor
+    from palaver.services.attachments import Attachments
     from palaver.services.gateway import Gateway
     from palaver.services.ports import Adapter
+    from palaver.web.state import WebState
 
 
 def open_store(settings: Settings) -> SessionStore:
@@ -28,7 +30,6 @@ def make_gateway(
 ) -> Gateway:
     """The gateway at work on a store: the agent that the settings name, and the platforms given."""
     from palaver.agent.choose import choose_agent
-    from palaver.services.attachments import Attachments
     from palaver.services.gateway import Gateway
 
     return Gateway(
@@ -38,8 +39,35 @@ def make_gateway(
         rules=settings.turns,
         adapters=adapters,
         redactor=_redactor(settings),
-        files=Attachments(store, settings.home / "attachments"),
+        files=_files(store, settings),
     )
+
+
+def make_web(gateway: Gateway, settings: Settings) -> WebState:
+    """What the web is given of a gateway; whoever serves it starts and stops what lives."""
+    from urllib.parse import urlsplit
+
+    from palaver.services.accounts import Accounts
+    from palaver.services.live import Live
+    from palaver.web.state import WebState
+
+    public = urlsplit(settings.web.public_url or "")
+    return WebState(
+        gateway=gateway,
+        accounts=Accounts(gateway.store),
+        live=Live(gateway.store, gateway.feed),
+        files=_files(gateway.store, settings),
+        base_path=public.path.rstrip("/"),
+        public_host=public.netloc or None,
+        trusted_proxies=settings.web.trusted_proxies,
+    )
+
+
+def _files(store: SessionStore, settings: Settings) -> Attachments:
+    """What people attach to their messages."""
+    from palaver.services.attachments import Attachments
+
+    return Attachments(store, settings.home / "attachments")
 
 
 def _redactor(settings: Settings) -> Redactor | None:

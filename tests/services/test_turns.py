@@ -408,8 +408,10 @@ async def test_compress_summarises_and_restore_takes_it_back(start_gateway: Star
     gateway = await start_gateway(agent)
     for i in range(6):
         await ask(gateway, OWNER, f"tea {i}")
+    await gateway.inbox.accept(Inbound(source=OWNER, content="/model scripted-large"))
     turn = await ask(gateway, OWNER, "/compress")
     assert turn.state is TurnState.DONE
+    assert agent.requests[-1].model == "scripted-large"  # the one that was chosen for this conversation
     await ask(gateway, OWNER, "more tea")
     shortened = [message["content"] for message in agent.requests[-1].messages]
     assert "They spoke of tea." in shortened[0]

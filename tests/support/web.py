@@ -16,6 +16,7 @@ from palaver.domain.ids import PersonId
 from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.platforms.loopback import LOOPBACK
 from palaver.services.accounts import Accounts
+from palaver.services.attachments import Attachments
 from palaver.services.gateway import Gateway
 from palaver.services.live import Live
 from palaver.services.memory import Memories
@@ -131,17 +132,19 @@ async def serving_web(
     """A server on a database, with a store and a gateway of its own."""
     async with AsyncExitStack() as stack:
         store = stack.enter_context(SessionStore.open(store_url, config=config, clock=clock or SystemClock()))
+        files = Attachments(store, home / "attachments")
         gateway = Gateway(
             store,
             agent or ScriptedAgent(),
             profile=AgentProfile(),
             rules=TurnRules(**({"open_to_all": OPEN} | dict(rules or {}))),
             adapters=adapters,
+            files=files,
         )
         await stack.enter_async_context(gateway.running(patience=5))
         live = Live(store, gateway.feed)
         await live.start()
-        state = WebState(gateway=gateway, accounts=Accounts(store), live=live, home=home, **options)
+        state = WebState(gateway=gateway, accounts=Accounts(store), live=live, files=files, **options)
         app = create_app(state, page)
         port = await stack.enter_async_context(serving(app, listen("127.0.0.1", 0), before_stop=live.stop))
         yield Web(f"http://127.0.0.1:{port}", app, state, stack)

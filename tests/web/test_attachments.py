@@ -14,7 +14,8 @@ import pytest
 from palaver.domain.attachment import LARGEST, clean_name
 from palaver.domain.clock import SystemClock
 from palaver.services.attachments import Attachments
-from palaver.testing import FakeClock
+from palaver.testing import FakeClock, ScriptedAgent
+from support.gateway import ended
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from palaver import SessionStore
+    from palaver.agent.base import AgentRequest
     from palaver.domain.person import Principal
     from support.web import StartWeb, Web
 
@@ -264,3 +266,21 @@ async def test_a_model_is_given_images_and_texts_of_its_own_conversation_only(
 
     [elsewhere] = await files.for_model(there.session_id, messages)
     assert [part["text"] for part in elsewhere["content"][1:]] == ["(a file that is gone)"] * 2
+
+
+async def test_a_summary_is_made_of_what_was_in_the_files_too(start_web: StartWeb) -> None:
+    def answer(request: AgentRequest) -> str:
+        asked = str(request.messages[-1]["content"])
+        return "They spoke of a recipe." if asked.startswith("Summarise this conversation") else "Yes."
+
+    agent = ScriptedAgent(answer)
+    web = await start_web(agent)
+    owner = await web.client()
+    session_id = await web.session(owner)
+    recipe = await sent(owner, b"three eggs and some flour", "recipe.txt")
+    await web.say(owner, session_id, "what is this?", attachments=[recipe])
+    for _ in range(4):
+        await web.say(owner, session_id, "go on")
+    done = await owner.post(f"/api/sessions/{session_id}/compress", json={})
+    await ended(web.gateway, done.json()["turn_id"])
+    assert "three eggs and some flour" in str(agent.requests[-1].messages)

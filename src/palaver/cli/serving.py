@@ -11,20 +11,16 @@ import sys
 import webbrowser
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import click
 
 from palaver import __version__
-from palaver.app import make_gateway, open_store
+from palaver.app import make_gateway, make_web, open_store
 from palaver.cli.output import line
 from palaver.domain.errors import ConfigError
 from palaver.logs import configure_logs
-from palaver.services.accounts import Accounts
-from palaver.services.live import Live
 from palaver.web.app import create_app
 from palaver.web.server import listen, serving
-from palaver.web.state import WebState
 
 if TYPE_CHECKING:
     import socket
@@ -32,6 +28,7 @@ if TYPE_CHECKING:
 
     from palaver.config import Settings
     from palaver.services.gateway import Gateway
+    from palaver.web.state import WebState
 
 PATIENCE = 20.0  # seconds that answers under way are given when we stop
 
@@ -58,8 +55,8 @@ def run(settings: Settings, wanted: Wanted) -> int:
 async def _run(gateway: Gateway, settings: Settings, wanted: Wanted) -> int:
     host = settings.web.host if wanted.host is None else wanted.host
     port = settings.web.port if wanted.port is None else wanted.port
-    accounts = Accounts(gateway.store)
-    if not await accounts.may_bind(host):
+    web = make_web(gateway, settings)
+    if not await web.accounts.may_bind(host):
         raise ConfigError(
             f"{host} can be reached from other machines, and nobody who owns this gateway has a password or a passkey."
             " Start without --host first, sign in and set one; then it may listen there.",
@@ -69,14 +66,12 @@ async def _run(gateway: Gateway, settings: Settings, wanted: Wanted) -> int:
     ended = asyncio.Event()
     with _signals(ended), contextlib.closing(listening):
         async with gateway.running(PATIENCE):
-            live = Live(gateway.store, gateway.feed)
-            await live.start()
-            app = create_app(_state(gateway, accounts, live, settings))
-            async with serving(app, listening, before_stop=live.stop) as bound:
+            await web.live.start()
+            async with serving(create_app(web), listening, before_stop=web.live.stop) as bound:
                 address = _address(settings, host, bound, listening)
-                await _greet(gateway, accounts, address, wanted)
+                await _greet(web, address, wanted)
                 log.info("serve.ready", extra={"address": address, "version": __version__})
-                async with _upkeep(gateway):
+                async with _upkeep(web):
                     await ended.wait()
                 log.info("serve.stopping")
     log.info("serve.stopped")
@@ -84,28 +79,14 @@ async def _run(gateway: Gateway, settings: Settings, wanted: Wanted) -> int:
 
 
 @contextlib.asynccontextmanager
-async def _upkeep(gateway: Gateway) -> AsyncIterator[None]:
+async def _upkeep(web: WebState) -> AsyncIterator[None]:
     """What is done now and then as long as a server runs."""
-    tidying = asyncio.create_task(gateway.files.keep_tidy(), name="palaver-tidy") if gateway.files else None
+    tidying = asyncio.create_task(web.files.keep_tidy(), name="palaver-tidy")
     try:
         yield
     finally:
-        if tidying is not None:
-            tidying.cancel()
-            await asyncio.gather(tidying, return_exceptions=True)
-
-
-def _state(gateway: Gateway, accounts: Accounts, live: Live, settings: Settings) -> WebState:
-    public = urlsplit(settings.web.public_url or "")
-    return WebState(
-        gateway=gateway,
-        accounts=accounts,
-        live=live,
-        home=settings.home,
-        base_path=public.path.rstrip("/"),
-        public_host=public.netloc or None,
-        trusted_proxies=settings.web.trusted_proxies,
-    )
+        tidying.cancel()
+        await asyncio.gather(tidying, return_exceptions=True)
 
 
 def _address(settings: Settings, host: str, port: int, listening: socket.socket) -> str:
@@ -117,13 +98,13 @@ def _address(settings: Settings, host: str, port: int, listening: socket.socket)
     return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
 
 
-async def _greet(gateway: Gateway, accounts: Accounts, address: str, wanted: Wanted) -> None:
+async def _greet(web: WebState, address: str, wanted: Wanted) -> None:
     """Say where it is, and how the owner gets in as long as they have no way of their own."""
     click.echo(f"Palaver {__version__} is at {address}")
-    click.echo(line(gateway.agent.description))
+    click.echo(line(web.gateway.agent.description))
     opened = address
-    if wanted.link or not await accounts.owner_is_set_up():
-        opened = f"{address}/sign-in#{await accounts.owner_link()}"
+    if wanted.link or not await web.accounts.owner_is_set_up():
+        opened = f"{address}/sign-in#{await web.accounts.owner_link()}"
         click.echo(f"Sign in with this link; it works once, for 15 minutes:\n\n  {opened}\n")
     sys.stdout.flush()
     if wanted.opens if wanted.opens is not None else _has_browser():

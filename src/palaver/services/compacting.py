@@ -13,17 +13,18 @@ from palaver.agent.tokens import estimate_messages
 from palaver.domain import faults
 from palaver.domain.errors import ContextOverflow, NothingToDo
 from palaver.domain.turn import TurnKind
-from palaver.storage import compactions, events, leases, sessions
+from palaver.storage import compactions, events, leases, session_settings, sessions
 from palaver.storage.engine import Read, Write
 from palaver.storage.values import micros
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from palaver.agent.base import Agent
+    from palaver.agent.base import Agent, AgentRequest
     from palaver.domain.compaction import Compaction
     from palaver.domain.events import Event
     from palaver.domain.usage import TurnUsage
+    from palaver.services.attachments import Attachments
     from palaver.services.store import SessionStore
     from palaver.storage.engine import Transaction
     from palaver.storage.leases import Lease
@@ -40,29 +41,33 @@ class Compacting:
         agent: Agent,
         lease: Lease,
         *,
+        files: Attachments | None,
         count: Callable[[TurnUsage], None],
         tell: Callable[[str], None],
     ) -> None:
         self._store = store
         self._agent = agent
         self._lease = lease
+        self._files = files
         self._count = count  # what it uses belongs to the turn
         self._tell = tell
 
     async def compact(self, focus: str | None, upto: int, *, worth: float = 0) -> Compaction:
-        """Summarise what came before the last exchanges; when that fails, everything stays as it was.
+        """Let the conversation's own model summarise what came before the last exchanges.
 
-        What has fewer than `worth` tokens is not summarised: it would cost more than it frees.
+        When that fails, everything stays as it was. What has fewer than `worth` tokens is not summarised: it would cost
+        more than it frees.
         """
         lease = self._lease
 
-        def read(tx: Transaction) -> tuple[list[Event], Compaction | None, bool]:
+        def read(tx: Transaction) -> tuple[list[Event], Compaction | None, bool, str | None]:
             compaction = compactions.current(tx, lease.session_no)
             kept_from = compaction.kept_from if compaction else 0
             log, _ = events.context(tx, lease.session_no, kept_from=kept_from, upto=upto)
-            return log, compaction, sessions.by_number(tx, lease.session_no).session.shared
+            shared = sessions.by_number(tx, lease.session_no).session.shared
+            return log, compaction, shared, session_settings.read(tx, lease.session_no).model
 
-        log, before, shared = await self._store.engine.arun(Read(read))
+        log, before, shared, model = await self._store.engine.arun(Read(read))
         if lease.kind is TurnKind.COMPACT and before is not None and before.seq > lease.input_seq:
             return before  # a worker that died had come so far
         kept_from = compacting.kept_from(log)
@@ -70,11 +75,17 @@ class Compacting:
             raise NothingToDo("there is too little in this conversation to compress")
         old = [event for event in log if event.seq < kept_from]
         last = max((event.seq for event in old), default=0)
-        messages = project(old, input_seq=last, compaction=None, shared=shared)
+        messages: Sequence[Mapping[str, Any]] = project(old, input_seq=last, compaction=None, shared=shared)
+        if self._files is not None:  # whoever goes on sees the summary alone: it must know what was in the files
+            messages = await self._files.for_model(lease.session_id, messages, images=False)
         if estimate_messages(messages) < worth:
             raise NothingToDo("there is too little in this conversation to compress")
         self._tell("Older messages are being summarised.")
-        summary = await self._summary(messages, focus, before.summary if before else None)
+
+        def asked(part: Sequence[Mapping[str, Any]], previous: str | None) -> AgentRequest:
+            return replace(compacting.summary_request(part, focus, previous), model=model)
+
+        summary = await self._summary(messages, asked, before.summary if before else None)
         now = micros(self._store.clock.now())
 
         def write(tx: Transaction) -> Compaction:
@@ -96,13 +107,16 @@ class Compacting:
         return done
 
     async def _summary(
-        self, messages: Sequence[Mapping[str, Any]], focus: str | None, previous: str | None, depth: int = 0
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        asked: Callable[[Sequence[Mapping[str, Any]], str | None], AgentRequest],
+        previous: str | None,
+        depth: int = 0,
     ) -> str:
         """Ask for a summary; of what is too long for the model, of one half after the other."""
-        request = compacting.summary_request(messages, focus, previous)
         text = []
         try:
-            async with contextlib.aclosing(self._agent.run(request)) as said:  # type: ignore[type-var]
+            async with contextlib.aclosing(self._agent.run(asked(messages, previous))) as said:  # type: ignore[type-var]
                 async for event in said:
                     if isinstance(event, TextDelta):
                         text.append(event.text)
@@ -112,8 +126,8 @@ class Compacting:
             if depth == _MOST_HALVINGS or len(messages) < 2:
                 raise
             half = len(messages) // 2
-            first = await self._summary(messages[:half], focus, previous, depth + 1)
-            return await self._summary(messages[half:], focus, first, depth + 1)
+            first = await self._summary(messages[:half], asked, previous, depth + 1)
+            return await self._summary(messages[half:], asked, first, depth + 1)
         return compacting.check_summary("".join(text), messages)
 
 

@@ -231,7 +231,10 @@ class Run:
         return True
 
     async def _compact(self, focus: str | None, *, worth: float = 0) -> Compaction:
-        compacting = Compacting(self._shop.store, self._shop.agent, self.lease, count=self._count, tell=self._tell)
+        shop = self._shop
+        compacting = Compacting(
+            shop.store, shop.agent, self.lease, files=shop.files, count=self._count, tell=self._tell
+        )
         return await compacting.compact(focus, upto=self._parts[-1].answers, worth=worth)
 
     async def _listen(self, request: AgentRequest) -> None:

@@ -40,7 +40,6 @@ from palaver.web.openai_wire import (
     OpenAIError,
     Said,
 )
-from palaver.web.routes.attachments import attachments_of
 from palaver.web.state import State
 from palaver.web.stream import EventStream
 
@@ -176,7 +175,7 @@ async def openai_chat_completions(
     for word what was said in a conversation that began through this door: then that one goes on. Whoever hangs up does
     not stop the answer; it is kept in its conversation.
     """
-    door = Completions(state.gateway, attachments_of(state))
+    door = Completions(state.gateway, state.files)
     accepted = await door.ask(signed.person, _call(call, x_palaver_session, idempotency_key))
     if accepted.receipt.outcome is Outcome.REFUSED:
         raise Refused(accepted.receipt.reply or "this message was not taken")

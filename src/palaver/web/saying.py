@@ -11,7 +11,6 @@ from palaver.services.commands.registry import check_may
 from palaver.services.conversations import source_in, source_of
 from palaver.web.errors import Refused
 from palaver.web.message_wire import ReceiptOut, receipt_out
-from palaver.web.routes.attachments import attachments_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +37,7 @@ async def say(
     session = await _own(state, signed, session_id)
     inbound = Inbound(
         source=source_in(signed.person, session),
-        content=await attachments_of(state).attach(signed.principal, session.id, content, attachments),
+        content=await state.files.attach(signed.principal, session.id, content, attachments),
         message_id=key,
         busy=busy,
         session_id=session.id,

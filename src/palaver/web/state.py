@@ -1,4 +1,4 @@
-"""What every route is given: the gateway, the accounts, and where the page is served from."""
+"""What every route is given: the gateway, the accounts, the files, and where the page is served from."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Request
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from palaver.services.accounts import Accounts
+    from palaver.services.attachments import Attachments
     from palaver.services.gateway import Gateway
     from palaver.services.live import Live
 
@@ -22,7 +21,7 @@ class WebState:
     gateway: Gateway
     accounts: Accounts
     live: Live
-    home: Path  # where attachments are kept
+    files: Attachments
     base_path: str = ""  # where a reverse proxy mounts us, without a slash at the end
     public_host: str | None = None
     trusted_proxies: tuple[str, ...] = ()

@@ -12,7 +12,6 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 
 from palaver.domain.attachment import LARGEST, TEXT, AttachmentTooLarge
 from palaver.domain.errors import InvalidInput
-from palaver.services.attachments import Attachments
 from palaver.web.auth import SeenBy, SignedIn
 from palaver.web.errors import answers
 from palaver.web.state import State
@@ -20,8 +19,6 @@ from palaver.web.wire import Out
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
-
-    from palaver.web.state import WebState
 
 router = APIRouter(tags=["attachments"])
 
@@ -62,11 +59,6 @@ class AttachmentOut(Out):
     size: int = Field(description="In bytes.")
 
 
-def attachments_of(state: WebState) -> Attachments:
-    """The files of a server."""
-    return Attachments(state.gateway.store, state.home / "attachments")
-
-
 @router.post("/attachments", status_code=201, openapi_extra=_BODY, responses=answers(401, 403, 422, 503))
 async def upload_attachment(request: Request, state: State, signed: SignedIn) -> AttachmentOut:
     """Send one file. Name it in a message within a day; until then only you can see it.
@@ -82,7 +74,7 @@ async def upload_attachment(request: Request, state: State, signed: SignedIn) ->
         file = form.get("file")
         if not isinstance(file, UploadFile):
             raise InvalidInput("send one file as multipart/form-data, in a field named `file`")
-        found = await attachments_of(state).take(signed.principal, file.filename, _chunks(file))
+        found = await state.files.take(signed.principal, file.filename, _chunks(file))
     finally:
         await form.close()
     return AttachmentOut(id=found.id, name=found.name, type=found.type, size=found.size)
@@ -101,7 +93,7 @@ async def read_attachment(
     everything: Annotated[bool, Query(alias="all", include_in_schema=False)] = False,
 ) -> FileResponse:
     """A file that you have sent, or that is used in a conversation which you see."""
-    files = attachments_of(state)
+    files = state.files
     found = await files.get(signed.principal, attachment_id, everything=everything)
     return FileResponse(
         files.path(found),
