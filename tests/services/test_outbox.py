@@ -180,7 +180,7 @@ async def test_what_a_dead_process_was_sending_is_uncertain_unless_the_platform_
     await ended(gateway, receipt.turn_id)
     now = micros(gateway.store.clock.now())
     await gateway.store.engine.arun(
-        Write(lambda tx: deliveries.claim(tx, "elsewhere/1/1/dead", now, now - 1, 9, [LOOPBACK]))
+        Write(lambda tx: deliveries.claim(tx, "elsewhere/1/1/dead", now, now - 1, 9, LOOPBACK))
     )
     network = Network()
     other = await start_gateway(loopback=Loopback(network, knows_keys=knows_keys))

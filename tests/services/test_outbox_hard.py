@@ -168,7 +168,7 @@ async def test_a_delivery_that_keeps_killing_its_process_is_given_up_in_the_end(
     now = micros(gateway.store.clock.now())
     for _ in range(MOST_ATTEMPTS):
         await gateway.store.engine.arun(
-            Write(lambda tx: deliveries.claim(tx, "elsewhere/1/1/dead", 2**60, now - 1, 9, [LOOPBACK]))
+            Write(lambda tx: deliveries.claim(tx, "elsewhere/1/1/dead", 2**60, now - 1, 9, LOOPBACK))
         )
         await gateway.outbox.recover()
     (found,) = await deliveries_of(gateway, receipt.session_id)

@@ -1,4 +1,4 @@
-// Made from the API's description by tools/types.mjs; do not edit. Shapes: ae68791e2a874924394db97251d1d5f54216412f5467e8e0eb721f1bea9142e7
+// Made from the API's description by tools/types.mjs; do not edit. Shapes: 87cb8be9097d91e315138c803058c28c49ffa54407aab6d11d68a4d09f92ff44
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1489,15 +1489,6 @@ export interface components {
          * @description What one group used.
          */
         SpentOut: {
-            /**
-             * Group
-             * @description A day, a model, a platform, or an id; null: what belongs to none.
-             */
-            group: string | null;
-            /** Label */
-            label: string;
-            /** Turns */
-            turns: number;
             /** Input Tokens */
             input_tokens: number;
             /** Output Tokens */
@@ -1512,6 +1503,15 @@ export interface components {
             cost_usd: string | null;
             /** Unpriced Turns */
             unpriced_turns: number;
+            /**
+             * Group
+             * @description A day, a model, a platform, or an id; null: what belongs to none.
+             */
+            group: string | null;
+            /** Label */
+            label: string;
+            /** Turns */
+            turns: number;
         };
         /**
          * StopIn
@@ -1639,13 +1639,13 @@ export interface components {
             reasoning_tokens: number;
             /** Cost Usd */
             cost_usd: string | null;
+            /** Unpriced Turns */
+            unpriced_turns: number;
             /**
              * Cost Status
              * @enum {string}
              */
             cost_status: "unknown" | "estimated" | "actual";
-            /** Unpriced Turns */
-            unpriced_turns: number;
         };
         /**
          * UsageReportOut

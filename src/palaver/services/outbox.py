@@ -174,7 +174,7 @@ class Outbox:
             claimed = [
                 sending
                 for platform, most in free.items()
-                for sending in deliveries.claim(tx, self._owner, now, until, most, [platform])
+                for sending in deliveries.claim(tx, self._owner, now, until, most, platform)
             ]
             return claimed, deliveries.next_due(tx, platforms)
 

@@ -90,21 +90,18 @@ def next_due(tx: Transaction, platforms: Sequence[str]) -> int | None:
     return min((int(row[0]) for row in rows if row is not None and row[0] is not None), default=None)
 
 
-def claim(tx: Transaction, owner: str, now: int, until: int, most: int, platforms: Sequence[str]) -> list[Sending]:
-    """Take what is due, one for each address, on platforms that this process is connected to."""
+def claim(tx: Transaction, owner: str, now: int, until: int, most: int, platform: str) -> list[Sending]:
+    """Take what is due on a platform that this process is connected to, one for each address."""
     skip = "FOR UPDATE SKIP LOCKED" if tx.lock else ""
-    due: list[int] = []
-    for platform in platforms:
-        rows = tx.all(
-            "SELECT no FROM delivery WHERE platform = $1 AND state = 'pending' AND due_at IS NOT NULL AND due_at <= $2"
-            f" ORDER BY due_at LIMIT $3 {skip}",
-            platform,
-            now,
-            most - len(due),
-        )
-        due += [no for (no,) in rows]
+    due = tx.all(
+        "SELECT no FROM delivery WHERE platform = $1 AND state = 'pending' AND due_at IS NOT NULL AND due_at <= $2"
+        f" ORDER BY due_at LIMIT $3 {skip}",
+        platform,
+        now,
+        most,
+    )
     claimed = []
-    for no in due:
+    for (no,) in due:
         tx.run(
             "UPDATE delivery SET state = 'sending', attempts = attempts + 1, lease_owner = $2, lease_until = $3"
             " WHERE no = $1",

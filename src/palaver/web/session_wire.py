@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from palaver.domain.turn import BusyPolicy
 from palaver.web.message_wire import Content, ReceiptOut
-from palaver.web.wire import In, Key, Out, Seq, Time, money, shown
+from palaver.web.wire import Counted, In, Key, Out, Seq, Time, counted, shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -24,17 +24,10 @@ class PlaceOut(Out):
     user_name: str | None
 
 
-class UsageOut(Out):
+class UsageOut(Counted):
     """What a conversation used, and what that cost in US dollars; null when nobody knows."""
 
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    reasoning_tokens: int
-    cost_usd: str | None
     cost_status: Literal["unknown", "estimated", "actual"]
-    unpriced_turns: int
 
 
 class SessionOut(Out):
@@ -195,16 +188,7 @@ def session_out(overview: Overview, connected: Collection[str], *, with_owner: b
         last_seq=overview.last_seq,
         read_seq=overview.read_seq,
         context_tokens=session.last_prompt_tokens,
-        usage=UsageOut(
-            input_tokens=used.input_tokens,
-            output_tokens=used.output_tokens,
-            cache_read_tokens=used.cache_read_tokens,
-            cache_write_tokens=used.cache_write_tokens,
-            reasoning_tokens=used.reasoning_tokens,
-            cost_usd=money(used.cost),
-            cost_status=used.cost_status.value,
-            unpriced_turns=used.unpriced_turns,
-        ),
+        usage=UsageOut(cost_status=used.cost_status.value, **counted(used)),
         reachable=overview.takes_place and session.platform in connected,
         owner=overview.owner if with_owner else None,
     )

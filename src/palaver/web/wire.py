@@ -9,11 +9,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
 
 from palaver.domain.text import storable
+from palaver.domain.usage import COUNTERS
+
+if TYPE_CHECKING:
+    from palaver.domain.spending import Spent
+    from palaver.domain.usage import UsageTotals
 
 MOST_SEQ = 2**53  # the largest number that every client can write
 
@@ -28,6 +33,18 @@ class Out(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+class Counted(Out):
+    """Tokens, and what they cost in US dollars; null when nobody knows."""
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    cost_usd: str | None
+    unpriced_turns: int
+
+
 class In(BaseModel):
     """What comes in; a key that is not known is a mistake."""
 
@@ -37,6 +54,12 @@ class In(BaseModel):
 def money(amount: Decimal | None) -> str | None:
     """An amount of US dollars as plain decimal text."""
     return None if amount is None else f"{amount:f}"
+
+
+def counted(used: UsageTotals | Spent) -> dict[str, Any]:
+    """What was used, as the fields of `Counted`."""
+    tokens = {name: getattr(used, name) for name in COUNTERS}
+    return {**tokens, "cost_usd": money(used.cost), "unpriced_turns": used.unpriced_turns}
 
 
 def clean(value: Any) -> Any:

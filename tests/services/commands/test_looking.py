@@ -161,7 +161,7 @@ def test_why_tells_of_an_answer_that_did_not_arrive(chat: Chat, dm: Source, stat
 
     def lose(tx: Transaction) -> None:
         deliveries.enqueue(tx, deliveries.Outgoing(address="telegram::ada", content="hi", session_no=no), now)
-        (sending,) = deliveries.claim(tx, "w", now, now + 1, 1, ["telegram"])
+        (sending,) = deliveries.claim(tx, "w", now, now + 1, 1, "telegram")
         deliveries.end(tx, sending, state, now, error="the line broke")
 
     chat.write(lose)

@@ -11,24 +11,17 @@ from pydantic import Field
 from palaver.domain.spending import Grouping, Report, Spent
 from palaver.web.auth import SeenBy
 from palaver.web.errors import answers
-from palaver.web.wire import Out, money, shown
+from palaver.web.wire import Counted, Out, counted, shown
 
 router = APIRouter(tags=["usage"], responses=answers(401))
 
 
-class SpentOut(Out):
+class SpentOut(Counted):
     """What one group used."""
 
     group: str | None = Field(description="A day, a model, a platform, or an id; null: what belongs to none.")
     label: str
     turns: int
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    reasoning_tokens: int
-    cost_usd: str | None
-    unpriced_turns: int
 
 
 class UsageReportOut(Out):
@@ -56,15 +49,4 @@ def report_out(report: Report) -> UsageReportOut:
 
 def spent_out(spent: Spent) -> SpentOut:
     """What one group used, as it goes out."""
-    return SpentOut(
-        group=spent.group,
-        label=shown(spent.label),
-        turns=spent.turns,
-        input_tokens=spent.input_tokens,
-        output_tokens=spent.output_tokens,
-        cache_read_tokens=spent.cache_read_tokens,
-        cache_write_tokens=spent.cache_write_tokens,
-        reasoning_tokens=spent.reasoning_tokens,
-        cost_usd=money(spent.cost),
-        unpriced_turns=spent.unpriced_turns,
-    )
+    return SpentOut(group=spent.group, label=shown(spent.label), turns=spent.turns, **counted(spent))
