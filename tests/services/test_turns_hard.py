@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from palaver import SessionSource
-from palaver.agent.base import AgentRequest, TextDelta, Tool, ToolCall, ToolResult
+from palaver.agent.base import AgentRequest, TextDelta, Tool, ToolCall, ToolResult, Used
 from palaver.domain.errors import AgentError, InvalidInput, InvalidMessage, NoSuchSession, StoreBusy
 from palaver.domain.events import EventKind
 from palaver.domain.inbound import Inbound, Outcome
 from palaver.domain.turn import BusyPolicy, TurnKind, TurnState
+from palaver.domain.usage import TurnUsage
 from palaver.platforms.loopback import Loopback
 from palaver.services import liveness, runs
 from palaver.services import turns as service
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from palaver.agent.base import AgentEvent
     from palaver.domain.inbound import Receipt
+    from palaver.domain.spending import Spent
     from palaver.services.gateway import Gateway
     from palaver.storage.engine import Transaction
     from support.gateway import MakeSource, StartGateway
@@ -51,9 +54,16 @@ class Endless:
         self.agent = ScriptedAgent(self._answer)
 
     async def _answer(self, _request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        yield Used(TurnUsage(model="large", provider="one", input_tokens=1000, output_tokens=10, cost="0.01"))
         yield TextDelta("Once upon a time")
         self.begun.set()
         await asyncio.Event().wait()
+
+
+def spent(gateway: Gateway) -> Spent:
+    """Everything that was used in the store."""
+    store = gateway.store
+    return store.seen_by(store.owner().principal, everything=True).usage("platform").rows[0]
 
 
 # -- drivers and tools that break ---------------------------------------------------------------------------
@@ -237,7 +247,7 @@ async def test_a_turn_that_vanishes_while_it_is_being_claimed_does_not_stop_the_
 # -- sessions that change under a turn ------------------------------------------------------------------------
 
 
-async def test_a_session_deleted_under_its_run_stops_the_run(
+async def test_a_session_deleted_under_its_run_stops_the_run_and_what_it_used_stays_counted(
     start_gateway: StartGateway, dm: MakeSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "HEARTBEAT", 0.05)
@@ -247,8 +257,31 @@ async def test_a_session_deleted_under_its_run_stops_the_run(
     await endless.begun.wait()
     gateway.store.delete_session((await turn_of(gateway, turn_id)).session_id)
     await until(lambda: gateway.turns.running == 0)
+    found = spent(gateway)
+    assert (found.group, found.input_tokens, found.cost) == ("telegram", 1000, Decimal("0.01"))
     endless.agent._script = lambda _request: "Hello."
     assert (await ask(gateway, dm(), "hello again")).state is TurnState.DONE
+
+
+async def test_what_a_run_used_that_was_handed_over_counts_beside_the_run_that_answers(
+    start_gateway: StartGateway, dm: MakeSource
+) -> None:
+    endless = Endless()
+    gateway = await start_gateway(endless.agent)
+    turn_id = await say(gateway, dm(), "hello")
+    await endless.begun.wait()
+    await gateway.stop(0)
+
+    def answer(_request: AgentRequest) -> list[AgentEvent]:
+        used = TurnUsage(model="large", provider="one", input_tokens=200, output_tokens=20, cost="0.02")
+        other = TurnUsage(model="large", provider="two", input_tokens=30, output_tokens=3, cost="0.03")
+        return [Used(used), Used(other), TextDelta("Hello.")]  # one model, of two providers
+
+    other = await start_gateway(ScriptedAgent(answer))
+    turn = await ended(other, turn_id)
+    found, here = spent(other), other.store.get_session(turn.session_id).usage
+    assert (found.input_tokens, found.cost) == (1230, Decimal("0.06"))
+    assert (here.input_tokens, here.cost) == (1230, Decimal("0.06"))
 
 
 async def test_nothing_is_undone_under_a_running_agent_whichever_way_it_is_asked_for(

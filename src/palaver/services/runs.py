@@ -108,7 +108,7 @@ class Run:
         self.keeping = asyncio.Lock()  # held while more of it is being stored, so that nothing is stored twice
         self._shop = workshop
         self._engine = workshop.store.engine
-        self._used: dict[tuple[str | None, str | None], TurnUsage] = {}
+        self._used: dict[str, TurnUsage] = {}  # by model, as it is stored
         self._parts = [_Said(0, lease.input_seq)]
         self._called: dict[str, float] = {}  # when each tool was called that has not answered
         self._begun = False
@@ -133,6 +133,11 @@ class Run:
     def draft(self) -> Draft:
         """What has been said so far."""
         return self.live.draft
+
+    @property
+    def used(self) -> list[TurnUsage]:
+        """What has been used so far, by model."""
+        return list(self._used.values())
 
     def unkept(self) -> tuple[list[Piece], Position]:
         """What has been said and not stored, and the position that storing it reaches."""
@@ -277,9 +282,9 @@ class Run:
         self._shop.feed.grew(self.live)
 
     def _count(self, used: TurnUsage) -> None:
-        key = (used.provider, used.model)
-        before = self._used.get(key)
-        self._used[key] = used if before is None else before.plus(used)
+        model = used.model or ""
+        before = self._used.get(model)
+        self._used[model] = used if before is None else before.plus(used)
 
     # -- what the agent is asked ---------------------------------------------------------------------------
 
@@ -385,11 +390,12 @@ class Run:
     # -- the end -------------------------------------------------------------------------------------------
 
     def _end(self, tx: Transaction, state: TurnState, error: str | None) -> None:
-        settle(tx, self.lease, self._messages(state), list(self._used.values()), state, error, self._now())
+        settle(tx, self.lease, self._messages(state), self.used, state, error, self._now())
 
     def _end_in_words(self, tx: Transaction, error: str) -> None:
         """The end of a turn whose driver gave what no log can hold."""
-        settle(tx, self.lease, words_of(self.draft, self.lease.input_seq), (), TurnState.FAILED, error, self._now())
+        said = words_of(self.draft, self.lease.input_seq)
+        settle(tx, self.lease, said, self.used, TurnState.FAILED, error, self._now())
 
     def _messages(self, state: TurnState) -> list[Message]:
         if self.lease.kind is TurnKind.COMPACT:

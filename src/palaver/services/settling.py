@@ -72,6 +72,12 @@ def settle(
         deliveries.enqueue(tx, outgoing, now)
 
 
+def count_apart(tx: Transaction, lease: Lease, used: Sequence[TurnUsage], now: int) -> None:
+    """Count what a run used whose turn has gone to somebody else, or with its conversation."""
+    for each in used:
+        usage.add_apart(tx, lease, each, now)
+
+
 def _quotes(tx: Transaction, lease: Lease) -> list[str]:
     """The questions before an answer that is sent to people who have not seen them."""
     asked = events.at(tx, lease.session_no, turns.quotes_of(tx, lease.turn_no))

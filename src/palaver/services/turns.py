@@ -20,7 +20,7 @@ from palaver.domain.turn import Fate, TurnKind, TurnState, Wish, after_death
 from palaver.services.liveness import is_dead, new_owner
 from palaver.services.loops import keep_looking
 from palaver.services.runs import BY_MESSAGE, Run, Workshop
-from palaver.services.settling import BY_PERSON, marked, settle, words_of
+from palaver.services.settling import BY_PERSON, count_apart, marked, settle, words_of
 from palaver.storage import drafts, leases
 from palaver.storage.engine import Write
 from palaver.storage.values import micros
@@ -161,8 +161,10 @@ class Turns:
             await run.go()
         except asyncio.CancelledError:  # the lease is lost, or the process stops: somebody else goes on with it
             log.info("turn %s was left", run.lease.turn_id)
+            await self._count_apart(run)
         except LeaseLost:
             log.warning("turn %s was taken over while it ran; its answer is dropped", run.lease.turn_id)
+            await self._count_apart(run)
         except StoreError as error:  # it could not be stored: the lease runs out, and the turn is taken up again
             log.error("turn %s could not be stored: %s", run.lease.turn_id, error)
         except Exception:  # the same, and it is ours to find out why
@@ -171,6 +173,15 @@ class Turns:
             self._runs.pop(run.lease.turn_no, None)
             self.wake()
             self._on_change()
+
+    async def _count_apart(self, run: Run) -> None:
+        """What was used is paid for, whoever has the turn now."""
+        if not run.used:
+            return
+        try:
+            await self._engine.arun(Write(partial(count_apart, lease=run.lease, used=run.used, now=self._now())))
+        except StoreError as error:
+            log.error("what turn %s used could not be counted: %s", run.lease.turn_id, error)
 
     # -- wishes, drafts, leases ----------------------------------------------------------------------------
 

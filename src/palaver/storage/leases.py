@@ -20,7 +20,7 @@ from palaver.storage.turns import QUEUED, quotes_in, quoting
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from palaver.storage.engine import Row, Transaction
+    from palaver.storage.engine import Transaction
 
 CLAIMS = "palaver turns"  # held by whoever claims, so that limits hold exactly
 _PAGE = 50
@@ -37,6 +37,8 @@ class Lease:
     turn_id: TurnId
     session_no: int
     session_id: SessionId
+    platform: str  # where the session takes place, and who may see it: what is used is theirs, also when it is gone
+    audience_no: int
     owner: str
     attempt: int
     kind: TurnKind
@@ -124,12 +126,17 @@ def claim(tx: Transaction, claimer: Claimer, now: int) -> list[Lease]:
     return claimed
 
 
+# What a lease is made of.
+_COLUMNS = "id, session_no, attempt, kind, input_seq, person_id, address, reply_to, facts, " + ", ".join(
+    f"(SELECT s.{column} FROM session s WHERE s.no = turn.session_no)" for column in ("id", "platform", "audience_no")
+)
+
+
 def _take(tx: Transaction, turn_no: int, claimer: Claimer, now: int) -> Lease | None:
     """A lease on a turn; None when it has just been dropped, steered or deleted, which needs nobody's claim."""
     row = tx.one(
         "UPDATE turn SET state = 'running', attempt = attempt + 1, lease_owner = $2, lease_until = $3, started_at = $4"
-        " WHERE no = $1 AND state = 'queued' RETURNING id, session_no, attempt, kind, input_seq, person_id, address,"
-        " reply_to, facts, (SELECT s.id FROM session s WHERE s.no = session_no)",
+        f" WHERE no = $1 AND state = 'queued' RETURNING {_COLUMNS}",
         turn_no,
         claimer.owner,
         claimer.until,
@@ -138,12 +145,14 @@ def _take(tx: Transaction, turn_no: int, claimer: Claimer, now: int) -> Lease | 
     return _lease(turn_no, claimer.owner, row) if row else None
 
 
-def _lease(turn_no: int, owner: str, row: Row) -> Lease:
+def _lease(turn_no: int, owner: str, row: Sequence[Any]) -> Lease:
     return Lease(
         turn_no=turn_no,
         turn_id=TurnId(row[0]),
         session_no=row[1],
         session_id=SessionId(row[9]),
+        platform=row[10],
+        audience_no=row[11],
         owner=owner,
         attempt=row[2],
         kind=TurnKind(row[3]),
@@ -262,18 +271,12 @@ class Orphan:
 def orphans(tx: Transaction, now: int, is_dead: Callable[[str], bool]) -> list[Orphan]:
     """Turns whose lease has run out, or whose owner is known to be dead. Held until this transaction ends."""
     rows = tx.all(
-        "SELECT id, session_no, attempt, kind, input_seq, person_id, address, reply_to, facts,"
-        " (SELECT s.id FROM session s WHERE s.no = turn.session_no), no, lease_owner, lease_until, acted, wish"
-        f" FROM turn WHERE state = 'running' {tx.lock}"
+        f"SELECT no, lease_owner, lease_until, acted, wish, {_COLUMNS} FROM turn WHERE state = 'running' {tx.lock}"
     )
     return [
-        Orphan(
-            lease=_lease(row[10], row[11], row),
-            acted=bool(row[13]),
-            wish=None if row[14] is None else Wish(row[14]),
-        )
-        for row in rows
-        if row[12] < now or is_dead(row[11])
+        Orphan(lease=_lease(no, owner, row), acted=bool(acted), wish=None if wish is None else Wish(wish))
+        for no, owner, until, acted, wish, *row in rows
+        if until < now or is_dead(owner)
     ]
 
 

@@ -5,6 +5,7 @@ The row's primary key makes counting a turn twice impossible: the second time no
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from palaver.domain.ids import known_session_id, new_turn_id
 if TYPE_CHECKING:
     from palaver.domain.usage import TurnUsage
     from palaver.storage.engine import Transaction
+    from palaver.storage.leases import Lease
 
 _INSERT = (
     "INSERT INTO usage (session_no, turn_id, model, provider, at, input_tokens, output_tokens,"
@@ -22,6 +24,9 @@ _INSERT = (
 
 # How many values `values` gives.
 WIDTH = 12
+
+# Parameters: the session's number, now, the platform, the audience, then the turn's values.
+_APART = f"{_INSERT} VALUES ($1, $5, COALESCE($6, ''), $7, $2, $8, $9, $10, $11, $12, $13, $14, $15, $3, $4)"
 
 
 def values(usage: TurnUsage) -> tuple[object, ...]:
@@ -96,6 +101,17 @@ def add(tx: Transaction, session_id: str, usage: TurnUsage, now: int) -> bool:
     turn, *rest = values(usage)
     fresh = tx.run(recorded(3, "$1", "$2"), session_id, now, turn, *rest[:-1])
     return tx.run(f"UPDATE session SET {totals(2, '$2 = 1')} WHERE id = $1", session_id, fresh, *rest) > 0
+
+
+def add_apart(tx: Transaction, lease: Lease, usage: TurnUsage, now: int) -> None:
+    """Count what a run used that cannot end its turn, under a name of its own: that the turn is answered by another
+    run, or gone with its session, makes nobody's bill smaller.
+    """
+    if not usage.counts:
+        return
+    turn, *rest = values(replace(usage, turn_id=None, last_prompt_tokens=None))
+    tx.run(_APART, lease.session_no, now, lease.platform, lease.audience_no, turn, *rest[:-1])
+    tx.run(f"UPDATE session SET {totals(2, '$2 = 1')} WHERE no = $1", lease.session_no, 1, *rest)
 
 
 def _note_latest(tx: Transaction, session_id: str, usage: TurnUsage) -> bool:
