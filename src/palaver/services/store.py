@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
-from palaver.domain.clock import Clock, SystemClock
 from palaver.domain.errors import InvalidInput, InvalidSource, NoSuchSession
 from palaver.domain.events import EventKind
 from palaver.domain.gateway import GatewayConfig
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from palaver.domain.clock import Clock
     from palaver.domain.events import Event
     from palaver.domain.person import Person
     from palaver.domain.session import Page, Recorded, SearchHit, Session, SessionEntry, Undone
@@ -371,11 +371,13 @@ class SessionStore(Blocking, StoreOperations):
     ) -> SessionStore:
         """Open `sqlite:///…`, `postgresql://…` or a path to a file.
 
+        Without a `clock` of its own it goes by the machine's or, on PostgreSQL, by the server's, as all others do.
         `is_busy(session_id)` says whether background work runs in a session, which then is not reset: True, or
         since when (work older than a day counts as forgotten). It is called while the database is held, so it
         must be quick and must not call the store.
         """
-        return cls(open_engine(str(url)), config or GatewayConfig(), clock or SystemClock(), is_busy)
+        engine = open_engine(str(url))
+        return cls(engine, config or GatewayConfig(), clock or engine.clock, is_busy)
 
     @property
     def engine(self) -> Engine:

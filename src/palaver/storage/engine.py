@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from concurrent.futures import ThreadPoolExecutor
 
+    from palaver.domain.clock import Clock
+
 A = TypeVar("A")
 T = TypeVar("T")
 
@@ -89,6 +91,11 @@ class Engine(Protocol):
     @property
     def name(self) -> Literal["sqlite", "postgres"]:
         """Which engine this is."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """What tells the same time to all who work on this database, wherever they are."""
         ...
 
     def run(self, work: Work[T]) -> T:

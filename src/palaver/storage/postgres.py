@@ -31,6 +31,7 @@ try:
     from psycopg.conninfo import conninfo_to_dict
     from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
+    from palaver.storage.postgres_clock import ServerClock
     from palaver.storage.postgres_watch import PostgresWatch
 except ModuleNotFoundError as error:
     raise ConfigError("PostgreSQL needs an extra part: install it with  pip install 'palaver[postgres]'") from error
@@ -110,7 +111,8 @@ class PostgresEngine:
 
     name: Literal["postgres"] = "postgres"
 
-    def __init__(self, url: str, pool: ConnectionPool[_Connection], where: str) -> None:
+    def __init__(self, url: str, pool: ConnectionPool[_Connection], where: str, clock: ServerClock) -> None:
+        self.clock = clock
         self._url = url
         self._pool = pool
         self._where = where
@@ -120,9 +122,10 @@ class PostgresEngine:
         self._watches: list[PostgresWatch] = []
 
     @classmethod
-    def open(cls, url: str) -> PostgresEngine:
+    def open(cls, url: str, clock: ServerClock | None = None) -> PostgresEngine:
         """Connect and bring the schema up to date."""
         where = _place(url)
+        clock = clock or ServerClock()
         pool: ConnectionPool[_Connection] = ConnectionPool(
             url,
             min_size=1,
@@ -137,13 +140,14 @@ class PostgresEngine:
         try:
             with _Connection.connect(url, autocommit=True, connect_timeout=10) as connection:
                 _migrate(connection)
+                clock.ask(connection)
             pool.open(wait=True, timeout=PATIENCE)
         except (psycopg.OperationalError, PoolTimeout) as error:
             pool.close()
             raise StoreUnavailable(f"PostgreSQL at {where} cannot be reached: {_first_line(error)}") from None
         except pg.InsufficientPrivilege as error:
             raise StoreReadOnly(f"PostgreSQL at {where} refuses: {_first_line(error)}") from None
-        return cls(url, pool, where)
+        return cls(url, pool, where, clock)
 
     def run(self, work: Work[T]) -> T:
         """Do the work now and return its result."""
@@ -151,6 +155,8 @@ class PostgresEngine:
             raise StoreClosed
         try:
             with self._pool.connection() as connection:
+                if self.clock.is_due:
+                    self.clock.ask(connection)
                 if isinstance(work, Read):
                     return _read(connection, work.run)
                 return _write(connection, work)

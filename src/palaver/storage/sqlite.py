@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import apsw
 
+from palaver.domain.clock import SystemClock
 from palaver.domain.errors import StoreClosed
 from palaver.storage import migrate
 from palaver.storage.engine import Dialect, Read, Row, Work, on_thread
@@ -139,6 +140,7 @@ class SqliteEngine:
 
     def __init__(self, path: Path, writer: apsw.Connection) -> None:
         self.path = path
+        self.clock = SystemClock()  # a file is used on one machine
         self._writing = WriterConnection(writer)
         self._writer = GroupWriter(self._writing, "palaver-writer")
         self._idle_readers: list[apsw.Connection] = []
