@@ -16,6 +16,7 @@ from palaver.domain.inbound import Inbound, Outcome
 from palaver.domain.policy import ResetMode
 from palaver.domain.turn import BusyPolicy, TurnState
 from palaver.platforms.loopback import Loopback
+from palaver.services import inbox
 from palaver.testing import FakeClock, ScriptedAgent
 from support.gateway import MakeSource, StartGateway, ask, ended, texts, until
 
@@ -270,6 +271,28 @@ async def test_a_burst_is_answered_together_when_that_is_wished(start_gateway: S
     await ended(gateway, first.turn_id)
     assert [message["content"] for message in agent.requests[0].messages] == ["one", "two"]
     assert len(agent.requests) == 1
+
+
+async def test_a_flood_is_answered_in_parts_and_the_first_is_not_kept_waiting(
+    start_gateway: StartGateway, dm: MakeSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = FakeClock()
+    gateway = await start_gateway(clock=clock, collect=timedelta(seconds=1))
+
+    async def flood(source: SessionSource, messages: int, pause: float) -> list[str]:
+        turns = []
+        for number in range(messages):
+            receipt = await gateway.inbox.accept(Inbound(source=source, content=f"more {number}"))
+            turns.append(receipt.turn_id or "")
+            clock.advance(seconds=pause)
+        return turns
+
+    trickle = await flood(dm("ada"), 14, 0.9)  # each just before the one before it would have been answered
+    assert [trickle.count(turn) for turn in dict.fromkeys(trickle)] == [12, 2]
+    await ended(gateway, trickle[0])
+    monkeypatch.setattr(inbox, "MOST_TOGETHER", 3)
+    burst = await flood(dm("bob"), 7, 0)
+    assert [burst.count(turn) for turn in dict.fromkeys(burst)] == [3, 3, 1]
 
 
 # -- resets, commands, shown conversations ------------------------------------------------------------------

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from palaver.domain.source import Platform
 
 QUOTES = "quotes"  # among the facts of a turn
+GATHERED = "gathered"  # among them too: how many messages it answers together
 MOST_ATTEMPTS = 3  # a turn that has killed this many workers is parked
 
 

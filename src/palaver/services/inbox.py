@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from palaver.storage.session_rows import Found
 
 LONGEST = 200_000  # characters in one message
+MOST_TOGETHER = 100  # messages that one turn answers; those behind them wait for a turn of their own
+LONGEST_BURST = 10  # times as long as messages are waited for: then the first of them is answered, whatever still comes
 
 _FULL = (
     "I am still busy here and {count} messages are waiting already, so I have not taken this one."
@@ -242,8 +244,10 @@ class Inbox:
             and busy.last_kind is TurnKind.ANSWER
             and (busy.last_person, busy.last_address) == (wanted.person_id, wanted.address)
             and busy.last_due > now
+            and busy.last_gathered < MOST_TOGETHER
         ):
-            turn_id = turns.collect(tx, busy.last_queued, replace(wanted, due_at=now + together))
+            due_at = min(now + together, busy.last_since + LONGEST_BURST * together)
+            turn_id = turns.collect(tx, busy.last_queued, replace(wanted, due_at=due_at))
             if turn_id is None:
                 raise Conflict  # it has just been claimed, or the lane has just been moved
             return Outcome.COLLECTED, turn_id

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain.delivery import Address
 from palaver.domain.ids import PersonId, SessionId, TurnId, new_turn_id
-from palaver.domain.turn import QUOTES, Turn, TurnKind, TurnState, Wish
+from palaver.domain.turn import GATHERED, QUOTES, Turn, TurnKind, TurnState, Wish
 from palaver.storage.values import moment, moment_or_none
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ class Open:
     since: int | None = None  # when the oldest of them was asked for
     last_queued: int | None = None  # the number of the newest that waits
     last_kind: TurnKind = TurnKind.ANSWER
-    last_due: int = 0  # when that one is due
+    last_since: int = 0  # when that one was asked for
+    last_due: int = 0  # when it is due
+    last_gathered: int = 0  # how many messages it answers
     last_person: PersonId | None = None
     last_address: str | None = None
 
@@ -43,7 +45,7 @@ class Open:
 
 FREE = Open()
 
-_OPEN = """SELECT t.no, t.state, t.acted, t.created_at, t.due_at, t.person_id, t.address, t.kind FROM turn t
+_OPEN = """SELECT t.no, t.state, t.acted, t.created_at, t.due_at, t.person_id, t.address, t.kind, t.facts FROM turn t
     WHERE t.session_no = {whose} AND t.state IN ('queued', 'running') ORDER BY t.no"""
 _OPEN_IN = _OPEN.format(whose="$1")
 _OPEN_ON = _OPEN.format(whose="(SELECT r.session_no FROM route r WHERE r.key = $1)")
@@ -80,7 +82,9 @@ def _open(rows: Sequence[Row]) -> Open:
         since=rows[0][3],
         last_queued=last[0] if last else None,
         last_kind=TurnKind(last[7]) if last else TurnKind.ANSWER,
+        last_since=last[3] if last else 0,
         last_due=last[4] if last else 0,
+        last_gathered=gathered_in(json.loads(last[8]) if last[8] else {}) if last else 0,
         last_person=last[5] if last else None,
         last_address=last[6] if last else None,
     )
@@ -131,6 +135,8 @@ def enqueue(tx: Transaction, wanted: Wanted, now: int) -> TurnId:
 def collect(tx: Transaction, turn_no: int, wanted: Wanted) -> TurnId | None:
     """Let a turn that still waits answer one more message; None when it has begun meanwhile, or waits elsewhere."""
     before = tx.one(f"SELECT facts FROM turn WHERE no = $1 {tx.lock}", turn_no)
+    facts: dict[str, Any] = json.loads(before[0]) if before and before[0] else {}
+    facts[GATHERED] = gathered_in(facts) + 1
     row = tx.one(
         "UPDATE turn SET input_seq = $3, due_at = $4, reply_to = COALESCE($5, reply_to), facts = $6"
         " WHERE no = $1 AND session_no = $2 AND state = 'queued' RETURNING id",
@@ -139,9 +145,14 @@ def collect(tx: Transaction, turn_no: int, wanted: Wanted) -> TurnId | None:
         wanted.input_seq,
         wanted.due_at,
         wanted.reply_to,
-        quoting(before[0] if before else None, quotes_in(wanted.facts)),
+        quoting(json.dumps(facts), quotes_in(wanted.facts)),
     )
     return TurnId(row[0]) if row else None
+
+
+def gathered_in(facts: Mapping[str, Any]) -> int:
+    """How many messages a turn with these facts answers together."""
+    return int(facts.get(GATHERED, 1))
 
 
 # -- what is quoted before an answer ------------------------------------------------------------------------
