@@ -13,6 +13,7 @@ from palaver import SessionSource
 from palaver.agent.base import TextDelta, Tool, ToolCall, ToolResult
 from palaver.domain.delivery import DeliveryState
 from palaver.domain.errors import NoSuchSession, NotFound, NothingToDo, NotReachable, SendRejected, TargetGone
+from palaver.domain.events import EventKind
 from palaver.domain.feed import DeliveryChanged
 from palaver.domain.inbound import Inbound, Outcome, ReplyTo
 from palaver.domain.turn import BusyPolicy
@@ -377,6 +378,8 @@ async def test_what_did_not_arrive_is_sent_again_when_a_person_wants_it(
         await view.send_again(session_id, failed.id)
     with pytest.raises(NotFound):
         await view.send_again(session_id, "d_0000000000000000")
+    noted = [event for event in await view.events(session_id) if event.kind is EventKind.RESENT]
+    assert [(event.person_id, event.facts["was"]) for event in noted] == [(ada.id, state)], "once, and by whom"
     following = await write(gateway, ada, session_id, "and now?", reply=THERE)
     await ended(gateway, following.turn_id)
     assert (await settled(gateway, ada, session_id)).state is DeliveryState.SENT, "somebody is there again"

@@ -6,6 +6,7 @@ import { Link } from "../lib/Link";
 import { clock, moment } from "../lib/time";
 import { useCenter } from "../live/context";
 import { Markdown } from "../markdown/Markdown";
+import { platformName } from "../sidebar/naming";
 import { words } from "../words";
 import { attempt, change, restore } from "./actions";
 import { switchesBack, toolsetName } from "./toolsets";
@@ -46,6 +47,8 @@ export function QuietLine({ session, event, latest }: Props) {
       return <Summary event={event} session={session} />;
     case "expanded":
       return line(words.expanded);
+    case "resent":
+      return line(words.resent(typeof facts.to === "string" ? platformName(facts.to) : "–"));
     case "changed":
       return line(changeText(facts), latest && <Back session={session} facts={facts} />);
     default:

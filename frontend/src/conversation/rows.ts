@@ -49,7 +49,7 @@ export type Row =
   | { kind: "waiting"; key: string; turn: Turn; ahead: number }
   | { kind: "pending"; key: string; entry: Entry };
 
-const QUIET = new Set(["reopened", "undone", "forked", "interrupted", "failed", "compacted", "expanded", "changed"]);
+const QUIET = new Set(["reopened", "undone", "forked", "interrupted", "failed", "compacted", "expanded", "resent", "changed"]);
 const TOLD_STARTS = new Set(["idle", "daily", "manual", "fork"]);
 
 /** The rows of a log. `dayOf` says on which day something happened, where the reader is. */

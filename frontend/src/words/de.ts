@@ -159,6 +159,7 @@ export const de: Words = {
   showSummary: "Zusammenfassung zeigen",
   restore: "Zurücknehmen",
   expanded: "Die Zusammenfassung wurde zurückgenommen.",
+  resent: (platform) => `Eine Antwort wurde noch einmal an ${platform} gesendet.`,
   changedModel: (model) => `Ab hier antwortet ${model}.`,
   defaultModel: "das voreingestellte Modell",
   changedTools: (names) => `Ab hier ohne diese Werkzeuge: ${names}.`,

@@ -168,6 +168,7 @@ export const en = {
   showSummary: "Show the summary",
   restore: "Take back",
   expanded: "The summary was taken back.",
+  resent: (platform: string) => `An answer was sent to ${platform} again.`,
   changedModel: (model: string) => `From here on ${model} answers.`,
   defaultModel: "the default model",
   changedTools: (names: string) => `From here on without these tools: ${names}.`,

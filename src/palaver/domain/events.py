@@ -40,6 +40,7 @@ class EventKind(StrEnum):
     FAILED = "failed"  # a turn could not be answered
     COMPACTED = "compacted"  # what came before is put before the agent as a summary
     EXPANDED = "expanded"  # a compaction was taken back
+    RESENT = "resent"  # somebody had an answer sent again that had failed, or may have arrived
     CHANGED = "changed"  # a setting of this conversation: its model, its toolsets, what happens while it is busy
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.domain.delivery import DeliveryStatus
+    from palaver.domain.ids import PersonId
     from palaver.storage.engine import Transaction, Work
     from palaver.storage.session_rows import Found
 
@@ -28,6 +29,8 @@ class DeliveryOperations:
 
     if TYPE_CHECKING:  # what the view gives
 
+        @property
+        def _person(self) -> PersonId: ...
         def _now(self) -> int: ...
         def _seen(self, tx: Transaction, session_id: str, action: Action) -> Found: ...
 
@@ -48,4 +51,9 @@ class DeliveryOperations:
         if not is_storable(delivery_id):
             raise NotFound(f"there is no delivery {delivery_id}", delivery_id=delivery_id)
         now = self._now()
-        return Write(lambda tx: deliveries.repeat(tx, self._seen(tx, session_id, Action.READ).no, delivery_id, now))
+
+        def run(tx: Transaction) -> DeliveryStatus:
+            session_no = self._seen(tx, session_id, Action.READ).no
+            return deliveries.repeat(tx, session_no, delivery_id, now, self._person)
+
+        return Write(run)

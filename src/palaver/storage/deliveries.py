@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.delivery import LONGEST_DELAY, Address, Delivery, DeliveryKind, DeliveryState, DeliveryStatus
 from palaver.domain.errors import LeaseLost, NotFound, NothingToDo
+from palaver.domain.events import EventKind
 from palaver.domain.ids import DeliveryId, SessionId, TurnId, new_delivery_id
 from palaver.domain.source import Platform
 from palaver.domain.text import storable
+from palaver.storage import events
 from palaver.storage.turns import quotes_in
 from palaver.storage.values import moment, moment_or_none
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
+    from palaver.domain.ids import PersonId
     from palaver.storage.engine import Row, Transaction
 
 
@@ -261,16 +264,21 @@ def by_numbers(tx: Transaction, numbers: Iterable[int]) -> list[tuple[int, Deliv
     return [_status(row) for row in found if row is not None]
 
 
-def repeat(tx: Transaction, session_no: int, delivery_id: str, now: int) -> DeliveryStatus:
-    """Send an answer again that failed, or may not have arrived, because a person wants it; with the same key."""
+def repeat(tx: Transaction, session_no: int, delivery_id: str, now: int, by: PersonId | None) -> DeliveryStatus:
+    """Send an answer again that failed, or may not have arrived, because a person wants it; with the same key.
+
+    It is written into the log: whoever gets it twice, or wonders where it went, can see who wanted that and why.
+    """
     row = tx.one(
-        "SELECT no, address FROM delivery WHERE id = $1 AND session_no = $2 AND turn_no IS NOT NULL",
+        "SELECT no, address, platform, state, error FROM delivery"
+        " WHERE id = $1 AND session_no = $2 AND turn_no IS NOT NULL",
         delivery_id,
         session_no,
     )
     if row is None:
         raise NotFound(f"there is no delivery {delivery_id}", delivery_id=delivery_id)
-    no, address = row
+    no, address, platform, state, error = row
+    events.note(tx, session_no, EventKind.RESENT, now, by, delivery=delivery_id, to=platform, was=state, why=error)
     tx.hold(address)
     repeated = tx.run(
         "UPDATE delivery SET state = 'pending', attempts = 0, error = NULL, ended_at = NULL, due_at = NULL"

@@ -220,6 +220,7 @@ _ELSEWHERE = {
     EventKind.REDONE: "what was undone is back, elsewhere",
     EventKind.COMPACTED: "the beginning of this conversation is put before the agent as a summary now",
     EventKind.EXPANDED: "the agent sees the whole conversation again",
+    EventKind.RESENT: "an answer was sent again to where this conversation takes place",
 }
 
 

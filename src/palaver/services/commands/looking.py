@@ -115,6 +115,7 @@ _NOTABLE = {
     EventKind.FAILED: "an answer failed",
     EventKind.COMPACTED: "older messages were summed up",
     EventKind.EXPANDED: "a summary was taken back",
+    EventKind.RESENT: "an answer was sent again",
 }
 _MOST_NOTABLE = 5
 _UNDELIVERED = {
