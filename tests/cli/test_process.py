@@ -50,7 +50,7 @@ def loaded_by(*args: str) -> set[str]:
 
 
 def in_a_terminal(*args: str, keys: bytes = b"") -> tuple[int, str]:
-    """Run in a terminal of its own and type when asked; the exit code and all that was shown."""
+    """Run in a terminal of its own and type the same whenever asked; the exit code and all that was shown."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ.update(COLUMNS="80", TERM="xterm")
@@ -59,9 +59,8 @@ def in_a_terminal(*args: str, keys: bytes = b"") -> tuple[int, str]:
     try:
         while piece := _read(terminal):
             shown += piece
-            if keys and shown.rstrip().endswith(b":"):
+            if keys and piece.rstrip().endswith(b":"):
                 os.write(terminal, keys)
-                keys = b""
     finally:
         os.close(terminal)
         with suppress(ProcessLookupError):

@@ -18,6 +18,7 @@ from palaver import __version__
 from palaver.cli.chat import chat
 from palaver.cli.errors import exit_code_of, reader_may_leave
 from palaver.cli.memories import memories
+from palaver.cli.people import people
 from palaver.cli.projects import projects
 from palaver.cli.serve import serve
 from palaver.cli.sessions import sessions
@@ -97,6 +98,7 @@ program.add_command(status)
 program.add_command(sessions)
 program.add_command(projects)
 program.add_command(memories)
+program.add_command(people)
 
 
 def main() -> None:

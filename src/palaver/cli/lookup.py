@@ -1,6 +1,6 @@
 """Finding what a person means, and helping when nothing or too much fits.
 
-A session is named by its id, the beginning of its id, or its title; a project by its name or id. When that
+A session is named by its id, the beginning of its id, or its title; a project or a person by name or id. When that
 fails, the error names what comes nearest among what this person sees.
 """
 
@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.cli.output import fit, line
-from palaver.domain.errors import Ambiguous, InvalidTitle, NoSuchProject, NoSuchSession
+from palaver.domain.account import name_key
+from palaver.domain.errors import Ambiguous, InvalidTitle, NoSuchProject, NoSuchSession, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from palaver.domain.account import Member
     from palaver.domain.session import Project, Session
     from palaver.services.view import SessionView
 
@@ -40,6 +42,22 @@ def find_project(view: SessionView, text: str) -> Project:
         if text == project.id or wanted == project.name.casefold():
             return project
     raise _no_project(known, text)
+
+
+def find_person(known: Sequence[Member], text: str) -> Member:
+    """The one person who is meant; of several with a name, the one who can sign in by it."""
+    wanted = name_key(text)
+    found = [each for each in known if text == each.person.id or wanted == name_key(each.person.name)]
+    able = [each for each in found if each.ways is not None] or found
+    if len(able) == 1:
+        return able[0]
+    if able:
+        ids = [each.person.id for each in able]
+        raise Ambiguous(f"several people are called {quoted(text)}; name one by id: {', '.join(ids)}", matches=ids)
+    likely = nearest(text, [each.person.name for each in known])
+    message = f"nobody here is called {quoted(text)}"
+    message += f"; did you mean {' or '.join(map(quoted, likely))}?" if likely else "; `palaver people list` shows them"
+    raise NotFound(message, person=text, suggestions=likely)
 
 
 def called(session: Session) -> str:

@@ -59,7 +59,7 @@ async def _run(gateway: Gateway, settings: Settings, wanted: Wanted) -> int:
     if not await web.accounts.may_bind(host):
         raise ConfigError(
             f"{host} can be reached from other machines, and nobody who owns this gateway has a password or a passkey."
-            " Start without --host first, sign in and set one; then it may listen there.",
+            " `palaver people password` sets one; then it may listen there.",
             host=host,
         )
     listening = listen(host, port)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
+    from palaver.domain.account import Member
     from palaver.domain.events import Event
     from palaver.domain.memory import Known
     from palaver.domain.message import Message
@@ -106,6 +107,19 @@ class MemoryJson(TypedDict):
     other_count: int
 
 
+class PersonJson(TypedDict):
+    """Somebody this gateway knows, and how they sign in."""
+
+    id: str
+    name: str
+    role: str
+    platforms: list[str]
+    password: bool
+    passkeys: int
+    seen_at: str | None
+    created_at: str
+
+
 class UndoneJson(TypedDict):
     """What an undo or a redo did."""
 
@@ -193,6 +207,21 @@ def memory_json(known: Known) -> MemoryJson:
         "shared": known.shared,
         "others": list(known.others),
         "other_count": known.other_count,
+    }
+
+
+def person_json(member: Member) -> PersonJson:
+    """Somebody as data."""
+    ways = member.ways
+    return {
+        "id": member.person.id,
+        "name": member.person.name,
+        "role": member.person.role.value,
+        "platforms": [str(each) for each in member.platforms],
+        "password": ways is not None and ways.password,
+        "passkeys": 0 if ways is None else ways.passkeys,
+        "seen_at": _time_or_none(member.seen_at),
+        "created_at": _time(member.person.created_at),
     }
 
 

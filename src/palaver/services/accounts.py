@@ -22,7 +22,8 @@ from palaver.domain.account import (
     is_loopback,
     new_secret,
 )
-from palaver.domain.errors import InvalidInput, NotFound, SignInRefused, WrongPassword
+from palaver.domain.errors import InvalidInput, NotAllowed, NotFound, SignInRefused, WrongPassword
+from palaver.domain.person import Role
 from palaver.domain.text import storable
 from palaver.services import sign_in
 from palaver.services.limits import check_count
@@ -31,7 +32,7 @@ from palaver.services.passkeys import Passkeys
 from palaver.services.passwords import Passwords
 from palaver.services.people import People
 from palaver.storage import accounts, attempts, passkeys, people
-from palaver.storage.engine import Read, Write
+from palaver.storage.engine import Conflict, Read, Write
 from palaver.storage.values import micros, moment
 
 if TYPE_CHECKING:
@@ -213,6 +214,24 @@ class Accounts(Awaiting):
 
         await self._engine.arun(Write(run))
 
+    async def give_password(self, person_id: PersonId, new: str) -> None:
+        """Give somebody a password, as whoever runs this gateway may; they are signed out everywhere.
+
+        The terminal alone offers this: on the page nobody sets another's password.
+        """
+        person = await self._engine.arun(Read(lambda tx: _may_sign_in(tx, person_id)))
+        check_password(new, person.name)
+        hashed = await self._passwords.hash(new)
+        now = self._now()
+
+        def run(tx: Transaction) -> None:
+            accounts.open_account(tx, _may_sign_in(tx, person_id), now)
+            if not accounts.set_password(tx, person_id, hashed, instead_of=accounts.password_of(tx, person_id)):
+                raise Conflict  # they have just changed it themselves
+            accounts.sign_out_everywhere(tx, person_id)
+
+        await self._engine.arun(Write(run))
+
     @operation
     def devices(self, person_id: PersonId) -> Work[Sequence[Device]]:
         """Where somebody is signed in, the latest first."""
@@ -278,6 +297,13 @@ def _known(tx: Transaction, person_id: PersonId) -> Person:
     if resident is None:
         raise NotFound("there is no such person")
     return resident.person
+
+
+def _may_sign_in(tx: Transaction, person_id: PersonId) -> Person:
+    person = _known(tx, person_id)
+    if person.role is Role.GUEST:
+        raise NotAllowed(f"{person.name} is a guest, and guests cannot sign in; make them a member first")
+    return person
 
 
 def _there(done: bool, what: str, identity: str) -> None:
