@@ -14,20 +14,25 @@ import sys
 from typing import TYPE_CHECKING
 
 import httpx2
+import psycopg
 import pytest
 
 from palaver import SessionStore
 from palaver.agent.base import Notice, TextDelta
+from palaver.domain.errors import StoreBusy
+from palaver.services import live as service
+from palaver.storage import live
 from palaver.testing import ScriptedAgent
 from palaver.web import stream
 from support.gateway import PATIENCE, until
 from support.sse import Page, listening
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
     from pathlib import Path
 
     from palaver.agent.base import AgentEvent, AgentRequest
+    from palaver.storage.engine import Transaction
     from support.web import StartWeb, Web
 
 BOTH = pytest.mark.parametrize("web_store", ["sqlite", "postgres"], indirect=True)
@@ -158,6 +163,44 @@ async def test_what_is_no_place_is_refused(web: Web, query: str, cursor: str | N
     headers = {} if cursor is None else {"Last-Event-ID": cursor}
     answer = await (await web.client()).get(f"/api/live?{query}", headers=headers)
     assert answer.status_code == 422
+
+
+async def test_a_place_with_as_many_turns_as_may_wait_is_taken(web: Web) -> None:
+    owner = await web.client()
+    session = await web.talk(owner, "hello")
+    waiting = "".join(f"+t_{number:016x}" for number in range(1001))
+    page = Page(owner, (session,), last=f"{session}:0{waiting}")
+    assert (await page.until(answered(session, 2))).lists == 1
+
+
+@pytest.mark.parametrize("trouble", [StoreBusy("the disk is slow"), RuntimeError("a mistake of ours")])
+async def test_what_could_not_be_told_at_once_is_told_later(
+    web: Web, monkeypatch: pytest.MonkeyPatch, trouble: Exception
+) -> None:
+    owner = await web.client()
+    session = await web.talk(owner, "hello")
+    monkeypatch.setattr(service, "ANYWAY", 0.05)
+    read, troubles = live.changed, [trouble]
+
+    def changed(tx: Transaction, numbers: Iterable[int], ids: Iterable[str] = ()) -> list[live.Changed]:
+        wanted = list(numbers)
+        if wanted and troubles:
+            raise troubles.pop()
+        return read(tx, wanted, ids)
+
+    monkeypatch.setattr(live, "changed", changed)
+    task = await listening(Page(owner), lambda page: page.sessions.get(session, {}).get("title") == "Named")
+    await owner.patch(f"/api/sessions/{session}", json={"title": "Named"})
+    await task
+    assert not troubles
+
+
+@pytest.mark.parametrize("web_store", ["postgres"], indirect=True)  # a file is looked at, nobody has to be listened to
+async def test_a_page_fetches_its_lists_when_the_server_was_deaf_for_a_while(web: Web, web_store: str) -> None:
+    task = await listening(Page(await web.client()), lambda page: page.lists)
+    with psycopg.connect(web_store, autocommit=True) as connection:
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'LISTEN palaver'")
+    await task
 
 
 # ---- cuts --------------------------------------------------------------------------------------------------

@@ -60,6 +60,11 @@ class SessionGone:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ListsChanged:
+    """Sessions may have changed, and it is not known which."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Followed:
     """Something in a conversation that this client follows."""
 
@@ -76,7 +81,7 @@ class Placed:
     seq: int
 
 
-LiveItem = SessionChanged | SessionGone | Followed | Placed
+LiveItem = SessionChanged | SessionGone | ListsChanged | Followed | Placed
 
 
 # ---- clients ---------------------------------------------------------------------------------------------
@@ -198,12 +203,19 @@ class Channel:
                         await asyncio.sleep(min(len(self.joined) * PAUSE_FOR_EACH, LONGEST_PAUSE))
         except NoSuchSession:  # whoever looks what has gone tells of it
             log.debug("a conversation that was followed is gone")
-        except StoreError as error:  # clients come back by their cursor, and are told how it stands then
+        except StoreError as error:
             log.warning("a conversation cannot be followed: %s", error)
-            for client in self.joined:
-                client.end()
+            self._cut()
+        except Exception:  # whatever it is: nobody is left with a page that stands still
+            log.exception("a conversation cannot be followed")
+            self._cut()
         finally:
             self._over(self)
+
+    def _cut(self) -> None:
+        """Let clients come back by their cursors; they are told how it stands then."""
+        for client in self.joined:
+            client.end()
 
     async def _take(self, item: FeedItem) -> None:
         names: dict[PersonId, str] = {}

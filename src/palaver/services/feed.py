@@ -60,7 +60,7 @@ class Feed:
         self._store = store
         self._live: dict[int, Live] = {}  # by session
         self._followers: dict[int, set[_Follower]] = {}
-        self._listeners: list[Callable[[frozenset[int]], None]] = []
+        self._listeners: list[Callable[[frozenset[int] | None], None]] = []
         self._workers: list[Callable[[], None]] = []
         self._marks: changes.Marks | None = None
         self._changed: set[int] = set()
@@ -93,8 +93,10 @@ class Feed:
             for follower in followers:
                 follower.end()
 
-    def listen(self, listener: Callable[[frozenset[int]], None]) -> Callable[[], None]:
-        """Call `listener` with the numbers of the sessions that have changed; returns what ends it."""
+    def listen(self, listener: Callable[[frozenset[int] | None], None]) -> Callable[[], None]:
+        """Call `listener` with the numbers of the sessions that have changed, or None when it is not known which;
+        returns what ends it.
+        """
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -197,8 +199,7 @@ class Feed:
                 work = marks.work != self._marks.work
                 self._marks = marks
             elif unknown:  # after the server was away
-                changed |= self._followers.keys()
-                changed.add(0)
+                self._wake(None)
             if changed:
                 self._wake(changed)
             if work:
@@ -208,11 +209,11 @@ class Feed:
     def _since(self, tx: Transaction) -> tuple[changes.Marks, frozenset[int]]:
         return changes.since(tx, self._marks)
 
-    def _wake(self, changed: set[int]) -> None:
-        for session_no in changed & self._followers.keys():
+    def _wake(self, changed: set[int] | None) -> None:
+        for session_no in self._followers.keys() if changed is None else changed & self._followers.keys():
             for follower in self._followers[session_no]:
                 follower.wake(stored=True)
-        told = frozenset(changed)
+        told = None if changed is None else frozenset(changed)
         for listener in self._listeners:
             listener(told)
 

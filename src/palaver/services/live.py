@@ -22,7 +22,16 @@ from typing import TYPE_CHECKING, Final
 from palaver.domain.errors import InvalidInput, NoSuchSession, StoreError
 from palaver.domain.feed import Happened
 from palaver.domain.person import check_sees_everything
-from palaver.services.channels import AT_ONCE, Channel, Client, Followed, Placed, SessionChanged, SessionGone
+from palaver.services.channels import (
+    AT_ONCE,
+    Channel,
+    Client,
+    Followed,
+    ListsChanged,
+    Placed,
+    SessionChanged,
+    SessionGone,
+)
 from palaver.storage import live
 from palaver.storage.engine import Read
 
@@ -63,6 +72,7 @@ class Live:
         self._channels: dict[str, Channel] = {}
         self._numbers: set[int] = set()
         self._ids: set[str] = set()
+        self._unknown = False  # sessions have changed, and it is not known which
         self._departed = 0
         self._told: OrderedDict[str, live.Changed] = OrderedDict()
         self._woken = asyncio.Event()
@@ -172,9 +182,10 @@ class Live:
 
     # -- lists ---------------------------------------------------------------------------------------------
 
-    def _changed(self, numbers: frozenset[int]) -> None:
+    def _changed(self, numbers: frozenset[int] | None) -> None:
         if self._clients:
-            self._numbers |= numbers
+            self._unknown |= numbers is None
+            self._numbers |= numbers or frozenset()
             self._woken.set()
 
     async def _serve(self) -> None:
@@ -188,6 +199,9 @@ class Live:
                 await self._tell()
             except StoreError as error:
                 log.warning("clients cannot be told of changes: %s", error)
+                await asyncio.sleep(ANYWAY)
+            except Exception:  # whatever it is: without this loop every page stands still
+                log.exception("clients cannot be told of changes")
                 await asyncio.sleep(ANYWAY)
 
     async def _tell(self) -> None:
@@ -203,7 +217,16 @@ class Live:
             changed = live.changed(tx, numbers - {0}, ids) if self._clients else []
             return changed, live.departed(tx, self._departed), live.still_seen(tx, followed)
 
-        changed, departed, seen = await self._store.engine.arun(Read(read))
+        try:
+            changed, departed, seen = await self._store.engine.arun(Read(read))
+        except Exception:  # it is told the next time
+            self._numbers |= numbers
+            self._ids |= ids
+            raise
+        if self._unknown:
+            self._unknown = False
+            for client in self._clients:
+                client.give(ListsChanged())
         for each in changed:
             self._tell_changed(each)
         for gone in departed:

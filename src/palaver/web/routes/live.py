@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
 
-from palaver.domain.errors import InvalidInput
+from palaver.domain.errors import InvalidInput, StoreError
 from palaver.domain.feed import DeliveryChanged, Drafted, Happened, Noticed, TurnChanged
 from palaver.domain.ids import SESSION_ID
-from palaver.services.channels import Followed, Placed, SessionChanged, SessionGone
+from palaver.services.channels import Followed, ListsChanged, Placed, SessionChanged, SessionGone
 from palaver.services.live import MOST_FOLLOWED, Place
 from palaver.web.auth import SeenBy, SignedIn
 from palaver.web.errors import answers
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 router = APIRouter(tags=["live"])
 
 _FOLLOW = r"^\d{8}_\d{6}_[0-9a-f]{8}(:\d{1,15})?$"
-_ENTRY = re.compile(rf"({SESSION_ID.pattern}):(\d{{1,15}})((?:\+t_[0-9a-f]{{16}}){{0,100}})")
+_MOST_OPEN = 1001  # turns: one that runs, and as many as `turns.queue_limit` may let wait
+_ENTRY = re.compile(rf"({SESSION_ID.pattern}):(\d{{1,15}})((?:\+t_[0-9a-f]{{16}}){{0,{_MOST_OPEN}}})")
 
 _STREAM: Final[dict[int | str, dict[str, Any]]] = {
     200: {
@@ -76,7 +77,10 @@ async def follow_live(
     chunks = _chunks(state, signed, places, everything=everything, again=last_event_id is not None)
 
     async def still_allowed() -> bool:
-        return await state.accounts.still_signed_in(signed)
+        try:
+            return await state.accounts.still_signed_in(signed)
+        except StoreError:  # nobody knows: they come back, and are asked again who they are
+            return False
 
     return EventStream(chunks, still_allowed=still_allowed)
 
@@ -88,7 +92,7 @@ async def _chunks(
     async with state.live.client(signed.principal, places, everything=everything) as client:
         yield beginning(str(cursor))
         if again:
-            yield frame("lists", "{}")
+            yield frame(*_encoded(ListsChanged(), connected))
         async for item in client.items():
             moved = cursor.move(item)
             if isinstance(item, Placed):
@@ -153,12 +157,16 @@ def _places(follow: Sequence[str], cursor: str | None) -> list[Place]:
 
 
 @lru_cache(maxsize=512)  # several clients are told the same thing, which is the same object
-def _encoded(item: SessionChanged | SessionGone | Followed, connected: frozenset[str]) -> tuple[str, str]:
+def _encoded(
+    item: SessionChanged | SessionGone | ListsChanged | Followed, connected: frozenset[str]
+) -> tuple[str, str]:
     match item:
         case SessionChanged(overview):
             return "session", session_out(overview, connected, with_owner=True).model_dump_json()
         case SessionGone(session_id):
             return "gone", json.dumps({"id": session_id})
+        case ListsChanged():
+            return "lists", "{}"
         case Followed():
             return _followed(item, item.item)
 
