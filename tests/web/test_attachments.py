@@ -13,6 +13,7 @@ import pytest
 
 from palaver.domain.attachment import LARGEST, clean_name
 from palaver.domain.clock import SystemClock
+from palaver.services import attachments
 from palaver.services.attachments import Attachments
 from palaver.testing import FakeClock, ScriptedAgent
 from support.gateway import ended
@@ -266,6 +267,23 @@ async def test_a_model_is_given_images_and_texts_of_its_own_conversation_only(
 
     [elsewhere] = await files.for_model(there.session_id, messages)
     assert [part["text"] for part in elsewhere["content"][1:]] == ["(a file that is gone)"] * 2
+
+
+async def test_of_many_images_a_model_is_given_the_last(
+    store: SessionStore, dm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = Attachments(store, tmp_path / "files")
+    here = store.record_user_message(dm(), "hi")
+    ada = store.person_for(dm()).principal
+    messages = []
+    for number in range(4):
+        image = await _take(files, ada, png() + bytes(number))
+        content = await files.attach(ada, here.session_id, f"look {number}", [image.id])
+        messages.append({"role": "user", "content": content})
+    monkeypatch.setattr(attachments, "MOST_FOR_A_MODEL", 3 * len(png()))
+    shown = await files.for_model(here.session_id, messages)
+    assert [each["content"][1]["type"] for each in shown] == ["text", "text", "image_url", "image_url"]
+    assert "words.txt" in shown[0]["content"][1]["text"], "the others are named"
 
 
 async def test_a_summary_is_made_of_what_was_in_the_files_too(start_web: StartWeb) -> None:

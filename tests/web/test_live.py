@@ -128,6 +128,19 @@ async def test_what_is_read_in_one_tab_is_read_in_the_other(web: Web) -> None:
     await task
 
 
+async def test_whoever_has_renamed_themselves_speaks_under_the_new_name(web: Web) -> None:
+    owner = await web.client()
+    session = await web.session(owner)
+    page = Page(owner, (session,))
+    task = await listening(page, answered(session, 4))
+    await web.say(owner, session, "hello")
+    await owner.patch("/api/me", json={"name": "Grace"})
+    await web.say(owner, session, "it is me")
+    await task
+    asked = [event for event in page.events[session] if event["message"] and event["message"]["role"] == "user"]
+    assert [event["person"]["name"] for event in asked] == ["owner", "Grace"]
+
+
 @BOTH
 async def test_a_session_that_is_deleted_is_gone_whoever_deletes_it(web: Web, web_store: str) -> None:
     owner = await web.client()

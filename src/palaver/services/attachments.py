@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 KEPT_UNUSED: Final = timedelta(days=1)
 TIDIED_EVERY: Final = timedelta(hours=1)
 LARGEST_FOR_A_MODEL: Final = 5_000_000  # bytes of an image that is sent along
+MOST_FOR_A_MODEL: Final = 20_000_000  # bytes of images that are sent along together: the last of them
 LONGEST_FOR_A_MODEL: Final = 100_000  # characters of a text file that are sent along
 _ASIDE = ".going"
 _COMING = ".coming-"
@@ -138,7 +139,7 @@ class Attachments:
         """The messages of a conversation as a model can take them: images as images, text files as their text.
 
         Only files that this conversation uses are opened. What cannot be shown is named, and so are images where the
-        model takes none.
+        model takes none, or where newer ones are enough for a request.
         """
         wanted = {each for message in messages for each in attachment_ids(message.get("content"))}
         if not wanted:
@@ -148,31 +149,34 @@ class Attachments:
             return attachments.used_in(tx, sessions.number_of(tx, session_id), wanted)
 
         used = {attachment.id: attachment for attachment in await self._engine.arun(Read(run))}
-        return await asyncio.to_thread(lambda: [self._shown(message, used, images=images) for message in messages])
+        seen = _newest_images(messages, used) if images else frozenset()
+        return await asyncio.to_thread(lambda: [self._shown(message, used, seen) for message in messages])
 
-    def _shown(self, message: Mapping[str, Any], used: Mapping[str, Attachment], *, images: bool) -> dict[str, Any]:
+    def _shown(
+        self, message: Mapping[str, Any], used: Mapping[str, Attachment], seen: frozenset[str]
+    ) -> dict[str, Any]:
         content = message.get("content")
         if not attachment_ids(content):
             return dict(message)
         parts = [
-            self._part(used.get(str(part.get("id"))), images=images) if attachment_ids([part]) else part
+            self._part(used.get(str(part.get("id"))), seen) if attachment_ids([part]) else part
             for part in content or ()
         ]
         return dict(message) | {"content": parts}
 
-    def _part(self, attachment: Attachment | None, *, images: bool) -> dict[str, Any]:
+    def _part(self, attachment: Attachment | None, seen: frozenset[str]) -> dict[str, Any]:
         if attachment is None:
             return _words("(a file that is gone)")
         try:
-            return self._readable(attachment, images=images) or _words(
+            return self._readable(attachment, as_image=attachment.id in seen) or _words(
                 f'(the file "{attachment.name}", {attachment.type})'
             )
         except OSError:
             return _words(f'(the file "{attachment.name}" is gone)')
 
-    def _readable(self, attachment: Attachment, *, images: bool) -> dict[str, Any] | None:
+    def _readable(self, attachment: Attachment, *, as_image: bool) -> dict[str, Any] | None:
         place = self._place(attachment.sha256)
-        if images and attachment.shown_in_place and attachment.size <= LARGEST_FOR_A_MODEL:
+        if as_image:
             data = b64encode(place.read_bytes()).decode()
             return {"type": "image_url", "image_url": {"url": f"data:{attachment.type};base64,{data}"}}
         if attachment.type == TEXT:
@@ -248,6 +252,22 @@ class Attachments:
                 await asyncio.to_thread(stream.write, chunk)
             await asyncio.to_thread(_to_disk, stream)
         return size, digest.hexdigest(), beginning
+
+
+def _newest_images(messages: Sequence[Mapping[str, Any]], used: Mapping[str, Attachment]) -> frozenset[str]:
+    """The images that a model is given, by id: those that it can take, from the last one back, until it is enough."""
+    seen: set[str] = set()
+    room = MOST_FOR_A_MODEL
+    for message in reversed(messages):
+        for attachment_id in reversed(attachment_ids(message.get("content"))):
+            image = used.get(attachment_id)
+            if image is None or not image.shown_in_place or image.size > LARGEST_FOR_A_MODEL or image.id in seen:
+                continue
+            room -= image.size
+            if room < 0:
+                return frozenset(seen)
+            seen.add(image.id)
+    return frozenset(seen)
 
 
 def _know(tx: Transaction, attachment: Attachment) -> None:

@@ -177,7 +177,6 @@ class Channel:
         self._ended: OrderedDict[str, Turn] = OrderedDict()
         self._drafts: dict[TurnId, Draft] = {}
         self._deliveries: OrderedDict[str, DeliveryStatus] = OrderedDict()
-        self._names: dict[PersonId, str] = {}
         self._over: Callable[[Channel], None] = lambda _: None
         self._task: asyncio.Task[None] | None = None
 
@@ -218,11 +217,11 @@ class Channel:
             client.end()
 
     async def _take(self, item: FeedItem) -> None:
-        names: dict[PersonId, str] = {}
+        names: Mapping[PersonId, str] = {}
         match item:
             case Happened(event):
                 if event.person_id is not None:
-                    names = {event.person_id: await self._name(event.person_id)}
+                    names = await self._named(event.person_id)
                 self.seq = max(self.seq, event.seq)
             case TurnChanged(turn):
                 self._turned(turn)
@@ -248,11 +247,9 @@ class Channel:
         while len(self._ended) > _REMEMBERED:
             self._ended.popitem(last=False)
 
-    async def _name(self, person_id: PersonId) -> str:
-        if person_id not in self._names:
-            found = await self._store.engine.arun(Read(lambda tx: reading.names(tx, [person_id])))
-            self._names[person_id] = found.get(person_id, "")
-        return self._names[person_id]
+    async def _named(self, person_id: PersonId) -> Mapping[PersonId, str]:
+        """What somebody is called just now; people rename themselves."""
+        return await self._store.engine.arun(Read(lambda tx: reading.names(tx, [person_id]), quick=True))
 
     def join(self, client: Client, seq: int, told: Sequence[Turn]) -> None:
         """From now on this client hears everything; what goes on just now it is told first.
