@@ -127,6 +127,7 @@ async def test_an_answer_that_did_not_arrive_says_so_and_is_sent_again_when_some
     assert await findings(page) == []
     await page.get_by_role("button", name="Try again").click()
     await expect(delivery).to_have_text("sent to loopback")
+    await expect(page.locator(".quiet")).to_contain_text("An answer was sent to loopback again.")
 
     break_the_line()
     await page.get_by_role("radio", name="loopback").check()
