@@ -18,6 +18,7 @@ from palaver.domain.turn import BusyPolicy, TurnState
 from palaver.platforms.loopback import Loopback
 from palaver.services import inbox
 from palaver.testing import FakeClock, ScriptedAgent
+from support.agents import Looking
 from support.gateway import MakeSource, StartGateway, ask, ended, texts, until
 
 if TYPE_CHECKING:
@@ -293,6 +294,34 @@ async def test_a_flood_is_answered_in_parts_and_the_first_is_not_kept_waiting(
     monkeypatch.setattr(inbox, "MOST_TOGETHER", 3)
     burst = await flood(dm("bob"), 7, 0)
     assert [burst.count(turn) for turn in dict.fromkeys(burst)] == [3, 3, 1]
+
+
+async def test_all_of_a_burst_is_told_to_an_agent_that_is_steered(start_gateway: StartGateway, dm: MakeSource) -> None:
+    looking, clock = Looking(), FakeClock()
+    gateway = await start_gateway(looking.agent(), clock=clock, busy=BusyPolicy.STEER, collect=timedelta(seconds=1))
+    first = await gateway.inbox.accept(Inbound(source=dm(), content="look"))
+    clock.advance(seconds=2)
+    await until(lambda: gateway.turns.running)
+    for text in ("at the cat", "and at the dog"):
+        receipt = await gateway.inbox.accept(Inbound(source=dm(), content=text))
+        assert receipt.outcome is Outcome.STEERED
+    looking.found.set()
+    turn = await ended(gateway, first.turn_id)
+    assert texts(gateway.store, turn.session_id)[-1][1] == "I was told: at the cat, and at the dog."
+
+
+async def test_what_interrupts_does_so_though_it_is_answered_with_what_waits(
+    start_gateway: StartGateway, dm: MakeSource
+) -> None:
+    gate, clock = Gate(), FakeClock()
+    gateway = await start_gateway(gate.agent, clock=clock, collect=timedelta(seconds=1))
+    first = await gateway.inbox.accept(Inbound(source=dm(), content="one"))
+    clock.advance(seconds=2)
+    await gate.begun.wait()
+    waits = await gateway.inbox.accept(Inbound(source=dm(), content="two"))
+    urgent = await gateway.inbox.accept(Inbound(source=dm(), content="three", busy=BusyPolicy.INTERRUPT))
+    assert (urgent.outcome, urgent.turn_id) == (Outcome.INTERRUPTING, waits.turn_id)
+    assert (await ended(gateway, first.turn_id)).state is TurnState.INTERRUPTED
 
 
 # -- resets, commands, shown conversations ------------------------------------------------------------------

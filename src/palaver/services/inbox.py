@@ -238,28 +238,21 @@ class Inbox:
         self, tx: Transaction, wanted: turns.Wanted, busy: turns.Open, policy: BusyPolicy, now: int
     ) -> tuple[Outcome, TurnId]:
         together = self._rules.collect // timedelta(microseconds=1)
-        if (
-            together
-            and busy.last_queued is not None
-            and busy.last_kind is TurnKind.ANSWER
-            and (busy.last_person, busy.last_address) == (wanted.person_id, wanted.address)
-            and busy.last_due > now
-            and busy.last_gathered < MOST_TOGETHER
-        ):
+        if together and _goes_with_last(busy, wanted, now):
             due_at = min(now + together, busy.last_since + LONGEST_BURST * together)
-            turn_id = turns.collect(tx, busy.last_queued, replace(wanted, due_at=due_at))
-            if turn_id is None:
+            collected = turns.collect(tx, busy.last_queued or 0, replace(wanted, due_at=due_at))
+            if collected is None:
                 raise Conflict  # it has just been claimed, or the lane has just been moved
-            return Outcome.COLLECTED, turn_id
-        turn_id = turns.enqueue(tx, replace(wanted, due_at=now + together if together else 0), now)
-        if not busy.any:
-            return Outcome.ACCEPTED, turn_id
+            outcome, turn_id = Outcome.COLLECTED, collected
+        else:
+            turn_id = turns.enqueue(tx, replace(wanted, due_at=now + together if together else 0), now)
+            outcome = Outcome.QUEUED if busy.any else Outcome.ACCEPTED
         if wanted.steers:
             return Outcome.STEERED, turn_id
         if policy is BusyPolicy.INTERRUPT and busy.running is not None:
             turns.wish(tx, wanted.session_no, Wish.INTERRUPT)
             return Outcome.INTERRUPTING, turn_id
-        return Outcome.QUEUED, turn_id
+        return outcome, turn_id
 
     def _policy(
         self,
@@ -328,6 +321,18 @@ def _text(inbound: Inbound) -> str:
 def _message(inbound: Inbound, parsed: commands.Parsed | None) -> Message:
     content = parsed.arguments if parsed is not None and commands.is_message(parsed) else inbound.content
     return Message.from_dict({"role": "user", "content": content, "platform_message_id": inbound.message_id})
+
+
+def _goes_with_last(busy: turns.Open, wanted: turns.Wanted, now: int) -> bool:
+    """Whether a message is answered together with the last that waits for more. What steers is told by itself."""
+    return (
+        busy.last_queued is not None
+        and busy.last_kind is TurnKind.ANSWER
+        and not (wanted.steers or busy.last_steers)
+        and (busy.last_person, busy.last_address) == (wanted.person_id, wanted.address)
+        and busy.last_due > now
+        and busy.last_gathered < MOST_TOGETHER
+    )
 
 
 def _answers_them(busy: turns.Open, person_id: PersonId | None, address: str | None) -> bool:

@@ -34,6 +34,7 @@ class Open:
     last_since: int = 0  # when that one was asked for
     last_due: int = 0  # when it is due
     last_gathered: int = 0  # how many messages it answers
+    last_steers: bool = False
     last_person: PersonId | None = None
     last_address: str | None = None
 
@@ -45,8 +46,8 @@ class Open:
 
 FREE = Open()
 
-_OPEN = """SELECT t.no, t.state, t.acted, t.created_at, t.due_at, t.person_id, t.address, t.kind, t.facts FROM turn t
-    WHERE t.session_no = {whose} AND t.state IN ('queued', 'running') ORDER BY t.no"""
+_OPEN = """SELECT t.no, t.state, t.acted, t.created_at, t.due_at, t.person_id, t.address, t.kind, t.facts,
+    t.steers FROM turn t WHERE t.session_no = {whose} AND t.state IN ('queued', 'running') ORDER BY t.no"""
 _OPEN_IN = _OPEN.format(whose="$1")
 _OPEN_ON = _OPEN.format(whose="(SELECT r.session_no FROM route r WHERE r.key = $1)")
 
@@ -84,6 +85,7 @@ def _open(rows: Sequence[Row]) -> Open:
         last_kind=TurnKind(last[7]) if last else TurnKind.ANSWER,
         last_since=last[3] if last else 0,
         last_due=last[4] if last else 0,
+        last_steers=bool(last and last[9]),
         last_gathered=gathered_in(json.loads(last[8]) if last[8] else {}) if last else 0,
         last_person=last[5] if last else None,
         last_address=last[6] if last else None,
