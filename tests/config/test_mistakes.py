@@ -57,6 +57,10 @@ at_hour: 3
             "platforms.irc.settings: 5 is not allowed (a section with keys of its own)",
         ),
         ("platforms: {Telegram: {}}", "platforms.Telegram: unknown name (did you mean telegram?)"),
+        (
+            "reset_by_platform: {web: {mode: idle}}",
+            "reset_by_platform: conversations on web never start afresh by themselves; leave web out",
+        ),
         ("reset_by_platform: {discrod: {}}", "reset_by_platform.discrod: unknown name (did you mean discord?)"),
         ("session_reset: {at_hour: }", "session_reset.at_hour: nothing is not allowed (0 to 23)"),
         ("session_reset: {at_hour: '4'}", 'session_reset.at_hour: "4" is not allowed (0 to 23)'),

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, is_dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final, get_args, get_origin, get_type_hints
 
 from palaver.config import rules
+from palaver.domain.gateway import SIDE_BY_SIDE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,8 +152,16 @@ class WebSection(Section):
     trusted_proxies: Annotated[tuple[Annotated[str, rules.NETWORK], ...], rules.NULL_IS_EMPTY_LIST] = ()
 
 
+def _without_effect(named: dict[str, ResetSection]) -> str | None:
+    """Which platforms are given a rule that would never be applied."""
+    ours = " and ".join(sorted(SIDE_BY_SIDE & named.keys()))
+    return f"conversations on {ours} never start afresh by themselves; leave {ours} out" if ours else None
+
+
 _Reset = Annotated[ResetSection, rules.NULL_IS_EMPTY]
-_ResetByPlatform = dict[Annotated[str, rules.PLATFORM], _Reset]
+_ResetByPlatform = Annotated[
+    dict[Annotated[str, rules.PLATFORM], _Reset], rules.NULL_IS_EMPTY, rules.Together(_without_effect)
+]
 _ResetByType = dict[Annotated[str, rules.CHAT_TYPE], _Reset]
 _Platforms = dict[Annotated[str, rules.PLATFORM], Annotated[PlatformSection, rules.NULL_IS_EMPTY]]
 _Windows = dict[Annotated[str, rules.OF_PROVIDER], Annotated[int, rules.TOKENS]]
@@ -170,7 +179,7 @@ class File(Section):
     database_url: Annotated[str, rules.DATABASE] = "palaver.db"
     timezone: Annotated[str, rules.ZONE] = "UTC"
     session_reset: _Reset = field(default_factory=ResetSection)
-    reset_by_platform: Annotated[_ResetByPlatform, rules.NULL_IS_EMPTY] = field(default_factory=dict)
+    reset_by_platform: _ResetByPlatform = field(default_factory=dict)
     reset_by_type: Annotated[_ResetByType, rules.NULL_IS_EMPTY] = field(default_factory=dict)
     sessions: Annotated[SessionsSection, rules.NULL_IS_EMPTY] = field(default_factory=SessionsSection)
     privacy: Annotated[PrivacySection, rules.NULL_IS_EMPTY] = field(default_factory=PrivacySection)
