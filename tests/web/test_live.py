@@ -17,10 +17,11 @@ import httpx2
 import psycopg
 import pytest
 
-from palaver import SessionStore
+from palaver import Principal, Role, SessionSource, SessionStore
 from palaver.agent.base import Notice, TextDelta
 from palaver.domain.errors import StoreBusy
 from palaver.services import live as service
+from palaver.services.channels import Placed
 from palaver.storage import live
 from palaver.testing import ScriptedAgent
 from palaver.web import stream
@@ -477,6 +478,25 @@ async def test_a_page_that_takes_nothing_is_cut_and_holds_nobody_up(
         await web.say(owner, session, "go on")
         await awake
         await until(lambda: web.state.live.clients == 0)
+
+
+async def test_a_slow_page_that_missed_much_in_many_conversations_is_given_all_of_it(web: Web) -> None:
+    store, owner = web.gateway.store, web.gateway.store.owner()
+    places = []
+    for number in range(12):
+        source = SessionSource("web", f"tab {number}", user_id=owner.id)
+        session_id = store.get_or_create_session(source).session_id
+        store.append_to_transcript(session_id, [f"line {line}" for line in range(190)])
+        places.append(service.Place(session_id, 0))
+    principal = Principal(owner.id, Role.OWNER)
+    async with web.state.live.client(principal, places, everything=True) as client:
+        await asyncio.sleep(0.5)  # in which it takes nothing, and could be cut for that
+        placed = 0
+        async for item in client.items():
+            placed += isinstance(item, Placed)
+            if placed == len(places):
+                break
+    assert placed == len(places)
 
 
 async def test_a_stop_of_the_server_ends_every_stream(web: Web) -> None:

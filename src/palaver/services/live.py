@@ -132,6 +132,7 @@ class Live:
 
     async def _join_all(self, client: Client, places: Sequence[Place]) -> None:
         for place in places:
+            await client.room()  # however much was missed in all of them together
             try:
                 await self._join(client, place)
             except NoSuchSession:
