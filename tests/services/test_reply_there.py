@@ -18,7 +18,9 @@ from palaver.domain.feed import DeliveryChanged
 from palaver.domain.inbound import Inbound, Outcome, ReplyTo
 from palaver.domain.turn import BusyPolicy
 from palaver.platforms.loopback import LOOPBACK, Loopback
+from palaver.services import feed
 from palaver.services.settling import quote
+from palaver.storage import deliveries
 from palaver.testing import FakeClock, ScriptedAgent
 from support.gateway import ask, ended, texts, until
 from support.places import on_the_web, write
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from palaver.domain.delivery import Delivery, DeliveryStatus
     from palaver.domain.person import Person
     from palaver.services.gateway import Gateway
+    from palaver.storage.engine import Transaction
     from support.gateway import StartGateway
 
 THERE = ReplyTo.THERE
@@ -448,3 +451,32 @@ async def test_whoever_follows_is_told_how_a_delivery_stands_also_when_it_is_sen
         DeliveryState.FAILED,
         DeliveryState.SENT,
     ]
+
+
+async def test_however_much_failed_a_follower_watches_the_last_of_it(
+    start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def wire(_delivery: Delivery) -> str:
+        raise SendRejected("never")
+
+    monkeypatch.setattr(feed, "WATCHED", 2)
+    look, watched = deliveries.by_numbers, list[int]()
+
+    def counted(tx: Transaction, numbers: Sequence[int]) -> list[tuple[int, DeliveryStatus]]:
+        watched.append(len(numbers))
+        return look(tx, numbers)
+
+    monkeypatch.setattr(deliveries, "by_numbers", counted)
+    loopback = Loopback(wire)
+    gateway = await start_gateway(loopback=loopback)
+    first = await loopback.say("hello")
+    ada = await on_the_web(gateway, chat())
+    failed = set()
+    async with asyncio.timeout(20):
+        async for item in gateway.feed.follow(ada.principal, first.session_id or "", after=0, deliveries_before=10):
+            if isinstance(item, DeliveryChanged) and item.delivery.state is DeliveryState.FAILED:
+                failed.add(item.delivery.id)
+                if len(failed) == 5:
+                    break
+                await loopback.say("and again")
+    assert max(watched) == 2

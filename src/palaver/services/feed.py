@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from palaver.storage.engine import Transaction, Watch
 
 AT_ONCE = 50  # events, or turns, read together
+WATCHED = 100  # deliveries that have not arrived, the last of them: somebody may want them to be sent again
 HERE = -1  # where a draft begins that is in the memory of this process
 ANYWAY = 1.0  # seconds after which a follower looks without having been woken
 
@@ -301,7 +302,9 @@ class _Follower:
             if status.state is DeliveryState.SENT:
                 self._unsent.pop(no, None)
             else:
-                self._unsent[no] = status  # also what has failed: somebody may want it to be sent again
+                self._unsent[no] = status
+        while len(self._unsent) > WATCHED:
+            del self._unsent[min(self._unsent)]
         self._delivery_no = max([self._delivery_no, *(no for no, _ in found)])
         return [DeliveryChanged(status) for _, status in found]
 

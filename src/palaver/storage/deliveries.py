@@ -258,10 +258,12 @@ def newer(tx: Transaction, session_no: int, after: int) -> list[tuple[int, Deliv
     return [_status(row) for row in rows]
 
 
-def by_numbers(tx: Transaction, numbers: Iterable[int]) -> list[tuple[int, DeliveryStatus]]:
-    """The same of some, by their numbers."""
-    found = (tx.one(f"{_STATUS} WHERE d.no = $1", no) for no in numbers)
-    return [_status(row) for row in found if row is not None]
+def by_numbers(tx: Transaction, numbers: Sequence[int]) -> list[tuple[int, DeliveryStatus]]:
+    """The same of some, by their numbers; in one statement, because those who follow ask again and again."""
+    if not numbers:
+        return []
+    places = ", ".join(f"${place}" for place in range(1, len(numbers) + 1))
+    return [_status(row) for row in tx.all(f"{_STATUS} WHERE d.no IN ({places}) ORDER BY d.no", *numbers)]
 
 
 def repeat(tx: Transaction, session_no: int, delivery_id: str, now: int, by: PersonId | None) -> DeliveryStatus:
