@@ -148,11 +148,13 @@ async def test_a_session_that_is_deleted_is_gone_whoever_deletes_it(web: Web, we
     session, other = await web.session(owner), await web.session(owner)
     await web.say(owner, session, "hello")
     await web.say(owner, other, "hello")
-    task = await listening(Page(owner, (session,)), lambda page: {session, other} <= set(page.gone))
+    page = Page(owner, (session,))
+    task = await listening(page, lambda page: {session, other} <= set(page.gone))
+    await until(lambda: page.last)  # it follows
     await owner.delete(f"/api/sessions/{session}")
     with SessionStore.open(web_store) as elsewhere:  # as the terminal does
         await asyncio.to_thread(elsewhere.delete_session, other)
-    page = await task
+    await task
     assert sorted(page.gone) == sorted([session, other]), "once each"
 
 

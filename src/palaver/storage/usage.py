@@ -5,6 +5,7 @@ The row's primary key makes counting a turn twice impossible: the second time no
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -104,12 +105,13 @@ def add(tx: Transaction, session_id: str, usage: TurnUsage, now: int) -> bool:
 
 
 def add_apart(tx: Transaction, lease: Lease, usage: TurnUsage, now: int) -> None:
-    """Count what a run used that cannot end its turn, under a name of its own: that the turn is answered by another
-    run, or gone with its session, makes nobody's bill smaller.
+    """Count what a run used that cannot end its turn, beside what the turn's own run uses: that another run answers,
+    or that the turn is gone with its session, makes nobody's bill smaller.
     """
     if not usage.counts:
         return
-    turn, *rest = values(replace(usage, turn_id=None, last_prompt_tokens=None))
+    turn_id = f"{lease.turn_id}.{secrets.token_hex(4)}"
+    turn, *rest = values(replace(usage, turn_id=turn_id, last_prompt_tokens=None))
     tx.run(_APART, lease.session_no, now, lease.platform, lease.audience_no, turn, *rest[:-1])
     tx.run(f"UPDATE session SET {totals(2, '$2 = 1')} WHERE no = $1", lease.session_no, 1, *rest)
 

@@ -26,13 +26,13 @@ _SPENT = (
     " COALESCE(SUM(CASE WHEN u.cost_nanos IS NULL THEN 1 ELSE 0 END), 0)"
 )
 
-# What the rows are grouped by. Whoever a turn was for is known as long as its conversation is there; afterwards it
-# counts for the one whose conversation it was.
+# What the rows are grouped by. Whoever a turn was for is known as long as its conversation is there, also where one of
+# its runs was counted apart, under a longer name; afterwards it counts for the one whose conversation it was.
 _GROUPS = {
     Grouping.DAY: f"u.at / {_DAY}",
     Grouping.MODEL: "u.model",
     Grouping.PLATFORM: "u.platform",
-    Grouping.PERSON: "COALESCE((SELECT t.person_id FROM turn t WHERE t.id = u.turn_id),"
+    Grouping.PERSON: "COALESCE((SELECT t.person_id FROM turn t WHERE t.id = substr(u.turn_id, 1, 18)),"
     " (SELECT p.id FROM person p WHERE p.audience_no = u.audience_no LIMIT 1))",
     Grouping.SESSION: "(SELECT s.id FROM session s WHERE s.no = u.session_no)",
 }
