@@ -10,14 +10,15 @@ import { go, sessionAt, useHere, whereWeAre } from "./lib/router";
 import { useStore } from "./lib/store";
 import { Center } from "./live/center";
 import { CenterContext, useCenter } from "./live/context";
-import { paletteOpen } from "./palette/open";
-import { sharing } from "./panels/sharing/open";
+import { closePalette, paletteOpen } from "./palette/open";
+import { closeSharing, sharing } from "./panels/sharing/open";
 import { Ready } from "./ready/Ready";
 import { panelsFor } from "./routes";
 import { ConnectionSign } from "./shell/ConnectionSign";
 import { showSidebar, sidebarShown } from "./shell/layout";
 import { ShortcutList, useShortcuts } from "./shell/Shortcuts";
 import { Sidebar } from "./sidebar/Sidebar";
+import { Boundary, NotOpened, NotShown } from "./ui/Boundary";
 import { Confirmation } from "./ui/confirm";
 import { Toasts } from "./ui/toasts";
 import { words } from "./words";
@@ -102,6 +103,7 @@ function Frame() {
   const isSidebarShown = useStore(sidebarShown, itself);
   const isPaletteOpen = useStore(paletteOpen, itself);
   const shared = useStore(sharing, itself);
+  const { step } = useHere();
   const order = useRef<readonly string[]>([]);
   const onOrder = useCallback((ids: readonly string[]) => {
     order.current = ids;
@@ -116,23 +118,29 @@ function Frame() {
       {isSidebarShown && <button type="button" className="shade" tabIndex={-1} aria-hidden="true" onClick={() => showSidebar(false)} />}
       <main className="main">
         <ConnectionSign />
-        <Suspense fallback={<div className="starting" />}>
-          <Page />
-        </Suspense>
+        <Boundary place={step} instead={<NotShown />}>
+          <Suspense fallback={<div className="starting" />}>
+            <Page />
+          </Suspense>
+        </Boundary>
       </main>
       <Ready />
       <Toasts />
       <Confirmation />
       <ShortcutList />
       {isPaletteOpen && (
-        <Suspense>
-          <Palette />
-        </Suspense>
+        <Boundary instead={<NotOpened close={closePalette} />}>
+          <Suspense>
+            <Palette />
+          </Suspense>
+        </Boundary>
       )}
       {shared !== null && (
-        <Suspense>
-          <ShareDialog session={shared} />
-        </Suspense>
+        <Boundary instead={<NotOpened close={closeSharing} />}>
+          <Suspense>
+            <ShareDialog session={shared} />
+          </Suspense>
+        </Boundary>
       )}
     </div>
   );

@@ -5,6 +5,7 @@ import { App } from "./App";
 import { ApiError } from "./api/client";
 import { keepShell } from "./shell/offline";
 import "./styles/index.css";
+import { Boundary, NotShown } from "./ui/Boundary";
 import { chooseWords } from "./words";
 
 const client = new QueryClient({
@@ -17,7 +18,9 @@ if (element !== null) {
   createRoot(element).render(
     <StrictMode>
       <QueryClientProvider client={client}>
-        <App />
+        <Boundary instead={<NotShown />}>
+          <App />
+        </Boundary>
       </QueryClientProvider>
     </StrictMode>,
   );

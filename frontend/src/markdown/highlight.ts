@@ -48,7 +48,6 @@ const ALIASES: Record<string, string> = {
 };
 
 const LONGEST = 30_000; // characters; colouring more would make the page wait
-let core: Promise<HLJSApi> | null = null;
 let ready: HLJSApi | null = null;
 const loading = new Map<string, Promise<void>>();
 
@@ -59,19 +58,24 @@ export function coloured(code: string, language: string): string | null {
   return ready.highlight(code, { language: name, ignoreIllegals: true }).value;
 }
 
-/** Bring a language here; whether there is such a one. */
+/** Bring a language here; whether it is. One that cannot be fetched now is tried again with the next code. */
 export async function loadLanguage(language: string): Promise<boolean> {
   const name = ALIASES[language] ?? language;
   const load = LANGUAGES[name];
   if (load === undefined) return false;
-  core ??= import("highlight.js/lib/core").then((module) => module.default);
-  const highlighter = await core;
   let started = loading.get(name);
-  if (started === undefined) {
-    started = load().then((module) => highlighter.registerLanguage(name, module.default));
-    loading.set(name, started);
+  if (started === undefined) loading.set(name, (started = register(name, load)));
+  try {
+    await started;
+    return true;
+  } catch {
+    loading.delete(name);
+    return false;
   }
-  await started;
-  ready = highlighter;
-  return true;
+}
+
+async function register(name: string, load: Loading): Promise<void> {
+  const [core, language] = await Promise.all([import("highlight.js/lib/core"), load()]);
+  core.default.registerLanguage(name, language.default);
+  ready = core.default;
 }

@@ -46,11 +46,13 @@ export function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 }
 
-/** Typeset every formula in an element, once. */
+/** Typeset every formula in an element, once. They stay as they were written where KaTeX cannot be fetched. */
 export async function typeset(element: HTMLElement): Promise<void> {
   const waiting = [...element.querySelectorAll<HTMLElement>(".math:not([data-done])")];
   if (waiting.length === 0) return;
-  const [{ default: katex }] = await Promise.all([import("katex"), import("katex/dist/katex.min.css")]);
+  const fetched = await Promise.all([import("katex"), import("katex/dist/katex.min.css")]).catch(() => null);
+  if (fetched === null) return;
+  const [{ default: katex }] = fetched;
   for (const each of waiting) {
     if (each.dataset.done !== undefined) continue;
     const tex = each.textContent;

@@ -18,6 +18,9 @@ export const de: Words = {
   again: "Noch einmal",
   loading: "Lädt …",
   unreachable: "Der Server ist nicht erreichbar.",
+  notShown: "Dieser Teil der Seite konnte nicht gezeigt werden.",
+  notShownText: "Der Server ist vielleicht nicht da oder wurde inzwischen erneuert. Was du geschrieben hast, bleibt erhalten.",
+  loadAgain: "Seite neu laden",
   skipToConversation: "Zum Gespräch springen",
 
   reconnecting: "Verbindet neu …",

@@ -19,6 +19,9 @@ export const en = {
   again: "Try again",
   loading: "Loading…",
   unreachable: "The server cannot be reached.",
+  notShown: "This part of the page could not be shown.",
+  notShownText: "The server may be away, or have been updated meanwhile. What you were writing is kept.",
+  loadAgain: "Load the page again",
   skipToConversation: "Skip to the conversation",
 
   // connection
