@@ -80,7 +80,7 @@ export async function refusal(response: Response): Promise<Error> {
   return new ApiError(
     response.status,
     error?.code ?? "unknown",
-    error?.message ?? response.statusText,
+    error?.message ?? `HTTP ${response.status} ${response.statusText}`.trim(),
     error?.facts ?? {},
   );
 }

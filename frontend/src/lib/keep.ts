@@ -1,11 +1,11 @@
 /** What this browser remembers. Where storage is forbidden or full, things are simply forgotten with the page. */
 
 const PREFIX = "palaver.";
-const forgotten = new Map<string, string>();
+const forgotten = new Map<string, string>(); // what storage did not take; an older value may still lie there
 
 export function recall(name: string): string | null {
   try {
-    return localStorage.getItem(PREFIX + name) ?? forgotten.get(name) ?? null;
+    return forgotten.get(name) ?? localStorage.getItem(PREFIX + name);
   } catch {
     return forgotten.get(name) ?? null;
   }

@@ -17,8 +17,17 @@ let here = read();
 const listeners = new Set<() => void>();
 
 function read(): Here {
-  const step = decodeURIComponent(location.pathname.slice(home.pathname.length)).replace(/\/$/, "");
-  return { step, hash: decodeURIComponent(location.hash.slice(1)) };
+  const step = decoded(location.pathname.slice(home.pathname.length)).replace(/\/$/, "");
+  return { step, hash: decoded(location.hash.slice(1)) };
+}
+
+/** Anything can be typed into an address, also what stands for no character. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 function moved(): void {

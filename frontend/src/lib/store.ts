@@ -34,10 +34,15 @@ export class Store<S> {
   };
 }
 
-/** In the next frame, or soon where no frames are drawn. */
+/** In the next frame, or soon where no frames are drawn: a page that is hidden just now draws none until it is seen again. */
 function soon(act: () => void): void {
-  if (document.visibilityState === "visible") requestAnimationFrame(act);
-  else setTimeout(act, 100);
+  const once = () => {
+    cancelAnimationFrame(frame);
+    clearTimeout(timer);
+    act();
+  };
+  const timer = setTimeout(once, 100);
+  const frame = requestAnimationFrame(once);
 }
 
 /** Part of a store, in a component. `pick` gives the same object as long as nothing it looks at has changed. */
