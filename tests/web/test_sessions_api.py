@@ -63,6 +63,19 @@ async def test_a_new_conversation_takes_its_title_project_and_model_or_none_of_t
     assert (taken.status_code, taken.json()["error"]["code"]) == (422, "title_taken")
 
 
+@ENGINES
+async def test_a_conversation_that_is_begun_twice_with_one_key_is_one(web: Web) -> None:
+    owner, ben = await web.client(), await web.client("ben")
+    body = {"title": "Trip", "key": "begin-1"}
+    made = [(await owner.post("/api/sessions", json=body)).json() for _ in range(2)]
+    assert made[0] == made[1]
+    taken = await owner.post("/api/sessions", json={"title": "Trip", "key": "begin-2"})
+    assert taken.status_code == 422
+    other = await owner.post("/api/sessions", json={"title": "Trip again", "key": "begin-2"})
+    theirs = await ben.post("/api/sessions", json=body)
+    assert len({each["id"] for each in (made[0], other.json(), theirs.json())}) == 3
+
+
 async def test_several_conversations_go_on_side_by_side(web: Web) -> None:
     owner = await web.client()
     first, second = await web.talk(owner, "one"), await web.talk(owner, "two")
@@ -313,6 +326,24 @@ async def test_an_edited_message_is_said_in_a_copy_of_what_came_before_it(
     assert await lines(owner, session_id) == ["one", "Done.", "two", "Done."]
     again = (await owner.post(f"/api/sessions/{session_id}/edit", json=body)).json()
     assert (again["session"]["id"], again["receipt"]["outcome"]) == (copy, "duplicate")
+
+
+async def test_the_files_of_a_message_go_along_when_it_is_edited(web: Web) -> None:
+    owner, ben = await web.client(), await web.client("ben")
+    sent = await owner.post("/api/attachments", files={"file": ("notes.txt", b"milk")})
+    file = sent.json()["id"]
+    session_id = (await owner.post("/api/sessions", json={})).json()["id"]
+    said = {"content": "read this", "key": "one", "attachments": [file]}
+    receipt = (await owner.post(f"/api/sessions/{session_id}/messages", json=said)).json()
+    await ended(web.gateway, receipt["turn_id"])
+    body = {"at": receipt["seq"], "content": "read it aloud", "key": "two", "attachments": [file]}
+    edited = (await owner.post(f"/api/sessions/{session_id}/edit", json=body)).json()
+    events = (await owner.get(f"/api/sessions/{edited['session']['id']}/messages")).json()["events"]
+    parts = next(event["message"]["content"] for event in events if event["message"])
+    assert [part.get("id") or part.get("text") for part in parts] == ["read it aloud", file]
+    theirs = await web.talk(ben, "hello")
+    stolen = await ben.post(f"/api/sessions/{theirs}/edit", json=body | {"at": 2})
+    assert stolen.status_code == 404
 
 
 async def test_only_what_a_person_said_can_be_edited(web: Web) -> None:

@@ -61,7 +61,7 @@ export const me = () => ask<Me>("GET", "/me");
 export const listSessions = (view: ListView, cursor: string | null, limit = 50) =>
   ask<{ sessions: Session[]; cursor: string | null }>("GET", "/sessions", { query: { ...view, cursor, limit } });
 export const getSession = (id: string, all: boolean) => ask<Session>("GET", session(id), { query: { all } });
-export const createSession = (wanted: { title?: string; project?: string }) =>
+export const createSession = (wanted: { title?: string; project?: string; key: string }) =>
   ask<Session>("POST", "/sessions", { body: wanted });
 export const changeSession = (id: string, changes: SessionPatch, all: boolean) =>
   ask<Session>("PATCH", session(id), { body: changes, query: { all } });

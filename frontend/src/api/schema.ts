@@ -1,4 +1,4 @@
-// Made from the API's description by tools/types.mjs; do not edit. Shapes: 87cb8be9097d91e315138c803058c28c49ffa54407aab6d11d68a4d09f92ff44
+// Made from the API's description by tools/types.mjs; do not edit. Shapes: ffd1628e2ab891d0a38fbb1b611e604ee235c656e1db37bd64e68ad84a6d21e5
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -387,6 +387,11 @@ export interface components {
             /** Key */
             key: string;
             busy?: components["schemas"]["BusyPolicy"] | null;
+            /**
+             * Attachments
+             * @description Ids of files that go along: those of the earlier message, or others.
+             */
+            attachments?: string[];
         };
         /**
          * EditOut
@@ -1252,6 +1257,11 @@ export interface components {
              * @description Instead of the default.
              */
             model?: string | null;
+            /**
+             * Key
+             * @description Your own name for it: with the same key twice it is one conversation.
+             */
+            key?: string | null;
         };
         /**
          * SessionOut

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from palaver.storage.session_rows import Found
 
 EDITS = "edits"  # under which a key of an edit is known, beside those of messages
+BEGINNINGS = "beginnings"  # and that of a new conversation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +64,24 @@ class Conversations:
     def __init__(self, store: SessionStore) -> None:
         self._store = store
 
-    async def begin(self, person: Person, wanted: Wanted, platform: Platform = Platform.WEB) -> Overview:
-        """A new conversation in a lane of its own; lists show it once something is said in it."""
+    async def begin(
+        self, person: Person, wanted: Wanted, platform: Platform = Platform.WEB, *, key: str | None = None
+    ) -> Overview:
+        """A new conversation in a lane of its own; lists show it once something is said in it.
+
+        The same key twice is the same conversation, so that whoever did not hear of it may ask again.
+        """
         source = _source(person, secrets.token_urlsafe(9), platform)
         now = self._store.clock.now()
         arrival = self._store.arrival(source, now)
+        beginning = Inbound(source=source_of(person, platform), content="", message_id=key, account=BEGINNINGS)
 
         def run(tx: Transaction) -> Overview:
+            before = inbounds.find(tx, beginning)
+            if before is not None:
+                return ViewWithin(tx, self._store.clock, person.principal).overview(before["session_id"])
             found = sessions.get(tx, lanes.enter(tx, arrival, force_new=True).session_id)
+            inbounds.keep(tx, beginning, {"outcome": "command", "session_id": found.session.id}, micros(now))
             if wanted.title is not None:
                 sessions.rename(tx, found, wanted.title, micros(now), person.id)
             if wanted.project is not None:

@@ -76,6 +76,7 @@ class SessionIn(In):
     title: str | None = None
     project: str | None = Field(None, description="One of your projects, by id or name.")
     model: str | None = Field(None, description="Instead of the default.")
+    key: Key | None = Field(None, description="Your own name for it: with the same key twice it is one conversation.")
 
 
 class SessionPatch(In):
@@ -107,6 +108,9 @@ class EditIn(In):
     content: Content
     key: Key
     busy: BusyPolicy | None = None
+    attachments: Annotated[list[str], Field(max_length=20)] = Field(
+        default_factory=list, description="Ids of files that go along: those of the earlier message, or others."
+    )
 
 
 class EditOut(Out):

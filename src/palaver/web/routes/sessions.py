@@ -78,7 +78,7 @@ async def begin_session(state: State, signed: SignedIn, wanted: SessionIn) -> Se
     if wanted.model is not None:
         state.gateway.agent.check_model(wanted.model)
     made = Wanted(title=wanted.title, project=wanted.project, model=wanted.model)
-    begun = await Conversations(state.gateway.store).begin(signed.person, made)
+    begun = await Conversations(state.gateway.store).begin(signed.person, made, key=wanted.key)
     return session_out(begun, state.gateway.platforms)
 
 
@@ -249,7 +249,15 @@ async def edit_message(state: State, signed: SignedIn, session_id: SessionId, wa
     """Say something else instead of an earlier message of a person: in a copy of all that came before it."""
     conversations = Conversations(state.gateway.store)
     made = await conversations.fork_before(signed.person, session_id, wanted.at, wanted.key)
-    receipt = await say(state, signed, made.session.id, wanted.content, wanted.key, busy=wanted.busy)
+    receipt = await say(
+        state,
+        signed,
+        made.session.id,
+        wanted.content,
+        wanted.key,
+        busy=wanted.busy,
+        attachments=wanted.attachments,
+    )
     shown = await state.gateway.store.aio.seen_by(signed.principal).overview(made.session.id)
     return EditOut(session=session_out(shown, state.gateway.platforms), receipt=receipt_out(receipt))
 
