@@ -78,12 +78,47 @@ it("shows nobody what somebody else has kept in the same browser", () => {
 });
 
 it("begins a conversation once, however often the message is tried", async () => {
-  answers = [json(201, { id: "fresh" }), cut, receipt(1)];
+  answers = [cut, json(201, { id: "fresh" }), cut, receipt(1)];
   const outbox = new Outbox("p", () => undefined);
   outbox.add(entry("a", { session: null }));
   await settle();
-  await vi.advanceTimersByTimeAsync(3000);
-  expect(asked.map(({ path }) => path)).toEqual(["/api/sessions", "/api/sessions/fresh/messages", "/api/sessions/fresh/messages"]);
+  await vi.advanceTimersByTimeAsync(6000);
+  const [begin, say] = ["/api/sessions", "/api/sessions/fresh/messages"];
+  expect(asked.map(({ path }) => path)).toEqual([begin, begin, say, say]);
+  expect(asked.map(({ body }) => body.key)).toEqual(["a", "a", "a", "a"]); // so that a begin that was not heard of is no second
+});
+
+it("keeps what other tabs have kept", async () => {
+  const [one, other] = [new Outbox("p", () => undefined), new Outbox("p", () => undefined)];
+  answers = [cut, cut, receipt(2)];
+  one.add(entry("a"));
+  other.add(entry("b"));
+  await settle();
+  const keys = () => new Outbox("p", () => undefined).entries.value.map(({ key }) => key);
+  expect(keys()).toEqual(["a", "b"]);
+  await other.flush();
+  expect(keys()).toEqual(["a"]);
+});
+
+it("keeps nothing that has a receipt: the log has it", async () => {
+  answers = [receipt(1)];
+  new Outbox("p", () => undefined).add(entry("a"));
+  await settle();
+  expect(localStorage.length).toBe(0);
+});
+
+it("sends nothing more once its person is gone, and keeps it for them", async () => {
+  const outbox = new Outbox("p", () => undefined);
+  const stop = outbox.start();
+  answers = [json(401, { error: { code: "not_signed_in", message: "", facts: {} } })];
+  outbox.add(entry("a", { session: null }));
+  await settle();
+  stop();
+  answers = [json(201, { id: "theirs" }), receipt(1)]; // whoever signs in next would be taken for them
+  await vi.advanceTimersByTimeAsync(10_000);
+  await outbox.flush();
+  expect(asked).toHaveLength(1);
+  expect(new Outbox("p", () => undefined).entries.value).toHaveLength(1);
 });
 
 it("says why something was refused, and goes on with the next", async () => {

@@ -1,8 +1,8 @@
 /**
  * Sending: an entry is kept in this browser before it is sent, sent in order, and let go with its receipt.
  *
- * Always true: whatever was cut, closed or reloaded in between, an entry becomes one message, because its key goes with
- * it each time.
+ * Always true: whatever was cut, closed or reloaded in between, and however many tabs send it, an entry becomes one
+ * message, because its key goes with it each time. Nothing is sent once its person is here no more.
  */
 import { ApiError } from "../api/client";
 import * as calls from "../api/calls";
@@ -20,13 +20,24 @@ type Sent = (entry: Entry, receipt: Receipt) => void;
 export class Outbox {
   readonly entries: Store<readonly Entry[]>;
   #sending = false;
+  #stopped = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly person: string,
     private readonly onSent: Sent,
   ) {
-    this.entries = new Store<readonly Entry[]>(readEntries(recallJson(`${KEPT}.${person}`)));
+    this.entries = new Store<readonly Entry[]>(this.#kept());
+  }
+
+  /** Begin to send. Ends with the function it gives: what is not sent then is kept for the next time. */
+  start(): () => void {
+    this.#stopped = false;
+    void this.flush();
+    return () => {
+      this.#stopped = true;
+      clearTimeout(this.#timer);
+    };
   }
 
   /** Send this, as soon as it can be. */
@@ -54,13 +65,14 @@ export class Outbox {
     try {
       for (let next = this.#next(); next !== undefined; next = this.#next()) await this.#send(next);
     } catch {
-      this.#timer = setTimeout(() => void this.flush(), AGAIN);
+      if (!this.#stopped) this.#timer = setTimeout(() => void this.flush(), AGAIN);
     } finally {
       this.#sending = false;
     }
   }
 
   #next(): Entry | undefined {
+    if (this.#stopped) return undefined;
     return this.entries.value.find((entry) => entry.seq === null && entry.refused === null);
   }
 
@@ -97,19 +109,29 @@ export class Outbox {
     this.#change((entries) => entries.map((entry) => (entry.key === key ? { ...entry, ...changes } : entry)));
   }
 
+  /** Changes what is here and what is kept, each by itself: other tabs keep theirs in the same place. */
   #change(change: (entries: readonly Entry[]) => readonly Entry[]): void {
     this.entries.update(change);
-    keep(`${KEPT}.${this.person}`, JSON.stringify(this.entries.value));
+    const waiting = change(this.#kept()).filter((entry) => entry.seq === null);
+    keep(this.#name, waiting.length === 0 ? null : JSON.stringify(waiting));
+  }
+
+  #kept(): Entry[] {
+    return readEntries(recallJson(this.#name));
+  }
+
+  get #name(): string {
+    return `${KEPT}.${this.person}`;
   }
 }
 
 /** A conversation for what is said; where its title is taken, with the moment behind it. */
-async function created({ begin, at }: Entry): Promise<Session> {
+async function created({ begin, at, key }: Entry): Promise<Session> {
   try {
-    return await calls.createSession(begin);
+    return await calls.createSession({ ...begin, key });
   } catch (error) {
     const isTaken = error instanceof ApiError && error.status < 500 && error.status !== 401 && begin.title !== undefined;
     if (!isTaken) throw error;
-    return calls.createSession({ ...begin, title: `${begin.title} · ${moment(at)}`.slice(0, 100) });
+    return calls.createSession({ ...begin, key, title: `${begin.title} · ${moment(at)}`.slice(0, 100) });
   }
 }
