@@ -39,8 +39,11 @@ export class Center {
   readonly since: string; // when this browser was first here
   #stream: LiveStream;
   #open: string | null = null;
+  #openings = 0; // how often somebody has gone somewhere
   #loading = new Set<string>();
+  #stopped = false;
   #resting: ReturnType<typeof setTimeout> | undefined;
+  #openingAgain: ReturnType<typeof setTimeout> | undefined;
   #onBegun: (entry: Entry, session: string) => void = () => undefined;
   #onAnswered = new Set<(session: string) => void>();
   #keepsLine = false; // also while the page is hidden
@@ -57,8 +60,9 @@ export class Center {
     });
   }
 
-  /** Begin to listen and to send. Ends with the function it gives. */
+  /** Begin to listen and to send. Ends with the function it gives, after which nothing is asked any more. */
   start(): () => void {
+    this.#stopped = false;
     const onVisible = () => this.#shownOrHidden();
     const onOnline = () => {
       this.#stream.wake();
@@ -67,11 +71,14 @@ export class Center {
     document.addEventListener("visibilitychange", onVisible);
     window.addEventListener("online", onOnline);
     if (this.#open === null) this.#follow();
-    void this.outbox.flush();
+    const stopSending = this.outbox.start();
     return () => {
+      this.#stopped = true;
       document.removeEventListener("visibilitychange", onVisible);
       window.removeEventListener("online", onOnline);
       clearTimeout(this.#resting);
+      clearTimeout(this.#openingAgain);
+      stopSending();
       this.#stream.close();
     };
   }
@@ -80,6 +87,8 @@ export class Center {
 
   /** Show a conversation, and follow it: its end, or what is around a message. */
   async open(id: string, seq: number | null): Promise<void> {
+    const opening = ++this.#openings;
+    const isWanted = () => opening === this.#openings; // nobody has gone elsewhere meanwhile
     this.#open = id;
     this.missing.update((missing) => (missing.has(id) ? new Set([...missing].filter((each) => each !== id)) : missing));
     this.state.update((state) => unfollowed(state, id));
@@ -90,17 +99,18 @@ export class Center {
     const hasSeq = seq === null || (known !== undefined && holds(known, seq));
     try {
       if (session === undefined) await this.#fetchSession(id);
-      if (seq === null ? !isNear : !hasSeq) await this.#fetch(id, seq === null ? {} : { around: seq });
+      if (seq === null ? !isNear : !hasSeq) await this.#fetch(id, seq === null ? {} : { around: seq }, isWanted);
     } catch (error) {
-      this.#notThere(id, seq, error);
+      if (isWanted()) this.#notThere(id, seq, error);
       return;
     }
-    if (this.#open === id) this.#follow();
+    if (isWanted()) this.#follow();
   }
 
   /** No conversation is shown. */
   leave(): void {
     if (this.#open === null) return;
+    this.#openings += 1;
     this.#open = null;
     this.#follow();
   }
@@ -239,6 +249,7 @@ export class Center {
   }
 
   #follow(): void {
+    if (this.#stopped) return; // what is shown may leave after its person has
     const id = this.#open;
     const known = id === null ? undefined : this.state.value.conversations[id];
     const after = known === undefined || known.moreAfter ? null : (known.events.at(-1)?.seq ?? 0);
@@ -250,8 +261,9 @@ export class Center {
     this.state.update((state) => knowing(state, [session]));
   }
 
-  async #fetch(id: string, place: calls.Place): Promise<void> {
+  async #fetch(id: string, place: calls.Place, isWanted = () => true): Promise<void> {
     const page = await calls.readMessages(id, { ...place, limit: PAGE }, this.everybodys.value);
+    if (!isWanted()) return;
     this.state.update((state) => opened(state, id, page));
     this.#clearOutbox();
   }
@@ -259,10 +271,16 @@ export class Center {
   /** Something came back that nobody sent: the end of the conversation as it is now. */
   async #fetchAgain(id: string): Promise<void> {
     const name = `${id} again`;
+    const isStale = () => this.state.value.conversations[id]?.stale === true;
     if (this.#loading.has(name)) return;
     this.#loading.add(name);
-    await this.#fetch(id, {}).catch(() => undefined); // it stays stale, and is tried with the next news
-    this.#loading.delete(name);
+    try {
+      while (isStale()) await this.#fetch(id, {}, isStale);
+    } catch {
+      // It stays stale, and is tried with the next news.
+    } finally {
+      this.#loading.delete(name);
+    }
   }
 
   async #loadBeside(id: string, side: "before" | "after", seq: number): Promise<void> {
@@ -279,7 +297,7 @@ export class Center {
 
   #notThere(id: string, seq: number | null, error: unknown): void {
     if (error instanceof ApiError && (error.status === 404 || error.status === 422)) this.#missed(id);
-    else setTimeout(() => this.#open === id && void this.open(id, seq), AGAIN);
+    else if (!this.#stopped) this.#openingAgain = setTimeout(() => this.#open === id && void this.open(id, seq), AGAIN);
   }
 
   #missed(id: string): void {

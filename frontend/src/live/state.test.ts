@@ -41,6 +41,16 @@ describe("events of a conversation", () => {
     expect(state.conversations[ID]?.stale).toBe(true);
   });
 
+  it("that were told while others were fetched stay, and do what they do", () => {
+    const page = { events: [message(1, "one"), message(2, "two")], more_before: false, more_after: false };
+    const later = opened(open(message(1, "one"), message(2, "two"), message(3, "three")), ID, page);
+    expect(seqs(later)).toEqual([1, 2, 3]);
+    expect(seqs(opened(open(message(1, "one"), event(3, "undone", { first: 2 })), ID, page))).toEqual([1, 3]);
+    const redone = opened(open(message(1, "one"), event(4, "redone", { undone: 3 })), ID, page);
+    expect(redone.conversations[ID]?.stale).toBe(true);
+    expect(seqs(opened(later, ID, { ...page, events: [message(1, "one")], more_after: true }))).toEqual([1]);
+  });
+
   it("are put before and after what is known without repeating any", () => {
     const middle = opened(NOTHING, ID, { events: [message(5, "five")], more_before: true, more_after: true });
     const page = { events: [message(4, "four"), message(5, "five"), message(6, "six")], more_before: false, more_after: false };

@@ -78,7 +78,7 @@ export function without(state: State, ids: readonly string[]): State {
   return { sessions, conversations };
 }
 
-/** A part of a log that stands for all that was known of the conversation. */
+/** A part of a log that stands for all that was known of the conversation, but for what was told while it was on its way. */
 export function opened(state: State, id: string, page: Events): State {
   const before = state.conversations[id] ?? EMPTY;
   const fresh: Conversation = {
@@ -88,7 +88,8 @@ export function opened(state: State, id: string, page: Events): State {
     moreAfter: page.more_after,
     stale: false,
   };
-  return { ...state, conversations: { ...state.conversations, [id]: fresh } };
+  const since = before.moreAfter ? [] : before.events; // what is known already, or beyond this part, changes nothing
+  return { ...state, conversations: { ...state.conversations, [id]: since.reduce(happened, fresh) } };
 }
 
 /** An earlier or a later part of a log, next to what is known. */

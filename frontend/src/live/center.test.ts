@@ -1,0 +1,73 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import type { Me } from "../api/types";
+import { message, session } from "../lib/samples";
+import { Center } from "./center";
+
+const [ONE, TWO] = ["20261115_081200_00000001", "20261115_081200_00000002"];
+const ME = { person: { id: "p_1", name: "Ann" } } as Me;
+
+let asked: URL[];
+let held: Map<string, (response: Response) => void>; // by the path that is asked for
+
+const json = (status: number, body: unknown) => new Response(JSON.stringify(body), { status });
+const page = (...seqs: number[]) =>
+  json(200, { events: seqs.map((seq) => message(seq, "x")), more_before: true, more_after: true });
+
+beforeEach(() => {
+  localStorage.clear();
+  asked = [];
+  held = new Map();
+  vi.stubGlobal("fetch", (url: string) => {
+    const { pathname, search } = new URL(url);
+    asked.push(new URL(url));
+    return new Promise<Response>((resolve) => held.set(pathname + search, resolve));
+  });
+});
+
+afterEach(() => vi.unstubAllGlobals());
+
+async function answer(wanted: RegExp, response: Response): Promise<void> {
+  const found = await vi.waitFor(() => {
+    const name = [...held.keys()].find((each) => wanted.test(each));
+    if (name === undefined) throw new Error(`nobody asks for ${wanted.source}`);
+    return name;
+  });
+  held.get(found)?.(response);
+  held.delete(found);
+}
+
+const followed = () => asked.filter(({ pathname }) => pathname.endsWith("/live")).map(({ searchParams }) => searchParams.get("follow"));
+
+it("follows what was opened last, whatever becomes of what was opened before", async () => {
+  const center = new Center(ME);
+  const first = center.open(ONE, null);
+  const second = center.open(TWO, null);
+  await answer(new RegExp(`${TWO}$`), json(200, session(TWO)));
+  await answer(new RegExp(`${TWO}/messages`), json(200, { events: [message(1, "hi")], more_before: false, more_after: false }));
+  await second;
+  await answer(new RegExp(`${ONE}$`), json(404, { error: { code: "no_such_session", message: "gone", facts: {} } }));
+  await first;
+  expect(followed()).toEqual([`${TWO}:1`]);
+});
+
+it("shows the place in a conversation that was asked for last, whichever comes first", async () => {
+  const center = new Center(ME);
+  center.keepSession(session(ONE));
+  const first = center.open(ONE, 5);
+  const second = center.open(ONE, 500);
+  await answer(/around=500/, page(499, 500, 501));
+  await second;
+  await answer(/around=5&/, page(4, 5, 6));
+  await first;
+  expect(center.state.value.conversations[ONE]?.events.map(({ seq }) => seq)).toEqual([499, 500, 501]);
+});
+
+it("asks nothing more when its person has gone, also when what was shown leaves later", () => {
+  const center = new Center(ME);
+  const stop = center.start();
+  void center.open(ONE, null);
+  stop();
+  const before = asked.length;
+  center.leave();
+  expect(asked.length).toBe(before);
+});
