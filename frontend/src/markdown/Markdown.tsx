@@ -1,20 +1,19 @@
 /** Markdown on the page, block by block; a block that has not changed is not drawn again. */
 import type { Token, Tokens } from "marked";
 import { memo, useEffect, useRef, useState } from "react";
-import { blocksOf, type Blocks } from "./blocks";
+import { blocksOf, groupsOf, holdsCode, insidesOf, type Blocks } from "./blocks";
 import { CodeBlock } from "./CodeBlock";
 import { DiagramBlock } from "./DiagramBlock";
 import { diagramIn } from "./diagrams";
-import { coloured, loadLanguage } from "./highlight";
 import { htmlOf, languageOf } from "./html";
 import { typeset } from "./math";
 
 export const Markdown = memo(function Markdown({ text }: { text: string }) {
-  const { tokens } = useBlocks(text);
+  const { tokens, definitions } = useBlocks(text);
   return (
     <div className="markdown" dir="auto">
       {tokens.map((token, place) =>
-        token.type === "space" || token.type === "def" ? null : <Block key={place} token={token} />,
+        token.type === "space" || token.type === "def" ? null : <Block key={place} token={token} definitions={definitions} />,
       )}
     </div>
   );
@@ -28,37 +27,48 @@ function useBlocks(text: string): Blocks {
   return fresh;
 }
 
-const Block = memo(function Block({ token }: { token: Token }) {
+interface BlockProps {
+  token: Token;
+  definitions: number;
+}
+
+const Block = memo(function Block({ token, definitions }: BlockProps) {
   const diagram = diagramIn(token);
   if (diagram !== null) return <DiagramBlock code={diagram} />;
   if (token.type === "code") {
     const { text, lang } = token as Tokens.Code;
     return <CodeBlock code={text} language={languageOf(lang)} />;
   }
-  return <Html html={htmlOf(token)} />;
+  return holdsCode(token) ? <Around token={token} definitions={definitions} /> : <Html html={htmlOf(token)} />;
 }, sameBlock);
 
 /** Blocks that were read again but are as they were. */
-function sameBlock(before: { token: Token }, after: { token: Token }): boolean {
-  return before.token === after.token || (before.token.type === after.token.type && before.token.raw === after.token.raw);
+function sameBlock(before: BlockProps, after: BlockProps): boolean {
+  const isSame = before.token.type === after.token.type && before.token.raw === after.token.raw;
+  return before.token === after.token || (isSame && before.definitions === after.definitions);
 }
 
-function Html({ html }: { html: string }) {
+/** A list or a quote with code in it, which is drawn as it is elsewhere. */
+function Around({ token, definitions }: BlockProps) {
+  const insides = insidesOf(token).map((tokens, place) => <Inside key={place} tokens={tokens} definitions={definitions} />);
+  if (token.type !== "list") return <blockquote>{insides}</blockquote>;
+  const { ordered, start } = token as Tokens.List;
+  const items = insides.map((inside) => <li key={inside.key}>{inside}</li>);
+  return ordered ? <ol start={Number(start)}>{items}</ol> : <ul>{items}</ul>;
+}
+
+function Inside({ tokens, definitions }: { tokens: readonly Token[]; definitions: number }) {
+  return groupsOf(tokens).map((group, place) => {
+    const [first] = group;
+    if (first === undefined || !holdsCode(first)) return <Html key={place} html={htmlOf(...group)} />;
+    return <Block key={place} token={first} definitions={definitions} />;
+  });
+}
+
+const Html = memo(function Html({ html }: { html: string }) {
   const element = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    if (element.current === null) return;
-    void typeset(element.current);
-    void colourWithin(element.current);
+    if (element.current !== null) void typeset(element.current);
   }, [html]);
   return <div className="block" ref={element} dangerouslySetInnerHTML={{ __html: html }} />;
-}
-
-/** Colours for code that stands inside of something else. */
-async function colourWithin(element: HTMLElement): Promise<void> {
-  for (const code of element.querySelectorAll<HTMLElement>("pre > code[class*=language-]")) {
-    const language = code.className.replace("language-", "");
-    if (!(await loadLanguage(language))) continue;
-    const html = coloured(code.textContent, language);
-    if (html !== null) code.innerHTML = html;
-  }
-}
+});

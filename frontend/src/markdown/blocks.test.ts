@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { blocksOf, type Blocks } from "./blocks";
+import { blocksOf, groupsOf, holdsCode, insidesOf, type Blocks } from "./blocks";
 import { htmlOf, lexed } from "./html";
 
 const TEXT = `# Title
@@ -34,7 +34,7 @@ $$
 The end.`;
 
 const shapes = ({ tokens }: Blocks) => tokens.map((token) => [token.type, token.raw]);
-const html = (text: string) => lexed(text).map(htmlOf).join("");
+const html = (text: string) => htmlOf(...lexed(text));
 
 describe("blocks", () => {
   it("of a text that grew sign by sign are those of the whole text", () => {
@@ -50,6 +50,15 @@ describe("blocks", () => {
     const before = blocksOf(TEXT.slice(0, 200));
     const after = blocksOf(TEXT, before);
     expect(after.tokens[0]).toBe(before.tokens[0]);
+  });
+
+  it("know what their links stand for, also when that is told at the very end", () => {
+    const text = "See [the page][1].\n\nMore.\n\nMuch more.\n\n[1]: https://example.org\n\nThe end, see [1].";
+    let blocks = blocksOf("");
+    for (let end = 0; end <= text.length; end += 1) blocks = blocksOf(text.slice(0, end), blocks);
+    expect(blocks.definitions).toBe(1);
+    expect(htmlOf(...blocks.tokens)).toBe(html(text));
+    expect(htmlOf(...blocks.tokens).match(/href/g)).toHaveLength(2);
   });
 
   it("begin anew when the text is another", () => {
@@ -82,5 +91,20 @@ describe("HTML", () => {
     expect(html("so $$a$$ is")).toContain('<span class="math">a</span>');
     expect(html("so $a+b$ is")).toContain('<span class="math">a+b</span>');
     expect(html("$$\nx < y\n$$")).toContain("math-display");
+  });
+});
+
+describe("code inside of something", () => {
+  const list = "1. do this:\n   ```sh\n   ls\n   ```\n   and look\n2. [x] then\n\n> as said\n>\n> - first\n>   ~~~\n>   x\n>   ~~~\n\n- no\n- code";
+  const [numbered, quote, plain] = lexed(list).filter((token) => token.type !== "space");
+
+  it("is found however deep it stands", () => {
+    expect([numbered, quote, plain].map((token) => token !== undefined && holdsCode(token))).toEqual([true, true, false]);
+  });
+
+  it("stands alone between words that stay together", () => {
+    if (numbered === undefined) throw new Error("there is a list");
+    const groups = insidesOf(numbered).map((tokens) => groupsOf(tokens).map((group) => group.map((token) => token.type)));
+    expect(groups).toEqual([[["text"], ["code"], ["text"]], [["checkbox", "text"]]]);
   });
 });

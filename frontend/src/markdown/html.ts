@@ -5,7 +5,7 @@
  * elsewhere; a link opens in a page of its own, which cannot reach back.
  */
 import DOMPurify from "dompurify";
-import { Marked, Renderer, type Token, type Tokens } from "marked";
+import { Marked, Renderer, type Token } from "marked";
 import { escaped, formulas } from "./math";
 
 const SAFE = /^(?:https?:|mailto:|tel:|#)/i;
@@ -22,7 +22,6 @@ const marked = new Marked({ gfm: true, breaks: false }, formulas, {
     table(token) {
       return `<div class="table">${Renderer.prototype.table.call(this, token)}</div>`;
     },
-    code: ({ text, lang }: Tokens.Code) => `<pre><code class="language-${escaped(languageOf(lang))}">${escaped(text)}</code></pre>`,
   },
 });
 
@@ -39,9 +38,9 @@ export function lexed(text: string): Token[] {
   return marked.lexer(text);
 }
 
-/** One part as HTML. */
-export function htmlOf(token: Token): string {
-  return DOMPurify.sanitize(marked.parser([token]), PURE);
+/** Parts that follow each other, as HTML. */
+export function htmlOf(...tokens: Token[]): string {
+  return DOMPurify.sanitize(marked.parser(tokens), PURE);
 }
 
 /** The language a block of code names, if it names one. */
