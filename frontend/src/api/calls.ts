@@ -94,8 +94,8 @@ export const retry = (id: string) => ask<Receipt>("POST", session(id, "/retry"),
 export const restore = (id: string) => ask<Receipt>("POST", session(id, "/restore"), { body: newKey() });
 export const compress = (id: string) => ask<Receipt>("POST", session(id, "/compress"), { body: newKey() });
 export const fork = (id: string, at: number | null) => ask<Session>("POST", session(id, "/fork"), { body: { at } });
-export const edit = (id: string, at: number, content: string) =>
-  ask<{ session: Session; receipt: Receipt }>("POST", session(id, "/edit"), { body: { at, content, ...newKey() } });
+export const edit = (id: string, at: number, content: string, attachments: string[]) =>
+  ask<{ session: Session; receipt: Receipt }>("POST", session(id, "/edit"), { body: { at, content, attachments, ...newKey() } });
 export const exportPath = (id: string, format: "json" | "markdown") => `api${session(id, "/export")}?format=${format}`;
 
 // -- the rest

@@ -1,12 +1,11 @@
 /** What the agent said and did in one turn; also while it is still at it. */
 import { memo } from "react";
-import * as calls from "../api/calls";
 import type { Delivery } from "../api/types";
 import { clock, lasted, moment } from "../lib/time";
 import { Markdown } from "../markdown/Markdown";
 import { RetryIcon } from "../ui/icons";
 import { words } from "../words";
-import { attempt } from "./actions";
+import { retry } from "./actions";
 import { Delivered } from "./Delivered";
 import { MessageActions } from "./MessageActions";
 import { Reasoning } from "./Reasoning";
@@ -56,7 +55,7 @@ export const Answer = memo(function Answer({ session, row, isLast, mayAct, maySe
                 className="icon-button small"
                 title={words.retry}
                 aria-label={words.retry}
-                onClick={() => void attempt(() => calls.retry(session))}
+                onClick={() => void retry(session)}
               >
                 <RetryIcon />
               </button>

@@ -5,7 +5,7 @@ import { bytes } from "../lib/numbers";
 import { CloseIcon, DownloadIcon, FileIcon } from "../ui/icons";
 import { words } from "../words";
 import type { FilePart } from "./content";
-import type { Adding } from "./useAdding";
+import type { Adding } from "./unfinished";
 
 const SHOWN = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 

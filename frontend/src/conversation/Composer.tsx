@@ -1,17 +1,19 @@
 /** Where people write: text, files, commands; and what becomes of it while an answer is being given. */
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useId, useRef, useState, type ClipboardEvent, type KeyboardEvent } from "react";
+import { useCallback, useEffect, useId, useRef, useState, type ClipboardEvent, type KeyboardEvent } from "react";
 import * as calls from "../api/calls";
 import type { BusyPolicy, Command } from "../api/types";
 import { useStore } from "../lib/store";
+import { useCenter } from "../live/context";
 import type { Entry } from "../outbox/entries";
 import { ArrowUpIcon, ChevronDownIcon, PaperclipIcon, StopIcon } from "../ui/icons";
 import { Menu, MenuChoice, MenuChoices } from "../ui/Menu";
 import { words } from "../words";
 import { AddedFiles } from "./Attachments";
 import { completed, completions } from "./completion";
-import { keepUnfinished, offered, unfinished } from "./composing";
-import { useAdding } from "./useAdding";
+import { offered } from "./composing";
+import { filesIn } from "./pasted";
+import type { Unfinished } from "./unfinished";
 
 interface Props {
   place: string; // under which what is unfinished is kept
@@ -20,15 +22,18 @@ interface Props {
   policy: BusyPolicy | null; // what the conversation does with messages in between
   onSend: (said: Pick<Entry, "text" | "attachments" | "busy">) => void;
   onStop?: () => void;
-  dropped: readonly File[]; // onto the page around it
 }
 
 const NO_COMMANDS: readonly Command[] = [];
 const newest = <T,>(value: T) => value;
 
-export function Composer({ place, placeholder, running, policy, onSend, onStop, dropped }: Props) {
-  const [text, setText] = useText(place);
-  const { adding, add, remove, clear } = useAdding();
+export function Composer({ place, placeholder, running, policy, onSend, onStop }: Props) {
+  const { unfinished } = useCenter();
+  const [text, setText] = useText(unfinished, place);
+  const adding = useStore(
+    unfinished.files,
+    useCallback(() => unfinished.added(place), [unfinished, place]),
+  );
   const [busy, setBusy] = useBusy(policy, running);
   const field = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
@@ -36,16 +41,13 @@ export function Composer({ place, placeholder, running, policy, onSend, onStop, 
   const isEmpty = text.trim() === "" && adding.length === 0;
   const completion = useCompletion(text, setText);
 
-  useEffect(() => {
-    if (dropped.length > 0) add(dropped);
-  }, [dropped, add]);
-
   const send = () => {
-    if (isEmpty || isUploading) return;
-    const attachments = adding.flatMap((each) => each.uploaded ?? []);
+    const added = unfinished.added(place); // as they are now; what is shown follows a moment later
+    if ((text.trim() === "" && added.length === 0) || added.some((each) => each.uploaded === null)) return;
+    const attachments = added.flatMap((each) => each.uploaded ?? []);
     onSend({ text: text.trim(), attachments, ...(running && { busy }) });
     setText("");
-    clear();
+    unfinished.clear(place);
     field.current?.focus();
   };
 
@@ -58,10 +60,10 @@ export function Composer({ place, placeholder, running, policy, onSend, onStop, 
   };
 
   const onPaste = (event: ClipboardEvent) => {
-    const files = [...event.clipboardData.files];
+    const files = filesIn(event.clipboardData);
     if (files.length === 0) return;
     event.preventDefault();
-    add(files);
+    unfinished.add(place, files);
   };
 
   return (
@@ -73,7 +75,7 @@ export function Composer({ place, placeholder, running, policy, onSend, onStop, 
       }}
     >
       {completion.list}
-      <AddedFiles adding={adding} onRemove={remove} />
+      <AddedFiles adding={adding} onRemove={(id) => unfinished.remove(place, id)} />
       <textarea
         ref={field}
         id="composer"
@@ -95,7 +97,7 @@ export function Composer({ place, placeholder, running, policy, onSend, onStop, 
           multiple
           hidden
           onChange={(event) => {
-            add(event.target.files ?? []);
+            unfinished.add(place, event.target.files ?? []);
             event.target.value = "";
           }}
         />
@@ -132,21 +134,15 @@ export function Composer({ place, placeholder, running, policy, onSend, onStop, 
 }
 
 /** The unfinished text of a place: kept while it is written, and taken from elsewhere when it is offered. */
-function useText(place: string): [string, (text: string) => void] {
-  const [text, setText] = useState(() => unfinished(place));
+function useText(unfinished: Unfinished, place: string): [string, (text: string) => void] {
+  const [text, setText] = useState(() => unfinished.text(place));
   const offer = useStore(offered, newest);
   const [taken, setTaken] = useState(offer?.id ?? 0);
   if (offer !== null && offer.id !== taken) {
     setTaken(offer.id);
     if (offer.place === place && (offer.how === "replace" || text === "")) setText(offer.text);
   }
-  useEffect(() => {
-    const timer = setTimeout(() => keepUnfinished(place, text), 200);
-    return () => {
-      clearTimeout(timer);
-      keepUnfinished(place, text);
-    };
-  }, [place, text]);
+  useEffect(() => unfinished.keepText(place, text), [unfinished, place, text]);
   return [text, setText];
 }
 

@@ -1,5 +1,5 @@
 /** One conversation. */
-import { useCallback, useEffect } from "react";
+import { useCallback, useEffect, useState } from "react";
 import * as calls from "../api/calls";
 import type { Session } from "../api/types";
 import { useStore } from "../lib/store";
@@ -47,17 +47,18 @@ export default function ConversationPage({ id, seq }: { id: string; seq: number 
 /** What grows is drawn by `Messages` alone, so that writing stays quick meanwhile. */
 function Open({ session, seq }: { session: Session; seq: number | null }) {
   const center = useCenter();
-  const { files, isOver, handlers } = useDrop();
+  const { isOver, handlers } = useDrop((files) => center.unfinished.add(session.id, files));
   const [reply, setReply] = useReply(session);
+  const [said, setSaid] = useState(0);
   const isMine = useStore(center.everybodys, (all) => !all) || session.owner === center.me.person.name;
   const isRunning = useStore(
     center.state,
     useCallback((state: State) => isAnswering(state, session.id), [session.id]),
   );
   return (
-    <section className="conversation" data-dropping={isOver} {...handlers}>
+    <section className="conversation" data-dropping={isOver} {...(isMine && handlers)}>
       <Header session={session} mayAct={isMine} />
-      <Messages session={session} target={seq} mayAct={isMine} />
+      <Messages session={session} target={seq} mayAct={isMine} said={said} />
       <div className="foot">
         <Replies session={session.id} />
         {isMine ? (
@@ -72,8 +73,10 @@ function Open({ session, seq }: { session: Session; seq: number | null }) {
               placeholder={words.writeHere}
               running={isRunning}
               policy={session.busy_policy}
-              dropped={files}
-              onSend={(said) => center.say({ ...said, reply, session: session.id, begin: {} })}
+              onSend={(what) => {
+                center.say({ ...what, reply, session: session.id, begin: {} });
+                setSaid(said + 1);
+              }}
               onStop={() => void attempt(() => calls.stop(session.id))}
             />
           </>

@@ -8,7 +8,7 @@ import { PlatformBadge } from "../ui/PlatformBadge";
 import { nameOf } from "../sidebar/naming";
 import { words } from "../words";
 import { change } from "./actions";
-import { Meters } from "./Meters";
+import { MeterLines, Meters } from "./Meters";
 import { ModelMenu } from "./ModelMenu";
 import { TitleField } from "./TitleField";
 import { ToolsMenu } from "./ToolsMenu";
@@ -43,7 +43,13 @@ export function Header({ session, mayAct }: { session: Session; mayAct: boolean 
       <Meters session={session} mayAct={mayAct} />
       {mayAct && <ModelMenu session={session} />}
       {mayAct && center.me.person.role !== "guest" && <ToolsMenu session={session} />}
-      <SessionMenu session={session} onRename={() => setNaming(true)} inHeader mayAct={mayAct} />
+      <SessionMenu
+        session={session}
+        onRename={() => setNaming(true)}
+        about={<MeterLines session={session} />}
+        inHeader
+        mayAct={mayAct}
+      />
     </header>
   );
 }

@@ -19,7 +19,7 @@ import { ArrowDownIcon } from "../ui/icons";
 import { words } from "../words";
 import { attempt } from "./actions";
 import { Answer } from "./Answer";
-import { deliveryOf, goesAlongTo } from "./delivered";
+import { deliveryOf, deliveryOfEnd, goesAlongTo } from "./delivered";
 import { Pending } from "./Pending";
 import { QuietLine } from "./QuietLine";
 import { liveRows, rowOf, storedRows, withKeysOnce, type Row } from "./rows";
@@ -33,6 +33,7 @@ interface Props {
   session: Session;
   target: number | null; // the message a link leads to
   mayAct: boolean;
+  said: number; // how often something was said here: whoever says something sees it
 }
 
 const every = (entries: readonly Entry[]) => entries;
@@ -42,7 +43,7 @@ export function Messages(props: Props) {
   return known === undefined ? null : <List known={known} {...props} />;
 }
 
-function List({ session, known, target, mayAct }: Props & { known: Conversation }) {
+function List({ session, known, target, mayAct, said }: Props & { known: Conversation }) {
   const center = useCenter();
   const rows = useRows(session.id, known);
   const scroller = useRef<HTMLDivElement>(null);
@@ -97,11 +98,17 @@ function List({ session, known, target, mayAct }: Props & { known: Conversation 
 
   useSeen(session, isAtEnd);
 
-  const toEnd = () => {
+  const toEnd = (behavior: "auto" | "smooth") => {
     if (target !== null) go(session.id, { replace: true });
-    if (known.moreAfter) void center.toLatest(session.id).then(() => requestAnimationFrame(() => virtualizer.scrollToEnd()));
-    else virtualizer.scrollToEnd({ behavior: reducesMotion() ? "auto" : "smooth" });
+    if (!known.moreAfter) virtualizer.scrollToEnd({ behavior });
+    else void attempt(() => center.toLatest(session.id)).then(() => requestAnimationFrame(() => virtualizer.scrollToEnd()));
   };
+
+  useEffect(() => {
+    if (said > 0) toEnd("auto");
+    // Only when something was said.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [said]);
 
   return (
     <div className="messages">
@@ -133,7 +140,7 @@ function List({ session, known, target, mayAct }: Props & { known: Conversation 
       </div>
       <Announcement rows={rows} />
       {(!isAtEnd || known.moreAfter) && (
-        <button type="button" className="to-end" onClick={toEnd}>
+        <button type="button" className="to-end" onClick={() => toEnd(reducesMotion() ? "auto" : "smooth")}>
           <ArrowDownIcon />
           {session.running ? words.newBelow : words.jumpToLatest}
         </button>
@@ -222,7 +229,15 @@ function OneRow({ row, session, isLast, isFirst, mayAct, isOffline, known }: Row
         />
       );
     case "quiet":
-      return <QuietLine session={session.id} event={row.event} latest={row.latest && mayAct} />;
+      return (
+        <QuietLine
+          session={session.id}
+          event={row.event}
+          latest={row.latest && mayAct}
+          delivery={deliveryOfEnd(known, row.event)}
+          maySend={mayAct}
+        />
+      );
     case "waiting":
       return (
         <div className="quiet">

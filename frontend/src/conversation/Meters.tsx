@@ -14,13 +14,9 @@ interface Props {
 
 export function Meters({ session, mayAct }: Props) {
   const fill = fillOf(session, useModels(session));
+  const lines = linesOf(session, fill);
   const { usage, context_tokens: tokens } = session;
-  if (tokens === 0 && usage.output_tokens === 0) return null;
-  const lines = [
-    ...(fill !== null ? [fillText(fill)] : tokens > 0 ? [words.contextTokens(short(tokens))] : []),
-    words.usageDetail(short(usage.input_tokens), short(usage.output_tokens)),
-    costText(usage),
-  ];
+  if (lines.length === 0) return null;
   const isFull = fill !== null && fill.share >= NEARLY_FULL;
   return (
     <Menu
@@ -32,9 +28,7 @@ export function Meters({ session, mayAct }: Props) {
         </button>
       }
     >
-      {lines.map((line) => (
-        <MenuNote key={line}>{line}</MenuNote>
-      ))}
+      <Lines lines={lines} />
       {mayAct && (
         <>
           <MenuLine />
@@ -45,6 +39,18 @@ export function Meters({ session, mayAct }: Props) {
         </>
       )}
     </Menu>
+  );
+}
+
+/** The same in the menu of a conversation, for screens whose head has no room for it. */
+export function MeterLines({ session }: { session: Session }) {
+  const lines = linesOf(session, fillOf(session, useModels(session)));
+  if (lines.length === 0) return null;
+  return (
+    <div className="meter-lines">
+      <Lines lines={lines} />
+      <MenuLine />
+    </div>
   );
 }
 
@@ -60,6 +66,20 @@ export function NearlyFull({ session }: { session: Session }) {
       </button>
     </p>
   );
+}
+
+function Lines({ lines }: { lines: readonly string[] }) {
+  return lines.map((line) => <MenuNote key={line}>{line}</MenuNote>);
+}
+
+/** What is known of a conversation's size and cost, line by line; nothing as long as nobody has answered in it. */
+function linesOf({ usage, context_tokens: tokens }: Session, fill: Fill | null): string[] {
+  if (tokens === 0 && usage.output_tokens === 0) return [];
+  return [
+    ...(fill !== null ? [fillText(fill)] : tokens > 0 ? [words.contextTokens(short(tokens))] : []),
+    words.usageDetail(short(usage.input_tokens), short(usage.output_tokens)),
+    costText(usage),
+  ];
 }
 
 function Bar({ share }: { share: number }) {

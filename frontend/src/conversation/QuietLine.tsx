@@ -1,32 +1,35 @@
 /** What else happened in a conversation, said quietly, with a way to take it back where there is one. */
 import { useState, type ReactNode } from "react";
-import * as calls from "../api/calls";
-import type { LogEvent, SessionPatch } from "../api/types";
+import type { Delivery, LogEvent } from "../api/types";
 import { Link } from "../lib/Link";
 import { clock, moment } from "../lib/time";
 import { useCenter } from "../live/context";
 import { Markdown } from "../markdown/Markdown";
 import { platformName } from "../sidebar/naming";
 import { words } from "../words";
-import { attempt, change, restore } from "./actions";
-import { switchesBack, toolsetName } from "./toolsets";
+import { change, redo, restore, retry } from "./actions";
+import { changeBack, changeText } from "./changes";
+import { Delivered } from "./Delivered";
 
 interface Props {
   session: string;
   event: LogEvent;
   latest: boolean; // nothing was said after it
+  delivery: Delivery | undefined; // of a turn that ended without an answer, where that was told somewhere
+  maySend: boolean; // what did not arrive, again
 }
 
-export function QuietLine({ session, event, latest }: Props) {
+export function QuietLine({ session, event, latest, delivery, maySend }: Props) {
   const { facts } = event;
   const line = (text: string, action: ReactNode = null, serious = false) => (
     <div className={serious ? "quiet serious" : "quiet"} title={moment(event.at)}>
       <span dir="auto">{text}</span>
       {action}
       <time dateTime={event.at}>{clock(event.at)}</time>
+      {delivery !== undefined && <Delivered session={session} delivery={delivery} mayAct={maySend} />}
     </div>
   );
-  const retry = latest && <Act label={words.retry} act={() => attempt(() => calls.retry(session))} />;
+  const again = latest && <Act label={words.retry} act={() => retry(session)} />;
   switch (event.kind) {
     case "started":
       return line(startText(facts.reason), <To id={facts.previous} label={startLink(facts.reason)} />);
@@ -35,14 +38,14 @@ export function QuietLine({ session, event, latest }: Props) {
     case "undone":
       return line(
         words.undone(Number(facts.turns ?? 1)),
-        latest && <Act label={words.redo} act={() => attempt(() => calls.redo(session))} />,
+        latest && <Act label={words.redo} act={() => redo(session)} />,
       );
     case "forked":
       return line(words.wasForked, <To id={facts.into} label={words.toCopy} />);
     case "interrupted":
-      return line(typeof facts.reason === "string" ? words.interruptedWhy(facts.reason) : words.interrupted, retry);
+      return line(typeof facts.reason === "string" ? words.interruptedWhy(facts.reason) : words.interrupted, again);
     case "failed":
-      return line(typeof facts.reason === "string" ? words.failedWhy(facts.reason) : words.failedTurn, retry, true);
+      return line(typeof facts.reason === "string" ? words.failedWhy(facts.reason) : words.failedTurn, again, true);
     case "compacted":
       return <Summary event={event} session={session} />;
     case "expanded":
@@ -118,32 +121,4 @@ function startText(reason: unknown): string {
 
 function startLink(reason: unknown): string {
   return reason === "fork" ? words.toOriginal : words.toPrevious;
-}
-
-function changeBack({ setting, value, was }: Record<string, unknown>): SessionPatch | null {
-  const before = typeof was === "string" ? was : null;
-  if (setting === "model") return { model: before };
-  if (setting === "toolsets") return { toolsets: switchesBack(namesIn(value), namesIn(was)) };
-  return null;
-}
-
-function namesIn(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
-}
-
-function changeText(facts: Record<string, unknown>): string {
-  if (facts.setting === "toolsets") return toolsText(namesIn(facts.value));
-  const value = typeof facts.value === "string" ? facts.value : null;
-  if (facts.setting === "model") return words.changedModel(value ?? words.defaultModel);
-  const policies: Record<string, string> = {
-    queue: words.busyQueue,
-    steer: words.busySteer,
-    interrupt: words.busyInterrupt,
-    reject: words.busyReject,
-  };
-  return words.changedBusy(policies[value ?? ""] ?? "–");
-}
-
-function toolsText(off: string[]): string {
-  return off.length === 0 ? words.changedToolsAll : words.changedTools(off.map(toolsetName).join(", "));
 }

@@ -22,25 +22,28 @@ interface Props {
 
 export const Said = memo(function Said({ session, event, shared, mayAct, goesTo }: Props) {
   const center = useCenter();
-  const [isEditing, setEditing] = useState(false);
+  const [edit, setEdit, wasJustBegun] = useEdit(session, event.seq);
   const text = textOf(event.message?.content ?? null);
+  const files = <Files files={filesOf(event.message?.content ?? null)} all={center.everybodys.value} />;
   const isMine = event.person?.id === center.me.person.id;
   const author = event.message?.author?.name ?? event.person?.name ?? "";
   const isSystem = event.message?.role === "system";
   return (
     <article className={isSystem ? "said system" : "said"} aria-label={isMine ? words.you : author}>
       {(shared || !isMine) && author !== "" && <div className="author">{author}</div>}
-      {isEditing ? (
+      {files}
+      {edit !== null ? (
         <Editing
-          text={text}
-          onCancel={() => setEditing(false)}
-          onDone={async (changed) => {
-            if (await editAndAsk(center, session, event.seq, changed)) setEditing(false);
+          text={edit}
+          takesFocus={wasJustBegun}
+          onChange={setEdit}
+          onCancel={() => setEdit(null)}
+          onDone={async () => {
+            if (await editAndAsk(center, session, event, edit.trim())) setEdit(null);
           }}
         />
       ) : (
         <>
-          <Files files={filesOf(event.message?.content ?? null)} all={center.everybodys.value} />
           {text !== "" && <Written text={text} />}
           <div className="message-foot">
             <MessageActions session={session} seq={event.seq} text={text} mayFork={mayAct}>
@@ -50,7 +53,7 @@ export const Said = memo(function Said({ session, event, shared, mayAct, goesTo 
                   className="icon-button small"
                   title={words.editMessage}
                   aria-label={words.editMessage}
-                  onClick={() => setEditing(true)}
+                  onClick={() => setEdit(text)}
                 >
                   <EditIcon />
                 </button>
@@ -67,12 +70,34 @@ export const Said = memo(function Said({ session, event, shared, mayAct, goesTo 
   );
 });
 
-function Editing(props: { text: string; onCancel: () => void; onDone: (text: string) => Promise<void> }) {
-  const [text, setText] = useState(props.text);
+/** A message as it is being changed, also when it was scrolled out of sight; and whether that began just now. */
+function useEdit(session: string, seq: number): [string | null, (text: string | null) => void, boolean] {
+  const { unfinished } = useCenter();
+  const [edit, setEdit] = useState(() => unfinished.edit(session, seq));
+  const [wasJustBegun, setJustBegun] = useState(false);
+  const change = (text: string | null) => {
+    unfinished.keepEdit(session, seq, text);
+    setEdit(text);
+    setJustBegun(true);
+  };
+  return [edit, change, wasJustBegun];
+}
+
+interface EditingProps {
+  text: string;
+  takesFocus: boolean;
+  onChange: (text: string) => void;
+  onCancel: () => void;
+  onDone: () => Promise<void>;
+}
+
+function Editing({ text, takesFocus, onChange, onCancel, onDone }: EditingProps) {
   const [isBusy, setBusy] = useState(false);
+  const isReady = !isBusy && text.trim() !== "";
   const send = () => {
+    if (!isReady) return;
     setBusy(true);
-    void props.onDone(text.trim()).finally(() => setBusy(false));
+    void onDone().finally(() => setBusy(false));
   };
   return (
     <form
@@ -83,22 +108,23 @@ function Editing(props: { text: string; onCancel: () => void; onDone: (text: str
       }}
     >
       <textarea
-        autoFocus
+        autoFocus={takesFocus}
         dir="auto"
         value={text}
         aria-label={words.editMessage}
-        onChange={(event) => setText(event.target.value)}
+        onChange={(event) => onChange(event.target.value)}
         onKeyDown={(event) => {
-          if (event.key === "Escape") props.onCancel();
+          if (event.nativeEvent.isComposing) return;
+          if (event.key === "Escape") onCancel();
           if (event.key === "Enter" && (event.metaKey || event.ctrlKey)) send();
         }}
       />
       <p className="hint">{words.editHint}</p>
       <div className="dialog-actions">
-        <button type="button" className="button" onClick={props.onCancel}>
+        <button type="button" className="button" onClick={onCancel}>
           {words.cancel}
         </button>
-        <button type="submit" className="button primary" disabled={isBusy || text.trim() === ""}>
+        <button type="submit" className="button primary" disabled={!isReady}>
           {words.sendEdited}
         </button>
       </div>

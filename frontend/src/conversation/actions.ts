@@ -1,12 +1,13 @@
 /** What can be done with conversations, with a word to the person when it did not work. */
 import * as calls from "../api/calls";
-import type { SessionPatch } from "../api/types";
+import type { LogEvent, SessionPatch } from "../api/types";
 import { go, whereWeAre } from "../lib/router";
 import type { Center } from "../live/center";
 import { confirm } from "../ui/confirm";
 import { tellFailure, toast } from "../ui/toasts";
 import { words } from "../words";
 import { offerText } from "./composing";
+import { filesOf } from "./content";
 
 /** Do something; whether it worked. */
 export async function attempt(act: () => Promise<unknown>): Promise<boolean> {
@@ -16,6 +17,19 @@ export async function attempt(act: () => Promise<unknown>): Promise<boolean> {
   } catch (error) {
     tellFailure(error);
     return false;
+  }
+}
+
+const underWay = new Set<string>();
+
+/** Do something, unless it is being done already: a button may be pressed twice. */
+async function once(name: string, act: () => Promise<unknown>): Promise<boolean> {
+  if (underWay.has(name)) return false;
+  underWay.add(name);
+  try {
+    return await attempt(act);
+  } finally {
+    underWay.delete(name);
   }
 }
 
@@ -47,12 +61,13 @@ export async function remove(center: Center, ids: readonly string[]): Promise<bo
   }
   if (gone.includes(whereWeAre().step)) go("");
   center.forget(gone);
+  for (const id of gone) center.unfinished.forget(id);
   if (gone.length > 0) toast(words.deleted(gone.length));
   return gone.length === ids.length;
 }
 
 export async function fork(center: Center, id: string, at: number | null): Promise<void> {
-  await attempt(async () => {
+  await once(`fork ${id} ${at}`, async () => {
     const copy = await calls.fork(id, at);
     center.keepSession(copy);
     go(copy.id);
@@ -61,9 +76,10 @@ export async function fork(center: Center, id: string, at: number | null): Promi
 }
 
 /** Say something else instead of an earlier message, in a copy. */
-export async function editAndAsk(center: Center, id: string, at: number, text: string): Promise<boolean> {
+export async function editAndAsk(center: Center, id: string, { seq, message }: LogEvent, text: string): Promise<boolean> {
+  const files = filesOf(message?.content ?? null).map((file) => file.id);
   return attempt(async () => {
-    const { session } = await calls.edit(id, at, text);
+    const { session } = await calls.edit(id, seq, text, files);
     center.keepSession(session);
     go(session.id);
     toast(words.forked);
@@ -72,10 +88,19 @@ export async function editAndAsk(center: Center, id: string, at: number, text: s
 
 /** Take the last turn back, and offer what was asked to be asked differently. */
 export async function undo(id: string): Promise<void> {
-  await attempt(async () => {
+  await once(`undo ${id}`, async () => {
     const { facts } = await calls.undo(id);
     if (typeof facts.prompt === "string") offerText(id, facts.prompt, "if-empty");
   });
+}
+
+export async function redo(id: string): Promise<void> {
+  await once(`redo ${id}`, () => calls.redo(id));
+}
+
+/** Ask for another answer. */
+export async function retry(id: string): Promise<void> {
+  await once(`retry ${id}`, () => calls.retry(id));
 }
 
 export async function restore(center: Center, id: string): Promise<void> {

@@ -1,5 +1,4 @@
-/** What is being written: kept per conversation in this browser, and offered from elsewhere on the page. */
-import { keep, recall } from "../lib/keep";
+/** A text that is offered from elsewhere on the page to whoever writes in a conversation. */
 import { Store } from "../lib/store";
 
 interface Offer {
@@ -14,14 +13,6 @@ let last = 0;
 
 /** The place of a conversation that has not begun yet. */
 export const NEW = "new";
-
-export function unfinished(place: string): string {
-  return recall(`draft.${place}`) ?? "";
-}
-
-export function keepUnfinished(place: string, text: string): void {
-  keep(`draft.${place}`, text === "" ? null : text);
-}
 
 /** Put a text before somebody who may want to go on with it. */
 export function offerText(place: string, text: string, how: Offer["how"] = "replace"): void {

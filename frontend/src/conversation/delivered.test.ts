@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { answer, delivery, message, turn } from "../lib/samples";
+import { answer, delivery, event, message, turn } from "../lib/samples";
 import { NOTHING, opened, told, type Conversation } from "../live/state";
-import { deliveryOf, goesAlongTo } from "./delivered";
+import { deliveryOf, deliveryOfEnd, goesAlongTo } from "./delivered";
 import { storedRows, type AnswerRow } from "./rows";
 
 const ID = "20261115_081200_1a2b3c4d";
@@ -31,6 +31,15 @@ it("shows the delivery of an answer as it stands now", () => {
 it("does not take the delivery of an earlier answer to the same message for that of this one", () => {
   const retried = known(telling(delivery("d_1", 1, { created_at: "2026-11-15T08:00:00Z" })));
   expect(deliveryOf(retried, answered(retried))).toBeUndefined();
+});
+
+it("shows the delivery of a turn without an answer with its end, and of one with an answer only there", () => {
+  const failed = event(3, "failed", { turn: "t_1", reason: "no credit" });
+  const without = known(telling(delivery("d_1", 9)));
+  expect(deliveryOfEnd(without, failed)?.id).toBe("d_1");
+  expect(deliveryOfEnd(without, event(3, "failed", { turn: "t_2" }))).toBeUndefined();
+  expect(deliveryOfEnd(without, event(3, "changed"))).toBeUndefined();
+  expect(deliveryOfEnd(known(telling(delivery("d_1", 1))), failed)).toBeUndefined();
 });
 
 it("knows where a message goes along while it waits, runs and is sent", () => {

@@ -63,6 +63,12 @@ describe("the rows of a log", () => {
     expect(rows.filter((row) => row.kind === "quiet").map((row) => row.latest)).toEqual([false, true]);
   });
 
+  it("offer to take back only the last change of each setting", () => {
+    const changed = (seq: number, setting: string) => event(seq, "changed", { setting });
+    const rows = storedRows([changed(1, "busy"), changed(2, "model"), changed(3, "busy")], dayOf);
+    expect(rows.filter((row) => row.kind === "quiet").map((row) => row.latest)).toEqual([false, true, true]);
+  });
+
   it("never have the same key twice", () => {
     const rows = storedRows([answer(1, "a", 9), message(2, "b"), answer(3, "c", 9)], dayOf);
     expect(new Set(rows.map((row) => row.key)).size).toBe(rows.length);

@@ -45,7 +45,7 @@ export type Row =
   | { kind: "day"; key: string; at: string }
   | { kind: "said"; key: string; event: LogEvent }
   | AnswerRow
-  | { kind: "quiet"; key: string; event: LogEvent; latest: boolean }
+  | { kind: "quiet"; key: string; event: LogEvent; latest: boolean } // nothing was said since, nor the same changed again
   | { kind: "waiting"; key: string; turn: Turn; ahead: number }
   | { kind: "pending"; key: string; entry: Entry };
 
@@ -57,13 +57,15 @@ export function storedRows(events: readonly LogEvent[], dayOf: (at: string) => s
   const rows: Row[] = [];
   const redone = new Set(events.filter((each) => each.kind === "redone").map((each) => each.facts.undone));
   const lastSaid = events.findLast((event) => event.kind === "message")?.seq ?? 0;
+  const lastChange = new Map(events.filter((each) => each.kind === "changed").map((each) => [each.facts.setting, each.seq]));
   let day = "";
   for (const event of events) {
     if (!isShown(event, redone)) continue;
     const today = dayOf(event.at);
     if (today !== day) rows.push({ kind: "day", key: `day-${event.seq}`, at: event.at });
     day = today;
-    addEvent(rows, event, event.seq > lastSaid);
+    const isOutdated = event.kind === "changed" && lastChange.get(event.facts.setting) !== event.seq;
+    addEvent(rows, event, event.seq > lastSaid && !isOutdated);
   }
   return withKeysOnce(rows);
 }

@@ -1,10 +1,7 @@
 /** Files that are dropped somewhere on a page around a composer. */
 import { useState, type DragEvent } from "react";
 
-const NONE: readonly File[] = [];
-
-export function useDrop() {
-  const [files, setFiles] = useState<readonly File[]>(NONE);
+export function useDrop(onFiles: (files: readonly File[]) => void) {
   const [isOver, setOver] = useState(false);
   const hasFiles = (event: DragEvent) => event.dataTransfer.types.includes("Files");
   const handlers = {
@@ -20,8 +17,8 @@ export function useDrop() {
       setOver(false);
       if (!hasFiles(event)) return;
       event.preventDefault();
-      setFiles([...event.dataTransfer.files]);
+      onFiles([...event.dataTransfer.files]);
     },
   };
-  return { files, isOver, handlers };
+  return { isOver, handlers };
 }

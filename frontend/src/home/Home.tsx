@@ -24,7 +24,7 @@ export function Home() {
   const center = useCenter();
   const entries = useStore(center.outbox.entries, every);
   const isOffline = useStore(center.connection, (connection) => connection !== "live");
-  const { files, isOver, handlers } = useDrop();
+  const { isOver, handlers } = useDrop((files) => center.unfinished.add(NEW, files));
   const [begun, setBegun] = useState<string | null>(null);
   const [isAboutShown, setAboutShown] = useState(recall("about") !== "hidden");
   const session = entries.find((entry) => entry.key === begun)?.session ?? null;
@@ -58,7 +58,6 @@ export function Home() {
           placeholder={words.writeFirst}
           running={false}
           policy={null}
-          dropped={files}
           onSend={(said) => {
             const title = titleFrom(said.text);
             const { project } = chosenView.value;

@@ -7,6 +7,7 @@
 import { ApiError } from "../api/client";
 import * as calls from "../api/calls";
 import type { LiveItem, Me, Receipt, Session } from "../api/types";
+import { Unfinished } from "../conversation/unfinished";
 import { keep, recall } from "../lib/keep";
 import { Store } from "../lib/store";
 import type { Entry } from "../outbox/entries";
@@ -36,6 +37,7 @@ export class Center {
   readonly everybodys = new Store(false);
   readonly lists: Lists;
   readonly outbox: Outbox;
+  readonly unfinished: Unfinished;
   readonly since: string; // when this browser was first here
   #stream: LiveStream;
   #open: string | null = null;
@@ -53,6 +55,7 @@ export class Center {
     keep(SINCE, this.since);
     this.lists = new Lists(this.state, () => this.everybodys.value);
     this.outbox = new Outbox(me.person.id, (entry, receipt) => this.#sent(entry, receipt));
+    this.unfinished = new Unfinished(me.person.id);
     this.#stream = new LiveStream({
       onItems: (items) => this.#told(items),
       onConnection: (connection) => this.connection.update(() => connection),

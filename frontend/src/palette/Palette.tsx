@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useDeferredValue, useId, useMemo, useState, type KeyboardEvent } from "react";
 import * as calls from "../api/calls";
-import { archive, attempt, change, compress, fork, undo } from "../conversation/actions";
+import { archive, attempt, change, compress, fork, redo, retry, undo } from "../conversation/actions";
 import { NEW, offerText } from "../conversation/composing";
 import { go, sessionAt, useHere } from "../lib/router";
 import { ago } from "../lib/time";
@@ -162,8 +162,8 @@ function actionsFor(center: Center, open: string | null): Choice[] {
           action("write", words.focusComposer, focusComposer),
           ...(session.running ? [action("stop", words.stop, () => void attempt(() => calls.stop(session.id)))] : []),
           action("undo", words.undo, () => void undo(session.id)),
-          action("redo", words.redoLast, () => void attempt(() => calls.redo(session.id))),
-          action("retry", words.retry, () => void attempt(() => calls.retry(session.id))),
+          action("redo", words.redoLast, () => void redo(session.id)),
+          action("retry", words.retry, () => void retry(session.id)),
           action("pin", session.pinned ? words.unpin : words.pin, () =>
             void change(center, [session.id], { pinned: !session.pinned }),
           ),

@@ -1,8 +1,9 @@
 /** What can be done with one conversation. */
+import type { ReactNode } from "react";
 import { address } from "../api/client";
 import * as calls from "../api/calls";
 import type { Session } from "../api/types";
-import { archive, attempt, change, compress, fork, move, remove, undo } from "../conversation/actions";
+import { archive, change, compress, fork, move, redo, remove, undo } from "../conversation/actions";
 import { useCenter } from "../live/context";
 import { openSharing } from "../panels/sharing/open";
 import {
@@ -29,11 +30,12 @@ interface Props {
   session: Session;
   onRename: () => void;
   onSelect?: () => void;
+  about?: ReactNode; // words about it, before what can be done
   inHeader?: boolean;
   mayAct?: boolean;
 }
 
-export function SessionMenu({ session, onRename, onSelect, inHeader = false, mayAct = true }: Props) {
+export function SessionMenu({ session, onRename, onSelect, about, inHeader = false, mayAct = true }: Props) {
   const label = words.actionsFor(nameOf(session));
   return (
     <Menu
@@ -43,13 +45,14 @@ export function SessionMenu({ session, onRename, onSelect, inHeader = false, may
         </button>
       }
     >
+      {about}
       <Items session={session} onRename={onRename} onSelect={onSelect} inHeader={inHeader} mayAct={mayAct} />
     </Menu>
   );
 }
 
 /** Made only when the menu is open. */
-function Items({ session, onRename, onSelect, inHeader, mayAct }: Omit<Props, "onSelect"> & { onSelect: (() => void) | undefined }) {
+function Items({ session, onRename, onSelect, inHeader, mayAct }: Omit<Props, "onSelect" | "about"> & { onSelect: (() => void) | undefined }) {
   const center = useCenter();
   const projects = useProjects();
   const { id } = session;
@@ -60,7 +63,7 @@ function Items({ session, onRename, onSelect, inHeader, mayAct }: Omit<Props, "o
           <MenuItem icon={<UndoIcon />} onSelect={() => void undo(id)} disabled={session.running}>
             {words.undo}
           </MenuItem>
-          <MenuItem icon={<RedoIcon />} onSelect={() => void attempt(() => calls.redo(id))} disabled={session.running}>
+          <MenuItem icon={<RedoIcon />} onSelect={() => void redo(id)} disabled={session.running}>
             {words.redoLast}
           </MenuItem>
           <MenuItem icon={<SparkIcon />} onSelect={() => void compress(id)}>

@@ -168,6 +168,7 @@ export const de: Words = {
   changedTools: (names) => `Ab hier ohne diese Werkzeuge: ${names}.`,
   changedToolsAll: "Ab hier mit allen Werkzeugen.",
   changedBusy: (policy) => `Nachrichten zwischendurch: ${policy}.`,
+  changedBusyBack: "Nachrichten zwischendurch: wie eingestellt.",
 
   writeHere: "Nachricht schreiben",
   writeFirst: "Worum geht es?",

@@ -177,6 +177,7 @@ export const en = {
   changedTools: (names: string) => `From here on without these tools: ${names}.`,
   changedToolsAll: "From here on with all tools.",
   changedBusy: (policy: string) => `Messages in between: ${policy}.`,
+  changedBusyBack: "Messages in between: as the settings say.",
 
   // composer
   writeHere: "Write a message",

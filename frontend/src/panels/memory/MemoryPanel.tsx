@@ -2,8 +2,10 @@
 import { keepPreviousData, useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type SubmitEvent } from "react";
 import { attempt } from "../../conversation/actions";
-import { keepUnfinished, NEW, unfinished } from "../../conversation/composing";
+import { NEW } from "../../conversation/composing";
 import { usePaused } from "../../lib/usePaused";
+import type { Center } from "../../live/center";
+import { useCenter } from "../../live/context";
 import { startNew } from "../../shell/Shortcuts";
 import { platformName } from "../../sidebar/naming";
 import { WarningIcon } from "../../ui/icons";
@@ -110,6 +112,7 @@ function NewMemory({ onMade }: { onMade: () => Promise<unknown> }) {
 
 /** What memory is, where there is none yet. */
 function Beginning({ isUsed }: { isUsed: boolean }) {
+  const center = useCenter();
   return (
     <div className="panel-empty">
       <h2>{words.memoryNone}</h2>
@@ -117,7 +120,7 @@ function Beginning({ isUsed }: { isUsed: boolean }) {
         <>
           <p>{words.memoryNoneText}</p>
           <p>{words.memoryNoneGroups}</p>
-          <button type="button" className="button" onClick={tryIt}>
+          <button type="button" className="button" onClick={() => tryIt(center)}>
             {words.memoryTrySaying(words.memoryTry)}
           </button>
         </>
@@ -129,7 +132,7 @@ function Beginning({ isUsed }: { isUsed: boolean }) {
 }
 
 /** Begin a conversation with it, unless something else is being written there. */
-function tryIt(): void {
-  if (unfinished(NEW) === "") keepUnfinished(NEW, words.memoryTry);
+function tryIt({ unfinished }: Center): void {
+  if (unfinished.text(NEW) === "") unfinished.keepText(NEW, words.memoryTry);
   startNew();
 }
