@@ -1,4 +1,4 @@
-"""A server that dies in mid-answer, seen from a page that stays open."""
+"""A server that dies in mid-answer, or has not what the page needs next, seen from a page that stays open."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import pytest
 from playwright.async_api import expect
 
 from browser.conftest import say
+from palaver.agent.demo import DemoAgent
 from support.process import PATIENCE, free_port, served
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from browser.conftest import Visitors
+    from support.web import StartWeb
 
 ANSWER = "I have thought about"
 
@@ -47,3 +49,20 @@ async def test_a_server_killed_in_mid_answer_comes_back_and_the_page_has_all_of_
         await expect(page.locator(".said")).to_have_count(2)
         await expect(page.locator(".said.pending")).to_have_count(0)
         await expect(page.get_by_text("Reconnecting…")).to_have_count(0)
+
+
+async def test_a_page_that_cannot_be_fetched_says_so_and_leaves_the_rest(
+    start_web: StartWeb, visitors: Visitors
+) -> None:
+    page = await visitors.visit(await start_web(DemoAgent(pace=0)), service_workers="block")
+    visitors.expected = ("ERR_FAILED", "Failed to fetch")
+    await page.route("**/assets/UsagePanel*", lambda route: route.abort())
+    await page.locator("#composer").fill("half a thought")
+    await page.get_by_role("button", name="owner").click()
+    await page.get_by_role("menuitem", name="Usage").click()
+    await expect(page.get_by_role("alert")).to_contain_text("could not be shown")
+    await page.unroute("**/assets/UsagePanel*")
+    await page.get_by_role("button", name="Load the page again").click()
+    await expect(page.get_by_role("heading", name="Usage")).to_be_visible()
+    await page.get_by_role("button", name="New conversation").click()
+    await expect(page.locator("#composer")).to_have_value("half a thought")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from itertools import pairwise
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -87,7 +88,9 @@ def loaded(page: Page) -> list[str]:
 
 
 async def test_a_diagram_is_drawn_and_nothing_is_fetched_for_it_before(start_web: StartWeb, visitors: Visitors) -> None:
-    answers = iter(["A plain answer.", "See:\n\n" + fenced(chain("Sea", "Cloud", "Rain")) + "\n\nThat is all."])
+    inside = indent(fenced(chain("Snow", "Ice")) + "\n\n```sh\nls\n```", "   ")
+    drawn = f"See:\n\n{fenced(chain('Sea', 'Cloud', 'Rain'))}\n\n1. and\n\n{inside}\n2. That is all."
+    answers = iter(["A plain answer.", drawn])
     page = await visitors.visit(await start_web(ScriptedAgent(lambda _: [TextDelta(next(answers))])))
     fetched = loaded(page)
     await say(page, "hello")
@@ -100,6 +103,9 @@ async def test_a_diagram_is_drawn_and_nothing_is_fetched_for_it_before(start_web
     assert 60 < width < 400
     assert 200 < height < 500
     assert "<svg" in await svg(picture)
+    steps = page.locator(".answer li")
+    await expect(steps.get_by_role("img", name="Diagram: Snow, Ice")).to_be_visible()
+    await expect(steps.locator("figure", has_text="sh").get_by_role("button", name="Copy")).to_be_visible()
     assert len(set(fetched)) == 1
     await expect(page.locator("svg[id^=diagram], main style")).to_have_count(0)
     await expect(page.locator("iframe")).to_have_count(1)

@@ -103,10 +103,29 @@ async def test_a_file_that_was_dropped_stays_with_its_conversation(start_web: St
     await expect(page.locator(".answer")).to_be_visible()
     await carry(page, ".messages", "dot.png", "dragover", "drop")
     await expect(page.locator(".adding .file")).to_have_count(1)
+    await page.locator("#composer").fill("half a thought")
     await page.get_by_role("link", name="Two").click()
     await page.wait_for_url(f"**/{two}")
     await expect(page.get_by_role("heading", name="Two")).to_be_visible()
     await expect(page.locator(".adding .file")).to_have_count(0)
+    await page.get_by_role("link", name="One").click()
+    await page.wait_for_url(f"**/{one}")
+    await expect(page.locator("#composer")).to_have_value("half a thought")
+    await expect(page.locator(".adding .file[aria-busy=false]")).to_contain_text("dot.png")
+    await page.locator("#composer").press("Enter")
+    await is_shown(page, "dot.png")
+    await expect(page.locator(".adding")).to_have_count(0)
+
+    await page.locator(".said").last.hover()
+    await page.get_by_role("button", name="Edit and ask again").last.click()
+    await page.get_by_role("textbox", name="Edit and ask again").fill("a whole thought")
+    await page.get_by_role("link", name="Two").click()  # and back: what is being changed waits
+    await page.wait_for_url(f"**/{two}")
+    await page.get_by_role("link", name="One").click()
+    await expect(page.get_by_role("textbox", name="Edit and ask again")).to_have_value("a whole thought")
+    await page.get_by_role("button", name="Ask in a copy").click()
+    await expect(page.locator(".said").last).to_contain_text("a whole thought")
+    await is_shown(page, "dot.png")
 
 
 async def test_a_file_is_shown_while_it_is_on_its_way_and_can_be_left_out(

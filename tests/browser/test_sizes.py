@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from playwright.async_api import Route, expect
 
-from browser.conftest import PHONE, answered
+from browser.conftest import PHONE, answered, say
 from palaver.agent.demo import DemoAgent
 from palaver.services.conversations import Conversations, Wanted
 from palaver.testing import ScriptedAgent
@@ -53,6 +53,10 @@ async def test_a_phone_shows_one_thing_at_a_time_with_targets_for_fingers(
     await answered(page)
     assert await too_wide(page) == 0
     assert await page.evaluate(TOO_SMALL, SMALLEST_TARGET) == []
+    await page.get_by_role("button", name="Actions for").tap()
+    await expect(page.get_by_role("menu")).to_contain_text("tokens in")
+    await expect(page.get_by_role("menu")).to_contain_text("$0.00 spent")
+    await page.keyboard.press("Escape")
     await expect(page.get_by_role("navigation")).to_have_count(0)
     await page.get_by_role("button", name="Show conversations").tap()
     await expect(page.get_by_role("navigation")).to_be_visible()
@@ -90,6 +94,12 @@ async def test_ten_thousand_messages_are_opened_at_their_end_and_read_backwards(
     assert await page.locator(".row").count() < 80
     await page.get_by_role("button", name="Jump to the latest").click()
     await expect(page.get_by_text("the last one").last).to_be_in_viewport()
+
+    await page.goto(f"{web.url}/{session}#4000")  # whoever says something in the middle sees it
+    await expect(page.locator(".row.target")).to_be_in_viewport()
+    await say(page, "and another")
+    await expect(page.get_by_text("and another").last).to_be_in_viewport()
+    await answered(page)
 
 
 async def test_what_is_read_stays_in_place_while_earlier_messages_come(start_web: StartWeb, visitors: Visitors) -> None:

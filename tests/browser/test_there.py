@@ -10,7 +10,7 @@ from playwright.async_api import expect
 from browser.conftest import PHONE, answered
 from browser.test_accessibility import findings
 from browser.test_sizes import SMALLEST_TARGET, TOO_SMALL, too_wide
-from palaver.domain.errors import SendRejected
+from palaver.domain.errors import AgentRefused, SendRejected
 from palaver.platforms.loopback import Loopback
 from palaver.testing import ScriptedAgent
 from support.gateway import ended, until
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Page
 
     from browser.conftest import Visitors
+    from palaver.agent.base import AgentRequest
     from palaver.domain.delivery import Delivery
     from support.web import StartWeb, Web
 
@@ -143,6 +144,20 @@ async def test_an_answer_that_did_not_arrive_says_so_and_is_sent_again_when_some
     await page.get_by_role("dialog").get_by_role("button", name="Send again").click()
     await expect(second).to_have_text("sent to loopback")
     assert [delivery.content for delivery in loopback.sent] == ["You said: hello from the chat", QUOTED]
+
+
+async def test_a_turn_without_an_answer_shows_whether_that_was_told_there(
+    start_web: StartWeb, visitors: Visitors
+) -> None:
+    def fail(_request: AgentRequest) -> str:
+        raise AgentRefused("there is no credit left")
+
+    web = await start_web(ScriptedAgent(fail), adapters=[Loopback()])
+    await in_the_chat(web, "ada", "ada")
+    page = await opened(web, visitors)
+    failed = page.locator(".quiet.serious")
+    await expect(failed).to_contain_text("there is no credit left")
+    await expect(failed.locator(".delivery")).to_have_text("sent to loopback")
 
 
 async def test_what_is_on_its_way_is_shown_until_it_has_arrived(start_web: StartWeb, visitors: Visitors) -> None:
