@@ -1,6 +1,6 @@
 /** Markdown on the page, block by block; a block that has not changed is not drawn again. */
 import type { Token, Tokens } from "marked";
-import { memo, useEffect, useRef, useState } from "react";
+import { memo, useEffect, useRef, useState, type ReactElement } from "react";
 import { blocksOf, groupsOf, holdsCode, insidesOf, type Blocks } from "./blocks";
 import { CodeBlock } from "./CodeBlock";
 import { DiagramBlock } from "./DiagramBlock";
@@ -51,8 +51,10 @@ function sameBlock(before: BlockProps, after: BlockProps): boolean {
 /** A list or a quote with code in it, which is drawn as it is elsewhere. */
 function Around({ token, definitions }: BlockProps) {
   const insides = insidesOf(token).map((tokens, place) => <Inside key={place} tokens={tokens} definitions={definitions} />);
-  if (token.type !== "list") return <blockquote>{insides}</blockquote>;
-  const { ordered, start } = token as Tokens.List;
+  return <div className="block">{token.type === "list" ? listOf(token as Tokens.List, insides) : <blockquote>{insides}</blockquote>}</div>;
+}
+
+function listOf({ ordered, start }: Tokens.List, insides: readonly ReactElement[]): ReactElement {
   const items = insides.map((inside) => <li key={inside.key}>{inside}</li>);
   return ordered ? <ol start={Number(start)}>{items}</ol> : <ul>{items}</ul>;
 }

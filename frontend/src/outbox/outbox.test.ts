@@ -88,6 +88,17 @@ it("begins a conversation once, however often the message is tried", async () =>
   expect(asked.map(({ body }) => body.key)).toEqual(["a", "a", "a", "a"]); // so that a begin that was not heard of is no second
 });
 
+it("begins a conversation under another title, and at last without one, where its own is taken", async () => {
+  const taken = json(422, { error: { code: "title_taken", message: "taken", facts: {} } });
+  answers = [taken, taken, json(201, { id: "fresh" }), receipt(1)];
+  const outbox = new Outbox("p", () => undefined);
+  outbox.add(entry("a", { session: null, begin: { title: "hi", project: "x" }, at: "2026-11-15T08:12:00Z" }));
+  await settle();
+  expect(asked.slice(0, 3).map(({ body }) => body.title)).toEqual(["hi", expect.stringMatching(/^hi · .*2026/), undefined]);
+  expect(asked[2]?.body).toEqual({ key: "a", project: "x" });
+  expect(outbox.entries.value).toMatchObject([{ session: "fresh", seq: 1, refused: null }]);
+});
+
 it("keeps what other tabs have kept", async () => {
   const [one, other] = [new Outbox("p", () => undefined), new Outbox("p", () => undefined)];
   answers = [cut, cut, receipt(2)];

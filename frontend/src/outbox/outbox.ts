@@ -93,8 +93,7 @@ export class Outbox {
       else this.#patch(entry.key, { seq: receipt.seq });
       this.onSent(sent, receipt);
     } catch (error) {
-      const isFinal = error instanceof ApiError && error.status < 500 && error.status !== 401 && error.status !== 429;
-      if (!isFinal) throw error;
+      if (!isFinal(error)) throw error;
       this.#patch(entry.key, { refused: error.message });
     }
   }
@@ -125,13 +124,20 @@ export class Outbox {
   }
 }
 
-/** A conversation for what is said; where its title is taken, with the moment behind it. */
-async function created({ begin, at, key }: Entry): Promise<Session> {
-  try {
-    return await calls.createSession({ ...begin, key });
-  } catch (error) {
-    const isTaken = error instanceof ApiError && error.status < 500 && error.status !== 401 && begin.title !== undefined;
-    if (!isTaken) throw error;
-    return calls.createSession({ ...begin, key, title: `${begin.title} · ${moment(at)}`.slice(0, 100) });
+/** A conversation for what is said; where its title is taken, with the moment behind it, and else without one. */
+async function created({ begin: { title, ...begin }, at, key }: Entry): Promise<Session> {
+  const titles = title === undefined ? [] : [title, `${title} · ${moment(at)}`.slice(0, 100)];
+  for (const each of titles) {
+    try {
+      return await calls.createSession({ ...begin, key, title: each });
+    } catch (error) {
+      if (!isFinal(error)) throw error;
+    }
   }
+  return calls.createSession({ ...begin, key });
+}
+
+/** The server has refused it, and would do so again. */
+function isFinal(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.status < 500 && error.status !== 401 && error.status !== 429;
 }
