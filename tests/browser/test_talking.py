@@ -202,6 +202,15 @@ async def test_what_is_said_offline_is_kept_and_sent_once(start_web: StartWeb, v
     said = [each["message"]["content"] for each in events if each["message"] and each["message"]["role"] == "user"]
     assert said == ["before", "kept for later"]
 
+    visitors.expected += ("404",)
+    await page.context.set_offline(True)
+    await say(page, "too late for this one")
+    await expect(page.locator(".said.pending")).to_be_visible()
+    assert (await owner.delete(f"/api/sessions/{page.url.rpartition('/')[2]}")).status_code == 204
+    await page.context.set_offline(False)
+    await expect(page.get_by_role("heading", name="This conversation is not there.")).to_be_visible()
+    await expect(page.locator(".said.pending")).to_contain_text("too late for this one")
+
 
 async def test_a_command_is_completed_and_answered_beside_the_conversation(
     start_web: StartWeb, visitors: Visitors

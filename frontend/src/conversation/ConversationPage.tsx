@@ -8,6 +8,7 @@ import type { Reply } from "../live/center";
 import { useCenter, useSession } from "../live/context";
 import { holds, isAnswering, type State } from "../live/state";
 import { Markdown } from "../markdown/Markdown";
+import type { Entry } from "../outbox/entries";
 import { MenuButton } from "../shell/MenuButton";
 import { nameOf, platformName } from "../sidebar/naming";
 import { Link } from "../lib/Link";
@@ -18,11 +19,13 @@ import { Composer } from "./Composer";
 import { Header } from "./Header";
 import { Messages } from "./Messages";
 import { NearlyFull } from "./Meters";
+import { Pending } from "./Pending";
 import { ReplyChoice, useReply } from "./ReplyChoice";
 import { useDrop } from "./useDrop";
 
 const OURS = new Set(["web", "local", "api"]); // surfaces on which people read the conversation itself
 const NO_REPLIES: readonly Reply[] = [];
+const every = (entries: readonly Entry[]) => entries;
 
 export default function ConversationPage({ id, seq }: { id: string; seq: number | null }) {
   const center = useCenter();
@@ -40,7 +43,7 @@ export default function ConversationPage({ id, seq }: { id: string; seq: number 
   useEffect(() => () => center.leave(), [center]);
   useTitle(session === undefined ? "" : nameOf(session));
 
-  if (isMissing) return <NotThere />;
+  if (isMissing) return <NotThere id={id} />;
   return session === undefined || !isReady ? <Opening /> : <Open key={id} session={session} seq={seq} />;
 }
 
@@ -129,7 +132,11 @@ function Opening() {
   );
 }
 
-function NotThere() {
+/** What was said and found it gone is still shown, so that nothing anybody wrote is lost. */
+function NotThere({ id }: { id: string }) {
+  const center = useCenter();
+  const entries = useStore(center.outbox.entries, every);
+  const isOffline = useStore(center.connection, (connection) => connection !== "live");
   return (
     <section className="conversation">
       <header className="bar">
@@ -138,6 +145,7 @@ function NotThere() {
       <div className="empty-page">
         <h1>{words.notThere}</h1>
         <p>{words.notThereText}</p>
+        {entries.map((entry) => entry.session === id && <Pending key={entry.key} entry={entry} isOffline={isOffline} />)}
         <Link to="" className="button">
           {words.toStart}
         </Link>
