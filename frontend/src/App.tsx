@@ -16,6 +16,7 @@ import { Ready } from "./ready/Ready";
 import { panelsFor } from "./routes";
 import { ConnectionSign } from "./shell/ConnectionSign";
 import { showSidebar, sidebarShown } from "./shell/layout";
+import { MenuButton } from "./shell/MenuButton";
 import { ShortcutList, useShortcuts } from "./shell/Shortcuts";
 import { Sidebar } from "./sidebar/Sidebar";
 import { Boundary, NotOpened, NotShown } from "./ui/Boundary";
@@ -126,7 +127,7 @@ function Frame() {
       {isSidebarShown && <button type="button" className="shade" tabIndex={-1} aria-hidden="true" onClick={() => showSidebar(false)} />}
       <main className="main">
         <ConnectionSign />
-        <Boundary place={step} instead={<NotShown />}>
+        <Boundary place={step} instead={<PageNotShown />}>
           <Suspense fallback={<div className="starting" />}>
             <Page />
           </Suspense>
@@ -151,6 +152,18 @@ function Frame() {
         </Boundary>
       )}
     </div>
+  );
+}
+
+/** With the way to other pages, which is hidden on a narrow screen. */
+function PageNotShown() {
+  return (
+    <section className="conversation">
+      <header className="bar plain">
+        <MenuButton />
+      </header>
+      <NotShown />
+    </section>
   );
 }
 

@@ -210,6 +210,9 @@ async def test_what_is_said_offline_is_kept_and_sent_once(start_web: StartWeb, v
     await page.context.set_offline(False)
     await expect(page.get_by_role("heading", name="This conversation is not there.")).to_be_visible()
     await expect(page.locator(".said.pending")).to_contain_text("too late for this one")
+    await page.get_by_role("button", name="Edit").click()
+    await expect(page.locator("#composer")).to_have_value("too late for this one")
+    await expect(page.locator(".said.pending")).to_have_count(0)
 
 
 async def test_a_command_is_completed_and_answered_beside_the_conversation(

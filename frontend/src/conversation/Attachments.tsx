@@ -43,13 +43,13 @@ export function AddedFiles({ adding, onRemove }: { adding: readonly Adding[]; on
     <ul className="files adding">
       {adding.map((each) => (
         <li key={each.id} className="file" aria-busy={each.uploaded === null}>
-          <Preview file={each.file} />
-          <FileName name={each.file.name} size={each.file.size} />
+          <Preview adding={each} />
+          <FileName name={each.name} size={each.size} />
           {each.uploaded === null && <span className="spinner" role="img" aria-label={words.uploading} />}
           <button
             type="button"
             className="icon-button small"
-            aria-label={words.removeFile(each.file.name)}
+            aria-label={words.removeFile(each.name)}
             onClick={() => onRemove(each.id)}
           >
             <CloseIcon />
@@ -69,11 +69,13 @@ function FileName({ name, size }: { name: string; size: number }) {
   );
 }
 
-function Preview({ file }: { file: File }) {
-  const source = useMemo(() => (SHOWN.has(file.type) ? URL.createObjectURL(file) : null), [file]);
+function Preview({ adding: { file, uploaded } }: { adding: Adding }) {
+  const made = useMemo(() => (file !== null && SHOWN.has(file.type) ? URL.createObjectURL(file) : null), [file]);
   useEffect(() => {
-    if (source === null) return;
-    return () => URL.revokeObjectURL(source);
-  }, [source]);
+    if (made === null) return;
+    return () => URL.revokeObjectURL(made);
+  }, [made]);
+  const kept = uploaded !== null && SHOWN.has(uploaded.type) ? address(`api/attachments/${uploaded.id}`) : null;
+  const source = made ?? (file === null ? kept : null);
   return source === null ? <FileIcon /> : <img className="thumb" src={source} alt="" />;
 }

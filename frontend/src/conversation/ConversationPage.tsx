@@ -16,6 +16,7 @@ import { CloseIcon, GatewayIcon } from "../ui/icons";
 import { words } from "../words";
 import { attempt } from "./actions";
 import { Composer } from "./Composer";
+import { NEW } from "./composing";
 import { Header } from "./Header";
 import { Messages } from "./Messages";
 import { NearlyFull } from "./Meters";
@@ -145,7 +146,7 @@ function NotThere({ id }: { id: string }) {
       <div className="empty-page">
         <h1>{words.notThere}</h1>
         <p>{words.notThereText}</p>
-        {entries.map((entry) => entry.session === id && <Pending key={entry.key} entry={entry} isOffline={isOffline} />)}
+        {entries.map((entry) => entry.session === id && <Pending key={entry.key} entry={entry} place={NEW} isOffline={isOffline} />)}
         <Link to="" className="button">
           {words.toStart}
         </Link>

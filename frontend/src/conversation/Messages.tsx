@@ -250,7 +250,14 @@ function OneRow({ row, session, isLast, isFirst, mayAct, isOffline, known }: Row
         </div>
       );
     case "pending":
-      return <Pending entry={row.entry} isOffline={isOffline} goesTo={row.entry.reply === "there" ? session.platform : null} />;
+      return (
+        <Pending
+          entry={row.entry}
+          place={session.id}
+          isOffline={isOffline}
+          goesTo={row.entry.reply === "there" ? session.platform : null}
+        />
+      );
   }
 }
 

@@ -3,11 +3,20 @@ import { useCenter } from "../live/context";
 import type { Entry } from "../outbox/entries";
 import { WarningIcon } from "../ui/icons";
 import { words } from "../words";
+import { writeAgain } from "./actions";
 import { Files } from "./Attachments";
 import { GoesTo } from "./Delivered";
 
-export function Pending({ entry, isOffline, goesTo = null }: { entry: Entry; isOffline: boolean; goesTo?: string | null }) {
-  const { outbox } = useCenter();
+interface Props {
+  entry: Entry;
+  place: string; // where it can be written again
+  isOffline: boolean;
+  goesTo?: string | null;
+}
+
+export function Pending({ entry, place, isOffline, goesTo = null }: Props) {
+  const center = useCenter();
+  const { outbox } = center;
   return (
     <article className="said pending" aria-label={words.you}>
       <Files files={entry.attachments} all={false} />
@@ -29,6 +38,9 @@ export function Pending({ entry, isOffline, goesTo = null }: { entry: Entry; isO
           </span>
           <button type="button" className="text-button" onClick={() => outbox.again(entry.key)}>
             {words.again}
+          </button>
+          <button type="button" className="text-button" onClick={() => writeAgain(center, entry, place)}>
+            {words.writeAgain}
           </button>
           <button type="button" className="text-button" onClick={() => outbox.drop(entry.key)}>
             {words.discard}

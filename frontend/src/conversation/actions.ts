@@ -3,10 +3,11 @@ import * as calls from "../api/calls";
 import type { LogEvent, SessionPatch } from "../api/types";
 import { go, whereWeAre } from "../lib/router";
 import type { Center } from "../live/center";
+import type { Entry } from "../outbox/entries";
 import { confirm } from "../ui/confirm";
 import { tellFailure, toast } from "../ui/toasts";
 import { words } from "../words";
-import { offerText } from "./composing";
+import { NEW, offerText } from "./composing";
 import { filesOf } from "./content";
 
 /** Do something; whether it worked. */
@@ -84,6 +85,16 @@ export async function editAndAsk(center: Center, id: string, { seq, message }: L
     go(session.id);
     toast(words.forked);
   });
+}
+
+/** Put what was refused back to where it is written, behind what is there. */
+export function writeAgain(center: Center, entry: Entry, place: string): void {
+  const text = [center.unfinished.text(place), entry.text].filter((each) => each !== "").join("\n\n");
+  center.unfinished.keepText(place, text);
+  offerText(place, text);
+  center.unfinished.putBack(place, entry.attachments);
+  center.outbox.drop(entry.key);
+  if (place === NEW) go("");
 }
 
 /** Take the last turn back, and offer what was asked to be asked differently. */

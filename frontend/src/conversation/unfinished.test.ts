@@ -12,7 +12,7 @@ beforeEach(() => {
 afterEach(() => vi.unstubAllGlobals());
 
 const file = (name: string) => new File(["x"], name);
-const names = (unfinished: Unfinished, place: string) => unfinished.added(place).map((each) => each.file.name);
+const names = (unfinished: Unfinished, place: string) => unfinished.added(place).map((each) => each.name);
 
 it("keeps texts until they are sent, and shows nobody those of somebody else", () => {
   new Unfinished("p_1").keepText("new", "half a thought");
@@ -38,4 +38,12 @@ it("takes as many files as go into one message, however they come", () => {
   const unfinished = new Unfinished("p_1");
   for (let number = 0; number < 4; number += 1) unfinished.add("one", ["a", "b", "c"].map(file));
   expect(unfinished.added("one")).toHaveLength(10);
+});
+
+it("takes back files that were sent before, behind those that are there", () => {
+  const unfinished = new Unfinished("p_1");
+  unfinished.add("one", [file("a.txt")]);
+  unfinished.putBack("one", [{ id: "f_2", name: "b.txt", type: "text/plain", size: 1 }]);
+  expect(names(unfinished, "one")).toEqual(["a.txt", "b.txt"]);
+  expect(unfinished.added("one")[1]?.uploaded?.id).toBe("f_2");
 });

@@ -6,19 +6,21 @@
  */
 import { ApiError } from "../api/client";
 import * as calls from "../api/calls";
-import type { Attachment } from "../api/types";
 import { keep, recall } from "../lib/keep";
 import { Store } from "../lib/store";
 import { toast } from "../ui/toasts";
 import { words } from "../words";
+import type { FilePart } from "./content";
 
 const MOST = 10; // files in one message
 
 /** A file that is added to a message: it is uploaded at once, and named in the message when that is sent. */
 export interface Adding {
   id: number;
-  file: File;
-  uploaded: Attachment | null;
+  name: string;
+  size: number;
+  file: File | null; // null: it was sent before, and came back
+  uploaded: FilePart | null;
 }
 
 const NONE: readonly Adding[] = [];
@@ -58,7 +60,7 @@ export class Unfinished {
     if (taken.length < given.length) toast(words.tooManyFiles(MOST));
     for (const file of taken) {
       const id = ++this.#last;
-      this.#change(place, (all) => [...all, { id, file, uploaded: null }]);
+      this.#change(place, (all) => [...all, { id, name: file.name, size: file.size, file, uploaded: null }]);
       calls.upload(file).then(
         (uploaded) => this.#change(place, (all) => all.map((each) => (each.id === id ? { ...each, uploaded } : each))),
         (error: unknown) => {
@@ -67,6 +69,12 @@ export class Unfinished {
         },
       );
     }
+  }
+
+  /** Files that were sent and not taken, to be sent otherwise. */
+  putBack(place: string, files: readonly FilePart[]): void {
+    const back = files.map((each) => ({ id: ++this.#last, name: each.name, size: each.size, file: null, uploaded: each }));
+    this.#change(place, (all) => [...all, ...back]);
   }
 
   remove(place: string, id: number): void {

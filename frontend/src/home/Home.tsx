@@ -51,7 +51,7 @@ export function Home() {
         <h1 dir="auto">{name === "" ? words.greetingNobody : words.greeting(name)}</h1>
         <p className="intro">{words.startIntro}</p>
         {waiting.map((entry) => (
-          <Pending key={entry.key} entry={entry} isOffline={isOffline} />
+          <Pending key={entry.key} entry={entry} place={NEW} isOffline={isOffline} />
         ))}
         <Composer
           place={NEW}

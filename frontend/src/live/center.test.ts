@@ -71,3 +71,16 @@ it("asks nothing more when its person has gone, also when what was shown leaves 
   center.leave();
   expect(asked.length).toBe(before);
 });
+
+it("gives files back that were added to a command, which takes none", async () => {
+  const center = new Center(ME);
+  const attachments = [{ id: "f_1", name: "a.txt", type: "text/plain", size: 1 }];
+  const receipt = { session_id: ONE, turn_id: null, seq: null, ahead: 0, reply: "Done.", facts: {} };
+  center.say({ text: "/help", attachments, session: ONE, begin: {} });
+  await answer(/messages$/, json(202, { ...receipt, outcome: "command" }));
+  await vi.waitFor(() => expect(center.unfinished.added(ONE).map((each) => each.name)).toEqual(["a.txt"]));
+  center.say({ text: "look", attachments, session: TWO, begin: {} });
+  await answer(/messages$/, json(202, { ...receipt, session_id: TWO, seq: 2, outcome: "accepted" }));
+  await vi.waitFor(() => expect(center.outbox.entries.value.map((each) => each.seq)).toEqual([2]));
+  expect(center.unfinished.added(TWO)).toEqual([]);
+});

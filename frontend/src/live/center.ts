@@ -220,6 +220,7 @@ export class Center {
     const session = receipt.session_id ?? entry.session;
     if (session === null) return;
     if (receipt.reply !== null && receipt.outcome !== "refused") this.reply(session, receipt.reply);
+    if (receipt.outcome === "command") this.unfinished.putBack(session, entry.attachments); // a command takes no files
     this.#onBegun(entry, session);
   }
 

@@ -100,6 +100,7 @@ export const de: Words = {
   sending: "Wird gesendet …",
   keptForLater: "Aufgehoben, bis die Verbindung wieder da ist",
   refused: "Nicht gesendet",
+  writeAgain: "Bearbeiten",
   discard: "Verwerfen",
   thinking: "Denkt nach …",
   reasoning: "Gedankengang",

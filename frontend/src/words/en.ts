@@ -107,6 +107,7 @@ export const en = {
   sending: "Sending…",
   keptForLater: "Kept, and sent when the connection is back",
   refused: "Not sent",
+  writeAgain: "Edit",
   discard: "Discard",
   thinking: "Thinking…",
   reasoning: "Reasoning",
