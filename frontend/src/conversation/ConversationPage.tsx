@@ -60,7 +60,7 @@ function Open({ session, seq }: { session: Session; seq: number | null }) {
     useCallback((state: State) => isAnswering(state, session.id), [session.id]),
   );
   return (
-    <section className="conversation" data-dropping={isOver} {...(isMine && handlers)}>
+    <section className="conversation" {...(isMine && handlers)}>
       <Header session={session} mayAct={isMine} />
       <Messages session={session} target={seq} mayAct={isMine} said={said} />
       <div className="foot">

@@ -60,6 +60,16 @@ describe("events of a conversation", () => {
   });
 });
 
+it("remembers the conversations that were fetched last, and not all that ever were", () => {
+  const page = { events: [message(1, "one")], more_before: false, more_after: false };
+  let state = open(message(1, "one"));
+  for (let number = 0; number < 28; number += 1) state = opened(state, `other ${number}`, page);
+  state = opened(opened(opened(state, ID, page), "other 28", page), "other 29", page);
+  expect(Object.keys(state.conversations)).toHaveLength(30);
+  expect(Object.keys(state.conversations)).toContain(ID);
+  expect(Object.keys(state.conversations)).not.toContain("other 0");
+});
+
 it("knows whether a message is in the part that was fetched", () => {
   const middle = opened(NOTHING, ID, { events: [message(5, "five"), message(8, "eight")], more_before: true, more_after: true });
   const known = middle.conversations[ID];

@@ -24,6 +24,8 @@ export interface State {
 
 export const NOTHING: State = { sessions: new Map(), conversations: {} };
 
+const REMEMBERED = 30; // conversations of which the page knows what was said; others are fetched when they are opened again
+
 const EMPTY: Conversation = {
   events: [],
   moreBefore: false,
@@ -89,7 +91,9 @@ export function opened(state: State, id: string, page: Events): State {
     stale: false,
   };
   const since = before.moreAfter ? [] : before.events; // what is known already, or beyond this part, changes nothing
-  return { ...state, conversations: { ...state.conversations, [id]: since.reduce(happened, fresh) } };
+  const others = Object.entries(state.conversations).filter(([each]) => each !== id);
+  const remembered = Object.fromEntries(others.slice(1 - REMEMBERED));
+  return { ...state, conversations: { ...remembered, [id]: since.reduce(happened, fresh) } };
 }
 
 /** An earlier or a later part of a log, next to what is known. */
