@@ -94,6 +94,22 @@ async def everything(web: Web) -> str:
     return session
 
 
+async def test_a_refusal_is_told_in_german_with_what_it_is_about(start_web: StartWeb, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(pace=0))
+    for title in ("Alpha", "Beta"):
+        await web.talk(await web.client(), "hello", title=title)
+    page = await visitors.visit(web, locale="de-DE")
+    visitors.expected = ("409", "422")
+    await page.locator(".session").filter(has_text="Beta").get_by_role("link").dblclick()
+    await page.get_by_role("textbox", name="Titel des Gesprächs").fill("Alpha")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_text("„Alpha“ hast du schon; „Alpha #2“ ist frei.")).to_be_visible()
+    await expect(page.locator(".session a[aria-current=page]")).to_be_focused()
+    await page.locator("header.bar").get_by_role("button", name="Aktionen für „Beta“").click()
+    await page.get_by_role("menuitem", name="Für den Agenten zusammenfassen").click()
+    await expect(page.get_by_text("Es braucht wenigstens 6 Nachrichten.")).to_be_visible()
+
+
 async def test_a_page_in_german_has_no_english_left(start_web: StartWeb, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(pace=0))
     session = await everything(web)

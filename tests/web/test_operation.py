@@ -16,7 +16,7 @@ from palaver.agent.base import TextDelta, Used
 from palaver.domain.errors import ConfigError, PalaverError, StoreUnavailable
 from palaver.services import counting
 from palaver.testing import ScriptedAgent
-from palaver.web.errors import STATUSES, code_of
+from palaver.web.errors import STATUSES
 from palaver.web.server import listen, serving
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def test_every_error_has_a_state_and_a_name() -> None:
 
     for kind in below(PalaverError):
         assert any(issubclass(kind, known) for known, _ in STATUSES)
-    assert code_of(StoreUnavailable()) == "store_unavailable"
+    assert StoreUnavailable().code == "store_unavailable"
 
 
 # ---- the page ----------------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ async def test_only_an_owners_token_with_admin_reaches_what_is_the_owners(web: W
     assert (await plain.get("/api/sessions?all=true")).status_code == 403
     assert (await admin.get("/api/sessions?all=true")).status_code == 200
     refused = await (await web.client("ada")).post("/api/me/tokens", json={"name": "x", "scopes": ["admin"]})
-    assert (refused.status_code, code(refused)) == (403, "not_allowed")
+    assert (refused.status_code, code(refused)) == (403, "owner_only")
 
 
 async def test_an_admin_token_of_somebody_who_is_no_owner_any_more_opens_nothing(web: Web) -> None:

@@ -4,12 +4,12 @@
  * Always true: it belongs to one person; whoever else signs in here sees nothing of it. Texts are kept in this browser
  * until they are sent; files and changed messages as long as the page is open.
  */
-import { ApiError } from "../api/client";
 import * as calls from "../api/calls";
 import { keep, recall } from "../lib/keep";
 import { Store } from "../lib/store";
 import { toast } from "../ui/toasts";
 import { words } from "../words";
+import { whyNot } from "../words/refusals";
 import type { FilePart } from "./content";
 
 const MOST = 10; // files in one message
@@ -65,7 +65,7 @@ export class Unfinished {
         (uploaded) => this.#change(place, (all) => all.map((each) => (each.id === id ? { ...each, uploaded } : each))),
         (error: unknown) => {
           this.remove(place, id);
-          toast(words.uploadFailed(file.name, error instanceof ApiError ? error.message : words.unreachable));
+          toast(words.uploadFailed(file.name, whyNot(error)));
         },
       );
     }

@@ -140,3 +140,17 @@ it("says why something was refused, and goes on with the next", async () => {
   await settle();
   expect(outbox.entries.value).toMatchObject([{ refused: "too long" }, { seq: 2 }]);
 });
+
+it("sends what was refused under another key, because the server has refused the first for good", async () => {
+  const refused = { outcome: "refused", session_id: "s", turn_id: null, seq: null, ahead: 0, reply: "busy", facts: {} };
+  answers = [json(202, refused), receipt(1)];
+  const outbox = new Outbox("p", () => undefined);
+  outbox.add(entry("a"));
+  await settle();
+  expect(outbox.entries.value[0]?.refused).toBe("busy");
+  outbox.again("a");
+  await settle();
+  expect(asked[1]?.body.content).toBe("a");
+  expect(asked[1]?.body.key).not.toBe("a");
+  expect(outbox.entries.value[0]?.seq).toBe(1);
+});

@@ -10,6 +10,7 @@ import type { Receipt, Session } from "../api/types";
 import { keep, recallJson } from "../lib/keep";
 import { Store } from "../lib/store";
 import { moment } from "../lib/time";
+import { whyNot, whyRefused } from "../words/refusals";
 import { readEntries, type Entry } from "./entries";
 
 const AGAIN = 3000; // milliseconds between two tries without a connection
@@ -51,9 +52,9 @@ export class Outbox {
     this.#change((entries) => entries.filter((entry) => entry.key !== key));
   }
 
-  /** Try a refused entry again. */
+  /** Try a refused entry again, under another key: of the first the server knows that it was refused. */
   again(key: string): void {
-    this.#patch(key, { refused: null });
+    this.#patch(key, { refused: null, key: calls.makeKey() });
     void this.flush();
   }
 
@@ -88,13 +89,13 @@ export class Outbox {
         reply: entry.reply,
       });
       const sent = { ...entry, session };
-      if (receipt.outcome === "refused") this.#patch(entry.key, { refused: receipt.reply ?? "" });
+      if (receipt.outcome === "refused") this.#patch(entry.key, { refused: whyRefused(receipt) });
       else if (receipt.seq === null) this.drop(entry.key);
       else this.#patch(entry.key, { seq: receipt.seq });
       this.onSent(sent, receipt);
     } catch (error) {
       if (!isFinal(error)) throw error;
-      this.#patch(entry.key, { refused: error.message });
+      this.#patch(entry.key, { refused: whyNot(error) });
     }
   }
 

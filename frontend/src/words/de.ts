@@ -1,6 +1,7 @@
 /** Deutsch. */
 import type { Words } from "./en";
 import { panelsDe } from "./panels.de";
+import { refusalsDe } from "./refusals.de";
 
 export const de: Words = {
   today: "Heute",
@@ -14,6 +15,7 @@ export const de: Words = {
   delete: "Löschen",
   copy: "Kopieren",
   copied: "Kopiert",
+  notCopied: "Der Browser lässt diese Seite nicht kopieren. Markiere den Text und kopiere ihn selbst.",
   more: "Mehr",
   again: "Noch einmal",
   loading: "Lädt …",
@@ -47,6 +49,7 @@ export const de: Words = {
   clearSearch: "Suche leeren",
   titles: "Titel",
   messages: "Nachrichten",
+  foundCount: (count) => (count === 1 ? "1 Fund" : `${count} Funde`),
   nothingFound: "Nichts gefunden.",
   nothingFoundHint: "Versuche weniger oder kürzere Wörter, oder einen Anfang wie „liss*“.",
   pinned: "Angeheftet",
@@ -237,17 +240,19 @@ export const de: Words = {
 
   greeting: (name) => `Hallo, ${name}`,
   greetingNobody: "Hallo",
-  startIntro: "Frag etwas, oder mach links mit einem Gespräch weiter.",
+  startIntro: "Frag etwas, oder mach mit einem früheren Gespräch weiter.",
   aboutTitle: "Was hier läuft",
   aboutServer: (version) =>
-    `Palaver ${version} bewahrt deine Gespräche auf diesem Rechner auf und lässt einen Agenten antworten.`,
+    `Palaver ${version} hebt deine Gespräche auf dem Rechner auf, auf dem es läuft, und lässt einen Agenten antworten.`,
   aboutAgent: "Der Agent",
   aboutDemo: "Der Demo-Agent antwortet nach Regeln, ohne Modell.",
+  aboutLocal: "Ein kleines Modell auf dem Rechner, auf dem Palaver läuft. Es weiß wenig, erfindet manches und hat keine Werkzeuge.",
   aboutModel:
-    "Für ein richtiges Modell gib dem Server einen Schlüssel in seiner Umgebung, oder starte Ollama, und starte Palaver neu:",
+    "Für ein richtiges Modell setz OPENAI_API_KEY, ANTHROPIC_API_KEY oder GEMINI_API_KEY, wo Palaver gestartet wird, oder starte dort Ollama, und starte Palaver neu:",
+  aboutModelOwner: "Wer dieses Gateway betreibt, kann ihm ein richtiges Modell geben.",
   aboutPlatforms: "Andere Orte",
-  aboutPlatformsText:
-    "Dieselben Gespräche gibt es im Terminal, live an beiden Stellen. Programme, die OpenAIs Protokoll sprechen, reden mit einem Token aus den Einstellungen mit dem Agenten.",
+  aboutTerminal: "Dieselben Gespräche sind im Terminal, live in beiden:",
+  aboutPrograms: "Programme, die OpenAIs Protokoll sprechen, reden mit dem Agenten über ein Token aus den Einstellungen.",
   aboutHide: "Ausblenden",
   aboutShow: "Was läuft hier?",
   examples: ["What can you do?", "Show me Markdown", "Think about the sea", "Remember that my cat is called Ada"],
@@ -291,5 +296,6 @@ export const de: Words = {
     cron: "Auftrag",
   },
 
+  refusals: refusalsDe,
   ...panelsDe,
 };

@@ -1,5 +1,7 @@
 /** English. Every other language has the same keys; the compiler sees to it. */
+import type { Refusals } from "./index";
 import { panelsEn } from "./panels.en";
+import { refusalsEn } from "./refusals.en";
 
 export const en = {
   // days
@@ -15,6 +17,7 @@ export const en = {
   delete: "Delete",
   copy: "Copy",
   copied: "Copied",
+  notCopied: "The browser does not let this page copy. Mark the text and copy it yourself.",
   more: "More",
   again: "Try again",
   loading: "Loading…",
@@ -51,6 +54,7 @@ export const en = {
   clearSearch: "Clear the search",
   titles: "Titles",
   messages: "Messages",
+  foundCount: (count: number) => (count === 1 ? "1 found" : `${count} found`),
   nothingFound: "Nothing was found.",
   nothingFoundHint: "Try fewer or shorter words, or a beginning such as “lisb*”.",
   pinned: "Pinned",
@@ -252,15 +256,19 @@ export const en = {
   // start page
   greeting: (name: string) => `Hello, ${name}`,
   greetingNobody: "Hello",
-  startIntro: "Ask something, or go on with a conversation on the left.",
+  startIntro: "Ask something, or go on with an earlier conversation.",
   aboutTitle: "What is running here",
-  aboutServer: (version: string) => `Palaver ${version} keeps your conversations on this machine and lets one agent answer.`,
+  aboutServer: (version: string) =>
+    `Palaver ${version} keeps your conversations on the machine it runs on, and lets one agent answer.`,
   aboutAgent: "The agent",
   aboutDemo: "The demo agent answers by rule, without a model.",
-  aboutModel: "For a real model, set a key in the environment of the server, or start Ollama, and start Palaver again:",
+  aboutLocal: "A small model on the machine that Palaver runs on. It knows little, makes things up, and uses no tools.",
+  aboutModel:
+    "For a real model, set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY where Palaver is started, or start Ollama on that machine, and start Palaver again:",
+  aboutModelOwner: "Whoever runs this gateway can give it a real model.",
   aboutPlatforms: "Other places",
-  aboutPlatformsText:
-    "The same conversations are in the terminal, live in both. Programs that speak OpenAI’s protocol talk to the agent with a token from the settings.",
+  aboutTerminal: "The same conversations are in the terminal, live in both:",
+  aboutPrograms: "Programs that speak OpenAI’s protocol talk to the agent with a token from the settings.",
   aboutHide: "Hide this",
   aboutShow: "What is running here?",
   examples: ["What can you do?", "Show me Markdown", "Think about the sea", "Remember that my cat is called Ada"],
@@ -307,6 +315,7 @@ export const en = {
     cron: "Job",
   } as Record<string, string>,
 
+  refusals: refusalsEn as Record<keyof typeof refusalsEn, Refusals[string]>,
   ...panelsEn,
 };
 

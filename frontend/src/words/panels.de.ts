@@ -166,6 +166,8 @@ export const panelsDe: Pick<Words, keyof typeof panelsEn> = {
   tellDenied: "Der Browser erlaubt dieser Seite keine Hinweise. Erlaube ihr Benachrichtigungen in den Einstellungen des Browsers, und schalte sie dann hier ein.",
   tellImpossible: "Dieser Browser kann hier keine Hinweise zeigen. Sie brauchen eine Seite über HTTPS, oder die eigene Adresse dieses Rechners.",
   answerReady: "Eine Antwort ist fertig.",
+  singleKeys: "Kürzel aus einer Taste",
+  singleKeysHint: "/ sucht, c schreibt, ? zeigt alle Kürzel. Schalte sie aus, wenn du diktierst oder öfter versehentlich Tasten triffst.",
   switchedOn: "An",
   switchedOff: "Aus",
   waysToSignIn: "Anmelden",

@@ -169,6 +169,8 @@ export const panelsEn = {
   tellDenied: "The browser does not allow notices of this page. Allow notifications for it in the settings of the browser, and switch them on here then.",
   tellImpossible: "This browser can show no notices here. They need a page served by HTTPS, or this machine’s own address.",
   answerReady: "An answer is ready.",
+  singleKeys: "Shortcuts of a single key",
+  singleKeysHint: "/ searches, c writes, ? lists all shortcuts. Switch them off if you dictate, or strike keys by chance.",
   switchedOn: "On",
   switchedOff: "Off",
   waysToSignIn: "Signing in",

@@ -7,7 +7,6 @@ With --json the error is one JSON document on stderr. The codes are documented i
 from __future__ import annotations
 
 import os
-import re
 import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -103,7 +102,7 @@ def exit_code_for(error: PalaverError) -> int:
 
 def say_error(error: PalaverError, *, as_json: bool = False) -> None:
     """Say what went wrong."""
-    _say(_name(error), str(error), error.facts, as_json=as_json)
+    _say(error.code, str(error), error.facts, as_json=as_json)
 
 
 def _say(code: str, message: str, facts: Mapping[str, object], *, as_json: bool) -> None:
@@ -124,11 +123,6 @@ def _say_usage(error: click.ClickException, *, as_json: bool) -> None:
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is not None and not as_json:
         click.echo(f"{context.get_usage()}\nTry '{context.command_path} --help'.", err=True)
-
-
-def _name(error: PalaverError) -> str:
-    """The stable name of an error for programs: `no_such_session`."""
-    return re.sub(r"(?<=.)(?=[A-Z])", "_", type(error).__name__).lower()
 
 
 def _let_go_of_stdout() -> None:

@@ -17,7 +17,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
-from palaver.domain.errors import InvalidInput, InvalidName, InvalidTitle, NotAllowed, WeakPassword
+from palaver.domain.errors import InvalidInput, InvalidName, InvalidTitle, OwnerOnly, WeakPassword
 from palaver.domain.person import Role
 from palaver.domain.titles import clean_title
 
@@ -198,7 +198,11 @@ def folded_password(password: str) -> str:
 def check_password(password: str, name: str) -> None:
     """Refuse a password that is too short, or among the first that anybody would try."""
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
-        raise WeakPassword(f"password: use {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters")
+        raise WeakPassword(
+            f"password: use {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters",
+            least=SHORTEST_PASSWORD,
+            limit=LONGEST_PASSWORD,
+        )
     low = folded_password(password).casefold()
     bare = _AROUND.sub("", low)
     if bare in _COMMON or bare == _AROUND.sub("", name_key(name)) or len(set(low)) < 5 or _is_run(low):
@@ -221,7 +225,7 @@ def checked_scopes(wanted: Iterable[str], role: Role) -> tuple[Scope, ...]:
     if not scopes:
         raise InvalidInput(f"scopes: name at least one of {', '.join(Scope)}")
     if Scope.ADMIN in scopes and role is not Role.OWNER:
-        raise NotAllowed("only an owner can make a token with the scope admin", scope=Scope.ADMIN)
+        raise OwnerOnly("only an owner can make a token with the scope admin", scope=Scope.ADMIN)
     return tuple(scope for scope in Scope if scope in scopes)
 
 

@@ -10,12 +10,17 @@
     │   ├── InvalidName
     │   │   └── NameTaken
     │   ├── WeakPassword
+    │   ├── ProjectTaken
+    │   ├── AlreadyRemembered
+    │   ├── LimitReached        there are as many as there may be: says of what, and how many that is
+    │   ├── StillAnswering      it cannot be done while the agent is at work
     │   ├── NotReachable        an answer cannot be sent to where the conversation takes place
     │   └── Ambiguous
     ├── NotFound                not there, or not yours: the two are one answer
     │   ├── NoSuchSession
     │   └── NoSuchProject
     ├── NotAllowed              it is there and you see it, but this is not yours to change
+    │   ├── OwnerOnly
     │   ├── WrongPassword
     │   └── WrongPasskey
     ├── NotSignedIn             nobody knows who asks
@@ -24,7 +29,8 @@
     ├── NothingToDo
     │   ├── NothingToUndo
     │   ├── NothingToRedo
-    │   └── NothingToRestore
+    │   ├── NothingToRestore
+    │   └── TooLittle           to be compressed
     ├── AgentError              the agent could not answer; what it said before is kept
     │   ├── AgentUnavailable    the provider is down, too slow or cut the line; tried again, then given up
     │   │   └── AgentBusy       the provider asks us to slow down
@@ -52,6 +58,7 @@ Edges map these classes to exit codes and HTTP states, each in one place.
 from __future__ import annotations
 
 import inspect
+import re
 
 
 class PalaverError(Exception):
@@ -60,6 +67,11 @@ class PalaverError(Exception):
     def __init__(self, message: str = "", **facts: object) -> None:
         super().__init__(message or inspect.getdoc(type(self)) or type(self).__name__)
         self.facts = facts
+
+    @property
+    def code(self) -> str:
+        """Its stable name for programs: `no_such_session`."""
+        return re.sub(r"(?<=.)(?=[A-Z])", "_", type(self).__name__).lower()
 
 
 class ConfigError(PalaverError):
@@ -80,6 +92,22 @@ class InvalidTitle(InvalidInput):
 
 class TitleTaken(InvalidTitle):
     """You already have a conversation with this title."""
+
+
+class ProjectTaken(InvalidInput):
+    """You already have a project with this name."""
+
+
+class AlreadyRemembered(InvalidInput):
+    """The same thing is remembered already."""
+
+
+class LimitReached(InvalidInput):
+    """There are as many of these as there may be."""
+
+
+class StillAnswering(InvalidInput):
+    """The agent is still answering in this conversation; wait for it, or stop it first."""
 
 
 class InvalidSource(InvalidInput):
@@ -110,6 +138,10 @@ class NotAllowed(PalaverError):
     """You may not do this."""
 
 
+class OwnerOnly(NotAllowed):
+    """Only the owner of this gateway may do this."""
+
+
 class NothingToDo(PalaverError):
     """There is nothing to do."""
 
@@ -120,6 +152,10 @@ class NothingToUndo(NothingToDo):
 
 class NothingToRedo(NothingToDo):
     """There is nothing to redo: no turn was undone, or the conversation has moved on since."""
+
+
+class TooLittle(NothingToDo):
+    """There is too little in this conversation to compress."""
 
 
 class NothingToRestore(NothingToDo):

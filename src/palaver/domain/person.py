@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import NotAllowed
+from palaver.domain.errors import OwnerOnly
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -70,7 +70,7 @@ def check_allowed(principal: Principal, action: Action, *, shared: bool) -> None
     """Refuse an action on a visible conversation that this principal may not take."""
     if principal.role is Role.OWNER or not shared or action in _IN_SHARED:
         return
-    raise NotAllowed(
+    raise OwnerOnly(
         f"only the owner of this gateway may {action} a conversation that several people share", action=action
     )
 
@@ -78,4 +78,4 @@ def check_allowed(principal: Principal, action: Action, *, shared: bool) -> None
 def check_sees_everything(principal: Principal) -> None:
     """Refuse the view of everybody's conversations to anyone but the owner."""
     if principal.role is not Role.OWNER or principal.job_id is not None:
-        raise NotAllowed("only the owner of this gateway may look at everybody's conversations")
+        raise OwnerOnly("only the owner of this gateway may look at everybody's conversations")

@@ -22,7 +22,7 @@ from palaver.domain.account import (
     is_loopback,
     new_secret,
 )
-from palaver.domain.errors import InvalidInput, NotAllowed, NotFound, SignInRefused, WrongPassword
+from palaver.domain.errors import InvalidInput, LimitReached, NotAllowed, NotFound, SignInRefused, WrongPassword
 from palaver.domain.person import Role
 from palaver.domain.text import storable
 from palaver.services import sign_in
@@ -275,7 +275,9 @@ class Accounts(Awaiting):
         def run(tx: Transaction) -> Fresh[ApiToken]:
             accounts.check_exists(tx, person.id)
             if len(accounts.tokens(tx, person.id)) >= MOST_TOKENS:
-                raise InvalidInput(f"you have {MOST_TOKENS} tokens already; take one back first")
+                raise LimitReached(
+                    f"you have {MOST_TOKENS} tokens already; take one back first", what="tokens", limit=MOST_TOKENS
+                )
             accounts.add_token(tx, person.id, token, digest(secret), now, ends)
             return Fresh(token, secret)
 

@@ -37,7 +37,7 @@ from palaver.domain.attachment import (
     type_of,
     with_attachments,
 )
-from palaver.domain.errors import InvalidInput, StoreError, StoreFull, StoreReadOnly
+from palaver.domain.errors import InvalidInput, LimitReached, StoreError, StoreFull, StoreReadOnly
 from palaver.domain.person import check_sees_everything
 from palaver.storage import attachments, sessions
 from palaver.storage.engine import Read, Write
@@ -272,9 +272,10 @@ def _newest_images(messages: Sequence[Mapping[str, Any]], used: Mapping[str, Att
 
 def _know(tx: Transaction, attachment: Attachment) -> None:
     if attachments.size_of(tx, attachment.person_id) + attachment.size > MOST_OF_A_PERSON:
-        raise AttachmentTooLarge(
+        raise LimitReached(
             f"your files have {MOST_OF_A_PERSON // 1_000_000} MB together, which is the most I keep;"
             " delete conversations with files in them",
+            what="bytes",
             most=MOST_OF_A_PERSON,
         )
     attachments.add(tx, attachment)

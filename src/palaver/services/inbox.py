@@ -117,7 +117,7 @@ class Inbox:
             receipt = Receipt(outcome=Outcome.REFUSED, reply=who.refusal or None)
         elif len(_text(inbound)) > LONGEST:
             reply = _TOO_LONG.format(length=len(_text(inbound)), most=LONGEST)
-            receipt = Receipt(outcome=Outcome.REFUSED, reply=reply)
+            receipt = Receipt(outcome=Outcome.REFUSED, reply=reply, facts={"error": "too_long", "limit": LONGEST})
         elif parsed is not None and who.person is not None and not commands.is_message(parsed):
             receipt = self._commanded(tx, inbound, parsed, who.person, now)
         else:
@@ -134,7 +134,7 @@ class Inbox:
             outcome=Outcome.REFUSED,
             reply=str(error),
             session_id=inbound.session_id or (found.session.id if found else None),
-            facts={"error": type(error).__name__},
+            facts={**error.facts, "error": error.code},
         )
         return self._kept(tx, inbound, receipt, micros(self._store.clock.now()))
 
@@ -203,7 +203,8 @@ class Inbox:
         if refusal is not None:
             current = shown or lanes.current(tx, key)
             session_id = current.session.id if current else None
-            return Receipt(outcome=Outcome.REFUSED, session_id=session_id, session_key=key, reply=refusal)
+            why, facts = refusal
+            return Receipt(outcome=Outcome.REFUSED, session_id=session_id, session_key=key, reply=why, facts=facts)
         message = _message(inbound, parsed)
         human = inbound.source.platform not in MACHINES
         person_id = person.id if person else None
@@ -271,12 +272,15 @@ class Inbox:
         chosen = session_settings.read(tx, current.no).busy if current else None
         return chosen or self._rules.busy_policy_for(inbound.source)
 
-    def _refusal(self, busy: turns.Open, policy: BusyPolicy) -> str | None:
+    def _refusal(self, busy: turns.Open, policy: BusyPolicy) -> tuple[str, dict[str, Any]] | None:
+        """Why a message is not taken, in words and as data."""
         if not busy.any:
             return None
         if policy is BusyPolicy.REJECT:
-            return _BUSY
-        return _FULL.format(count=busy.queued) if busy.queued >= self._rules.queue_limit else None
+            return _BUSY, {"error": "still_answering"}
+        if busy.queued < self._rules.queue_limit:
+            return None
+        return _FULL.format(count=busy.queued), {"error": "queue_full", "limit": self._rules.queue_limit}
 
     def _shown(self, tx: Transaction, inbound: Inbound, person: Person | None) -> Found:
         """The conversation that a surface shows, if this person may speak in it; nobody in particular may not."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from palaver.domain.account import Fresh, Passkey, clean_name, digest, new_secret
-from palaver.domain.errors import InvalidInput, NotFound, SignInRefused, WrongPasskey
+from palaver.domain.errors import InvalidInput, LimitReached, NotFound, SignInRefused, WrongPasskey
 from palaver.domain.text import is_storable, storable
 from palaver.services import sign_in
 from palaver.services.operation import Awaiting, operation
@@ -102,7 +102,9 @@ class Passkeys(Awaiting):
         def run(tx: Transaction) -> Passkey:
             accounts.check_exists(tx, person.id)
             if len(passkeys.listed(tx, person.id)) >= MOST_PASSKEYS:
-                raise InvalidInput(f"you have {MOST_PASSKEYS} passkeys already; remove one first")
+                raise LimitReached(
+                    f"you have {MOST_PASSKEYS} passkeys already; remove one first", what="passkeys", limit=MOST_PASSKEYS
+                )
             if not passkeys.add(tx, person.id, passkey, made.credential, made.public_key, made.sign_count, now):
                 raise InvalidInput("this passkey is known already")
             return passkey

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from palaver.domain.account import INVITATION_LASTS, Invitation, clean_name, digest, new_secret
-from palaver.domain.errors import InvalidInput, NotAllowed, NotFound
+from palaver.domain.errors import InvalidInput, NotAllowed, NotFound, OwnerOnly
 from palaver.domain.person import Role
 from palaver.domain.text import is_storable
 from palaver.services.operation import Awaiting, operation
@@ -31,7 +31,7 @@ class People(Awaiting):
 
     def __init__(self, engine: Engine, clock: Clock, principal: Principal) -> None:
         if principal.role is not Role.OWNER or principal.job_id is not None:
-            raise NotAllowed("only an owner of this gateway may do this")
+            raise OwnerOnly
         self._engine = engine
         self._clock = clock
 

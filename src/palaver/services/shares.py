@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from palaver.domain.account import Fresh, digest, new_secret
-from palaver.domain.errors import InvalidInput, NotAllowed
+from palaver.domain.errors import LimitReached, NotAllowed, OwnerOnly
 from palaver.domain.person import Role, check_sees_everything
 from palaver.domain.share import MOST_SHARES, Share, copied
 from palaver.storage import events, reading, sessions, shares
@@ -45,7 +45,11 @@ class Shares:
             found = sessions.seen(tx, session_id, person)
             _check_may_share(principal, found)
             if shares.count(tx, principal.person_id) >= MOST_SHARES:
-                raise InvalidInput(f"you share {MOST_SHARES} conversations already; take one back first")
+                raise LimitReached(
+                    f"you share {MOST_SHARES} conversations already; take one back first",
+                    what="shares",
+                    limit=MOST_SHARES,
+                )
             log = list(_whole(tx, found))
             body = copied(found.session.title, log, _names(tx, found, log))
             return shares.add(tx, principal.person_id, found.no, digest(secret), body, now)
@@ -70,7 +74,7 @@ class Shares:
 
 def _check_may_share(principal: Principal, found: Found) -> None:
     if found.session.shared and principal.role is not Role.OWNER:
-        raise NotAllowed("only the owner of this gateway may share a conversation that several people speak in")
+        raise OwnerOnly("only the owner of this gateway may share a conversation that several people speak in")
     if principal.role is Role.GUEST:
         raise NotAllowed("as a guest you may not share conversations")
 

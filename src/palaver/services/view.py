@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.errors import Ambiguous, InvalidInput, InvalidTitle, NoSuchSession, NotFound
+from palaver.domain.errors import Ambiguous, InvalidTitle, NoSuchSession, NotFound, StillAnswering
 from palaver.domain.events import EventKind
 from palaver.domain.person import Action, check_allowed
 from palaver.domain.text import is_storable
@@ -260,7 +260,7 @@ class ViewOperations(ReadingOperations, ReportOperations, MemoryOperations, Deli
         """The number of a conversation in which nothing is being answered, and nothing is asked meanwhile."""
         session_no = self._seen(tx, session_id, Action.UNDO).no
         if turns.held_open_in(tx, session_no).any:
-            raise InvalidInput("the agent is still answering in this conversation; wait for it, or stop it first")
+            raise StillAnswering
         return session_no
 
     def _belongs(self, session: Session) -> bool:

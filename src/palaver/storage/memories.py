@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import InvalidInput
+from palaver.domain.errors import AlreadyRemembered, LimitReached
 from palaver.domain.ids import MemoryId, PersonId, new_memory_id
 from palaver.domain.memory import MOST, Memory, best_matching, clean_memory, memory_key
 from palaver.domain.text import is_storable
@@ -32,7 +32,11 @@ def remember(tx: Transaction, audience_no: int, person_id: PersonId | None, text
         return memory_from_row(known)
     count = tx.one("SELECT COUNT(*) FROM memory WHERE audience_no = $1", audience_no)
     if count is not None and count[0] >= MOST:
-        raise InvalidInput(f"{MOST} things are remembered here already; forget one before remembering another")
+        raise LimitReached(
+            f"{MOST} things are remembered here already; forget one before remembering another",
+            what="memories",
+            limit=MOST,
+        )
     memory = Memory(id=new_memory_id(), text=clean, person_id=person_id, created_at=moment(now))
     tx.run(
         "INSERT INTO memory (id, audience_no, person_id, text, text_key, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
@@ -69,7 +73,7 @@ def change(tx: Transaction, audience_no: int, memory_id: MemoryId, person_id: Pe
         memory_id,
     )
     if twin is not None:
-        raise InvalidInput("the same thing is remembered already; forget one of the two", memory_id=twin[0])
+        raise AlreadyRemembered("the same thing is remembered already; forget one of the two", memory_id=twin[0])
     tx.run(
         "UPDATE memory SET text = $2, text_key = $3, person_id = $4, created_at = $5 WHERE id = $1",
         memory_id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import InvalidInput, NoSuchProject
+from palaver.domain.errors import InvalidInput, NoSuchProject, ProjectTaken
 from palaver.domain.ids import ProjectId, new_project_id
 from palaver.domain.session import Project
 from palaver.domain.text import is_storable
@@ -91,7 +91,7 @@ def _free_name(tx: Transaction, person_id: PersonId, name: str, but: int = 0) ->
         "SELECT name FROM project WHERE person_id = $1 AND name_key = $2 AND no <> $3", person_id, clean.casefold(), but
     )
     if taken is not None:
-        raise InvalidInput(f"you already have a project called {taken[0]!r}; choose another name", name=clean)
+        raise ProjectTaken(f"you already have a project called {taken[0]!r}; choose another name", name=clean)
     return clean
 
 

@@ -209,10 +209,11 @@ def rename(tx: Transaction, found: Found, title: str | None, now: int, by: Perso
     if clean is not None and slot is not None:
         taken = [each for each in titled(tx, slot, _titles_among(tx, found), exact=True) if each.no != found.no]
         if taken:
+            free = next_title(tx, found, clean)
             raise TitleTaken(
-                f"you already have a conversation called {taken[0].session.title!r};"
-                f" {next_title(tx, found, clean)!r} is free",
+                f"you already have a conversation called {taken[0].session.title!r}; {free!r} is free",
                 title=clean,
+                free=free,
             )
     tx.run(
         "UPDATE session SET title = $2, title_base = $3, title_number = $4 WHERE no = $1",

@@ -13,7 +13,7 @@ from fastapi import Depends, Query, Request
 from fastapi.security import APIKeyCookie, HTTPBearer
 
 from palaver.domain.account import SIGN_IN_LASTS, Scope, Signed
-from palaver.domain.errors import NotAllowed, NotSignedIn
+from palaver.domain.errors import NotAllowed, NotSignedIn, OwnerOnly
 from palaver.domain.person import Role
 from palaver.services.view import AsyncSessionView
 from palaver.web.state import State, WebState
@@ -101,7 +101,7 @@ async def _signed_in(request: Request, signed: _Proven) -> Signed:
 
 async def _owner(signed: _Proven) -> Signed:
     if signed.person.role is not Role.OWNER:
-        raise NotAllowed("only an owner of this gateway may do this")
+        raise OwnerOnly
     _check_scope(signed, Scope.ADMIN)
     return signed
 

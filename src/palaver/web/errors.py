@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -107,12 +106,7 @@ def response_to(error: PalaverError) -> JSONResponse:
     headers = {} if wait is None else {"Retry-After": str(max(1, math.ceil(wait)))}
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    return error_response(status, code_of(error), str(error), error.facts, headers)
-
-
-def code_of(error: PalaverError) -> str:
-    """The stable name of an error for programs: `no_such_session`."""
-    return re.sub(r"(?<=.)(?=[A-Z])", "_", type(error).__name__).lower()
+    return error_response(status, error.code, str(error), error.facts, headers)
 
 
 class _Escaped(JSONResponse):
@@ -126,16 +120,24 @@ async def _raised(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, PalaverError)  # noqa: S101
     response = response_to(error)
     if response.status_code >= 500:
-        log.warning("web.failed", extra={"code": code_of(error), "reason": str(error)})
+        log.warning("web.failed", extra={"code": error.code, "reason": str(error)})
     return response
 
 
 async def _invalid(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101
-    problems = [{"where": _where(each["loc"]), "message": str(each["msg"])} for each in error.errors()]
+    problems = [_problem(each) for each in error.errors()]
     first = problems[0] if problems else {"where": "", "message": "the request cannot be read"}
-    facts = {"where": first["where"], "problems": problems}
+    facts = {name: fact for name, fact in first.items() if name != "message"} | {"problems": problems}
     return error_response(422, "invalid_request", f"{first['where']}: {first['message']}", facts)
+
+
+def _problem(error: Mapping[str, Any]) -> dict[str, Any]:
+    """What pydantic found: where, what, and how much there may be at most, if it is about that."""
+    context = error.get("ctx", {})
+    limit = context.get("max_length", context.get("le"))
+    found = {"where": _where(error["loc"]), "message": str(error["msg"])}
+    return found if limit is None else {**found, "limit": limit}
 
 
 def _where(place: Sequence[int | str]) -> str:

@@ -28,7 +28,7 @@ from palaver.domain.turn import TurnState
 from palaver.domain.usage import TurnUsage
 from palaver.services.completions import Answered, Call, Completions, Image, is_answered, message_of
 from palaver.web.auth import SignedIn, needs
-from palaver.web.errors import STATUSES, Refused, code_of
+from palaver.web.errors import STATUSES, Refused
 from palaver.web.openai_wire import (
     DEFAULT,
     ChatCall,
@@ -96,7 +96,7 @@ def _told(error: PalaverError) -> JSONResponse:
     wait = getattr(error, "retry_after", None)
     if wait is not None:
         headers["Retry-After"] = str(int(wait) + 1)
-    return _error(status, str(error), code=_CODES.get(status) or code_of(error), headers=headers)
+    return _error(status, str(error), code=_CODES.get(status) or error.code, headers=headers)
 
 
 def _status(error: PalaverError) -> int:
@@ -274,7 +274,7 @@ async def _chunks(
                 if with_usage:
                     yield answer.usage_chunk(each.usage)
         except PalaverError as error:
-            yield _data(_error_body(_status(error), str(error), code=code_of(error)))
+            yield _data(_error_body(_status(error), str(error), code=error.code))
     yield b"data: [DONE]\n\n"
 
 

@@ -64,7 +64,7 @@ async def carry_out(state: WebState, signed: Signed, session_id: str, text: str,
     """Give a command on somebody's behalf; that it cannot be done is an error."""
     receipt = await command(state, signed, session_id, text, key)
     if receipt.outcome is Outcome.REFUSED:
-        raise Refused(receipt.reply or "")
+        raise Refused(receipt.reply or "", **(receipt.facts or {}))
     return receipt_out(receipt)
 
 

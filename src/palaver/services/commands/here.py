@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import InvalidInput, NoSuchSession
+from palaver.domain.errors import NoSuchSession, StillAnswering
 from palaver.services.commands.base import BadArguments
 from palaver.services.commands.wording import count, quoted
 from palaver.storage import events, lanes, sessions, turns
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 
 REMINDED = 160  # characters of each message of a reminder
 _LOOKED_AT = 50  # messages at once
-
-
-class StillAnswering(InvalidInput):
-    """The agent is still answering here."""
 
 
 def check_bare(asked: Asked, name: str) -> None:

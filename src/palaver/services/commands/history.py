@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import NoSuchSession, NothingToDo, NothingToRestore, NothingToUndo
+from palaver.domain.errors import NoSuchSession, NothingToRestore, NothingToUndo, TooLittle
 from palaver.domain.turn import TurnKind
 from palaver.services.commands.base import BadArguments, Command, Reply
 from palaver.services.commands.here import check_bare, check_free, event_at, newest_first, reminder, visible
@@ -139,9 +139,10 @@ def _compress(asked: Asked) -> Reply:
     whole = [event for event in last if compaction is None or event.seq >= compaction.kept_from]
     if len(whole) < LEAST_TO_COMPRESS:
         since = "since the last summary" if compaction else "in this conversation"
-        raise NothingToDo(
+        raise TooLittle(
             f"There is too little to compress: {count(len(whole), 'message')} {since};"
-            f" it takes {LEAST_TO_COMPRESS} or more."
+            f" it takes {LEAST_TO_COMPRESS} or more.",
+            limit=LEAST_TO_COMPRESS,
         )
     wanted = turns.Wanted(
         session_no=found.no,
