@@ -2,7 +2,8 @@
 import type { ReactNode } from "react";
 import { addressOf } from "../lib/router";
 import { useCenter } from "../live/context";
-import { copy, CopyButton } from "../ui/CopyButton";
+import { CopyButton } from "../ui/CopyButton";
+import { copy } from "../ui/copying";
 import { BranchIcon, LinkIcon } from "../ui/icons";
 import { toast } from "../ui/toasts";
 import { words } from "../words";
@@ -39,7 +40,7 @@ export function MessageActions({ session, seq, text, mayFork, children }: Props)
         className="icon-button small"
         title={words.copyLink}
         aria-label={words.copyLink}
-        onClick={() => void link().then(() => toast(words.linkCopied))}
+        onClick={() => void link().then((isDone) => isDone && toast(words.linkCopied))}
       >
         <LinkIcon />
       </button>

@@ -10,6 +10,7 @@ interface Props {
 
 export function Dialog({ label, className = "dialog", onClose, children }: Props) {
   const element = useRef<HTMLDialogElement>(null);
+  const isPressedBeside = useRef(false);
   useLayoutEffect(() => {
     const dialog = element.current;
     if (dialog === null) return;
@@ -25,8 +26,12 @@ export function Dialog({ label, className = "dialog", onClose, children }: Props
         event.preventDefault();
         onClose();
       }}
+      onPointerDown={(event) => {
+        isPressedBeside.current = event.target === element.current; // on the shade around it
+      }}
       onClick={(event) => {
-        if (event.target === element.current) onClose(); // on the shade around it
+        // Not where a text was marked from the inside out: that ends on the shade too.
+        if (isPressedBeside.current && event.target === element.current) onClose();
       }}
     >
       <div className="dialog-body">{children}</div>

@@ -2,6 +2,7 @@
 import { useState, type ReactNode } from "react";
 import { words } from "../words";
 import { Dialog } from "./Dialog";
+import { useOnce } from "./useOnce";
 
 interface Props {
   title: string;
@@ -17,12 +18,13 @@ interface Props {
 
 export function NameDialog({ title, label, longest = 60, action = words.save, isReady = true, ...props }: Props) {
   const [name, setName] = useState(props.name ?? "");
+  const once = useOnce();
   return (
     <Dialog label={title} onClose={props.onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          void props.onDone(name.trim());
+          void once(() => props.onDone(name.trim()));
         }}
       >
         <h2>{title}</h2>

@@ -94,7 +94,7 @@ export function PersonRow({ member, isMe, onChanged, onLink }: Props) {
           label={words.personName}
           name={name}
           onClose={() => setNaming(false)}
-          onDone={(changed) => void change({ name: changed }).then((worked) => worked && setNaming(false))}
+          onDone={(changed) => change({ name: changed }).then((worked) => worked && setNaming(false))}
         />
       )}
     </li>
