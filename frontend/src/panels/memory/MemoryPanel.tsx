@@ -10,14 +10,17 @@ import { startNew } from "../../shell/Shortcuts";
 import { platformName } from "../../sidebar/naming";
 import { WarningIcon } from "../../ui/icons";
 import { SearchField } from "../../ui/SearchField";
+import { useOnce } from "../../ui/useOnce";
 import { words } from "../../words";
 import * as calls from "../calls";
 import type { Memories } from "../calls";
 import { Loaded } from "../parts/Loaded";
 import { PanelPage } from "../parts/PanelPage";
+import { ShowMore } from "../parts/ShowMore";
 import { MemoryRow } from "./MemoryRow";
 import { listOf } from "./telling";
 import { WordsField } from "./WordsField";
+import "./memory.css";
 
 const MEMORIES = ["memories"];
 const BEGINNING: string | null = null;
@@ -34,37 +37,29 @@ export default function MemoryPanel() {
     placeholderData: keepPreviousData,
   });
   const again = () => client.invalidateQueries({ queryKey: MEMORIES });
+  const memories = query.data?.pages.flatMap((page) => page.memories) ?? [];
+  const agent = query.data?.pages[0]?.agent;
   return (
     <PanelPage title={words.memory}>
       <p className="panel-intro">{words.memoryIntro}</p>
+      {agent !== undefined && <AgentNote agent={agent} />}
+      <NewMemory onMade={again} />
+      {(memories.length > 0 || text !== "") && <SearchField text={text} label={words.memorySearch} onChange={setText} />}
       <Loaded query={query}>
-        {({ pages }) => {
-          const memories = pages.flatMap((page) => page.memories);
-          const agent = pages[0]?.agent;
-          const isEmpty = memories.length === 0 && wanted === "";
+        {() => {
+          if (memories.length === 0) {
+            return wanted === "" ? <Beginning isUsed={agent?.allowed ?? false} /> : <p className="panel-note">{words.nothingFound}</p>;
+          }
           return (
-            <>
-              {agent !== undefined && <AgentNote agent={agent} />}
-              <NewMemory onMade={again} />
-              {!isEmpty && <SearchField text={text} label={words.memorySearch} onChange={setText} />}
-              {memories.length > 0 && (
-                <ul className="card rows-card" aria-label={words.memory}>
-                  {memories.map((memory) => (
-                    <MemoryRow key={memory.id} memory={memory} onChanged={again} />
-                  ))}
-                </ul>
-              )}
-              {memories.length === 0 && wanted !== "" && <p className="panel-note">{words.nothingFound}</p>}
-              {isEmpty && <Beginning isUsed={agent?.allowed ?? false} />}
-            </>
+            <ul className="card rows-card" aria-label={words.memory}>
+              {memories.map((memory) => (
+                <MemoryRow key={memory.id} memory={memory} onChanged={again} />
+              ))}
+            </ul>
           );
         }}
       </Loaded>
-      {query.hasNextPage && (
-        <button type="button" className="button" onClick={() => void query.fetchNextPage()}>
-          {words.showMore}
-        </button>
-      )}
+      <ShowMore query={query} />
     </PanelPage>
   );
 }
@@ -89,20 +84,22 @@ function AgentNote({ agent }: { agent: Memories["agent"] }) {
 
 function NewMemory({ onMade }: { onMade: () => Promise<unknown> }) {
   const [text, setText] = useState("");
-  const save = async () => {
+  const once = useOnce();
+  const remember = async () => {
     if (text.trim() === "" || !(await attempt(() => calls.remember(text)))) return;
-    setText("");
+    setText((written) => (written === text ? "" : written)); // who goes on writing meanwhile loses nothing
     await onMade();
   };
+  const save = () => void once(remember);
   return (
     <form
       className="memory-form"
       onSubmit={(event: SubmitEvent) => {
         event.preventDefault();
-        void save();
+        save();
       }}
     >
-      <WordsField text={text} label={words.memoryNew} onChange={setText} onDone={() => void save()} />
+      <WordsField text={text} label={words.memoryNew} onChange={setText} onDone={save} />
       <button type="submit" className="button primary" disabled={text.trim() === ""}>
         {words.memoryAdd}
       </button>

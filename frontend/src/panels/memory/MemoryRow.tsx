@@ -5,6 +5,7 @@ import { moment } from "../../lib/time";
 import { confirm } from "../../ui/confirm";
 import { EditIcon, TrashIcon } from "../../ui/icons";
 import { toast } from "../../ui/toasts";
+import { useOnce } from "../../ui/useOnce";
 import { words } from "../../words";
 import * as calls from "../calls";
 import type { Memory } from "../calls";
@@ -26,7 +27,8 @@ export function MemoryRow({ memory, onChanged }: Props) {
     wasChanging.current = isChanging;
   }, [isChanging]);
   const leave = () => setChanged(null);
-  const save = async () => {
+  const once = useOnce();
+  const change = async () => {
     const text = changed?.trim() ?? "";
     if (text !== "" && text !== memory.text) {
       if (!(await attempt(() => calls.changeMemory(memory.id, text)))) return;
@@ -34,6 +36,7 @@ export function MemoryRow({ memory, onChanged }: Props) {
     }
     leave();
   };
+  const save = () => void once(change);
   return (
     <li className="card-row memory-row">
       {!isChanging ? (
@@ -71,7 +74,7 @@ export function MemoryRow({ memory, onChanged }: Props) {
           className="memory-form"
           onSubmit={(event) => {
             event.preventDefault();
-            void save();
+            save();
           }}
         >
           <WordsField
@@ -79,7 +82,7 @@ export function MemoryRow({ memory, onChanged }: Props) {
             text={changed}
             label={words.memoryChange}
             onChange={setChanged}
-            onDone={() => void save()}
+            onDone={save}
             onCancel={leave}
           />
           {memory.shared && <p className="hint">{words.memoryForAll(circleOf(memory))}</p>}

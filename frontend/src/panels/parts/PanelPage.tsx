@@ -2,7 +2,7 @@
 import type { ReactNode } from "react";
 import { useTitle } from "../../lib/title";
 import { MenuButton } from "../../shell/MenuButton";
-import "../panels.css";
+import "./parts.css";
 
 interface Props {
   title: string;

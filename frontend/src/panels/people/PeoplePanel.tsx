@@ -1,21 +1,23 @@
 /** Who may talk with the agent, as the owner sees and changes it. */
 import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { useCenter } from "../../live/context";
+import { useMe } from "../../live/context";
 import { PlusIcon } from "../../ui/icons";
 import { words } from "../../words";
 import * as calls from "../calls";
 import type { Invited } from "../calls";
 import { Loaded } from "../parts/Loaded";
 import { PanelPage } from "../parts/PanelPage";
+import { ShowMore } from "../parts/ShowMore";
 import { InviteDialog, LinkDialog } from "./dialogs";
 import { PersonRow } from "./PersonRow";
+import "./people.css";
 
 const PEOPLE = ["people"];
 const BEGINNING: string | null = null;
 
 export default function PeoplePanel() {
-  const { me } = useCenter();
+  const me = useMe();
   const client = useQueryClient();
   const [isInviting, setInviting] = useState(false);
   const [invited, setInvited] = useState<{ made: Invited; text: string } | null>(null);
@@ -61,11 +63,7 @@ export default function PeoplePanel() {
           );
         }}
       </Loaded>
-      {query.hasNextPage && (
-        <button type="button" className="button" onClick={() => void query.fetchNextPage()}>
-          {words.showMore}
-        </button>
-      )}
+      <ShowMore query={query} />
       {isInviting && (
         <InviteDialog
           onClose={() => setInviting(false)}

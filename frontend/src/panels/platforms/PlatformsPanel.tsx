@@ -5,7 +5,7 @@ import { Link } from "../../lib/Link";
 import { short } from "../../lib/numbers";
 import { useStore } from "../../lib/store";
 import { ago } from "../../lib/time";
-import { useCenter, useSessions } from "../../live/context";
+import { useCenter, useMe, useSessions } from "../../live/context";
 import { nameOf, platformName } from "../../sidebar/naming";
 import { PlatformBadge } from "../../ui/PlatformBadge";
 import { words } from "../../words";
@@ -14,6 +14,7 @@ import { Loaded } from "../parts/Loaded";
 import { PanelPage } from "../parts/PanelPage";
 import { lastDays } from "../usage/figures";
 import { Health } from "./Health";
+import "./platforms.css";
 
 const EVER = 3650; // days
 const LATEST = 3;
@@ -21,7 +22,7 @@ const LATEST = 3;
 export default function PlatformsPanel() {
   const center = useCenter();
   const all = useStore(center.everybodys, (value) => value);
-  const isOwner = center.me.person.role === "owner";
+  const isOwner = useMe().person.role === "owner";
   const health = useQuery({ queryKey: ["health"], queryFn: calls.platforms, enabled: isOwner, refetchInterval: 10_000 });
   const used = useQuery({ queryKey: ["platforms", all], queryFn: () => fetchUsed(all) });
   const sessions = useSessions();

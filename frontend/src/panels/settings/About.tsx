@@ -16,7 +16,7 @@ export function About({ me }: { me: Me }) {
         <dd dir="auto">{whoAnswers(me)}</dd>
       </dl>
       <div className="advice">
-        <ModelAdvice model={me.agent.model} />
+        <ModelAdvice me={me} />
       </div>
     </>
   );

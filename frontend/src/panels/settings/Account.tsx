@@ -1,9 +1,10 @@
 /** Somebody's name and password. */
-import { useQueryClient } from "@tanstack/react-query";
 import { useState, type SubmitEvent } from "react";
 import type { Me } from "../../api/types";
 import { attempt } from "../../conversation/actions";
+import { useMyself } from "../../live/context";
 import { toast } from "../../ui/toasts";
+import { useOnce } from "../../ui/useOnce";
 import { words } from "../../words";
 import * as calls from "../calls";
 
@@ -16,22 +17,17 @@ export function Account({ me }: { me: Me }) {
   );
 }
 
-function useMeAgain() {
-  const client = useQueryClient();
-  return () => client.invalidateQueries({ queryKey: ["me"] });
-}
-
 function NameForm(props: { name: string }) {
   const [name, setName] = useState(props.name);
-  const again = useMeAgain();
-  const save = async (event: SubmitEvent) => {
-    event.preventDefault();
+  const { again } = useMyself();
+  const once = useOnce();
+  const save = async () => {
     if (!(await attempt(() => calls.rename(name.trim())))) return;
     toast(words.nameSaved);
     await again();
   };
   return (
-    <form className="setting-form" onSubmit={(event) => void save(event)}>
+    <form className="setting-form" onSubmit={(event) => submitted(event, () => once(save))}>
       <label className="field">
         {words.yourName}
         <input value={name} dir="auto" required maxLength={60} autoComplete="username" onChange={(event) => setName(event.target.value)} />
@@ -47,9 +43,9 @@ function NameForm(props: { name: string }) {
 function PasswordForm({ hasOne, name }: { hasOne: boolean; name: string }) {
   const [current, setCurrent] = useState("");
   const [fresh, setFresh] = useState("");
-  const again = useMeAgain();
-  const save = async (event: SubmitEvent) => {
-    event.preventDefault();
+  const { again } = useMyself();
+  const once = useOnce();
+  const save = async () => {
     if (!(await attempt(() => calls.setPassword(hasOne ? current : null, fresh)))) return;
     setCurrent("");
     setFresh("");
@@ -57,7 +53,7 @@ function PasswordForm({ hasOne, name }: { hasOne: boolean; name: string }) {
     await again();
   };
   return (
-    <form className="setting-form" onSubmit={(event) => void save(event)}>
+    <form className="setting-form" onSubmit={(event) => submitted(event, () => once(save))}>
       <h3>{hasOne ? words.changePassword : words.setPassword}</h3>
       <input type="text" name="username" autoComplete="username" value={name} readOnly hidden /> {/* for password keepers */}
       {hasOne && (
@@ -84,4 +80,9 @@ function PasswordForm({ hasOne, name }: { hasOne: boolean; name: string }) {
       </button>
     </form>
   );
+}
+
+function submitted(event: SubmitEvent, act: () => Promise<void>): void {
+  event.preventDefault();
+  void act();
 }

@@ -1,8 +1,9 @@
-/** How the page looks, in which language it speaks, and whether it tells when an answer is ready. */
+/** How the page looks, in which language it speaks, when it tells of an answer, and which keys it listens to. */
 import { useState } from "react";
 import { useStore } from "../../lib/store";
 import { keep } from "../../lib/keep";
 import { notices, wantNotices, type Notices } from "../../ready/notices";
+import { allowSingleKeys, singleKeys } from "../../shell/Shortcuts";
 import { chooseTheme, theme, type Theme } from "../../shell/theme";
 import { language, LANGUAGES, words, type Language } from "../../words";
 import { Segmented } from "../../ui/Segmented";
@@ -41,7 +42,29 @@ export function Appearance() {
         />
       </div>
       <ReadyNotices />
+      <SingleKeys />
     </div>
+  );
+}
+
+function SingleKeys() {
+  const areAllowed = useStore(singleKeys, (allowed) => allowed);
+  return (
+    <>
+      <div className="setting-line">
+        <span>{words.singleKeys}</span>
+        <Segmented
+          label={words.singleKeys}
+          value={areAllowed ? "on" : "off"}
+          onChange={(value) => allowSingleKeys(value === "on")}
+          choices={[
+            ["off", words.switchedOff],
+            ["on", words.switchedOn],
+          ]}
+        />
+      </div>
+      <p className="hint">{words.singleKeysHint}</p>
+    </>
   );
 }
 

@@ -1,6 +1,6 @@
 /** What somebody can set for themselves. */
 import type { ReactNode } from "react";
-import { useCenter } from "../../live/context";
+import { useMe } from "../../live/context";
 import { words } from "../../words";
 import { PanelPage } from "../parts/PanelPage";
 import { About } from "./About";
@@ -11,9 +11,10 @@ import { Passkeys } from "./Passkeys";
 import { PolicyList } from "./PolicyList";
 import { SharedCopies } from "./SharedCopies";
 import { Tokens } from "./Tokens";
+import "./settings.css";
 
 export default function SettingsPanel() {
-  const { me } = useCenter();
+  const me = useMe();
   const parts: [string, string, ReactNode][] = [
     ["appearance", words.appearance, <Appearance />],
     ["conversations", words.policies, <PolicyList isOwner={me.person.role === "owner"} />],

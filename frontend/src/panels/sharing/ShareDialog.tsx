@@ -3,15 +3,17 @@ import { useState } from "react";
 import { attempt } from "../../conversation/actions";
 import { useCenter } from "../../live/context";
 import { Dialog } from "../../ui/Dialog";
+import { useOnce } from "../../ui/useOnce";
 import { words } from "../../words";
 import * as calls from "../calls";
 import { Secret } from "../parts/Secret";
 import { closeSharing } from "./open";
-import "../panels.css";
+import "../parts/parts.css";
 
 export default function ShareDialog({ session }: { session: string }) {
   const center = useCenter();
   const [link, setLink] = useState<string | null>(null);
+  const once = useOnce();
   const make = () =>
     attempt(async () => {
       const { path } = await calls.makeShare(session, center.everybodys.value);
@@ -27,7 +29,7 @@ export default function ShareDialog({ session }: { session: string }) {
             <button type="button" className="button" onClick={closeSharing}>
               {words.cancel}
             </button>
-            <button type="button" className="button primary" onClick={() => void make()}>
+            <button type="button" className="button primary" onClick={() => void once(make)}>
               {words.shareMake}
             </button>
           </div>

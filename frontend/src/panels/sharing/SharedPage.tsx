@@ -1,16 +1,17 @@
 /** A shared copy, as whoever has its link reads it. Nobody has to be signed in. */
 import { useQuery } from "@tanstack/react-query";
-import { useEffect } from "react";
 import { ApiError } from "../../api/client";
 import { useHere } from "../../lib/router";
 import { moment } from "../../lib/time";
+import { useTitle } from "../../lib/title";
 import { Markdown } from "../../markdown/Markdown";
 import { Written } from "../../markdown/Written";
 import { words } from "../../words";
 import * as calls from "../calls";
 import type { Shared } from "../calls";
 import { Loaded } from "../parts/Loaded";
-import "../panels.css";
+import "../parts/parts.css";
+import "./shared.css";
 
 export default function SharedPage() {
   const secret = useHere().hash;
@@ -20,7 +21,7 @@ export default function SharedPage() {
     enabled: secret !== "",
     staleTime: Infinity, // a copy never changes
   });
-  const isGone = secret === "" || query.error instanceof ApiError;
+  const isGone = secret === "" || (query.error instanceof ApiError && query.error.status < 429); // what is broken or busy may come yet
   return (
     <main className="shared-page" tabIndex={-1}>
       <div className="shared-column">{isGone ? <Gone /> : <Loaded query={query}>{(copy) => <Copy copy={copy} />}</Loaded>}</div>
@@ -30,9 +31,7 @@ export default function SharedPage() {
 
 function Copy({ copy }: { copy: Shared }) {
   const title = copy.title ?? words.shared;
-  useEffect(() => {
-    document.title = `${title} · Palaver`;
-  }, [title]);
+  useTitle(title);
   return (
     <>
       <header>

@@ -1,7 +1,7 @@
 /** What was used and what it cost: over time, and by model, platform, person and conversation. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { useCenter } from "../../live/context";
+import { useCenter, useMe } from "../../live/context";
 import { words } from "../../words";
 import * as calls from "../calls";
 import type { Grouping, UsageReport } from "../calls";
@@ -14,6 +14,7 @@ import { Chart } from "./Chart";
 import { Export } from "./Export";
 import { isWhole, lastDays, periodsOf, type Asked, type Measure, type Span } from "./figures";
 import { Totals } from "./Totals";
+import "./usage.css";
 
 const RANGES = ["7", "30", "90", "365"] as const;
 type Range = (typeof RANGES)[number] | "other";
@@ -21,7 +22,7 @@ type Whose = "mine" | "all";
 
 export default function UsagePanel() {
   const center = useCenter();
-  const isOwner = center.me.person.role === "owner";
+  const isOwner = useMe().person.role === "owner";
   const [whose, setWhose] = useState<Whose>(isOwner && center.everybodys.value ? "all" : "mine");
   const [range, setRange] = useState<Range>("30");
   const [now] = useState(Date.now);

@@ -27,8 +27,10 @@ function cell(value: string | number): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
+const IN_UTF_8 = "\ufeff"; // without it some spreadsheets take the letters for others
+
 export function download(name: string, text: string): void {
-  const source = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
+  const source = URL.createObjectURL(new Blob([IN_UTF_8, text], { type: "text/csv;charset=utf-8" }));
   const link = document.createElement("a");
   link.href = source;
   link.download = name;
