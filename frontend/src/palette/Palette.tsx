@@ -1,12 +1,13 @@
 /** Going anywhere and doing anything from the keyboard. */
-import { useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useDeferredValue, useId, useMemo, useState, type KeyboardEvent } from "react";
 import * as calls from "../api/calls";
+import type { Me, Session } from "../api/types";
 import { archive, attempt, change, compress, fork, redo, retry, undo } from "../conversation/actions";
 import { NEW, offerText } from "../conversation/composing";
 import { go, sessionAt, useHere } from "../lib/router";
 import { ago } from "../lib/time";
-import { useCenter, useSessions } from "../live/context";
+import { useCenter, useMe, useSessions } from "../live/context";
 import type { Center } from "../live/center";
 import { panelsFor } from "../routes";
 import { focusComposer, focusSearch, openShortcuts, startNew } from "../shell/Shortcuts";
@@ -28,7 +29,7 @@ export default function Palette() {
   const shown = useDeferredValue(typed);
   const offer = useOffer(shown.trim());
   const found = useMemo(() => offer(shown), [offer, shown]);
-  const chosen = found[Math.min(place, found.length - 1)];
+  const chosen = found[Math.max(0, Math.min(place, found.length - 1))];
 
   const take = (choice: Choice | undefined) => {
     if (choice === undefined) return;
@@ -38,7 +39,7 @@ export default function Palette() {
 
   const onKeyDown = (event: KeyboardEvent) => {
     const keys: Record<string, () => void> = {
-      ArrowDown: () => setPlace(Math.min(place + 1, found.length - 1)),
+      ArrowDown: () => setPlace(Math.max(0, Math.min(place + 1, found.length - 1))),
       ArrowUp: () => setPlace(Math.max(place - 1, 0)),
       Enter: () => take(shown === typed ? chosen : offer(typed)[0]), // who types fast means what they typed
     };
@@ -101,6 +102,7 @@ export default function Palette() {
 /** What there is to choose for a text; `wanted` is looked for on the server too. */
 function useOffer(wanted: string): (typed: string) => Choice[] {
   const center = useCenter();
+  const me = useMe();
   const sessions = useSessions();
   const open = sessionAt(useHere())?.id ?? null;
   const commands = useQuery({ queryKey: ["commands"], queryFn: calls.commands, staleTime: Infinity }).data?.commands;
@@ -108,23 +110,12 @@ function useOffer(wanted: string): (typed: string) => Choice[] {
     queryKey: ["titles", wanted, center.everybodys.value],
     queryFn: () => calls.listSessions({ shelf: "current", text: wanted, all: center.everybodys.value }, null, MOST),
     enabled: wanted.length > 1,
+    placeholderData: keepPreviousData,
   }).data?.sessions;
 
   return useMemo(() => {
     const known = new Map([...sessions.values(), ...(elsewhere ?? [])].map((session) => [session.id, session]));
-    const going = [...known.values()]
-      .filter((session) => session.active_at !== null)
-      .sort(newestFirst)
-      .map((session): Choice => ({
-        id: session.id,
-        group: words.conversations,
-        label: nameOf(session),
-        detail: ago(session.active_at ?? session.created_at),
-        act: () => {
-          go(session.id);
-          giveWay();
-        },
-      }));
+    const newest = [...known.values()].filter((session) => session.active_at !== null).sort(newestFirst);
     const giving = (commands ?? []).map((command): Choice => ({
       id: command.name,
       group: words.commands,
@@ -135,18 +126,35 @@ function useOffer(wanted: string): (typed: string) => Choice[] {
         requestAnimationFrame(focusComposer);
       },
     }));
-    const doing = actionsFor(center, open);
+    const doing = actionsFor(center, me, open);
     return (typed: string) => {
       const isCommand = typed.startsWith("/");
-      const conversations = isCommand ? [] : fitting(going, typed).slice(0, MOST);
-      const done = isCommand ? [] : fitting(doing, typed);
-      const given = isCommand || typed.trim() !== "" ? fitting(giving, typed) : [];
-      return [...conversations, ...done, ...given];
+      const going = isCommand ? [] : fitting(newest, typed, (session) => [nameOf(session), ""]).slice(0, MOST);
+      const done = isCommand ? [] : fitting(doing, typed, wordsOf);
+      const given = isCommand || typed.trim() !== "" ? fitting(giving, typed, wordsOf) : [];
+      return [...going.map(wayTo), ...done, ...given];
     };
-  }, [center, sessions, elsewhere, commands, open]);
+  }, [center, me, sessions, elsewhere, commands, open]);
 }
 
-function actionsFor(center: Center, open: string | null): Choice[] {
+function wordsOf({ label, detail }: Choice): readonly [string, string] {
+  return [label, detail];
+}
+
+function wayTo(session: Session): Choice {
+  return {
+    id: session.id,
+    group: words.conversations,
+    label: nameOf(session),
+    detail: ago(session.active_at ?? session.created_at),
+    act: () => {
+      go(session.id);
+      giveWay();
+    },
+  };
+}
+
+function actionsFor(center: Center, me: Me, open: string | null): Choice[] {
   const action = (id: string, label: string, act: () => void): Choice => ({
     id: `do-${id}`,
     group: words.actions,
@@ -177,7 +185,7 @@ function actionsFor(center: Center, open: string | null): Choice[] {
     action("new", words.newConversation, startNew),
     ...here,
     action("search", words.search, focusSearch),
-    ...panelsFor(center.me).map(({ step, label, page }) => ({ ...action(step, label(), () => go(step)), point: page.fetch })),
+    ...panelsFor(me).map(({ step, label, page }) => ({ ...action(step, label(), () => go(step)), point: page.fetch })),
     action("theme", words.toggleTheme, toggleTheme),
     action("keys", words.showShortcuts, openShortcuts),
   ];

@@ -10,20 +10,25 @@ export interface Choice {
 }
 
 /** Those that fit, best first; all of them where nothing was typed. */
-export function fitting(choices: readonly Choice[], typed: string): Choice[] {
-  const wanted = typed.trim().toLowerCase().split(/\s+/).filter(Boolean);
-  return choices
-    .map((choice, place) => ({ choice, place, rank: rankOf(choice, wanted) }))
+export function fitting<T>(things: readonly T[], typed: string, textOf: (thing: T) => readonly [label: string, detail: string]): T[] {
+  const wanted = folded(typed).split(/\s+/).filter(Boolean);
+  if (wanted.length === 0) return [...things];
+  return things
+    .map((thing, place) => ({ thing, place, rank: rankOf(textOf(thing), wanted) }))
     .filter(({ rank }) => rank > 0)
     .sort((a, b) => b.rank - a.rank || a.place - b.place)
-    .map(({ choice }) => choice);
+    .map(({ thing }) => thing);
 }
 
-function rankOf({ label, detail }: Choice, wanted: readonly string[]): number {
-  const text = label.toLowerCase();
-  const beside = detail.toLowerCase();
+/** As the server folds words: who types without accents means them too. */
+function folded(text: string): string {
+  return text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+}
+
+function rankOf([label, detail]: readonly [string, string], wanted: readonly string[]): number {
+  const text = folded(label);
+  const beside = folded(detail);
   if (!wanted.every((word) => text.includes(word) || beside.includes(word))) return 0;
-  if (wanted.length === 0) return 1;
   const first = wanted[0] ?? "";
   if (text.startsWith(first)) return 3;
   return wanted.every((word) => text.includes(word)) ? 2 : 1;

@@ -22,7 +22,7 @@ from palaver.domain.account import (
     is_loopback,
     new_secret,
 )
-from palaver.domain.errors import InvalidInput, LimitReached, NotAllowed, NotFound, SignInRefused, WrongPassword
+from palaver.domain.errors import LimitReached, NotAllowed, NotFound, SignInRefused, WrongPassword
 from palaver.domain.person import Role
 from palaver.domain.text import storable
 from palaver.services import sign_in
