@@ -8,7 +8,7 @@ import { keep, recall } from "../lib/keep";
 import { go } from "../lib/router";
 import { useStore } from "../lib/store";
 import { useTitle } from "../lib/title";
-import { useCenter } from "../live/context";
+import { useCenter, useMe } from "../live/context";
 import type { Entry } from "../outbox/entries";
 import { MenuButton } from "../shell/MenuButton";
 import { focusComposer } from "../shell/Shortcuts";
@@ -22,6 +22,7 @@ const every = (entries: readonly Entry[]) => entries;
 
 export function Home() {
   const center = useCenter();
+  const me = useMe();
   const entries = useStore(center.outbox.entries, every);
   const isOffline = useStore(center.connection, (connection) => connection !== "live");
   const { isOver, handlers } = useDrop((files) => center.unfinished.add(NEW, files));
@@ -41,7 +42,7 @@ export function Home() {
     setAboutShown(isShown);
   };
 
-  const name = center.me.person.name;
+  const name = me.person.name;
   return (
     <section className="home" {...handlers}>
       <header className="bar plain">
@@ -66,7 +67,7 @@ export function Home() {
           }}
         />
         <div className="examples">
-          {center.me.agent.model === "demo" &&
+          {me.agent.model === "demo" &&
             words.examples.map((example) => (
               <button
                 key={example}
@@ -95,7 +96,7 @@ export function Home() {
 }
 
 function About({ onHide }: { onHide: () => void }) {
-  const { me } = useCenter();
+  const me = useMe();
   return (
     <section className="about" aria-labelledby="about-title">
       <div className="section-head">
@@ -109,12 +110,17 @@ function About({ onHide }: { onHide: () => void }) {
         <div>
           <h3>{words.aboutAgent}</h3>
           <p dir="auto">{whoAnswers(me)}</p>
-          <ModelAdvice model={me.agent.model} />
+          <ModelAdvice me={me} />
         </div>
         <div>
           <h3>{words.aboutPlatforms}</h3>
-          <p>{words.aboutPlatformsText}</p>
-          <pre dir="ltr">palaver</pre>
+          {me.person.role === "owner" && (
+            <>
+              <p>{words.aboutTerminal}</p>
+              <pre dir="ltr">palaver</pre>
+            </>
+          )}
+          <p>{words.aboutPrograms}</p>
         </div>
       </div>
     </section>

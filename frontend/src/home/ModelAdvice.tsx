@@ -1,14 +1,16 @@
-/** How to give the agent a real model, where it has none. */
+/** How to give the agent a real model, where it has none; to whom that is theirs to do. */
+import type { Me } from "../api/types";
 import { words } from "../words";
 
-const WITHOUT_A_MODEL = new Set(["demo"]);
+const NOT_REAL = new Set(["demo", "local"]);
 
-export function ModelAdvice({ model }: { model: string }) {
-  if (!WITHOUT_A_MODEL.has(model)) return null;
+export function ModelAdvice({ me }: { me: Me }) {
+  if (!NOT_REAL.has(me.agent.model)) return null;
+  if (me.person.role !== "owner") return <p>{words.aboutModelOwner}</p>;
   return (
     <>
       <p>{words.aboutModel}</p>
-      <pre dir="ltr">ANTHROPIC_API_KEY=… palaver serve</pre>
+      <pre dir="ltr">PALAVER_MODEL=auto ANTHROPIC_API_KEY=… palaver serve</pre>
     </>
   );
 }
