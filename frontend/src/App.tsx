@@ -1,23 +1,26 @@
 /** The whole page: who is there, the list beside, and what was chosen from it. */
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { QueryClientProvider, useQuery, useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { ApiError, onSignedOut } from "./api/client";
 import * as calls from "./api/calls";
 import type { Me } from "./api/types";
 import { Home } from "./home/Home";
 import { lazily } from "./lib/lazily";
+import { newQueries } from "./lib/queries";
 import { go, sessionAt, useHere, whereWeAre } from "./lib/router";
 import { useStore } from "./lib/store";
 import { Center } from "./live/center";
-import { CenterContext, useCenter } from "./live/context";
+import { CenterContext, MyselfContext, useMe, type Myself } from "./live/context";
 import { closePalette, paletteOpen } from "./palette/open";
 import { closeSharing, sharing } from "./panels/sharing/open";
 import { Ready } from "./ready/Ready";
 import { panelsFor } from "./routes";
 import { ConnectionSign } from "./shell/ConnectionSign";
-import { showSidebar, sidebarShown } from "./shell/layout";
+import { isNarrow, sidebarShown, toggleSidebar } from "./shell/layout";
 import { MenuButton } from "./shell/MenuButton";
 import { ShortcutList, useShortcuts } from "./shell/Shortcuts";
+import { useStrayFiles } from "./shell/useStrayFiles";
+import { chooseView, CURRENT } from "./sidebar/chosen";
 import { Sidebar } from "./sidebar/Sidebar";
 import { Boundary, NotOpened, NotShown } from "./ui/Boundary";
 import { Confirmation } from "./ui/confirm";
@@ -25,7 +28,7 @@ import { Toasts } from "./ui/toasts";
 import { words } from "./words";
 
 const ConversationPage = lazily(() => import("./conversation/ConversationPage"));
-const Palette = lazy(() => import("./palette/Palette"));
+const Palette = lazily(() => import("./palette/Palette"));
 const ShareDialog = lazy(() => import("./panels/sharing/ShareDialog"));
 const SharedPage = lazy(() => import("./panels/sharing/SharedPage"));
 const SignIn = lazy(() => import("./sign-in/SignIn"));
@@ -78,38 +81,55 @@ function OwnPages() {
     void refetch();
   }, [refetch]);
 
-  if (me != null) return <SignedIn key={me.person.id} me={me} />;
+  const askAgain = useCallback(() => void refetch(), [refetch]);
+
+  if (me != null) return <SignedIn key={me.person.id} me={me} again={refetch} />;
   if (error instanceof ApiError || me === null || isLinkWaiting) {
     return (
       <Suspense>
-        <SignIn onDone={signedIn} />
+        <SignIn onDone={signedIn} onLinkRefused={askAgain} />
       </Suspense>
     );
   }
   return <div className="starting" role="status" aria-label={words.loading} />;
 }
 
-function SignedIn({ me }: { me: Me }) {
-  const center = useMemo(() => new Center(me), [me]);
+/** What stands below is made anew for whoever signs in next: nothing that one has seen is left for another. */
+function SignedIn({ me, again }: Myself) {
+  const [center] = useState(() => new Center(me.person.id));
+  const [queries] = useState(newQueries);
+  const myself = useMemo(() => ({ me, again }), [me, again]);
   useEffect(() => center.start(), [center]);
   useEffect(() => {
-    const timer = setTimeout(ConversationPage.fetch, SOON);
+    const timer = setTimeout(() => [ConversationPage, Palette].forEach((part) => part.fetch()), SOON);
     return () => clearTimeout(timer);
   }, []);
+  useEffect(() => closeAll, []);
   useEffect(() => {
     center.onBegun((entry, session) => {
       if (entry.session !== session && whereWeAre().step === entry.session) go(session);
     });
   }, [center]);
   return (
-    <CenterContext value={center}>
-      <Frame />
-    </CenterContext>
+    <QueryClientProvider client={queries}>
+      <MyselfContext value={myself}>
+        <CenterContext value={center}>
+          <Frame />
+        </CenterContext>
+      </MyselfContext>
+    </QueryClientProvider>
   );
+}
+
+function closeAll(): void {
+  chooseView(CURRENT);
+  closePalette();
+  closeSharing();
 }
 
 function Frame() {
   const isSidebarShown = useStore(sidebarShown, itself);
+  const isAbove = useStore(isNarrow, itself) && isSidebarShown;
   const isPaletteOpen = useStore(paletteOpen, itself);
   const shared = useStore(sharing, itself);
   const { step } = useHere();
@@ -117,6 +137,7 @@ function Frame() {
   const onOrder = useCallback((ids: readonly string[]) => {
     order.current = ids;
   }, []);
+  useStrayFiles();
   useShortcuts(useCallback(() => order.current, []));
   return (
     <div className="frame" data-sidebar={isSidebarShown}>
@@ -124,8 +145,8 @@ function Frame() {
         {words.skipToConversation}
       </a>
       {isSidebarShown && <Sidebar onOrder={onOrder} />}
-      {isSidebarShown && <button type="button" className="shade" tabIndex={-1} aria-hidden="true" onClick={() => showSidebar(false)} />}
-      <main className="main">
+      {isSidebarShown && <button type="button" className="shade" tabIndex={-1} aria-hidden="true" onClick={toggleSidebar} />}
+      <main className="main" inert={isAbove}>
         <ConnectionSign />
         <Boundary place={step} instead={<PageNotShown />}>
           <Suspense fallback={<div className="starting" />}>
@@ -168,11 +189,11 @@ function PageNotShown() {
 }
 
 function Page() {
-  const { me } = useCenter();
+  const me = useMe();
   const here = useHere();
   const at = sessionAt(here);
-  if (at !== null) return <ConversationPage id={at.id} seq={at.seq} />;
   const panel = panelsFor(me).find((each) => each.step === here.step);
+  if (at !== null) return <ConversationPage id={at.id} seq={at.seq} />;
   return panel === undefined ? <Home /> : <panel.page />;
 }
 

@@ -5,7 +5,7 @@ import type { Session } from "../api/types";
 import { useStore } from "../lib/store";
 import { useTitle } from "../lib/title";
 import type { Reply } from "../live/center";
-import { useCenter, useSession } from "../live/context";
+import { useCenter, useMe, useSession } from "../live/context";
 import { holds, isAnswering, type State } from "../live/state";
 import { Markdown } from "../markdown/Markdown";
 import type { Entry } from "../outbox/entries";
@@ -54,7 +54,8 @@ function Open({ session, seq }: { session: Session; seq: number | null }) {
   const { isOver, handlers } = useDrop((files) => center.unfinished.add(session.id, files));
   const [reply, setReply] = useReply(session);
   const [said, setSaid] = useState(0);
-  const isMine = useStore(center.everybodys, (all) => !all) || session.owner === center.me.person.name;
+  const me = useMe();
+  const isMine = useStore(center.everybodys, (all) => !all) || session.owner === me.person.name;
   const isRunning = useStore(
     center.state,
     useCallback((state: State) => isAnswering(state, session.id), [session.id]),

@@ -1,7 +1,7 @@
 /** The head of a conversation: its title, where it takes place, who answers, what it costs, and what can be done. */
 import { useState } from "react";
 import type { Session } from "../api/types";
-import { useCenter } from "../live/context";
+import { useCenter, useMe } from "../live/context";
 import { MenuButton } from "../shell/MenuButton";
 import { SessionMenu } from "../sidebar/SessionMenu";
 import { PlatformBadge } from "../ui/PlatformBadge";
@@ -15,6 +15,7 @@ import { ToolsMenu } from "./ToolsMenu";
 
 export function Header({ session, mayAct }: { session: Session; mayAct: boolean }) {
   const center = useCenter();
+  const me = useMe();
   const [isNaming, setNaming] = useState(false);
   const name = nameOf(session);
   return (
@@ -36,13 +37,13 @@ export function Header({ session, mayAct }: { session: Session; mayAct: boolean 
           </button>
         </h1>
       )}
-      {session.owner !== null && session.owner !== center.me.person.name && (
+      {session.owner !== null && session.owner !== me.person.name && (
         <span className="tag">{words.ofOwner(session.owner)}</span>
       )}
       <span className="grow" />
       <Meters session={session} mayAct={mayAct} />
       {mayAct && <ModelMenu session={session} />}
-      {mayAct && center.me.person.role !== "guest" && <ToolsMenu session={session} />}
+      {mayAct && me.person.role !== "guest" && <ToolsMenu session={session} />}
       <SessionMenu
         session={session}
         onRename={() => setNaming(true)}

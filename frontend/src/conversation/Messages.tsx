@@ -11,7 +11,7 @@ import type { Session } from "../api/types";
 import { go } from "../lib/router";
 import { useStore } from "../lib/store";
 import { dayKey, dayName } from "../lib/time";
-import { useCenter, useConversation } from "../live/context";
+import { useCenter, useConversation, useMe } from "../live/context";
 import type { Conversation } from "../live/state";
 import { stillPending, type Entry } from "../outbox/entries";
 import { plain } from "../sidebar/naming";
@@ -151,12 +151,13 @@ function List({ session, known, target, mayAct, said }: Props & { known: Convers
 
 function useRows(id: string, known: Conversation): readonly Row[] {
   const center = useCenter();
+  const me = useMe();
   const entries = useStore(center.outbox.entries, every);
   const stored = useMemo(() => storedRows(known.events, dayKey), [known.events]);
   const pending = useMemo(() => {
     const here = entries.filter((entry) => entry.session === id);
-    return stillPending(here, known.events, center.me.person.id);
-  }, [entries, known.events, id, center]);
+    return stillPending(here, known.events, me.person.id);
+  }, [entries, known.events, id, me.person.id]);
   return useMemo(() => withKeysOnce([...stored, ...liveRows(known, pending, stored)]), [known, pending, stored]);
 }
 

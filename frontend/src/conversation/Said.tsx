@@ -2,7 +2,7 @@
 import { memo, useState } from "react";
 import type { LogEvent } from "../api/types";
 import { clock, moment } from "../lib/time";
-import { useCenter } from "../live/context";
+import { useCenter, useMe } from "../live/context";
 import { Written } from "../markdown/Written";
 import { EditIcon } from "../ui/icons";
 import { words } from "../words";
@@ -22,10 +22,11 @@ interface Props {
 
 export const Said = memo(function Said({ session, event, shared, mayAct, goesTo }: Props) {
   const center = useCenter();
+  const me = useMe();
   const [edit, setEdit, wasJustBegun] = useEdit(session, event.seq);
   const text = textOf(event.message?.content ?? null);
   const files = <Files files={filesOf(event.message?.content ?? null)} all={center.everybodys.value} />;
-  const isMine = event.person?.id === center.me.person.id;
+  const isMine = event.person?.id === me.person.id;
   const author = event.message?.author?.name ?? event.person?.name ?? "";
   const isSystem = event.message?.role === "system";
   return (

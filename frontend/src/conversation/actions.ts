@@ -42,15 +42,18 @@ export async function change(center: Center, ids: readonly string[], changes: Se
   return done.every(Boolean);
 }
 
-export async function archive(center: Center, ids: readonly string[], archived: boolean): Promise<void> {
+export async function archive(center: Center, ids: readonly string[], archived: boolean): Promise<boolean> {
   const worked = await change(center, ids, { archived });
-  if (!worked || !archived) return;
-  toast(words.archivedDone, { label: words.takeBack, act: () => void change(center, ids, { archived: false }) });
+  if (worked && archived) {
+    toast(words.archivedDone, { label: words.takeBack, act: () => void change(center, ids, { archived: false }) });
+  }
+  return worked;
 }
 
-export async function move(center: Center, ids: readonly string[], project: { id: string; name: string } | null): Promise<void> {
+export async function move(center: Center, ids: readonly string[], project: { id: string; name: string } | null): Promise<boolean> {
   const worked = await change(center, ids, { project: project?.id ?? null });
   if (worked && project !== null) toast(words.movedTo(project.name));
+  return worked;
 }
 
 export async function remove(center: Center, ids: readonly string[]): Promise<boolean> {

@@ -1,8 +1,8 @@
 /** A link within the page; with a modifier key it opens like any other link. */
-import type { AnchorHTMLAttributes, MouseEvent } from "react";
+import type { ComponentProps, MouseEvent } from "react";
 import { addressOf, go } from "./router";
 
-interface Props extends Omit<AnchorHTMLAttributes<HTMLAnchorElement>, "href"> {
+interface Props extends Omit<ComponentProps<"a">, "href"> {
   to: string;
   at?: number | null | undefined;
 }

@@ -6,7 +6,7 @@
  */
 import { ApiError } from "../api/client";
 import * as calls from "../api/calls";
-import type { LiveItem, Me, Receipt, Session } from "../api/types";
+import type { LiveItem, Receipt, Session } from "../api/types";
 import { Unfinished } from "../conversation/unfinished";
 import { keep, recall } from "../lib/keep";
 import { Store } from "../lib/store";
@@ -50,12 +50,12 @@ export class Center {
   #onAnswered = new Set<(session: string) => void>();
   #keepsLine = false; // also while the page is hidden
 
-  constructor(readonly me: Me) {
+  constructor(person: string) {
     this.since = recall(SINCE) ?? new Date().toISOString();
     keep(SINCE, this.since);
     this.lists = new Lists(this.state, () => this.everybodys.value);
-    this.outbox = new Outbox(me.person.id, (entry, receipt) => this.#sent(entry, receipt));
-    this.unfinished = new Unfinished(me.person.id);
+    this.outbox = new Outbox(person, (entry, receipt) => this.#sent(entry, receipt));
+    this.unfinished = new Unfinished(person);
     this.#stream = new LiveStream({
       onItems: (items) => this.#told(items),
       onConnection: (connection) => this.connection.update(() => connection),

@@ -4,7 +4,7 @@ import * as calls from "../api/calls";
 import { attempt } from "../conversation/actions";
 import { go } from "../lib/router";
 import { keep } from "../lib/keep";
-import { useCenter } from "../live/context";
+import { useMe } from "../live/context";
 import { panelsFor } from "../routes";
 import { ChevronDownIcon, UserIcon } from "../ui/icons";
 import { Menu, MenuChoice, MenuChoices, MenuItem, MenuLine, SubMenu } from "../ui/Menu";
@@ -14,7 +14,7 @@ import { chooseTheme, theme, type Theme } from "./theme";
 import { openShortcuts } from "./Shortcuts";
 
 export function AccountMenu() {
-  const { me } = useCenter();
+  const me = useMe();
   const [chosen, setChosen] = useState(theme);
   return (
     <Menu

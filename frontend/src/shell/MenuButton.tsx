@@ -2,7 +2,7 @@
 import { useStore } from "../lib/store";
 import { MenuIcon } from "../ui/icons";
 import { words } from "../words";
-import { showSidebar, sidebarShown } from "./layout";
+import { sidebarShown, TOGGLE, toggleSidebar } from "./layout";
 
 const itself = (isShown: boolean) => isShown;
 
@@ -11,11 +11,12 @@ export function MenuButton() {
   if (isShown) return null;
   return (
     <button
+      id={TOGGLE}
       type="button"
       className="icon-button"
       title={words.openMenu}
       aria-label={words.openMenu}
-      onClick={() => showSidebar(true)}
+      onClick={toggleSidebar}
     >
       <MenuIcon />
     </button>

@@ -2,6 +2,7 @@
 import { useEffect } from "react";
 import * as calls from "../api/calls";
 import { attempt } from "../conversation/actions";
+import { keep, recall } from "../lib/keep";
 import { go, sessionAt, whereWeAre } from "../lib/router";
 import { Store, useStore } from "../lib/store";
 import { useCenter } from "../live/context";
@@ -9,7 +10,15 @@ import { isAnswering } from "../live/state";
 import { openPalette } from "../palette/open";
 import { Dialog } from "../ui/Dialog";
 import { words } from "../words";
-import { giveWay, showSidebar } from "./layout";
+import { giveWay, isNarrow, showSidebar, sidebarShown, toggleSidebar } from "./layout";
+
+/** Whether single keys do something: whoever dictates, or strikes keys by chance, would rather not. */
+export const singleKeys = new Store(recall("keys") !== "off");
+
+export function allowSingleKeys(areAllowed: boolean): void {
+  keep("keys", areAllowed ? null : "off");
+  singleKeys.update(() => areAllowed);
+}
 
 const isOpen = new Store(false);
 const itself = (value: boolean) => value;
@@ -47,6 +56,8 @@ export function useShortcuts(order: () => readonly string[]): void {
         if (event.altKey && event.key === "ArrowUp") return () => step(-1);
         if (event.key === "Escape" && event.shiftKey) return stop;
         if (isWriting || withMod || event.altKey) return null;
+        if (event.key === "Escape") return isNarrow.value && sidebarShown.value ? toggleSidebar : null;
+        if (!singleKeys.value) return null;
         if (event.key === "/") return focusSearch;
         if (event.key === "c") return focusComposer;
         return event.key === "?" ? openShortcuts : null;
@@ -77,16 +88,21 @@ export function focusSearch(): void {
 
 export function ShortcutList() {
   const shown = useStore(isOpen, itself);
+  const areSingle = useStore(singleKeys, itself);
   if (!shown) return null;
+  const single: [string, string][] = [
+    ["/", words.shortcutSearch],
+    ["c", words.shortcutCompose],
+    ["?", words.shortcutHelp],
+  ];
   const keys: [string, string][] = [
     [`${MOD} K`, words.shortcutPalette],
     [`${MOD} ⇧ O`, words.shortcutNew],
-    ["/", words.shortcutSearch],
+    [`${MOD} ⇧ F`, words.shortcutSearch],
     ["Alt ↓", words.shortcutNext],
     ["Alt ↑", words.shortcutPrevious],
-    ["c", words.shortcutCompose],
     ["⇧ Esc", words.shortcutStop],
-    ["?", words.shortcutHelp],
+    ...(areSingle ? single : []),
   ];
   return (
     <Dialog label={words.shortcuts} onClose={() => isOpen.update(() => false)}>

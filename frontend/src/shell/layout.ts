@@ -3,9 +3,12 @@ import { keep, recall } from "../lib/keep";
 import { Store } from "../lib/store";
 
 const NARROW = "(max-width: 800px)";
+export const TOGGLE = "sidebar-toggle"; // the button that shows it, or the one that hides it
 
 const narrow = window.matchMedia(NARROW);
-export const sidebarShown = new Store(!narrow.matches && recall("sidebar") !== "hidden");
+const isBeside = () => !narrow.matches && recall("sidebar") !== "hidden";
+export const sidebarShown = new Store(isBeside());
+export const isNarrow = new Store(narrow.matches);
 
 export function showSidebar(isShown: boolean): void {
   sidebarShown.update(() => isShown);
@@ -17,4 +20,13 @@ export function giveWay(): void {
   if (narrow.matches) sidebarShown.update(() => false);
 }
 
-narrow.addEventListener("change", () => sidebarShown.update(() => !narrow.matches));
+/** The same by its button, which is gone then; the one that takes it back has the focus. */
+export function toggleSidebar(): void {
+  showSidebar(!sidebarShown.value);
+  requestAnimationFrame(() => document.getElementById(TOGGLE)?.focus());
+}
+
+narrow.addEventListener("change", () => {
+  isNarrow.update(() => narrow.matches);
+  sidebarShown.update(isBeside);
+});

@@ -1,38 +1,48 @@
 /** Signing in: by the link that was opened, by password, or by passkey. */
+import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState, type SubmitEvent } from "react";
 import { ApiError } from "../api/client";
 import * as calls from "../api/calls";
-import type { WaysIn } from "../api/types";
 import { go, whereWeAre } from "../lib/router";
 import { words } from "../words";
+import { whyNot } from "../words/refusals";
 import { canUsePasskeys, NoPasskey, passkeyAnswer } from "./passkey";
 
 const STEP = "sign-in";
 
-export default function SignIn({ onDone }: { onDone: () => void }) {
-  const [token] = useState(tokenOfLink);
-  const [ways, setWays] = useState<WaysIn | null>(null);
-  const [error, setError] = useState("");
-  const [isBusy, setBusy] = useState(token !== null);
+interface Props {
+  onDone: () => void;
+  onLinkRefused: () => void; // whoever opened it may be signed in all the same
+}
 
-  useEffect(() => {
-    calls.waysIn().then(setWays, () => setError(words.unreachable));
-  }, []);
+export default function SignIn({ onDone, onLinkRefused }: Props) {
+  const [token] = useState(tokenOfLink);
+  const { data: ways, failureReason } = useQuery({
+    queryKey: ["ways in"],
+    queryFn: calls.waysIn,
+    retry: (_, failure) => !(failure instanceof ApiError),
+    retryDelay: 1500,
+  });
+  const [refused, setRefused] = useState("");
+  const [isBusy, setBusy] = useState(token !== null);
+  const error = refused || (failureReason === null ? "" : tellingOf(failureReason));
 
   useEffect(() => {
     if (token === null) return;
     withLink(token).then(onDone, (failure: unknown) => {
-      setError(failure instanceof ApiError && failure.status < 500 ? words.linkUsed : words.unreachable);
+      const isUsed = failure instanceof ApiError && (failure.status === 401 || failure.status === 422);
+      setRefused(isUsed ? words.linkUsed : tellingOf(failure));
       setBusy(false);
+      onLinkRefused();
     });
-  }, [token, onDone]);
+  }, [token, onDone, onLinkRefused]);
 
   const attempt = (signIn: () => Promise<unknown>) => {
     setBusy(true);
-    setError("");
+    setRefused("");
     signIn().then(onDone, (failure: unknown) => {
       setBusy(false);
-      setError(tellingOf(failure));
+      setRefused(tellingOf(failure));
     });
   };
 
@@ -86,8 +96,7 @@ function PasswordForm({ isBusy, attempt }: { isBusy: boolean; attempt: (signIn: 
 }
 
 function tellingOf(failure: unknown): string {
-  if (failure instanceof ApiError) return failure.message;
-  return failure instanceof NoPasskey ? words.passkeyNotUsed : words.unreachable;
+  return failure instanceof NoPasskey ? words.passkeyNotUsed : whyNot(failure);
 }
 
 function textIn(form: FormData, name: string): string {
