@@ -1,5 +1,5 @@
 /** Projects above the list: choosing one shows what is in it; conversations can be dropped on it. */
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import * as calls from "../api/calls";
 import type { Project } from "../api/types";
 import { attempt, move } from "../conversation/actions";
@@ -10,7 +10,7 @@ import { DotsIcon, EditIcon, PlusIcon, TrashIcon } from "../ui/icons";
 import { Menu, MenuItem } from "../ui/Menu";
 import { words } from "../words";
 import { DRAGGED, idsIn } from "./dragging";
-import { COLOURS, useProjects, useProjectsAgain } from "./useProjects";
+import { COLOURS, UNKNOWN, useProjects, useProjectsAgain } from "./useProjects";
 
 interface Props {
   chosen: string | null;
@@ -21,6 +21,10 @@ export function Projects({ chosen, onChoose }: Props) {
   const projects = useProjects();
   const again = useProjectsAgain();
   const [editing, setEditing] = useState<Project | "new" | null>(null);
+  const isGone = chosen !== null && projects !== UNKNOWN && projects.every((project) => project.id !== chosen);
+  useEffect(() => {
+    if (isGone) onChoose(null); // deleted, here or elsewhere
+  }, [isGone, onChoose]);
 
   const save = async (name: string, colour: string) => {
     const act = () =>
@@ -34,7 +38,7 @@ export function Projects({ chosen, onChoose }: Props) {
   const drop = async (project: Project) => {
     const question = { title: words.deleteProjectTitle(project.name), text: words.deleteProjectText, action: words.delete };
     if (!(await confirm(question))) return;
-    if (await attempt(() => calls.deleteProject(project.id))) onChoose(null);
+    await attempt(() => calls.deleteProject(project.id));
     await again();
   };
 
@@ -97,6 +101,7 @@ function ProjectRow({ project, isChosen, onChoose, onEdit, onDelete }: RowProps)
       }}
       onDragLeave={() => setOver(false)}
       onDrop={(event) => {
+        if (!event.dataTransfer.types.includes(DRAGGED)) return;
         event.preventDefault();
         setOver(false);
         void move(center, idsIn(event.dataTransfer), project).then(again);

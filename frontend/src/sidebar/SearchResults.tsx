@@ -6,10 +6,11 @@ import { Link } from "../lib/Link";
 import { useStore } from "../lib/store";
 import { ago } from "../lib/time";
 import { usePaused } from "../lib/usePaused";
-import { useCenter } from "../live/context";
+import { useCenter, useSession } from "../live/context";
 import { giveWay } from "../shell/layout";
 import { PlatformBadge } from "../ui/PlatformBadge";
 import { words } from "../words";
+import { whyNot } from "../words/refusals";
 import { marked } from "./marking";
 import { nameOf } from "./naming";
 
@@ -31,9 +32,13 @@ export function SearchResults({ text }: { text: string }) {
   });
   const sessions = titles.data?.sessions ?? [];
   const found = hits.data?.hits ?? [];
-  const isDone = hits.isFetched && titles.isFetched;
+  const failure = titles.error ?? hits.error;
+  const isDone = hits.isSuccess && titles.isSuccess && !hits.isPlaceholderData && !titles.isPlaceholderData;
   return (
-    <div className="session-list results" aria-live="polite">
+    <div className="session-list results" aria-busy={!isDone && failure === null}>
+      <p className="visually-hidden" role="status">
+        {isDone ? words.foundCount(sessions.length + found.length) : ""}
+      </p>
       {sessions.length > 0 && <h3>{words.titles}</h3>}
       {sessions.map((session) => (
         <TitleFound key={session.id} session={session} />
@@ -42,6 +47,14 @@ export function SearchResults({ text }: { text: string }) {
       {found.map((hit) => (
         <MessageFound key={`${hit.session_id}-${hit.seq}`} hit={hit} />
       ))}
+      {failure !== null && (
+        <p className="nothing" role="alert">
+          {whyNot(failure)}{" "}
+          <button type="button" className="text-button" onClick={() => void Promise.all([titles.refetch(), hits.refetch()])}>
+            {words.again}
+          </button>
+        </p>
+      )}
       {isDone && sessions.length === 0 && found.length === 0 && (
         <p className="nothing">
           {words.nothingFound}
@@ -67,11 +80,12 @@ function TitleFound({ session }: { session: Session }) {
 }
 
 function MessageFound({ hit }: { hit: Hit }) {
+  const session = useSession(hit.session_id);
   return (
     <Link to={hit.session_id} at={hit.seq} className="found" onClick={giveWay}>
       <span className="session-top">
         <span className="session-name" dir="auto">
-          {hit.title ?? words.untitled}
+          {hit.title ?? (session === undefined ? words.untitled : nameOf(session))}
         </span>
         <time dateTime={hit.at}>{ago(hit.at)}</time>
       </span>

@@ -1,6 +1,7 @@
-/** What can be done with all that is selected. */
+/** What can be done with all that is selected. Where something was refused, it stays selected. */
+import { useEffect } from "react";
 import { archive, change, move, remove } from "../conversation/actions";
-import { useCenter } from "../live/context";
+import { useCenter, useSessions } from "../live/context";
 import { ArchiveIcon, CloseIcon, FolderIcon, PinIcon, TrashIcon } from "../ui/icons";
 import { Menu, MenuItem } from "../ui/Menu";
 import { words } from "../words";
@@ -10,8 +11,14 @@ import { useProjects } from "./useProjects";
 export function SelectionBar({ selection, isArchive }: { selection: Selection; isArchive: boolean }) {
   const center = useCenter();
   const projects = useProjects();
-  const ids = [...selection.ids];
-  const then = (done: Promise<unknown>) => void done.then(selection.end);
+  const sessions = useSessions();
+  const { end } = selection;
+  const ids = [...selection.ids].filter((id) => sessions.has(id));
+  const isEmpty = ids.length === 0; // all of them were deleted elsewhere
+  useEffect(() => {
+    if (isEmpty) end();
+  }, [isEmpty, end]);
+  const then = (done: Promise<boolean>) => void done.then((worked) => worked && end());
   return (
     <div className="selection-bar" role="toolbar" aria-label={words.selected(ids.length)}>
       <span>{words.selected(ids.length)}</span>
@@ -39,9 +46,9 @@ export function SelectionBar({ selection, isArchive }: { selection: Selection; i
       <Tool
         label={words.delete}
         icon={<TrashIcon />}
-        act={() => void remove(center, ids).then((done) => done && selection.end())}
+        act={() => then(remove(center, ids))}
       />
-      <Tool label={words.endSelection} icon={<CloseIcon />} act={selection.end} />
+      <Tool label={words.endSelection} icon={<CloseIcon />} act={end} />
     </div>
   );
 }

@@ -1,10 +1,11 @@
 /** The list of conversations: as many rows as fit, fetched as somebody scrolls. */
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useCallback, useEffect, useMemo, useRef } from "react";
+import { useCallback, useEffect, useEffectEvent, useMemo, useRef } from "react";
 import type { Session } from "../api/types";
 import { sessionAt, useHere } from "../lib/router";
 import { useStore } from "../lib/store";
 import { dayGroup } from "../lib/time";
+import { useToday } from "../lib/useToday";
 import { useCenter, useSessions } from "../live/context";
 import { words } from "../words";
 import { grouped, listed, UNFETCHED, viewName, type View } from "./arrange";
@@ -28,10 +29,11 @@ export function SessionList({ view, selection, onOrder }: Props) {
   const fetched = useStore(center.lists.fetched, (all) => all[name] ?? UNFETCHED);
   const projects = useProjects();
   const open = sessionAt(useHere())?.id;
+  const today = useToday();
   const scroller = useRef<HTMLDivElement>(null);
 
   const found = useMemo(() => listed(sessions.values(), view, fetched), [sessions, view, fetched]);
-  const rows = useMemo(() => grouped(found, words.pinned, dayGroup), [found]);
+  const rows = useMemo(() => grouped(found, words.pinned, (at) => dayGroup(at, today)), [found, today]);
   const order = useMemo(() => rows.flatMap((row) => (row.kind === "session" ? row.session.id : [])), [rows]);
   useEffect(() => onOrder(order), [onOrder, order]);
 
@@ -54,6 +56,14 @@ export function SessionList({ view, selection, onOrder }: Props) {
     if (isNear && !fetched.complete && !fetched.loading && !fetched.failed) void center.lists.more(view);
   }, [center, view, fetched, lastShown, rows.length]);
 
+  // What is opened by a key, a link or a search is brought into sight; scrolling on from there is left alone.
+  const bringIntoSight = useEffectEvent(() => {
+    const place = rows.findIndex((row) => row.key === open);
+    if (place >= 0) virtualizer.scrollToIndex(place, { align: "auto" });
+  });
+  const isThere = fetched.frontier !== null;
+  useEffect(() => bringIntoSight(), [open, isThere]);
+
   if (rows.length === 0 && fetched.complete) return <Nothing view={view} />;
   return (
     <div className="session-list" ref={scroller}>
@@ -74,6 +84,7 @@ export function SessionList({ view, selection, onOrder }: Props) {
                 <SessionRow
                   session={row.session}
                   project={view.project === null ? projectOf(row.session) : undefined}
+                  today={today}
                   isOpen={row.session.id === open}
                   isSelecting={selection.isOn}
                   isSelected={selection.ids.has(row.session.id)}

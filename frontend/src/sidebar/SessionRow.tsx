@@ -1,5 +1,5 @@
 /** One conversation in the list. */
-import { memo, useState, type DragEvent, type MouseEvent } from "react";
+import { memo, useEffect, useRef, useState, type DragEvent, type MouseEvent } from "react";
 import type { Project, Session } from "../api/types";
 import { change } from "../conversation/actions";
 import { TitleField } from "../conversation/TitleField";
@@ -17,6 +17,7 @@ import { SessionMenu } from "./SessionMenu";
 interface Props {
   session: Session;
   project: Project | undefined;
+  today: number; // so that its time is told anew the next day
   isOpen: boolean;
   isSelecting: boolean;
   isSelected: boolean;
@@ -25,11 +26,17 @@ interface Props {
 }
 
 export const SessionRow = memo(function SessionRow(props: Props) {
-  const { session, project, isOpen, isSelecting, isSelected, onSelect } = props;
+  const { session, project, today, isOpen, isSelecting, isSelected, onSelect } = props;
   const center = useCenter();
   const [isNaming, setNaming] = useState(false);
   const unread = !isOpen && isUnread(session, center.since);
   const name = nameOf(session);
+  const link = useRef<HTMLAnchorElement>(null);
+  const wasNaming = useRef(false);
+  useEffect(() => {
+    if (wasNaming.current && !isNaming && document.activeElement === document.body) link.current?.focus();
+    wasNaming.current = isNaming;
+  }, [isNaming]);
 
   if (isNaming) {
     return (
@@ -65,7 +72,6 @@ export const SessionRow = memo(function SessionRow(props: Props) {
         event.dataTransfer.setData(DRAGGED, JSON.stringify(props.onDrag(session.id)));
         event.dataTransfer.effectAllowed = "move";
       }}
-      onDoubleClick={() => setNaming(true)}
     >
       {isSelecting && (
         <input
@@ -76,7 +82,14 @@ export const SessionRow = memo(function SessionRow(props: Props) {
           className="session-check"
         />
       )}
-      <Link to={session.id} onClick={onClick} aria-current={isOpen ? "page" : undefined} draggable={false}>
+      <Link
+        ref={link}
+        to={session.id}
+        onClick={onClick}
+        onDoubleClick={isSelecting ? undefined : () => setNaming(true)}
+        aria-current={isOpen ? "page" : undefined}
+        draggable={false}
+      >
         <span className="session-top">
           {session.platform !== "web" && <PlatformBadge platform={session.platform} />}
           <span className="session-name" dir="auto">
@@ -94,7 +107,7 @@ export const SessionRow = memo(function SessionRow(props: Props) {
             {plain(session.preview)}
           </span>
           <time dateTime={session.active_at ?? session.created_at} title={moment(session.active_at ?? session.created_at)}>
-            {ago(session.active_at ?? session.created_at)}
+            {ago(session.active_at ?? session.created_at, today)}
           </time>
         </span>
       </Link>

@@ -1,9 +1,9 @@
 /** Every conversation, found by looking, by searching, or by project. */
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { useStore } from "../lib/store";
-import { useCenter } from "../live/context";
+import { useCenter, useMe } from "../live/context";
 import { AccountMenu } from "../shell/AccountMenu";
-import { showSidebar } from "../shell/layout";
+import { TOGGLE, toggleSidebar } from "../shell/layout";
 import { startNew } from "../shell/Shortcuts";
 import { ArchiveIcon, MenuIcon, PeopleIcon, PlusIcon } from "../ui/icons";
 import { SearchField } from "../ui/SearchField";
@@ -19,22 +19,25 @@ import { useSelection } from "./useSelection";
 const itself = (view: View) => view;
 
 export function Sidebar({ onOrder }: { onOrder: (ids: readonly string[]) => void }) {
-  const center = useCenter();
   const view = useStore(chosenView, itself);
   const [text, setText] = useState("");
   const selection = useSelection();
-  const isOwner = center.me.person.role === "owner";
+  const { end } = selection;
+  const all = useStore(useCenter().everybodys, (value) => value);
+  useEffect(() => end, [view, all, end]); // what was selected in one list is not for another
+  const isOwner = useMe().person.role === "owner";
   return (
     <nav className="sidebar" aria-label={words.conversations}>
       <div className="sidebar-head">
         <span className="brand">Palaver</span>
         <span className="grow" />
         <button
+          id={TOGGLE}
           type="button"
           className="icon-button"
           title={words.closeMenu}
           aria-label={words.closeMenu}
-          onClick={() => showSidebar(false)}
+          onClick={toggleSidebar}
         >
           <MenuIcon />
         </button>
@@ -51,7 +54,7 @@ export function Sidebar({ onOrder }: { onOrder: (ids: readonly string[]) => void
           {view.shelf === "current" && (
             <Projects
               chosen={view.project}
-              onChoose={(project) => chooseView(project === null ? CURRENT : { shelf: "current", project })}
+              onChoose={chooseProject}
             />
           )}
           {selection.isOn && <SelectionBar selection={selection} isArchive={view.shelf === "archived"} />}
@@ -75,6 +78,10 @@ export function Sidebar({ onOrder }: { onOrder: (ids: readonly string[]) => void
       </div>
     </nav>
   );
+}
+
+function chooseProject(project: string | null): void {
+  chooseView(project === null ? CURRENT : { shelf: "current", project });
 }
 
 function EverybodysSwitch() {
