@@ -89,6 +89,16 @@ async def test_search_finds_words_and_jumps_to_the_message(start_web: StartWeb, 
     await page.get_by_role("button", name="Jump to the latest").click()
     await expect(page.get_by_text("message 59").last).to_be_in_viewport()
 
+    visitors.expected = ("503",)
+    busy = {"error": {"code": "store_busy", "message": "in the server's words", "facts": {}}}
+    await page.route("**/api/search?*", lambda route: route.fulfill(status=503, json=busy))
+    await page.get_by_role("searchbox").fill("wombat")
+    await expect(page.get_by_role("alert")).to_contain_text("The database is busy.")
+    await expect(page.get_by_text("Nothing was found.")).to_have_count(0)
+    await page.unroute("**/api/search?*")
+    await page.get_by_role("alert").get_by_role("button", name="Try again").click()
+    await expect(page.get_by_text("Nothing was found.")).to_be_visible()
+
 
 async def test_a_link_leads_to_an_earlier_message_of_the_open_conversation(
     start_web: StartWeb, visitors: Visitors
@@ -293,8 +303,10 @@ async def test_a_range_is_dragged_into_a_project_and_archived_and_brought_back(
     await listed(page, "beta").drag_to(project)
     await expect(page.get_by_text("Moved to “Travel”.")).to_be_visible()
     await page.get_by_role("button", name="End the selection").click()
+    await listed(page, "alpha").get_by_role("link").click(modifiers=["ControlOrMeta"])
     await project.click()
     await expect(page.locator(".session")).to_have_count(3)
+    await expect(page.get_by_role("toolbar")).to_have_count(0)  # what was selected in another list
 
     for name in ("alpha", "beta"):
         await listed(page, name).get_by_role("link").click(modifiers=["ControlOrMeta"])

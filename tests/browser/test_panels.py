@@ -38,7 +38,9 @@ async def use(web: Web, session: str, **fields: object) -> None:
 
 def rows_of(file: Path) -> list[dict[str, str]]:
     """A table that was exported."""
-    return list(csv.DictReader(file.read_text("utf-8").splitlines()))
+    text = file.read_text("utf-8")
+    assert text.startswith("\ufeff")  # or some spreadsheets take its letters for others
+    return list(csv.DictReader(text.removeprefix("\ufeff").splitlines()))
 
 
 async def shut(page: Page) -> None:
@@ -219,13 +221,17 @@ async def test_only_an_owner_sees_what_everybody_used(start_web: StartWeb, visit
 
 async def test_somebody_is_invited_signs_in_and_is_removed(start_web: StartWeb, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(pace=0))
-    page = await visitors.visit(web)
+    page = await visitors.visit(web, permissions=["clipboard-read", "clipboard-write"])
+    await page.add_init_script("Object.defineProperty(window, 'isSecureContext', {value: false})")  # a home network
     await page.goto(f"{web.url}/people")
     await page.get_by_role("button", name="Invite somebody").click()
     await page.get_by_label("Name of the person").fill("Amina")
     await page.get_by_role("dialog").get_by_role("button", name="Invite somebody").click()
     link = await page.get_by_role("textbox", name="Sign-in link").input_value()
     assert link.startswith(f"{web.url}/sign-in#")
+    await page.get_by_role("button", name="Copy").click()
+    await expect(page.get_by_role("button", name="Copied")).to_be_focused()
+    assert await page.evaluate("navigator.clipboard.readText()") == link
     await shut(page)
     row = page.get_by_role("listitem").filter(has_text="Amina")
     await expect(row).to_contain_text("has not signed in yet")
@@ -263,6 +269,9 @@ async def test_a_member_has_no_panel_of_people(start_web: StartWeb, visitors: Vi
     page = await visitors.visit(web, "Jonas")
     await page.goto(f"{web.url}/people")
     await expect(page.get_by_role("heading", name="Hello, Jonas")).to_be_visible()
+    about = page.get_by_role("region", name="What is running here")
+    await expect(about).to_contain_text("Whoever runs this gateway can give it a real model.")
+    await expect(about).not_to_contain_text("terminal")
     await page.get_by_role("button", name="Jonas").click()
     await expect(page.get_by_role("menuitem", name="Settings")).to_be_visible()
     await expect(page.get_by_role("menuitem", name="People")).to_have_count(0)
@@ -464,6 +473,24 @@ async def test_a_panel_is_fetched_when_somebody_points_at_the_way_to_it(
     async with page.expect_response("**/PlatformsPanel-*.js"):
         await page.keyboard.type("platforms")
     assert page.url == f"{web.url}/"
+
+
+async def test_a_part_that_cannot_be_fetched_says_so_and_leaves_the_rest(
+    start_web: StartWeb, visitors: Visitors
+) -> None:
+    web = await start_web(DemoAgent(pace=0))
+    await web.talk(await web.client(), "hello", title="Still here")
+    page = await visitors.visit(web, service_workers="block")
+    visitors.expected = ("ERR_FAILED", "Failed to fetch dynamically imported module")
+    await page.route("**/UsagePanel-*.js", lambda route: route.abort())
+    await page.evaluate("history.pushState(null, '', 'usage'), dispatchEvent(new PopStateEvent('popstate'))")
+    await expect(page.get_by_role("alert")).to_contain_text("This part of the page is not there.")
+    await page.get_by_role("link", name="Still here").click()
+    await expect(page.get_by_role("heading", name="Still here")).to_be_visible()
+    await page.go_back()
+    await page.unroute("**/UsagePanel-*.js")
+    await page.get_by_role("button", name="Load the page again").click()
+    await expect(page.get_by_role("heading", name="Usage")).to_be_visible()
 
 
 # ---- the shell -------------------------------------------------------------------------------------------

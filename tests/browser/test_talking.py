@@ -30,6 +30,8 @@ async def test_a_link_signs_in_once_and_leaves_the_address(start_web: StartWeb, 
     assert "#" not in page.url
 
     visitors.expected = ("401",)
+    await page.goto(link)  # whoever is signed in already needs no fresh one
+    await expect(page.get_by_role("heading", name="Hello, owner")).to_be_visible()
     other = await (await visitors.context(web.url)).new_page()
     await other.goto(link)
     await expect(other.get_by_role("alert")).to_contain_text("used or is too old")
@@ -52,6 +54,25 @@ async def test_a_name_and_a_password_sign_in_too(start_web: StartWeb, visitors: 
     await page.get_by_role("button", name="owner").click()
     await page.get_by_role("menuitem", name="Sign out").click()
     await expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+
+
+async def test_who_signs_in_after_another_sees_nothing_of_theirs(start_web: StartWeb, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(pace=0))
+    owner, ann = await web.client(), await web.client("Ann")
+    assert (await owner.post("/api/projects", json={"name": "Travel"})).is_success
+    assert (await ann.put("/api/me/password", json={"new": "correct horse battery"})).is_success
+    page = await visitors.visit(web)
+    await page.get_by_role("button", name="Travel", exact=True).click()
+    visitors.expected = ("401",)
+    await page.context.clear_cookies()  # as when the owner was signed out from elsewhere
+    await page.get_by_role("searchbox").fill("anything")
+    await page.get_by_label("Name").fill("Ann")
+    await page.get_by_label("Password").fill("correct horse battery")
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.get_by_role("heading", name="Hello, Ann")).to_be_visible()
+    await expect(page.get_by_text("Travel")).to_have_count(0)
+    await say(page, "hello")
+    await answered(page)  # and it did not begin in the project of another
 
 
 async def test_the_first_page_says_what_runs_and_can_be_told_to_be_quiet(
