@@ -126,4 +126,4 @@ async def test_a_passkey_signs_in_whom_it_belongs_to_and_nobody_once_removed(
     assert (await ann.delete(f"/api/me/passkeys/{key['id']}")).is_success
     await anns.sign_out()
     await anns.page.get_by_role("button", name="Use a passkey").click()
-    await expect(anns.page.get_by_role("alert")).to_contain_text("this passkey is not known here")
+    await expect(anns.page.get_by_role("alert")).to_contain_text("This passkey is not known here")

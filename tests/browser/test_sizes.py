@@ -157,7 +157,10 @@ async def test_thousands_of_conversations_are_fetched_as_they_are_scrolled(
     await talk(FEW_THOUSAND)
     page = await visitors.visit(web)
     await expect(page.locator(".session").first).to_contain_text(f"Talk {FEW_THOUSAND}")
-    await page.locator(".session").first.hover()
+    for _ in range(20):
+        await page.keyboard.press("Alt+ArrowDown")
+    await expect(page.locator(".session a[aria-current=page]")).to_be_in_viewport(ratio=1)
+    await page.locator(".sidebar .session").last.hover()
     oldest = page.locator(".session-name").get_by_text("Talk 0", exact=True)
     for _ in range(600):
         if await oldest.count():

@@ -43,6 +43,19 @@ describe("a list", () => {
   });
 });
 
+it("looks at few of very many to tell where a day ends", () => {
+  const many = Array.from({ length: 10_000 }, (_, place) => session(`s${place}`, { active_at: at(15 - Math.floor(place / 1000)) }));
+  const asked: string[] = [];
+  const rows = grouped(many, "Pinned", (each) => {
+    asked.push(each);
+    return each.slice(0, 10);
+  });
+  expect(rows.filter((row) => row.kind === "heading")).toHaveLength(10);
+  expect(rows[1001]).toMatchObject({ kind: "heading", text: "2026-11-14" });
+  expect(rows).toHaveLength(10_010);
+  expect(asked.length).toBeLessThan(200);
+});
+
 it("counts as unread only what came after the first visit or after what was read", () => {
   const since = at(5);
   expect(isUnread(session("a", { last_seq: 3, read_seq: 3 }), since)).toBe(false);

@@ -50,21 +50,35 @@ export function newestFirst(a: Session, b: Session): number {
   return a.id < b.id ? 1 : -1;
 }
 
-/** The rows of a list: what is pinned, then day by day. */
+/** The rows of a list that is newest first: what is pinned, then day by day. */
 export function grouped(sessions: readonly Session[], pinned: string, groupOf: (at: string) => string): ListRow[] {
   const rows: ListRow[] = [];
-  let heading = "";
-  const under = (text: string) => {
-    if (text !== heading) rows.push({ kind: "heading", key: `heading-${text}`, text });
-    heading = text;
+  const under = (text: string, group: readonly Session[]) => {
+    if (group.length > 0) rows.push({ kind: "heading", key: `heading-${text}`, text });
+    for (const session of group) rows.push({ kind: "session", key: session.id, session });
   };
-  const onTop = sessions.filter((session) => session.pinned && !session.archived);
-  const others = sessions.filter((session) => !session.pinned || session.archived);
-  for (const session of [...onTop, ...others]) {
-    under(session.pinned && !session.archived ? pinned : groupOf(session.active_at ?? session.created_at));
-    rows.push({ kind: "session", key: session.id, session });
+  const isOnTop = (session: Session) => session.pinned && !session.archived;
+  under(pinned, sessions.filter(isOnTop));
+  const others = sessions.filter((session) => !isOnTop(session));
+  const groupAt = (place: number) => groupOf(others[place]?.active_at ?? others[place]?.created_at ?? "");
+  for (let first = 0; first < others.length; ) {
+    const text = groupAt(first);
+    const end = endOf(text, groupAt, first, others.length);
+    under(text, others.slice(first, end));
+    first = end;
   }
   return rows;
+}
+
+/** Where a group ends. Groups follow each other as days do, so that few of very many have to be looked at. */
+function endOf(text: string, groupAt: (place: number) => string, first: number, count: number): number {
+  let [within, beyond] = [first, count];
+  while (beyond - within > 1) {
+    const middle = (within + beyond) >> 1;
+    if (groupAt(middle) === text) within = middle;
+    else beyond = middle;
+  }
+  return beyond;
 }
 
 /** Whether something was said that the reader has not seen. What was said before they first came here does not count. */

@@ -30,8 +30,7 @@ export default function SignIn({ onDone, onLinkRefused }: Props) {
   useEffect(() => {
     if (token === null) return;
     withLink(token).then(onDone, (failure: unknown) => {
-      const isUsed = failure instanceof ApiError && (failure.status === 401 || failure.status === 422);
-      setRefused(isUsed ? words.linkUsed : tellingOf(failure));
+      setRefused(tellingOf(failure));
       setBusy(false);
       onLinkRefused();
     });

@@ -35,7 +35,6 @@ export const de: Words = {
   password: "Passwort",
   withPasskey: "Passkey benutzen",
   passkeyNotUsed: "Es wurde kein Passkey benutzt. Versuche es noch einmal, oder melde dich anders an.",
-  linkUsed: "Dieser Link ist verbraucht oder zu alt.",
   signInHint: "Das Terminal, in dem Palaver läuft, zeigt einen Link, der dich anmeldet. Einen neuen gibt",
   signInAsk: "Wenn das nicht dein Server ist, bitte seinen Besitzer um einen Link.",
   signOut: "Abmelden",

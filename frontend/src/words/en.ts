@@ -39,7 +39,6 @@ export const en = {
   password: "Password",
   withPasskey: "Use a passkey",
   passkeyNotUsed: "No passkey was used. Try again, or sign in another way.",
-  linkUsed: "This link has been used or is too old.",
   signInHint: "The terminal in which Palaver runs prints a link that signs you in. For a fresh one, run",
   signInAsk: "If this is not your server, ask its owner for a link.",
   signOut: "Sign out",

@@ -4,7 +4,14 @@ import type { refusalsEn } from "./refusals.en";
 
 export const refusalsDe: Record<keyof typeof refusalsEn, (facts: Told) => string | null> = {
   not_signed_in: () => "Du bist nicht mehr angemeldet.",
-  sign_in_refused: () => "Damit kommst du nicht hinein. Prüfe Namen und Passwort, oder melde dich anders an.",
+  sign_in_refused: ({ way }) => {
+    const ways: Record<string, string> = {
+      link: "Dieser Link ist verbraucht oder zu alt.",
+      password: "Dieser Name und dieses Passwort gehören nicht zusammen.",
+      passkey: "Dieser Passkey ist hier nicht bekannt, oder es hat zu lange gedauert. Versuche es noch einmal, oder melde dich anders an.",
+    };
+    return ways[way ?? ""] ?? null;
+  },
   too_many_attempts: ({ retry_after }) => `Zu viele Versuche. Versuche es in ${retry_after} Sekunden noch einmal.`,
   wrong_password: () => "Das ist nicht dein jetziges Passwort.",
   wrong_passkey: () => "Dieser Passkey ließ sich nicht prüfen. Fang noch einmal an.",

@@ -4,7 +4,14 @@ import type { Refusals } from "./index";
 export const refusalsEn = {
   // signing in
   not_signed_in: () => "You are not signed in any more.",
-  sign_in_refused: () => "This does not let you in. Check the name and the password, or sign in another way.",
+  sign_in_refused: ({ way }) => {
+    const ways: Record<string, string> = {
+      link: "This link has been used or is too old.",
+      password: "This name and this password do not go together.",
+      passkey: "This passkey is not known here, or was asked for too long ago. Try again, or sign in another way.",
+    };
+    return ways[way ?? ""] ?? null;
+  },
   too_many_attempts: ({ retry_after }) => `Too many attempts. Try again in ${retry_after} seconds.`,
   wrong_password: () => "This is not your current password.",
   wrong_passkey: () => "This passkey could not be checked. Begin again.",

@@ -43,7 +43,7 @@ it("a message that was not taken says why", () => {
 });
 
 it("another language says everything in other words", () => {
-  const facts = { limit: "3", least: "2", most: "5", what: "tokens", name: "x", title: "x", free: "y", where: "z", platform: "w", retry_after: "1" };
+  const facts = { way: "link", limit: "3", least: "2", most: "5", what: "tokens", name: "x", title: "x", free: "y", where: "z", platform: "w", retry_after: "1" };
   const same = Object.entries(refusalsEn).filter(([code, tell]) => tell(facts) === refusalsDe[code as keyof typeof refusalsEn](facts));
   expect(same).toEqual([]);
 });

@@ -113,7 +113,7 @@ class Accounts(Awaiting):
         def run(tx: Transaction) -> Person:
             person = accounts.use_link(tx, digest(link), now)
             if person is None:
-                raise SignInRefused("this link has been used already, or has expired; ask for another")
+                raise SignInRefused("this link has been used already, or has expired; ask for another", way="link")
             sign_in.begin(tx, person, "link", visitor, secret, now)
             attempts.take_back(tx, limits)
             return person
@@ -127,14 +127,14 @@ class Accounts(Awaiting):
         found = await self._engine.arun(Read(lambda tx: accounts.credentials(tx, storable(name))))
         hashed = found.password if found else None
         if not await self._passwords.matches(hashed, password) or found is None:
-            raise SignInRefused("this name and this password do not go together")
+            raise SignInRefused("this name and this password do not go together", way="password")
         person = found.person
         secret = new_secret()
         now = self._now()
 
         def run(tx: Transaction) -> None:
             if accounts.password_of(tx, person.id) != hashed:  # it was changed while it was being checked
-                raise SignInRefused("this name and this password do not go together")
+                raise SignInRefused("this name and this password do not go together", way="password")
             sign_in.begin(tx, person, "password", visitor, secret, now)
             attempts.take_back(tx, limits)
 

@@ -130,12 +130,12 @@ class Passkeys(Awaiting):
         try:
             key, count = await self._checked_sign_in(site, credential, now)
         except WrongPasskey as error:
-            raise SignInRefused(str(error)) from error
+            raise SignInRefused(str(error), way="passkey") from error
         secret = new_secret()
 
         def run(tx: Transaction) -> Person:
             if not passkeys.used(tx, key.id, count_before=key.sign_count, count=count, now=now):
-                raise SignInRefused("this passkey has been used elsewhere meanwhile; try again")
+                raise SignInRefused("this passkey has been used elsewhere meanwhile; try again", way="passkey")
             sign_in.begin(tx, key.person, "passkey", visitor, secret, now)
             attempts.take_back(tx, limits)
             return key.person
