@@ -20,7 +20,7 @@ export function fitting<T>(things: readonly T[], typed: string, textOf: (thing: 
     .map(({ thing }) => thing);
 }
 
-/** As the server folds words: who types without accents means them too. */
+/** As words are folded for the search in messages: who types without accents means them too. */
 function folded(text: string): string {
   return text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
 }
