@@ -484,7 +484,7 @@ async def test_a_part_that_cannot_be_fetched_says_so_and_leaves_the_rest(
     visitors.expected = ("ERR_FAILED", "Failed to fetch dynamically imported module")
     await page.route("**/UsagePanel-*.js", lambda route: route.abort())
     await page.evaluate("history.pushState(null, '', 'usage'), dispatchEvent(new PopStateEvent('popstate'))")
-    await expect(page.get_by_role("alert")).to_contain_text("This part of the page is not there.")
+    await expect(page.get_by_role("alert")).to_contain_text("This part of the page could not be shown.")
     await page.get_by_role("link", name="Still here").click()
     await expect(page.get_by_role("heading", name="Still here")).to_be_visible()
     await page.go_back()
