@@ -6,6 +6,7 @@ import * as calls from "./api/calls";
 import type { Me } from "./api/types";
 import { Home } from "./home/Home";
 import { lazily } from "./lib/lazily";
+import { beNobody, beOneself } from "./lib/oneself";
 import { newQueries } from "./lib/queries";
 import { go, sessionAt, useHere, whereWeAre } from "./lib/router";
 import { useStore } from "./lib/store";
@@ -75,6 +76,12 @@ function OwnPages() {
   useEffect(() => {
     if (me != null && step === SIGN_IN) go("", { replace: true });
   }, [me, step]);
+
+  const person = me === null ? null : me?.person.id;
+  useEffect(() => {
+    if (person === null) beNobody();
+    else if (person !== undefined) return beOneself(person);
+  }, [person]);
 
   const signedIn = useCallback(() => {
     setLinkWaiting(false);

@@ -1,5 +1,7 @@
-import { expect, it } from "vitest";
-import { ApiError, refusal, Unreachable } from "./client";
+import { afterEach, expect, it, vi } from "vitest";
+import { ApiError, ask, refusal, Unreachable } from "./client";
+
+afterEach(() => vi.unstubAllGlobals());
 
 it("says what was refused in the words of the server", async () => {
   const body = JSON.stringify({ error: { code: "invalid_input", message: "too long", facts: { most: 3 } } });
@@ -14,4 +16,9 @@ it("says something of a refusal without words, as proxies give them", async () =
 
 it("takes a proxy without a server behind it for nobody", async () => {
   expect(await refusal(new Response("<html>", { status: 502 }))).toBeInstanceOf(Unreachable);
+});
+
+it("takes an answer that was cut for none", async () => {
+  vi.stubGlobal("fetch", () => Promise.resolve(new Response('{"sess', { status: 200 })));
+  await expect(ask("GET", "/sessions")).rejects.toBeInstanceOf(Unreachable);
 });

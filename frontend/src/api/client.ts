@@ -58,7 +58,17 @@ export async function ask<T>(method: string, path: string, { query, body, signal
     ...(body !== undefined && !isForm && { headers: { "Content-Type": "application/json" } }),
   });
   if (!response.ok) throw await refusal(response);
-  return (response.status === 204 ? undefined : await response.json()) as T;
+  return (response.status === 204 ? undefined : await wholeOf(response, signal)) as T;
+}
+
+/** What an answer says, if it came to its end. */
+async function wholeOf(response: Response, signal: AbortSignal | undefined): Promise<unknown> {
+  try {
+    return await response.json();
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Unreachable("the answer was cut");
+  }
 }
 
 /** Send a request and wait for the beginning of its answer. */

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { message, session } from "../lib/samples";
+import { CURRENT } from "../sidebar/chosen";
 import { Center } from "./center";
 
 const [ONE, TWO] = ["20261115_081200_00000001", "20261115_081200_00000002"];
@@ -82,4 +83,20 @@ it("gives files back that were added to a command, which takes none", async () =
   await answer(/messages$/, json(202, { ...receipt, session_id: TWO, seq: 2, outcome: "accepted" }));
   await vi.waitFor(() => expect(center.outbox.entries.value.map((each) => each.seq)).toEqual([2]));
   expect(center.unfinished.added(TWO)).toEqual([]);
+});
+
+it("tells of an answer that ended while the line was cut, once the list is fetched again", async () => {
+  const center = new Center(ME);
+  const answered = vi.fn();
+  center.onAnswered(answered);
+  const listed = (more: object) => json(200, { sessions: [session(ONE, more)], cursor: null });
+  const first = center.lists.more(CURRENT);
+  await answer(/sessions\?.*current/, listed({ running: true, last_seq: 1 }));
+  await answer(/sessions\?.*pinned/, json(200, { sessions: [], cursor: null }));
+  await first;
+  const again = center.lists.refresh();
+  await answer(/sessions\?.*current/, listed({ last_seq: 2 }));
+  await answer(/sessions\?.*pinned/, json(200, { sessions: [], cursor: null }));
+  await again;
+  expect(answered.mock.calls).toEqual([[ONE]]);
 });

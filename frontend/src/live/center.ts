@@ -39,6 +39,7 @@ export class Center {
   readonly outbox: Outbox;
   readonly unfinished: Unfinished;
   readonly since: string; // when this browser was first here
+  readonly #here = new Date().toISOString(); // and this page
   #stream: LiveStream;
   #open: string | null = null;
   #openings = 0; // how often somebody has gone somewhere
@@ -53,7 +54,7 @@ export class Center {
   constructor(person: string) {
     this.since = recall(SINCE) ?? new Date().toISOString();
     keep(SINCE, this.since);
-    this.lists = new Lists(this.state, () => this.everybodys.value);
+    this.lists = new Lists(this.state, (sessions) => this.#learnt(sessions), () => this.everybodys.value);
     this.outbox = new Outbox(person, (entry, receipt) => this.#sent(entry, receipt));
     this.unfinished = new Unfinished(person);
     this.#stream = new LiveStream({
@@ -228,12 +229,12 @@ export class Center {
     const answered: string[] = [];
     this.state.update((known) =>
       items.reduce((state, item) => {
-        const isEnd = item.name === "session" && isAnswered(state.sessions.get(item.data.id), item.data);
+        const isEnd = item.name === "session" && isAnswered(state.sessions.get(item.data.id), item.data, this.#here);
         if (isEnd) answered.push(item.data.id);
         return told(state, item);
       }, known),
     );
-    for (const id of answered) for (const listener of this.#onAnswered) listener(id);
+    this.#tell(answered);
     for (const item of items) {
       if (item.name === "lists") void this.lists.refresh();
       if (item.name === "gone" && item.data.id === this.#open) this.#missed(item.data.id);
@@ -241,6 +242,18 @@ export class Center {
     this.#clearOutbox();
     const id = this.#open;
     if (id !== null && this.state.value.conversations[id]?.stale) void this.#fetchAgain(id);
+  }
+
+  /** Sessions from a list that was fetched, as after a cut: answers may have ended meanwhile. */
+  #learnt(sessions: readonly Session[]): void {
+    const before = this.state.value.sessions;
+    const answered = sessions.filter((each) => isAnswered(before.get(each.id), each, this.#here));
+    this.state.update((state) => knowing(state, sessions));
+    this.#tell(answered.map(({ id }) => id));
+  }
+
+  #tell(answered: readonly string[]): void {
+    for (const id of answered) for (const listener of this.#onAnswered) listener(id);
   }
 
   /** Entries whose messages have come are let go. */

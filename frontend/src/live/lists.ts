@@ -4,7 +4,7 @@ import type { Session } from "../api/types";
 import type { Store } from "../lib/store";
 import { Store as ValueStore } from "../lib/store";
 import { belongs, UNFETCHED, viewName, type Fetched, type View } from "../sidebar/arrange";
-import { knowing, without, type State } from "./state";
+import { without, type State } from "./state";
 
 const PAGE = 60;
 const MOST_PINNED = 200;
@@ -16,6 +16,7 @@ export class Lists {
 
   constructor(
     private readonly state: Store<State>,
+    private readonly onFetched: (sessions: readonly Session[]) => void,
     private readonly everybodys: () => boolean,
   ) {}
 
@@ -51,7 +52,7 @@ export class Lists {
       ]);
       if (round !== this.#round) return;
       if (isFirst) this.#dropGone(view, page.sessions, page.cursor === null);
-      this.state.update((state) => knowing(state, [...page.sessions, ...pinned]));
+      this.onFetched([...page.sessions, ...pinned]);
       const before = this.fetched.value[viewName(view)];
       const reachedBefore = isFirst && before?.frontier != null;
       this.#note(view, {

@@ -154,3 +154,16 @@ it("sends what was refused under another key, because the server has refused the
   expect(asked[1]?.body.key).not.toBe("a");
   expect(outbox.entries.value[0]?.seq).toBe(1);
 });
+
+it("goes on in other conversations while the server fails in one, and keeps the order there", async () => {
+  const failed = json(500, { error: { code: "internal", message: "a mistake", facts: {} } });
+  answers = [json(201, { id: "fresh" }), failed, receipt(1), receipt(2), receipt(3)];
+  const outbox = new Outbox("p", () => undefined);
+  outbox.add(entry("a", { session: null }));
+  outbox.add(entry("b", { session: "other" }));
+  await settle();
+  outbox.add(entry("c", { session: "fresh" }));
+  await vi.advanceTimersByTimeAsync(3000);
+  expect(asked.map(({ body }) => body.key)).toEqual(["a", "a", "b", "a", "c"]);
+  expect(outbox.entries.value.map(({ seq }) => seq)).toEqual([2, 1, 3]);
+});

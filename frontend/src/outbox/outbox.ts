@@ -58,23 +58,40 @@ export class Outbox {
     void this.flush();
   }
 
-  /** Send what waits, in order; stop where there is no connection, and come back. */
+  /** Send what waits, in order in each conversation; stop where there is no connection, and come back. */
   async flush(): Promise<void> {
     if (this.#sending) return;
     this.#sending = true;
     clearTimeout(this.#timer);
+    const stuck = new Set<string>(); // keys of entries with which the server fails: other conversations go on
+    let isCut = false;
     try {
-      for (let next = this.#next(); next !== undefined; next = this.#next()) await this.#send(next);
+      for (let next = this.#next(stuck); next !== undefined; next = this.#next(stuck)) {
+        if (!(await this.#isSent(next))) stuck.add(next.key);
+      }
     } catch {
-      if (!this.#stopped) this.#timer = setTimeout(() => void this.flush(), AGAIN);
+      isCut = true;
     } finally {
       this.#sending = false;
     }
+    if ((isCut || stuck.size > 0) && !this.#stopped) this.#timer = setTimeout(() => void this.flush(), AGAIN);
   }
 
-  #next(): Entry | undefined {
+  #next(stuck: ReadonlySet<string>): Entry | undefined {
     if (this.#stopped) return undefined;
-    return this.entries.value.find((entry) => entry.seq === null && entry.refused === null);
+    const waiting = this.entries.value.filter((entry) => entry.seq === null && entry.refused === null);
+    const held = new Set(waiting.filter((entry) => stuck.has(entry.key)).map((entry) => entry.session ?? entry.key));
+    return waiting.find((entry) => !held.has(entry.session ?? entry.key));
+  }
+
+  async #isSent(entry: Entry): Promise<boolean> {
+    try {
+      await this.#send(entry);
+      return true;
+    } catch (error) {
+      if (error instanceof ApiError && error.status >= 500) return false;
+      throw error;
+    }
   }
 
   /** Throws where nobody knows whether it arrived; everything else is final. */

@@ -1,7 +1,10 @@
 import { describe, expect, it } from "vitest";
+import type { Session } from "../api/types";
 import { session } from "../lib/samples";
-import { isAnswered, unreadCount } from "./answered";
+import { isAnswered as hasEnded, unreadCount } from "./answered";
 
+const HERE = "2026-11-15T08:00:00Z";
+const isAnswered = (before: Session | undefined, after: Session) => hasEnded(before, after, HERE);
 const at = (last_seq: number, more = {}) => session("a", { last_seq, message_count: last_seq, ...more });
 
 describe("an answer has ended", () => {
@@ -14,11 +17,18 @@ describe("an answer has ended", () => {
     expect(isAnswered(at(1), at(3))).toBe(true);
   });
 
+  it("also in a conversation that was begun and answered before we heard of it", () => {
+    const begun = { created_at: "2026-11-15T08:01:00Z" };
+    expect(isAnswered(undefined, at(3, begun))).toBe(true);
+    expect(isAnswered(undefined, at(3, { ...begun, running: true }))).toBe(false);
+    expect(isAnswered(undefined, at(1, begun))).toBe(false);
+  });
+
   it("not while another waits, not by a message alone, and not in what is seen for the first time", () => {
     expect(isAnswered(at(1, { running: true }), at(2, { queued: 1 }))).toBe(false);
     expect(isAnswered(at(1), at(2))).toBe(false);
     expect(isAnswered(at(1, { running: true }), at(1))).toBe(false);
-    expect(isAnswered(undefined, at(3))).toBe(false);
+    expect(isAnswered(undefined, at(3, { created_at: "2026-11-15T07:59:00Z" }))).toBe(false);
   });
 });
 

@@ -2,9 +2,14 @@
 import type { Session } from "../api/types";
 import { isUnread } from "../sidebar/arrange";
 
-/** An answer has ended between these two states of a session. One that was quick was never seen running. */
-export function isAnswered(before: Session | undefined, after: Session): boolean {
-  if (before === undefined || isBusy(after) || after.last_seq <= before.last_seq) return false;
+/**
+ * An answer has ended between these two states of a session. One that was quick was never seen running, and a
+ * conversation that was begun since we are here may be answered before we have heard of it.
+ */
+export function isAnswered(before: Session | undefined, after: Session, here: string): boolean {
+  if (isBusy(after)) return false;
+  if (before === undefined) return after.created_at > here && after.message_count >= 2;
+  if (after.last_seq <= before.last_seq) return false;
   return isBusy(before) || after.message_count >= before.message_count + 2;
 }
 

@@ -1,0 +1,24 @@
+/**
+ * Who uses this browser, as all its tabs know it.
+ *
+ * The cookie is one for all tabs: when somebody else has signed in with one of them, what another still shows and sends
+ * would be done in their name. So that one begins anew.
+ */
+import { keep, recall } from "./keep";
+
+const WHO = "person";
+
+/** This tab is somebody's; ends with the function it gives. */
+export function beOneself(person: string, onOther: () => void = () => location.reload()): () => void {
+  keep(WHO, person);
+  const onStorage = () => {
+    if (recall(WHO) !== person) onOther();
+  };
+  window.addEventListener("storage", onStorage);
+  return () => window.removeEventListener("storage", onStorage);
+}
+
+/** Nobody is signed in any more. */
+export function beNobody(): void {
+  keep(WHO, null);
+}
