@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import re
+import sys
+import termios
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver import SessionSource, SessionStore, TurnUsage
+from palaver.cli.chat.ear import Ear, Gone
 from palaver.cli.chat.growing import Block, Growing, Prose, Thought, ToolUse, settled
 from palaver.cli.chat.hearing import AGAIN, AnswerEnds, Hearing, Note, Said
 from palaver.cli.chat.paint import Painter, Shown, arguments, spent, status
+from palaver.cli.chat.screen import keyboard
+from palaver.cli.chat.talk import Talk
 from palaver.domain.draft import Piece, PieceKind
 from palaver.domain.events import Event, EventKind
 from palaver.domain.feed import Drafted, FeedItem, Happened, Noticed, TurnChanged
 from palaver.domain.ids import PersonId, SessionId, TurnId
 from palaver.domain.message import Message
 from palaver.domain.turn import Turn, TurnKind, TurnState
+
+if TYPE_CHECKING:
+    from support.gateway import StartGateway
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 ONE, TWO = TurnId("t_1"), TurnId("t_2")
@@ -280,3 +290,43 @@ def test_a_cost_that_nobody_knows_is_said_to_be_unknown(sqlite_store: SessionSto
     assert spent(sqlite_store.get_session(session_id)) == ["1,234 tokens", "cost unknown"]
     sqlite_store.update_session(session_id, TurnUsage(turn_id="2", input_tokens=1, cost="0.5"))
     assert spent(sqlite_store.get_session(session_id)) == ["1,235 tokens", "$0.5000 + 1 turn unpriced"]
+
+
+# -- which conversation it is ----------------------------------------------------------------------------------
+
+
+async def test_news_that_a_conversation_was_deleted_do_not_end_the_one_begun_meanwhile(
+    start_gateway: StartGateway,
+) -> None:
+    gateway = await start_gateway()
+    talk = Talk(gateway, await gateway.store.aio.owner())
+    ear = Ear(talk)
+    deleted = (await talk.say("hello")).session_id
+    assert deleted is not None
+    ear.turn()
+    begun = (await talk.say("/new")).session_id
+    assert begun is not None
+    await gateway.store.aio.delete_session(deleted)
+    while not isinstance(heard := await ear.next(), Gone):
+        pass
+    assert not await talk.leave(heard.session_id)
+    assert talk.session_id == begun != deleted
+    assert await talk.leave(begun)
+    assert talk.session_id is None
+    ear.close()
+
+
+# -- keys ------------------------------------------------------------------------------------------------------
+
+
+def test_keys_that_are_struck_while_something_is_written_above_are_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal in its usual mode would show them, and make the Enter that sends the one that begins a line."""
+    master, slave = pty.openpty()
+    with os.fdopen(master, "rb"), os.fdopen(slave, "r") as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        keys = keyboard()
+        with keys.raw_mode():
+            raw = termios.tcgetattr(slave)
+            with keys.cooked_mode():  # as it is when something is written
+                assert termios.tcgetattr(slave) == raw
+        assert termios.tcgetattr(slave) != raw

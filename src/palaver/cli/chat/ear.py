@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from palaver.domain.ids import SessionId
 
 AGAIN_AFTER = 1.0  # seconds, when the store could not be reached
+DELETED = "this conversation was deleted; what you say next begins another"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class Moved:
 @dataclass(frozen=True, slots=True)
 class Gone:
     """The conversation is not there any more."""
+
+    session_id: SessionId
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ class Ear:
                         after = item.event.seq
                     self._heard.put_nowait((session_id, item))
             except NoSuchSession:
-                self._heard.put_nowait((session_id, Gone()))
+                self._heard.put_nowait((session_id, Gone(session_id)))
                 return
             except StoreError as error:
                 self._heard.put_nowait((session_id, Trouble(str(error))))

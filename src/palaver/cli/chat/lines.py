@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from palaver.cli.chat.ear import Ear, Gone, Moved, Trouble
+from palaver.cli.chat.ear import DELETED, Ear, Gone, Moved, Trouble
 from palaver.cli.chat.hearing import AnswerEnds, Hearing, Note, Said
 from palaver.cli.chat.talk import waiting
 from palaver.cli.output import clean, lasted, line
@@ -139,10 +139,10 @@ class Lines:
                 case Moved():
                     self._end_line()
                     self._hearing = self._new_hearing()
-                case Gone():
-                    self._say("this conversation was deleted; what you say next begins another")
-                    self._talk.session_id = None
-                    self._ear.turn()
+                case Gone(session_id):
+                    if await self._talk.leave(session_id):
+                        self._ear.turn()
+                        self._say(DELETED)
                 case Trouble(text):
                     self._say(f"! {text}")
                 case _:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.application import Application, get_app, in_terminal
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI
 from prompt_toolkit.history import FileHistory, InMemoryHistory
+from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.layout import (
     ConditionalContainer,
@@ -33,7 +34,7 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar, TextArea
 
 from palaver.cli.chat.complete import ChatCompleter
-from palaver.cli.chat.ear import Ear, Gone, Moved, Trouble
+from palaver.cli.chat.ear import DELETED, Ear, Gone, Moved, Trouble
 from palaver.cli.chat.growing import Growing, Prose
 from palaver.cli.chat.hearing import AnswerEnds, Hearing, Note
 from palaver.cli.chat.paint import Painter, own, status
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
     from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.history import History
+    from prompt_toolkit.input import Input
     from prompt_toolkit.key_binding import KeyPressEvent
 
     from palaver.cli.chat.paint import Shown
@@ -101,6 +103,7 @@ class Screen:
             dont_extend_height=True,
         )
         self._app: Application[None] = Application(
+            input=keyboard(),
             layout=self._layout(),
             key_bindings=self._keys(),
             style=_STYLE,
@@ -196,10 +199,10 @@ class Screen:
             match item:
                 case Moved():
                     await self._moved()
-                case Gone():
-                    await self._show([Note("this conversation was deleted; what you say next begins another")])
-                    self._talk.session_id = None
-                    self._ear.turn()
+                case Gone(session_id):
+                    if await self._talk.leave(session_id):
+                        self._ear.turn()
+                        await self._show([Note(DELETED)])
                 case Trouble(text):
                     await self._show([Note(text, trouble=True)])
                 case _:
@@ -323,6 +326,15 @@ class Screen:
             self._input.buffer.reset()
         else:
             self._soon(Note("Ctrl-C again or Ctrl-D leaves"))
+
+
+def keyboard() -> Input:
+    """Keys, raw at all times: were they cooked while something is written above, an Enter at that moment would be shown
+    as it is typed and arrive as the beginning of a line.
+    """
+    keys = create_input()
+    keys.cooked_mode = nullcontext  # type: ignore[method-assign]
+    return keys
 
 
 class _File(FileHistory):

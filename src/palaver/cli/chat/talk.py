@@ -145,6 +145,15 @@ class Talk:
                 self._commanded = (began, self.now())
             return receipt
 
+    async def leave(self, session_id: SessionId) -> bool:
+        """Be in no conversation, if it still is this one: what was being said meanwhile may have begun another."""
+        async with self.speaking:
+            if self.session_id != session_id:
+                return False
+            self.session_id = None
+            self.own.clear()
+            return True
+
     async def _shown(self) -> SessionId | None:
         """The conversation to speak in by name; None where the lane and its reset policy decide."""
         if self.session_id is None or self._stays:
