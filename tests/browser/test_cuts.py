@@ -54,13 +54,18 @@ async def test_a_server_killed_in_mid_answer_comes_back_and_the_page_has_all_of_
 async def test_a_page_that_cannot_be_fetched_says_so_and_leaves_the_rest(
     start_web: StartWeb, visitors: Visitors
 ) -> None:
-    page = await visitors.visit(await start_web(DemoAgent(pace=0)), service_workers="block")
-    visitors.expected = ("ERR_FAILED", "Failed to fetch")
+    web = await start_web(DemoAgent(pace=0))
+    await web.talk(await web.client(), "hello", title="Still here")
+    page = await visitors.visit(web, service_workers="block")
+    visitors.expected = ("ERR_FAILED", "Failed to fetch", "Unable to preload")
     await page.route("**/assets/UsagePanel*", lambda route: route.abort())
     await page.locator("#composer").fill("half a thought")
     await page.get_by_role("button", name="owner").click()
     await page.get_by_role("menuitem", name="Usage").click()
     await expect(page.get_by_role("alert")).to_contain_text("could not be shown")
+    await page.get_by_role("link", name="Still here").click()
+    await expect(page.get_by_role("heading", name="Still here")).to_be_visible()
+    await page.go_back()
     await page.unroute("**/assets/UsagePanel*")
     await page.get_by_role("button", name="Load the page again").click()
     await expect(page.get_by_role("heading", name="Usage")).to_be_visible()

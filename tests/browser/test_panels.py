@@ -475,24 +475,6 @@ async def test_a_panel_is_fetched_when_somebody_points_at_the_way_to_it(
     assert page.url == f"{web.url}/"
 
 
-async def test_a_part_that_cannot_be_fetched_says_so_and_leaves_the_rest(
-    start_web: StartWeb, visitors: Visitors
-) -> None:
-    web = await start_web(DemoAgent(pace=0))
-    await web.talk(await web.client(), "hello", title="Still here")
-    page = await visitors.visit(web, service_workers="block")
-    visitors.expected = ("ERR_FAILED", "Failed to fetch dynamically imported module")
-    await page.route("**/UsagePanel-*.js", lambda route: route.abort())
-    await page.evaluate("history.pushState(null, '', 'usage'), dispatchEvent(new PopStateEvent('popstate'))")
-    await expect(page.get_by_role("alert")).to_contain_text("This part of the page could not be shown.")
-    await page.get_by_role("link", name="Still here").click()
-    await expect(page.get_by_role("heading", name="Still here")).to_be_visible()
-    await page.go_back()
-    await page.unroute("**/UsagePanel-*.js")
-    await page.get_by_role("button", name="Load the page again").click()
-    await expect(page.get_by_role("heading", name="Usage")).to_be_visible()
-
-
 # ---- the shell -------------------------------------------------------------------------------------------
 
 
