@@ -6,7 +6,7 @@ import * as calls from "./api/calls";
 import type { Me } from "./api/types";
 import { Home } from "./home/Home";
 import { lazily } from "./lib/lazily";
-import { beNobody, beOneself } from "./lib/oneself";
+import { beOneself } from "./lib/oneself";
 import { newQueries } from "./lib/queries";
 import { go, sessionAt, useHere, whereWeAre } from "./lib/router";
 import { useStore } from "./lib/store";
@@ -78,10 +78,7 @@ function OwnPages() {
   }, [me, step]);
 
   const person = me === null ? null : me?.person.id;
-  useEffect(() => {
-    if (person === null) beNobody();
-    else if (person !== undefined) return beOneself(person);
-  }, [person]);
+  useEffect(() => (person === undefined ? undefined : beOneself(person)), [person]);
 
   const signedIn = useCallback(() => {
     setLinkWaiting(false);

@@ -63,6 +63,9 @@ async def test_who_signs_in_after_another_sees_nothing_of_theirs(start_web: Star
     assert (await ann.put("/api/me/password", json={"new": "correct horse battery"})).is_success
     page = await visitors.visit(web)
     await page.get_by_role("button", name="Travel", exact=True).click()
+    other = await page.context.new_page()
+    await other.goto(web.url)
+    await expect(other.get_by_role("heading", name="Hello, owner")).to_be_visible()
     visitors.expected = ("401",)
     await page.context.clear_cookies()  # as when the owner was signed out from elsewhere
     await page.get_by_role("searchbox").fill("anything")
@@ -73,6 +76,8 @@ async def test_who_signs_in_after_another_sees_nothing_of_theirs(start_web: Star
     await expect(page.get_by_text("Travel")).to_have_count(0)
     await say(page, "hello")
     await answered(page)  # and it did not begin in the project of another
+    await expect(other.get_by_role("heading", name="Hello, Ann")).to_be_visible()
+    await expect(other.get_by_text("Travel")).to_have_count(0)
 
 
 async def test_the_first_page_says_what_runs_and_can_be_told_to_be_quiet(

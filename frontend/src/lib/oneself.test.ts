@@ -1,23 +1,30 @@
 import { beforeEach, expect, it, vi } from "vitest";
-import { beNobody, beOneself } from "./oneself";
+import { beOneself } from "./oneself";
 
 beforeEach(() => localStorage.clear());
 
-const elsewhere = (change: () => void) => {
-  change();
+const keptElsewhere = (name: string, value: string) => {
+  localStorage.setItem(`palaver.${name}`, value);
   window.dispatchEvent(new StorageEvent("storage"));
 };
 
-it("begins anew when somebody else signs in with another tab, or nobody is signed in", () => {
+it("begins anew when somebody else signs in with another tab, and not before", () => {
   const onOther = vi.fn();
   const end = beOneself("p_1", onOther);
-  elsewhere(() => localStorage.setItem("palaver.draft.p_1", "half a sentence"));
+  keptElsewhere("draft", "half a sentence");
+  keptElsewhere("person", "p_1");
   expect(onOther).not.toHaveBeenCalled();
-  elsewhere(() => localStorage.setItem("palaver.person", "p_2"));
+  keptElsewhere("person", "p_2");
   expect(onOther).toHaveBeenCalledOnce();
-  elsewhere(beNobody);
-  expect(onOther).toHaveBeenCalledTimes(2);
   end();
-  elsewhere(() => localStorage.setItem("palaver.person", "p_3"));
-  expect(onOther).toHaveBeenCalledTimes(2);
+  keptElsewhere("person", "p_3");
+  expect(onOther).toHaveBeenCalledOnce();
+});
+
+it("goes on where nobody was, once somebody signs in with another tab", () => {
+  const onOther = vi.fn();
+  const end = beOneself(null, onOther);
+  keptElsewhere("person", "p_1");
+  expect(onOther).toHaveBeenCalledOnce();
+  end();
 });

@@ -8,17 +8,12 @@ import { keep, recall } from "./keep";
 
 const WHO = "person";
 
-/** This tab is somebody's; ends with the function it gives. */
-export function beOneself(person: string, onOther: () => void = () => location.reload()): () => void {
+/** This tab is somebody's, or nobody's; ends with the function it gives. */
+export function beOneself(person: string | null, onOther: () => void = () => location.reload()): () => void {
   keep(WHO, person);
   const onStorage = () => {
     if (recall(WHO) !== person) onOther();
   };
   window.addEventListener("storage", onStorage);
   return () => window.removeEventListener("storage", onStorage);
-}
-
-/** Nobody is signed in any more. */
-export function beNobody(): void {
-  keep(WHO, null);
 }

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from palaver.domain.feed import DeliveryChanged, Drafted, FeedItem, Happened, No
 from palaver.domain.person import check_sees_everything
 from palaver.domain.turn import TurnState
 from palaver.services.limits import check_count
+from palaver.services.loops import keep_looking
 from palaver.storage import changes, deliveries, drafts, events, sessions, turns
 from palaver.storage.engine import Read
 
@@ -36,10 +38,13 @@ if TYPE_CHECKING:
     from palaver.services.store import SessionStore
     from palaver.storage.engine import Transaction, Watch
 
+log = logging.getLogger(__name__)
+
 AT_ONCE = 50  # events, or turns, read together
 WATCHED = 100  # deliveries that have not arrived, the last of them: somebody may want them to be sent again
 HERE = -1  # where a draft begins that is in the memory of this process
 ANYWAY = 1.0  # seconds after which a follower looks without having been woken
+RESTING = 60.0  # seconds, when nothing has changed; whoever changes something wakes us
 
 
 @dataclass(slots=True)
@@ -181,31 +186,30 @@ class Feed:
         self._woken.set()
 
     async def _serve(self) -> None:
-        while True:
-            await self._woken.wait()
-            self._woken.clear()
-            changed, self._changed = self._changed, set()
-            unknown, self._unknown = self._unknown, False
-            work = True
-            if unknown and self._marks is not None:
-                try:
-                    marks, found = await self._store.engine.arun(Read(self._since, quick=True))
-                except StoreError:  # followers look by themselves meanwhile, and are told
-                    self._changed |= changed
-                    self._unknown = True
-                    self._woken.set()
-                    await asyncio.sleep(ANYWAY)
-                    continue
-                changed |= found
-                work = marks.work != self._marks.work
-                self._marks = marks
-            elif unknown:  # after the server was away
-                self._wake(None)
-            if changed:
-                self._wake(changed)
-            if work:
-                for listener in self._workers:
-                    listener()
+        await keep_looking(self._tell, self._woken, is_over=lambda: False, log=log, trouble="changes could not be told")
+
+    async def _tell(self) -> float:
+        changed, self._changed = self._changed, set()
+        unknown, self._unknown = self._unknown, False
+        work = True
+        if unknown and self._marks is not None:
+            try:
+                marks, found = await self._store.engine.arun(Read(self._since, quick=True))
+            except StoreError:  # followers look by themselves meanwhile, and are told
+                self._changed |= changed
+                self._unknown = True
+                return ANYWAY
+            changed |= found
+            work = marks.work != self._marks.work
+            self._marks = marks
+        elif unknown:  # after the server was away
+            self._wake(None)
+        if changed:
+            self._wake(changed)
+        if work:
+            for listener in self._workers:
+                listener()
+        return RESTING
 
     def _since(self, tx: Transaction) -> tuple[changes.Marks, frozenset[int]]:
         return changes.since(tx, self._marks)
