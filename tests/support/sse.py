@@ -131,11 +131,13 @@ class Page:
 
 
 async def listening(page: Page, there: Callable[[Page], Any]) -> asyncio.Task[Page]:
-    """The page listens already when this returns, until something is there."""
+    """The page listens already when this returns, also to what it follows from now on, until something is there."""
     began = asyncio.Event()
+    wanted = {follow.partition(":")[0] for follow in page.follows}
 
     def seen(each: Page) -> Any:
-        began.set()
+        if all(session in (each.last or "") or session in each.gone for session in wanted):
+            began.set()
         return there(each)
 
     task = asyncio.create_task(page.until(seen))
