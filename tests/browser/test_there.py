@@ -50,7 +50,7 @@ async def opened(web: Web, visitors: Visitors, **options: Any) -> Page:
         await page.goto(f"{web.url}/{receipt.session_id}")
     else:
         await page.get_by_role("listitem").get_by_role("link").click()
-    await expect(page.get_by_text("hello from the chat", exact=True)).to_be_visible()
+    await expect(page.locator(".bubble").get_by_text("hello from the chat", exact=True)).to_be_visible()
     return page
 
 
