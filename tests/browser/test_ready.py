@@ -78,7 +78,7 @@ async def switch_on(page: Page, web: Web) -> None:
 
 async def noticed(page: Page) -> list[dict[str, Any]]:
     """The notices there are, when there is one."""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while not (found := await page.evaluate(NOTICES)):  # noqa: ASYNC110  (a browser does it)
             await asyncio.sleep(0.05)
     return list(found)

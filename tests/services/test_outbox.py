@@ -56,7 +56,7 @@ async def deliveries_of(gateway: Gateway, session_id: str | None) -> list[Delive
 
 async def settled(gateway: Gateway, session_id: str | None) -> Delivery:
     """Wait until the newest delivery of a session has ended."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             found = await deliveries_of(gateway, session_id)
             if found and found[0].state not in {DeliveryState.PENDING, DeliveryState.SENDING}:

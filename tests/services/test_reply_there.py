@@ -53,7 +53,7 @@ async def statuses(gateway: Gateway, person: Person, session_id: str | None) -> 
 
 async def settled(gateway: Gateway, person: Person, session_id: str | None) -> DeliveryStatus:
     """The newest delivery of a conversation, when nothing is on its way any more."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             found = await statuses(gateway, person, session_id)
             if found and not any(each.is_open for each in found):
@@ -435,7 +435,7 @@ async def test_whoever_follows_is_told_how_a_delivery_stands_also_when_it_is_sen
     ada = await on_the_web(gateway, chat())
     session_id = first.session_id or ""
     told: list[DeliveryState] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async for item in gateway.feed.follow(ada.principal, session_id, after=0, deliveries_before=10):
             if not isinstance(item, DeliveryChanged):
                 continue
@@ -472,7 +472,7 @@ async def test_however_much_failed_a_follower_watches_the_last_of_it(
     first = await loopback.say("hello")
     ada = await on_the_web(gateway, chat())
     failed = set()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async for item in gateway.feed.follow(ada.principal, first.session_id or "", after=0, deliveries_before=10):
             if isinstance(item, DeliveryChanged) and item.delivery.state is DeliveryState.FAILED:
                 failed.add(item.delivery.id)

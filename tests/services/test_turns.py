@@ -571,7 +571,7 @@ async def test_a_run_that_loses_its_lease_stops_and_its_answer_is_dropped(
         tx.run("UPDATE turn SET lease_owner = 'elsewhere/1/1/thief', lease_until = $2 WHERE id = $1", turn_id, 2**60)
 
     gateway.store.engine.run(Write(steal))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await closed.wait()
     assert (await turn_of(gateway, turn_id)).state is TurnState.RUNNING
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MakeSource = Callable[..., SessionSource]
 
-PATIENCE = 20.0  # seconds for anything to happen
+PATIENCE = 60.0  # seconds for anything to happen, on a machine that has much else to do
 
 
 class StartGateway(Protocol):

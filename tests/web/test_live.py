@@ -314,8 +314,9 @@ async def test_a_long_history_comes_whole_and_in_order(web: Web) -> None:
     owner = await web.client()
     session = await web.session(owner)
     await web.gateway.store.aio.append_to_transcript(session, [f"message {n}" for n in range(3000)])
-    page = await Page(owner, (f"{session}:0",)).until(lambda page: len(page.messages(session)) == 3000)
-    assert page.messages(session)[-1] == ("assistant", "message 2999")
+    last = (await owner.get(f"/api/sessions/{session}")).json()["last_seq"]
+    page = await Page(owner, (f"{session}:0",)).until(lambda page: f"{session}:{last}" == page.last)
+    assert [content for _, content in page.messages(session)] == [f"message {n}" for n in range(3000)]
 
 
 class Served:
