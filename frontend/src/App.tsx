@@ -63,15 +63,7 @@ function OwnPages() {
     enabled: !isLinkWaiting, // a link signs in first
   });
 
-  // Whoever signs in next sees nothing of what was fetched for somebody else.
-  useEffect(
-    () =>
-      onSignedOut(() => {
-        client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== "me" });
-        client.setQueryData(["me"], null);
-      }),
-    [client],
-  );
+  useEffect(() => onSignedOut(() => client.setQueryData(["me"], null)), [client]);
 
   useEffect(() => {
     if (me != null && step === SIGN_IN) go("", { replace: true });

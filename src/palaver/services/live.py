@@ -32,6 +32,7 @@ from palaver.services.channels import (
     SessionChanged,
     SessionGone,
 )
+from palaver.services.loops import keep_looking
 from palaver.storage import live
 from palaver.storage.engine import Read
 
@@ -190,20 +191,14 @@ class Live:
             self._woken.set()
 
     async def _serve(self) -> None:
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(ANYWAY):
-                    await self._woken.wait()
-                await asyncio.sleep(TOGETHER)
-            self._woken.clear()
-            try:
-                await self._tell()
-            except StoreError as error:
-                log.warning("clients cannot be told of changes: %s", error)
-                await asyncio.sleep(ANYWAY)
-            except Exception:  # whatever it is: without this loop every page stands still
-                log.exception("clients cannot be told of changes")
-                await asyncio.sleep(ANYWAY)
+        trouble = "clients cannot be told of changes"
+        await keep_looking(self._look, self._woken, is_over=lambda: False, log=log, trouble=trouble)
+
+    async def _look(self) -> float:
+        await asyncio.sleep(TOGETHER)  # for what changes at the same time
+        self._woken.clear()
+        await self._tell()
+        return ANYWAY
 
     async def _tell(self) -> None:
         numbers, self._numbers = self._numbers, set()
