@@ -63,10 +63,10 @@ class Flowing(DemoAgent):
 
 def main() -> None:
     """Run the command line with this agent in place of the demo."""
-    from palaver.agent import choose
+    from palaver.agent import selection
     from palaver.cli import main as command_line
 
-    choose.DemoAgent = Flowing  # type: ignore[misc]
+    selection.DemoAgent = Flowing  # type: ignore[misc]
     command_line()
 
 

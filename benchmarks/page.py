@@ -22,7 +22,7 @@ from benchmarks.corpus import text
 from benchmarks.measure import quantile
 from benchmarks.served import browsing, database_of, served
 from palaver import SessionSource, SessionStore
-from palaver.services.accounts import Accounts
+from palaver.services.accounts.accounts import Accounts
 from palaver.testing import FakeClock
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from benchmarks.corpus import text
 from benchmarks.measure import quantile
 from palaver import SessionSource, SessionStore
 from palaver.agent.demo import DemoAgent
-from palaver.domain.feed import Drafted, Happened, TurnChanged
+from palaver.domain.feed_events import Drafted, Happened, TurnChanged
 from palaver.domain.inbound import Inbound
 from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.domain.source import Platform

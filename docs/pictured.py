@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from palaver import SessionSource, SessionStore
 from palaver.domain.usage import TurnUsage
-from palaver.services.accounts import Accounts
-from palaver.storage.engine import Write
+from palaver.services.accounts.accounts import Accounts
+from palaver.storage.engines.base import Write
 from palaver.testing import FakeClock
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from palaver.domain.context import build_session_context_prompt as build_session_context_prompt
     from palaver.domain.errors import PalaverError as PalaverError
     from palaver.domain.events import Event as Event
-    from palaver.domain.gateway import GatewayConfig as GatewayConfig
-    from palaver.domain.gateway import HomeChannel as HomeChannel
+    from palaver.domain.gateway_config import GatewayConfig as GatewayConfig
+    from palaver.domain.gateway_config import HomeChannel as HomeChannel
     from palaver.domain.keys import build_session_key as build_session_key
     from palaver.domain.message import Message as Message
     from palaver.domain.person import Principal as Principal
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 _HOME = {
     "Clock": "domain.clock",
     "Event": "domain.events",
-    "GatewayConfig": "domain.gateway",
-    "HomeChannel": "domain.gateway",
+    "GatewayConfig": "domain.gateway_config",
+    "HomeChannel": "domain.gateway_config",
     "Message": "domain.message",
     "PalaverError": "domain.errors",
     "Platform": "domain.source",

@@ -29,7 +29,7 @@ def make_gateway(
     store: SessionStore, settings: Settings, environ: Mapping[str, str], adapters: Sequence[Adapter] = ()
 ) -> Gateway:
     """The gateway at work on a store: the agent that the settings name, and the platforms given."""
-    from palaver.agent.choose import choose_agent
+    from palaver.agent.selection import choose_agent
     from palaver.services.gateway import Gateway
 
     return Gateway(
@@ -47,8 +47,8 @@ def make_web(gateway: Gateway, settings: Settings) -> WebState:
     """What the web is given of a gateway; whoever serves it starts and stops what lives."""
     from urllib.parse import urlsplit
 
-    from palaver.services.accounts import Accounts
-    from palaver.services.live import Live
+    from palaver.services.accounts.accounts import Accounts
+    from palaver.services.live.clients import Live
     from palaver.web.state import WebState
 
     public = urlsplit(settings.web.public_url or "")

@@ -9,7 +9,7 @@ from playwright.async_api import expect
 from browser.conftest import answered, say
 from palaver.agent.demo import DemoAgent
 from palaver.platforms.loopback import Loopback
-from palaver.storage.engine import Write
+from palaver.storage.engines.base import Write
 from support.process import palaver
 
 if TYPE_CHECKING:

@@ -15,15 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver import SessionSource, SessionStore, TurnUsage
-from palaver.cli.chat.ear import Ear, Gone
-from palaver.cli.chat.growing import Block, Growing, Prose, Thought, ToolUse, settled
-from palaver.cli.chat.hearing import AGAIN, AnswerEnds, Hearing, Note, Said
-from palaver.cli.chat.paint import Painter, Shown, arguments, spent, status
+from palaver.cli.chat.answer_blocks import Block, Growing, Prose, Thought, ToolUse, settled
+from palaver.cli.chat.chat_session import Talk
+from palaver.cli.chat.feed_listener import Ear, Gone
+from palaver.cli.chat.feed_presenter import AGAIN, AnswerEnds, Hearing, Note, Said
+from palaver.cli.chat.renderer import Painter, Shown, arguments, spent, status
 from palaver.cli.chat.screen import keyboard
-from palaver.cli.chat.talk import Talk
 from palaver.domain.draft import Piece, PieceKind
 from palaver.domain.events import Event, EventKind
-from palaver.domain.feed import Drafted, FeedItem, Happened, Noticed, TurnChanged
+from palaver.domain.feed_events import Drafted, FeedItem, Happened, Noticed, TurnChanged
 from palaver.domain.ids import PersonId, SessionId, TurnId
 from palaver.domain.message import Message
 from palaver.domain.turn import Turn, TurnKind, TurnState

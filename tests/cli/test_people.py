@@ -10,8 +10,8 @@ import pytest
 from cli.test_process import in_a_terminal
 from palaver.domain.errors import SignInRefused
 from palaver.domain.person import Role
-from palaver.services.accounts import Accounts
-from palaver.services.sign_in import Visitor
+from palaver.services.accounts.accounts import Accounts
+from palaver.services.accounts.sign_in import Visitor
 
 if TYPE_CHECKING:
     from cli.conftest import Home

@@ -9,7 +9,7 @@ import pytest
 
 from palaver.config import load_settings
 from palaver.domain.errors import ConfigError
-from palaver.domain.gateway import GatewayConfig
+from palaver.domain.gateway_config import GatewayConfig
 from palaver.domain.policy import ResetMode, ResetPolicy
 from palaver.domain.source import ChatType
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.config import CHAT_PLATFORMS, VARIABLES, load_settings
-from palaver.domain.gateway import HomeChannel
+from palaver.domain.gateway_config import HomeChannel
 from palaver.domain.keys import DmScope
 from palaver.domain.policy import ResetMode, ResetPolicy
 from palaver.domain.profile import Provider

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from palaver.config import VARIABLES, known_keys
-from palaver.domain.gateway import HomeChannel
+from palaver.domain.gateway_config import HomeChannel
 from palaver.domain.person import Role
 from palaver.domain.source import ChatType, Platform
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.config import load_settings
-from palaver.domain.gateway import GatewayConfig, HomeChannel
+from palaver.domain.gateway_config import GatewayConfig, HomeChannel
 from palaver.domain.keys import DmScope
 from palaver.domain.policy import ResetMode, ResetPolicy
 from palaver.domain.profile import AgentProfile, TurnRules

@@ -24,7 +24,7 @@ from palaver.domain.context import (
     resolve_target,
 )
 from palaver.domain.errors import ConfigError, InvalidInput
-from palaver.domain.gateway import GatewayConfig, HomeChannel
+from palaver.domain.gateway_config import GatewayConfig, HomeChannel
 from palaver.domain.ids import SessionId, SessionKey
 from palaver.domain.keys import DmScope
 from palaver.domain.redact import Redactor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from palaver.domain.turn import MOST_ATTEMPTS, Fate, TurnState, Wish, after_death
+from palaver.domain.turn import MOST_ATTEMPTS, Fate, StopRequest, TurnState, after_death
 
 
 @pytest.mark.parametrize(
@@ -15,11 +15,11 @@ from palaver.domain.turn import MOST_ATTEMPTS, Fate, TurnState, Wish, after_deat
         (False, MOST_ATTEMPTS, None, Fate.PARKED),
         (True, 1, None, Fate.INTERRUPTED),
         (True, MOST_ATTEMPTS, None, Fate.INTERRUPTED),
-        (False, 1, Wish.STOP, Fate.INTERRUPTED),
-        (False, MOST_ATTEMPTS, Wish.INTERRUPT, Fate.INTERRUPTED),
+        (False, 1, StopRequest.STOP, Fate.INTERRUPTED),
+        (False, MOST_ATTEMPTS, StopRequest.INTERRUPT, Fate.INTERRUPTED),
     ],
 )
-def test_the_fate_of_a_turn(acted: bool, attempt: int, wish: Wish | None, fate: Fate) -> None:
+def test_the_fate_of_a_turn(acted: bool, attempt: int, wish: StopRequest | None, fate: Fate) -> None:
     assert after_death(acted=acted, attempt=attempt, wish=wish) is fate
 
 

@@ -364,7 +364,7 @@ def _or_end(run: Callable[[SessionStore], None], opened: SessionStore) -> None:
 
 def preload() -> None:
     """Import what opening a store imports, so that a fork is killed at its work and not at its imports."""
-    for name in ("palaver.storage.sqlite", "palaver.storage.postgres"):
+    for name in ("palaver.storage.engines.sqlite", "palaver.storage.engines.postgres"):
         import_module(name)
 
 
@@ -410,7 +410,7 @@ def fill(lane: str, most: int) -> int:
 @command
 def write_back_every(pages: int) -> None:
     """Let stores that are opened from now on write their log back into the database so often."""
-    import_module("palaver.storage.sqlite").CHECKPOINT_PAGES = pages  # type: ignore[attr-defined]
+    import_module("palaver.storage.engines.sqlite").CHECKPOINT_PAGES = pages  # type: ignore[attr-defined]
 
 
 @command

@@ -34,16 +34,16 @@ from palaver.domain.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from palaver.storage import postgres as postgres_engine
-from palaver.storage import sqlite as sqlite_engine
-from palaver.storage.engine import Read, Write
+from palaver.storage.engines import postgres as postgres_engine
+from palaver.storage.engines import sqlite as sqlite_engine
+from palaver.storage.engines.base import Read, Write
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from harness import Refused, Worker, disorder, rows
 
 if TYPE_CHECKING:
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
 
 pytestmark = pytest.mark.slow
 

@@ -34,7 +34,7 @@ from palaver.domain.errors import (
     NothingToUndo,
     TitleTaken,
 )
-from palaver.storage.engine import Write
+from palaver.storage.engines.base import Write
 from palaver.testing import FakeClock
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -42,7 +42,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from harness import disorder
 
 if TYPE_CHECKING:
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
 
 pytestmark = pytest.mark.slow
 

@@ -18,9 +18,9 @@ import pytest
 
 from palaver import SessionSource, SessionStore
 from palaver.domain.draft import PieceKind
-from palaver.domain.feed import Drafted, Happened, TurnChanged
+from palaver.domain.feed_events import Drafted, Happened, TurnChanged
 from palaver.platforms.loopback import LOOPBACK
-from palaver.services.feed import Feed
+from palaver.services.live.feed import Feed
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -33,7 +33,7 @@ from turn_harness import KILLED, Nursery, Platform, aftermath, settled, wait_for
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
-    from palaver.domain.feed import FeedItem
+    from palaver.domain.feed_events import FeedItem
     from palaver.domain.turn import Turn
 
 pytestmark = pytest.mark.slow

@@ -19,21 +19,22 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import palaver.storage.postgres
-import palaver.storage.sqlite  # noqa: F401  (a fork is to be killed at its work and not at its imports)
+import palaver.storage.engines.postgres
+import palaver.storage.engines.sqlite  # noqa: F401  (a fork is to be killed at its work and not at its imports)
 from palaver import PalaverError, SessionSource, SessionStore, TurnUsage
 from palaver.agent.base import TextDelta, Tool, ToolCall, ToolResult, Used
 from palaver.agent.compaction import SUMMARY_REQUEST
-from palaver.domain import faults
+from palaver.domain import crash_points
 from palaver.domain.errors import ContextOverflow
 from palaver.domain.inbound import Inbound, ReplyTo
 from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.platforms.loopback import LOOPBACK, Loopback
-from palaver.services import outbox, turns
 from palaver.services.conversations import source_in
+from palaver.services.delivery import outbox
 from palaver.services.gateway import Gateway
+from palaver.services.turns import worker
 from palaver.storage import accounts
-from palaver.storage.engine import Read, Write
+from palaver.storage.engines.base import Read, Write
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from palaver.agent.base import AgentEvent, AgentRequest
     from palaver.domain.delivery import Delivery
     from palaver.domain.inbound import Receipt
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
 
 WORDS = ("one", "two", "three", "four", "five", "six")
 TOO_MANY = 6  # messages of people that the agent's model can take, when it is asked something "long"
@@ -158,8 +159,8 @@ class Life:
 
     async def live(self) -> None:
         orders = self._orders
-        turns.PACE, turns.HEARTBEAT, outbox.LOOK = orders.pace, orders.heartbeat, orders.heartbeat
-        faults.on_point(self._point)
+        worker.PACE, worker.HEARTBEAT, outbox.LOOK = orders.pace, orders.heartbeat, orders.heartbeat
+        crash_points.on_point(self._point)
         over = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, over.set)
         reader, writer = await asyncio.open_connection(sock=self._line)

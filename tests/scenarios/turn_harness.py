@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from harness import PATIENCE, disorder, rows, wait_for_clients
 from turn_child import Orders, answer_to, begins_to_act, has_acted
 
-from palaver.services.settling import quote
+from palaver.services.turns.finish import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

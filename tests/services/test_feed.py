@@ -10,11 +10,11 @@ import pytest
 
 from palaver.agent.base import AgentRequest, Notice, TextDelta, ToolCall, ToolResult
 from palaver.domain.errors import NoSuchSession
-from palaver.domain.feed import Drafted, Happened, Noticed, TurnChanged
+from palaver.domain.feed_events import Drafted, Happened, Noticed, TurnChanged
 from palaver.domain.inbound import Inbound
 from palaver.domain.turn import TurnState
 from palaver.storage import sessions, turns
-from palaver.storage.engine import Read, Write
+from palaver.storage.engines.base import Read, Write
 from palaver.testing import ScriptedAgent
 from support.gateway import ask, ended, told, until
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from palaver import SessionSource
     from palaver.agent.base import AgentEvent
-    from palaver.domain.feed import FeedItem
+    from palaver.domain.feed_events import FeedItem
     from palaver.services.gateway import Gateway
     from support.gateway import MakeSource, StartGateway
 

@@ -16,10 +16,10 @@ from palaver.domain.clock import SystemClock
 from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.domain.turn import TurnState
 from palaver.services.gateway import Gateway
-from palaver.storage import postgres_clock
-from palaver.storage.engine import Read
-from palaver.storage.postgres import PostgresEngine
-from palaver.storage.postgres_clock import ServerClock
+from palaver.storage.engines import postgres_clock
+from palaver.storage.engines.base import Read
+from palaver.storage.engines.postgres import PostgresEngine
+from palaver.storage.engines.postgres_clock import ServerClock
 from palaver.testing import ScriptedAgent
 from support.gateway import ask
 

@@ -14,16 +14,16 @@ from palaver import GatewayConfig, Principal, Role, SessionStore, SessionView
 from palaver.domain.errors import InvalidInput, NoSuchSession, NotAllowed, NotFound
 from palaver.domain.ids import PersonId
 from palaver.domain.memory import LONGEST, MOST, has_words, memory_key
-from palaver.services.memory import Memories
+from palaver.services.memories import Memories
 from palaver.storage import memories, sessions
-from palaver.storage.engine import Read, Write
+from palaver.storage.engines.base import Read, Write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conftest import OpenStore
     from palaver import SessionSource
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
     from palaver.testing import FakeClock
 
     Source = Callable[..., SessionSource]

@@ -11,10 +11,10 @@ import pytest
 from palaver.domain.delivery import MOST_ATTEMPTS, Address, DeliveryState
 from palaver.domain.errors import SendLater, SendRejected, SendUncertain, TargetGone
 from palaver.platforms.loopback import LOOPBACK, Loopback
-from palaver.services import outbox as service
+from palaver.services.delivery import outbox as service
 from palaver.storage import deliveries, sessions
-from palaver.storage.engine import Read, Write
-from palaver.storage.values import micros
+from palaver.storage.engines.base import Read, Write
+from palaver.storage.timestamps import to_micros
 from palaver.testing import ScriptedAgent
 from support.gateway import ask, ended, until
 
@@ -160,7 +160,7 @@ async def test_nothing_more_is_sent_to_where_nobody_is_until_they_speak_again(st
     assert (await settled(gateway, receipt.session_id)).state is DeliveryState.FAILED
     address = str(Address(LOOPBACK, "ada"))
     outgoing = deliveries.Outgoing(address=address, content="are you there?")
-    now = micros(gateway.store.clock.now())
+    now = to_micros(gateway.store.clock.now())
     await gateway.store.engine.arun(Write(lambda tx: deliveries.enqueue(tx, outgoing, now)))
     await asyncio.sleep(0.05)
     assert len(network.tried) == 1
@@ -178,7 +178,7 @@ async def test_what_a_dead_process_was_sending_is_uncertain_unless_the_platform_
     await gateway.outbox.stop()
     receipt = await loopback.say("hello")
     await ended(gateway, receipt.turn_id)
-    now = micros(gateway.store.clock.now())
+    now = to_micros(gateway.store.clock.now())
     await gateway.store.engine.arun(
         Write(lambda tx: deliveries.claim(tx, "elsewhere/1/1/dead", now, now - 1, 9, LOOPBACK))
     )

@@ -13,12 +13,12 @@ from palaver.domain.errors import SendLater, SendRejected, StoreUnavailable
 from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.domain.source import Platform
 from palaver.platforms.loopback import LOOPBACK, Loopback
-from palaver.services import loops
-from palaver.services import outbox as service
+from palaver.services import poll_loop
+from palaver.services.delivery import outbox as service
 from palaver.services.gateway import Gateway
 from palaver.storage import deliveries, sessions
-from palaver.storage.engine import Read, Write
-from palaver.storage.values import micros
+from palaver.storage.engines.base import Read, Write
+from palaver.storage.timestamps import to_micros
 from palaver.testing import FakeClock, ScriptedAgent
 from support.gateway import ended, until
 
@@ -165,7 +165,7 @@ async def test_a_delivery_that_keeps_killing_its_process_is_given_up_in_the_end(
     await gateway.outbox.stop()
     receipt = await loopback.say("hello")
     await ended(gateway, receipt.turn_id)
-    now = micros(gateway.store.clock.now())
+    now = to_micros(gateway.store.clock.now())
     for _ in range(MOST_ATTEMPTS):
         await gateway.store.engine.arun(
             Write(lambda tx: deliveries.claim(tx, "elsewhere/1/1/dead", 2**60, now - 1, 9, LOOPBACK))
@@ -288,7 +288,7 @@ async def test_an_adapter_that_fails_to_stop_does_not_keep_turns_from_being_hand
 async def test_a_store_that_was_away_for_a_moment_does_not_end_the_sending(
     start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loops, "AGAIN_AFTER", 0.01)
+    monkeypatch.setattr(poll_loop, "AGAIN_AFTER", 0.01)
     loopback = Loopback()
     await start_gateway(loopback=loopback)
     next_due, failures = deliveries.next_due, iter([StoreUnavailable(), RuntimeError("a mistake of ours")])

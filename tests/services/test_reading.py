@@ -12,8 +12,8 @@ from palaver.domain.keys import DmScope
 from palaver.domain.person import Role
 from palaver.services.conversations import Conversations, Wanted
 from palaver.storage import accounts, session_lists
-from palaver.storage.engine import Write
-from palaver.storage.values import micros
+from palaver.storage.engines.base import Write
+from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from conftest import OpenStore
@@ -77,5 +77,5 @@ async def test_a_conversation_begun_on_a_page_is_ones_own_whatever_lanes_are_sha
 async def signing_in(store: SessionStore, source: SessionSource) -> Person:
     """Somebody from a chat who may sign in."""
     person = await store.aio.person_for(source)
-    await store.engine.arun(Write(lambda tx: accounts.open_account(tx, person, micros(store.clock.now()))))
+    await store.engine.arun(Write(lambda tx: accounts.open_account(tx, person, to_micros(store.clock.now()))))
     return person

@@ -14,12 +14,12 @@ from palaver.agent.base import TextDelta, Tool, ToolCall, ToolResult
 from palaver.domain.delivery import DeliveryState
 from palaver.domain.errors import NoSuchSession, NotFound, NothingToDo, NotReachable, SendRejected, TargetGone
 from palaver.domain.events import EventKind
-from palaver.domain.feed import DeliveryChanged
+from palaver.domain.feed_events import DeliveryChanged
 from palaver.domain.inbound import Inbound, Outcome, ReplyTo
 from palaver.domain.turn import BusyPolicy
 from palaver.platforms.loopback import LOOPBACK, Loopback
-from palaver.services import feed
-from palaver.services.settling import quote
+from palaver.services.live import feed
+from palaver.services.turns.finish import quote
 from palaver.storage import deliveries
 from palaver.testing import FakeClock, ScriptedAgent
 from support.gateway import ask, ended, texts, until
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from palaver.domain.delivery import Delivery, DeliveryStatus
     from palaver.domain.person import Person
     from palaver.services.gateway import Gateway
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
     from support.gateway import StartGateway
 
 THERE = ReplyTo.THERE

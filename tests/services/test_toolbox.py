@@ -12,16 +12,16 @@ from palaver import GatewayConfig, Platform, Principal, Role, SessionStore
 from palaver.agent.base import Tool, ToolFailed
 from palaver.domain.ids import JobId, PersonId
 from palaver.domain.profile import ToolsetRule, TurnRules
-from palaver.services.toolbox import Toolbox
+from palaver.services.turns.tools import Toolbox
 from palaver.storage import sessions
-from palaver.storage.engine import Read, Write
+from palaver.storage.engines.base import Read, Write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conftest import OpenStore
     from palaver import SessionSource
-    from palaver.storage.session_rows import Found
+    from palaver.storage.session_rows import SessionRow
     from palaver.testing import FakeClock
 
     Source = Callable[..., SessionSource]
@@ -44,7 +44,7 @@ class Desk:
     off: tuple[str, ...] = ()
 
     @property
-    def found(self) -> Found:
+    def found(self) -> SessionRow:
         return self.store._engine.run(Read(lambda tx: sessions.get(tx, self.session_id)))
 
     @property

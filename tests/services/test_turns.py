@@ -25,16 +25,16 @@ from palaver.agent.tokens import estimate_messages
 from palaver.domain.draft import Piece, PieceKind
 from palaver.domain.errors import AgentRefused, AgentUnavailable, ContextOverflow, LeaseLost
 from palaver.domain.events import EventKind
-from palaver.domain.feed import Noticed
+from palaver.domain.feed_events import Noticed
 from palaver.domain.inbound import Inbound
 from palaver.domain.person import Principal
 from palaver.domain.turn import MOST_ATTEMPTS, TurnState
 from palaver.domain.usage import TurnUsage
 from palaver.platforms.loopback import Loopback
-from palaver.services import turns as service
+from palaver.services.turns import worker as service
 from palaver.storage import drafts, leases
-from palaver.storage.engine import Read, Write
-from palaver.storage.values import micros
+from palaver.storage.engines.base import Read, Write
+from palaver.storage.timestamps import to_micros
 from palaver.testing import ScriptedAgent
 from support.gateway import ask, ended, texts, turn_of, until
 
@@ -453,7 +453,7 @@ class Dead:
         self.store = store
 
     def claim(self, seconds: float = -1) -> list[Lease]:
-        now = micros(self.store.clock.now())
+        now = to_micros(self.store.clock.now())
         claimer = leases.Claimer(
             owner="elsewhere/1/1/dead", until=now + round(seconds * 1e6), most=9, concurrency=9, per_person=9
         )

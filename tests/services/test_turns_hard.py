@@ -19,11 +19,12 @@ from palaver.domain.inbound import Inbound, Outcome
 from palaver.domain.turn import BusyPolicy, TurnKind, TurnState
 from palaver.domain.usage import TurnUsage
 from palaver.platforms.loopback import Loopback
-from palaver.services import liveness, runs
-from palaver.services import turns as service
+from palaver.services import process_identity
+from palaver.services.turns import run
+from palaver.services.turns import worker as service
 from palaver.storage import drafts, leases, people, sessions, turns
-from palaver.storage.engine import Read, Write
-from palaver.storage.values import micros
+from palaver.storage.engines.base import Read, Write
+from palaver.storage.timestamps import to_micros
 from palaver.testing import FakeClock, ScriptedAgent
 from support.gateway import ask, ended, texts, turn_of, until
 
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
 
     from palaver.agent.base import AgentEvent
     from palaver.domain.inbound import Receipt
-    from palaver.domain.spending import Spent
+    from palaver.domain.usage_report import Spent
     from palaver.services.gateway import Gateway
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
     from support.gateway import MakeSource, StartGateway
 
 OWNER = SessionSource.local_cli()
@@ -135,7 +136,7 @@ async def test_what_a_dead_worker_left_and_nobody_can_store_does_not_keep_others
     gateway = await start_gateway()
     await gateway.turns.stop()
     turn_ids = [await say(gateway, dm(user), "hello") for user in ("ada", "bob")]
-    now = micros(gateway.store.clock.now())
+    now = to_micros(gateway.store.clock.now())
     claimer = leases.Claimer(owner="elsewhere/1/1/dead", until=now - 1, most=9, concurrency=9, per_person=9)
 
     def die(tx: Transaction) -> None:
@@ -197,7 +198,7 @@ async def test_a_driver_that_does_not_let_itself_be_cancelled_does_not_keep_the_
 async def test_a_stop_holds_also_when_the_driver_does_not_let_itself_be_cancelled(
     start_gateway: StartGateway, dm: MakeSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "TIME_TO_STOP", 0.1)
+    monkeypatch.setattr(run, "TIME_TO_STOP", 0.1)
     monkeypatch.setattr(service, "TIME_TO_LEAVE", 0.1)
     monkeypatch.setattr(service, "HEARTBEAT", 0.05)
     monkeypatch.setattr(service, "LEASE", 0.3)
@@ -399,12 +400,12 @@ async def test_a_change_that_could_not_be_read_is_read_later(
 ) -> None:
     if not store_url.startswith("sqlite"):
         pytest.skip("PostgreSQL says itself what has changed")
-    from palaver.storage import changes
+    from palaver.storage.engines import sqlite_changes
 
     await start_gateway()
     other = await start_gateway()
     await other.turns.stop()
-    since, failed = changes.since, []
+    since, failed = sqlite_changes.since, []
 
     def busy(_tx: Transaction, _marks: Any) -> Any:
         failed.append(True)
@@ -412,10 +413,10 @@ async def test_a_change_that_could_not_be_read_is_read_later(
 
     await asyncio.sleep(0.1)  # until everything is quiet
     monkeypatch.setattr(service, "ANYWAY", 60.0)
-    monkeypatch.setattr(changes, "since", busy)
+    monkeypatch.setattr(sqlite_changes, "since", busy)
     turn_id = await say(other, dm(), "hello")
     await until(lambda: len(failed) > 1)
-    monkeypatch.setattr(changes, "since", since)
+    monkeypatch.setattr(sqlite_changes, "since", since)
     assert (await ended(other, turn_id)).state is TurnState.DONE
 
 
@@ -461,11 +462,11 @@ async def test_a_message_is_not_collected_into_a_summary_that_waits(start_gatewa
     gateway = await start_gateway(clock=clock, collect=timedelta(seconds=5))
     await gateway.turns.stop()
     session_id = (await gateway.inbox.accept(Inbound(source=OWNER, content="hello"))).session_id
-    now = micros(clock.now())
+    now = to_micros(clock.now())
 
     def compress(tx: Transaction) -> None:
         tx.run("DELETE FROM turn")
-        wanted = turns.Wanted(
+        wanted = turns.TurnRequest(
             session_no=sessions.number_of(tx, session_id or ""), input_seq=2, kind=TurnKind.COMPACT, due_at=now + 10
         )
         person = tx.one("SELECT id FROM person")
@@ -545,12 +546,12 @@ async def test_whoever_may_no_longer_see_a_conversation_hears_no_more_of_an_answ
 
 
 def test_a_process_that_is_not_shown_to_us_is_not_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
-    owner = liveness.new_owner()
-    assert not liveness.is_dead(owner)
-    place = liveness._place()
-    monkeypatch.setattr(liveness, "_place", lambda: place)
-    monkeypatch.setattr(liveness, "_PROC", Path("/nowhere"))
-    assert not liveness.is_dead(owner)
+    owner = process_identity.new_owner()
+    assert not process_identity.is_dead(owner)
+    place = process_identity._place()
+    monkeypatch.setattr(process_identity, "_place", lambda: place)
+    monkeypatch.setattr(process_identity, "_PROC", Path("/nowhere"))
+    assert not process_identity.is_dead(owner)
     gone = owner.split("/")
     gone[1] = str(2**22 + 1)  # more than there can be
-    assert liveness.is_dead("/".join(gone))
+    assert process_identity.is_dead("/".join(gone))

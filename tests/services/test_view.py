@@ -20,13 +20,13 @@ from palaver.domain.errors import (
 )
 from palaver.domain.ids import JobId, PersonId
 from palaver.storage import sessions, turns
-from palaver.storage.engine import Write
+from palaver.storage.engines.base import Write
 
 if TYPE_CHECKING:
     from conftest import OpenStore
     from palaver import SessionView
     from palaver.domain.ids import TurnId
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
     from palaver.testing import FakeClock
 
 Source = Callable[..., SessionSource]
@@ -87,7 +87,7 @@ def test_a_turn_of_somebody_else_looks_like_one_that_does_not_exist(store: Sessi
     said = store.record_user_message(dm("ada"), "a secret")
 
     def queue(tx: Transaction) -> TurnId:
-        wanted = turns.Wanted(session_no=sessions.number_of(tx, said.session_id), input_seq=said.seq)
+        wanted = turns.TurnRequest(session_no=sessions.number_of(tx, said.session_id), input_seq=said.seq)
         return turns.enqueue(tx, wanted, 0)
 
     turn_id = store.engine.run(Write(queue))

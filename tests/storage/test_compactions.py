@@ -11,14 +11,14 @@ from palaver.domain.errors import InvalidInput, NoSuchSession, NothingToRestore
 from palaver.domain.events import Event, EventKind
 from palaver.domain.ids import PersonId
 from palaver.storage import compactions, events, sessions
-from palaver.storage.engine import Read, Write
+from palaver.storage.engines.base import Read, Write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from palaver import SessionSource, SessionStore
     from palaver.domain.compaction import Compaction
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
 
 T = TypeVar("T")
 NOW = 1_000_000

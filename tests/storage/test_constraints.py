@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from palaver.domain.errors import StoreBusy
-from palaver.storage.engine import Read, Write
+from palaver.storage.engines.base import Read, Write
 
 if TYPE_CHECKING:
     from collections.abc import Callable

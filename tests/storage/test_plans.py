@@ -18,9 +18,10 @@ from palaver.domain.errors import SendLater, TargetGone
 from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.platforms.loopback import LOOPBACK, Loopback
 from palaver.services.gateway import Gateway
-from palaver.storage import sqlite, turns
-from palaver.storage.engine import Read
-from palaver.storage.sqlite import SqliteTransaction
+from palaver.storage import turns
+from palaver.storage.engines import sqlite
+from palaver.storage.engines.base import Read
+from palaver.storage.engines.sqlite import SqliteTransaction
 from palaver.testing import ScriptedAgent
 from support.gateway import ended, until
 

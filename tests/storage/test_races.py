@@ -15,19 +15,19 @@ from palaver.domain.clock import SystemClock
 from palaver.domain.errors import NoSuchProject, NoSuchSession
 from palaver.domain.message import Message
 from palaver.storage import events, lanes, people, projects, search, sessions
-from palaver.storage.engine import Read, Write
-from palaver.storage.values import micros
+from palaver.storage.engines.base import Read, Write
+from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from conftest import OpenStore
     from palaver import SessionStore
-    from palaver.storage.engine import Row, Transaction
+    from palaver.storage.engines.base import Row, Transaction
 
 pytestmark = pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
 
-NOW = micros(SystemClock().now())
+NOW = to_micros(SystemClock().now())
 
 
 class Meddling:

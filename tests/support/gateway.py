@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from palaver import SessionSource
-from palaver.domain.feed import FeedItem, Happened, TurnChanged
+from palaver.domain.feed_events import FeedItem, Happened, TurnChanged
 from palaver.domain.inbound import Inbound
 from palaver.storage import turns
-from palaver.storage.engine import Read
+from palaver.storage.engines.base import Read
 
 if TYPE_CHECKING:
     from palaver import SessionStore

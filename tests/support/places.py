@@ -10,8 +10,8 @@ from palaver.domain.person import Role
 from palaver.platforms.loopback import LOOPBACK
 from palaver.services.conversations import source_in
 from palaver.storage import accounts
-from palaver.storage.engine import Write
-from palaver.storage.values import micros
+from palaver.storage.engines.base import Write
+from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from typing import Any
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from palaver.domain.inbound import Receipt
     from palaver.domain.person import Person
     from palaver.services.gateway import Gateway
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
     from support.web import Web
 
 
@@ -31,7 +31,7 @@ async def on_the_web(gateway: Gateway, source: SessionSource) -> Person:
 
     def let_in(tx: Transaction) -> None:
         tx.run("UPDATE person SET role = $2 WHERE id = $1", person.id, person.role.value)
-        accounts.open_account(tx, person, micros(gateway.store.clock.now()))
+        accounts.open_account(tx, person, to_micros(gateway.store.clock.now()))
 
     await gateway.store.engine.arun(Write(let_in))
     return person

@@ -15,13 +15,13 @@ from palaver.domain.clock import SystemClock
 from palaver.domain.ids import PersonId
 from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.platforms.loopback import LOOPBACK
-from palaver.services.accounts import Accounts
+from palaver.services.accounts.accounts import Accounts
 from palaver.services.attachments import Attachments
 from palaver.services.gateway import Gateway
-from palaver.services.live import Live
-from palaver.services.memory import Memories
+from palaver.services.live.clients import Live
+from palaver.services.memories import Memories
 from palaver.storage import sessions
-from palaver.storage.engine import Read
+from palaver.storage.engines.base import Read
 from palaver.testing import ScriptedAgent
 from palaver.web.app import PAGE, create_app
 from palaver.web.server import listen, serving

@@ -9,7 +9,7 @@ from argon2 import PasswordHasher
 from argon2.profiles import CHEAPEST
 
 from conftest import emptied
-from palaver.services import passwords
+from palaver.services.accounts import passwords
 from support.web import StartWeb, Web, starting_web
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from palaver.domain.events import EventKind
 from palaver.domain.inbound import Outcome
-from palaver.web.message_wire import EventOut, MessageOut, ReceiptOut
-from palaver.web.session_wire import SessionOut, UsageOut
+from palaver.web.message_schemas import EventOut, MessageOut, ReceiptOut
+from palaver.web.session_schemas import SessionOut, UsageOut
 from support.web import api_document
 
 TEXT = (Path(__file__).parents[2] / "docs/reference/api.md").read_text(encoding="utf-8")

@@ -20,11 +20,11 @@ import pytest
 from palaver import Principal, Role, SessionSource, SessionStore
 from palaver.agent.base import Notice, TextDelta
 from palaver.domain.errors import StoreBusy
-from palaver.services import live as service
-from palaver.services.channels import Placed
-from palaver.storage import live
+from palaver.services.live import clients as service
+from palaver.services.live.channels import Placed
+from palaver.storage import live_queries
 from palaver.testing import ScriptedAgent
-from palaver.web import stream
+from palaver.web import sse
 from support.gateway import PATIENCE, until
 from support.sse import Page, listening
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.agent.base import AgentEvent, AgentRequest
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
     from support.web import StartWeb, Web
 
 BOTH = pytest.mark.parametrize("web_store", ["sqlite", "postgres"], indirect=True)
@@ -159,7 +159,7 @@ async def test_a_session_that_is_deleted_is_gone_whoever_deletes_it(web: Web, we
 
 
 async def test_a_stream_that_is_silent_says_so(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "HEARTBEAT", 0.05)
+    monkeypatch.setattr(sse, "HEARTBEAT", 0.05)
     page = await Page(await web.client()).until(lambda page: sum(told.name == "comment" for told in page.told) == 3)
     assert {told.data["text"] for told in page.told if told.name == "comment"} == {"still here"}
 
@@ -196,15 +196,15 @@ async def test_what_could_not_be_told_at_once_is_told_later(
     owner = await web.client()
     session = await web.talk(owner, "hello")
     monkeypatch.setattr(service, "ANYWAY", 0.05)
-    read, troubles = live.changed, [trouble]
+    read, troubles = live_queries.changed, [trouble]
 
-    def changed(tx: Transaction, numbers: Iterable[int], ids: Iterable[str] = ()) -> list[live.Changed]:
+    def changed(tx: Transaction, numbers: Iterable[int], ids: Iterable[str] = ()) -> list[live_queries.Changed]:
         wanted = list(numbers)
         if wanted and troubles:
             raise troubles.pop()
         return read(tx, wanted, ids)
 
-    monkeypatch.setattr(live, "changed", changed)
+    monkeypatch.setattr(live_queries, "changed", changed)
     task = await listening(Page(owner), lambda page: page.sessions.get(session, {}).get("title") == "Named")
     await owner.patch(f"/api/sessions/{session}", json={"title": "Named"})
     await task
@@ -431,7 +431,7 @@ async def test_an_owner_who_asks_for_everything_is_told_of_everything(web: Web) 
 
 
 async def test_whoever_is_signed_out_hears_nothing_more(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "HEARTBEAT", 0.05)
+    monkeypatch.setattr(sse, "HEARTBEAT", 0.05)
     ada = await web.client("Ada")
     task = await listening(Page(ada), lambda _page: False)
     await ada.post("/api/sign-out")
@@ -465,7 +465,7 @@ async def test_fifty_pages_on_one_busy_conversation_see_the_same(start_web: Star
 async def test_a_page_that_takes_nothing_is_cut_and_holds_nobody_up(
     start_web: StartWeb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "STALLED", 2.0)
+    monkeypatch.setattr(sse, "STALLED", 2.0)
     web = await start_web(ScriptedAgent(lambda _request: [TextDelta("x" * 10_000)] * 600))
     owner = await web.client()
     session = await web.session(owner)

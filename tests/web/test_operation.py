@@ -14,7 +14,7 @@ import pytest
 from palaver import TurnUsage
 from palaver.agent.base import TextDelta, Used
 from palaver.domain.errors import ConfigError, PalaverError, StoreUnavailable
-from palaver.services import counting
+from palaver.services import metrics
 from palaver.testing import ScriptedAgent
 from palaver.web.errors import STATUSES
 from palaver.web.server import listen, serving
@@ -42,7 +42,7 @@ async def test_a_server_without_its_store_is_alive_but_not_ready(web: Web) -> No
 
 @pytest.mark.parametrize("web_store", ["sqlite", "postgres"], indirect=True)
 async def test_the_numbers_tell_of_turns_tokens_and_cost(start_web: StartWeb, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "BEHIND", counting.BEHIND * 0)
+    monkeypatch.setattr(metrics, "BEHIND", metrics.BEHIND * 0)
     used = Used(TurnUsage(model="big", input_tokens=100, output_tokens=10, cost="0.25"))
     web = await start_web(ScriptedAgent(lambda _request: [TextDelta("ok"), used]))
     owner = await web.client()

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain import account, attachment, share
 from palaver.domain.errors import PalaverError
-from palaver.services import accounts, attachments
+from palaver.services import attachments
 from palaver.services import shares as sharing
+from palaver.services.accounts import accounts
 from support.agents import Slowly
 
 if TYPE_CHECKING:

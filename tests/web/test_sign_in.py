@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from palaver.domain.account import SHORTEST_PASSWORD
-from palaver.services.passwords import NOBODYS
+from palaver.services.accounts.passwords import NOBODYS
 from palaver.testing import FakeClock
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ async def test_a_name_that_nobody_has_costs_the_same_work(web: Web) -> None:
 
 def _hashes(web: Web) -> str:
     from palaver.storage import accounts
-    from palaver.storage.engine import Read
+    from palaver.storage.engines.base import Read
 
     found = web.gateway.store.engine.run(Read(lambda tx: accounts.credentials(tx, "owner")))
     assert found is not None

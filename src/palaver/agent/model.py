@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.agent.base import Notice
+from palaver.agent.mcp_servers import ToolServers
 from palaver.agent.pricing import window
 from palaver.agent.providers import KNOWN, check_reachable, model_name, with_environment
 from palaver.agent.retry import Retry
-from palaver.agent.tool_servers import ToolServers
 from palaver.domain.errors import AgentRefused, InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
     from palaver.agent.base import AgentEvent, AgentRequest, Tool
-    from palaver.agent.endpoints import Endpoints
+    from palaver.agent.model_clients import Endpoints
     from palaver.agent.providers import ModelName
     from palaver.agent.retry import Sleep
     from palaver.domain.profile import AgentProfile
@@ -117,9 +117,9 @@ class ModelAgent:
             raise AgentRefused(f"{error}; choose another one with /model", model=request.model) from error
         chain = list(dict.fromkeys([first, *self._fallbacks]))
         if self._endpoints is None:
-            await asyncio.to_thread(importlib.import_module, "palaver.agent.rounds")
-        from palaver.agent.endpoints import Endpoints
-        from palaver.agent.rounds import Rounds
+            await asyncio.to_thread(importlib.import_module, "palaver.agent.tool_loop")
+        from palaver.agent.model_clients import Endpoints
+        from palaver.agent.tool_loop import Rounds
 
         if self._endpoints is None:
             self._endpoints = Endpoints(self._providers, self._time_outs)

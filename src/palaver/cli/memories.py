@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from palaver.cli import lookup, output, wire
+from palaver.cli import json_output, lookup, output
 from palaver.cli.options import as_json_option, ask_first, view_of, yes_option
 from palaver.cli.output import Column
 from palaver.domain.errors import NotFound
@@ -49,7 +49,7 @@ def list_memories(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> 
         found = list(_all(view, query))
     now = datetime.now(UTC)
     if as_json:
-        output.say_json({"memories": [wire.memory_json(each) for each in found]})
+        output.say_json({"memories": [json_output.memory_json(each) for each in found]})
     elif found:
         output.say_table(_COLUMNS, [_row(each, now) for each in found])
     elif query:
@@ -67,7 +67,7 @@ def remember(ctx: click.Context, text: str, as_json: bool) -> None:
     with view_of(ctx) as view:
         made = view.remember(text)
     if as_json:
-        output.say_json({"memory": wire.memory_json(made)})
+        output.say_json({"memory": json_output.memory_json(made)})
     else:
         click.echo(f"remembered {lookup.quoted(made.memory.text)} ({made.memory.id})")
 
@@ -87,7 +87,7 @@ def forget(ctx: click.Context, memory: str, yes: bool, as_json: bool) -> None:
         ask_first(f"Forget {lookup.quoted(found.memory.text)}? (known to {_circle(found)})", yes=yes)
         gone = view.forget_memory(found.memory.id)
     if as_json:
-        output.say_json({"forgotten": wire.memory_json(gone)})
+        output.say_json({"forgotten": json_output.memory_json(gone)})
     else:
         click.echo(f"forgot {lookup.quoted(gone.memory.text)}")
 

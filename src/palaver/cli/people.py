@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from palaver.cli import lookup, output, wire
+from palaver.cli import json_output, lookup, output
 from palaver.cli.options import as_json_option, can_ask, settings_of
 from palaver.cli.output import Column
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from palaver.domain.account import Member
-    from palaver.services.accounts import Accounts
-    from palaver.services.people import People
+    from palaver.services.accounts.accounts import Accounts
+    from palaver.services.accounts.people import People
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ def list_people(ctx: click.Context, as_json: bool) -> None:
     found = _with_accounts(ctx, run)
     now = datetime.now(UTC)
     if as_json:
-        output.say_json({"people": [wire.person_json(each) for each in found]})
+        output.say_json({"people": [json_output.person_json(each) for each in found]})
     else:
         output.say_table(_COLUMNS, [_row(each, now) for each in found])
 
@@ -85,7 +85,7 @@ def password(ctx: click.Context, person: str | None, as_json: bool) -> None:
 
     found = _with_accounts(ctx, run)
     if as_json:
-        output.say_json({"person": wire.person_json(found)})
+        output.say_json({"person": json_output.person_json(found)})
     else:
         click.echo(f"{lookup.quoted(found.person.name)} signs in with this name and the new password from now on")
 
@@ -106,7 +106,7 @@ def _with_accounts(ctx: click.Context, run: Callable[[Accounts, People], Corouti
     import asyncio
 
     from palaver.app import open_store
-    from palaver.services.accounts import Accounts
+    from palaver.services.accounts.accounts import Accounts
 
     with open_store(settings_of(ctx)) as store:
         owner = store.owner()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from palaver.cli import lookup, output, wire
+from palaver.cli import json_output, lookup, output
 from palaver.cli.options import as_json_option, ask_first, view_of, yes_option
 from palaver.cli.output import Column
 
@@ -40,7 +40,7 @@ def list_projects(ctx: click.Context, as_json: bool) -> None:
     with view_of(ctx) as view:
         found = view.projects()
     if as_json:
-        output.say_json({"projects": [wire.project_json(each) for each in found]})
+        output.say_json({"projects": [json_output.project_json(each) for each in found]})
     elif found:
         rows = [(each.id, str(each.session_count), each.colour or "", output.line(each.name)) for each in found]
         output.say_table(_COLUMNS, rows)
@@ -111,13 +111,13 @@ def delete(ctx: click.Context, project: str, yes: bool, as_json: bool) -> None:
         ask_first(f"Delete project {lookup.quoted(found.name)}? ({stays})", yes=yes)
         gone = view.delete_project(found.id)
     if as_json:
-        output.say_json({"deleted": wire.project_json(gone)})
+        output.say_json({"deleted": json_output.project_json(gone)})
     else:
         click.echo(f"deleted project {lookup.quoted(gone.name)} ({stays})")
 
 
 def _say(project: Project, told: str, *, as_json: bool) -> None:
     if as_json:
-        output.say_json({"project": wire.project_json(project)})
+        output.say_json({"project": json_output.project_json(project)})
     else:
         click.echo(told)

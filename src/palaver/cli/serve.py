@@ -25,6 +25,6 @@ def serve(ctx: click.Context, host: str | None, port: int | None, opens: bool | 
     whoever runs next. A second server on the same data works beside the first; it only needs another port.
     """
     settings = settings_of(ctx)
-    from palaver.cli.serving import Wanted, run
+    from palaver.cli.server_runner import Wanted, run
 
     ctx.exit(run(settings, Wanted(host=host, port=port, opens=opens, link=link)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from palaver.cli import lookup, output, transcript, wire
+from palaver.cli import json_output, lookup, output, transcript
 from palaver.cli.options import (
     as_json_option,
     ask_first,
@@ -86,7 +86,7 @@ def list_sessions(
         page = view.list(shelf=shelf, limit=limit, cursor=cursor, project=within)
         archive = not page and shelf == "current" and bool(view.list(shelf="archived", limit=1))
     if as_json:
-        output.say_json({"sessions": [wire.session_json(each) for each in page], "cursor": page.cursor})
+        output.say_json({"sessions": [json_output.session_json(each) for each in page], "cursor": page.cursor})
     elif page:
         _say_list(page)
     else:
@@ -150,7 +150,9 @@ def show(
         project = _project_name(view, found)
     if as_json:
         key = "events" if log else "messages"
-        output.say_json({"session": wire.session_json(found), key: [wire.event_json(each) for each in events]})
+        output.say_json(
+            {"session": json_output.session_json(found), key: [json_output.event_json(each) for each in events]}
+        )
         return
     _say_conversation(found, project, events, log=log, whole=whole)
 
@@ -215,7 +217,7 @@ def search(
         places = {} if as_json else {each: view.get(each) for each in {hit.session_id for hit in hits}}
     onward = hits[-1].position if len(hits) == limit else None
     if as_json:
-        output.say_json({"hits": [wire.hit_json(hit) for hit in hits], "before": onward})
+        output.say_json({"hits": [json_output.hit_json(hit) for hit in hits], "before": onward})
     elif hits:
         _say_hits(hits, places, onward)
     else:
@@ -224,7 +226,7 @@ def search(
 
 def _query(ctx: click.Context, words: tuple[str, ...]) -> str:
     """What to look for; a word that excludes begins with one dash, so two are a slip in an option."""
-    from palaver.domain.words import parse_query
+    from palaver.domain.search_text import parse_query
 
     for word in words:
         if word.startswith("--"):
@@ -362,7 +364,7 @@ def move(ctx: click.Context, session: str, project: str | None, out: bool, mine:
 
 def _say_changed(before: Session, after: Session, what: str, *, as_json: bool) -> None:
     if as_json:
-        output.say_json({"session": wire.session_json(after), "changed": before != after})
+        output.say_json({"session": json_output.session_json(after), "changed": before != after})
     else:
         already = " (it was so before)" if before == after else ""
         click.echo(f"{lookup.called(before)} {what}{already}")
@@ -385,7 +387,7 @@ def delete(ctx: click.Context, session: str, yes: bool, mine: bool, as_json: boo
         ask_first(f"Delete {what} for good?", yes=yes)
         view.delete(found.id)
     if as_json:
-        output.say_json({"deleted": wire.session_json(found)})
+        output.say_json({"deleted": json_output.session_json(found)})
     else:
         click.echo(f"deleted {what}")
 
@@ -405,7 +407,7 @@ def undo(ctx: click.Context, session: str, turns: int, mine: bool, as_json: bool
         found = lookup.find_session(view, session)
         undone = view.undo(found.id, turns)
     if as_json:
-        output.say_json(wire.undone_json(found, undone))
+        output.say_json(json_output.undone_json(found, undone))
         return
     only = ", all there were" if undone.turns < turns else ""
     count = f"{output.plural(undone.turns, 'turn')}{only} ({output.plural(undone.messages, 'message')})"
@@ -424,7 +426,7 @@ def redo(ctx: click.Context, session: str, mine: bool, as_json: bool) -> None:
         found = lookup.find_session(view, session)
         redone = view.redo(found.id)
     if as_json:
-        output.say_json(wire.undone_json(found, redone))
+        output.say_json(json_output.undone_json(found, redone))
         return
     count = f"{output.plural(redone.turns, 'turn')} ({output.plural(redone.messages, 'message')})"
     click.echo(f"back again: {count} in {lookup.called(found)}, from {lookup.quoted(redone.prompt)} on")

@@ -22,7 +22,7 @@ COUNTED = 50  # conversations, at most
 @click.pass_context
 def status(ctx: click.Context) -> None:
     """Where the data is, what is in it, and which agent answers."""
-    from palaver.agent.choose import choose_agent
+    from palaver.agent.selection import choose_agent
 
     settings = settings_of(ctx)
     agent = choose_agent(settings.agent, os.environ)

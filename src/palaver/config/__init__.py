@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING
 
 from palaver.config.document import FILE_NAME, read_document
 from palaver.config.environment import CHAT_PLATFORMS, VARIABLES, Variable, overridden, overrides
-from palaver.config.mistakes import validated
-from palaver.config.secret import SECRET_BYTES, install_secret
-from palaver.config.shape import File, ResetSection, ToolsetSection, known_keys
+from palaver.config.schema import File, ResetSection, ToolsetSection, known_keys
+from palaver.config.secret_file import SECRET_BYTES, install_secret
+from palaver.config.validation import validated
 from palaver.domain.errors import ConfigError
-from palaver.domain.gateway import GatewayConfig, HomeChannel
+from palaver.domain.gateway_config import GatewayConfig, HomeChannel
 from palaver.domain.keys import DmScope
 from palaver.domain.person import Role
 from palaver.domain.policy import ResetMode, ResetPolicy

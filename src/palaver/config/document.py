@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from palaver.config.shape import dotted, is_as_written
+from palaver.config.schema import dotted, is_as_written
 from palaver.domain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from yaml import MappingNode, Node, SafeLoader, ScalarNode
 
-    from palaver.config.shape import KeyPath
+    from palaver.config.schema import KeyPath
 
 FILE_NAME: Final = "config.yaml"
 

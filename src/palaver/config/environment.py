@@ -13,9 +13,9 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.config import rules
-from palaver.config.mistakes import shown
-from palaver.config.shape import File, HomeSection, PlatformSection, ProviderSection
+from palaver.config import validators
+from palaver.config.schema import File, HomeSection, PlatformSection, ProviderSection
+from palaver.config.validation import shown
 from palaver.domain.source import Platform
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Variable:
 
     name: str
     key: str
-    rule: rules.Rule = rules.TEXT
+    rule: validators.Rule = validators.TEXT
     read: Callable[[str], object] = str
 
 
@@ -51,22 +51,22 @@ def _truth(text: str) -> object:
 
 
 VARIABLES: Final = (
-    Variable("PALAVER_DATABASE_URL", "database_url", rules.DATABASE),
-    Variable("PALAVER_TIMEZONE", "timezone", rules.ZONE),
-    Variable("PALAVER_SESSION_RESET_MODE", "session_reset.mode", rules.MODE),
-    Variable("PALAVER_SESSION_RESET_IDLE_MINUTES", "session_reset.idle_minutes", rules.MINUTES, _number),
-    Variable("PALAVER_SESSION_RESET_AT_HOUR", "session_reset.at_hour", rules.HOUR, _number),
-    Variable("PALAVER_DM_SCOPE", "sessions.dm_scope", rules.SCOPE),
-    Variable("PALAVER_REDACT_PII", "privacy.redact_pii", rules.BOOL, _truth),
-    Variable("PALAVER_HOST", "web.host", rules.HOST),
-    Variable("PALAVER_PORT", "web.port", rules.PORT, _number),
-    Variable("PALAVER_PUBLIC_URL", "web.public_url", rules.ADDRESS_OR_NOTHING),
-    Variable("PALAVER_MODEL", "model", rules.MODEL),
-    Variable("OPENAI_API_KEY", "providers.openai.api_key", rules.KEY_OR_NOTHING),
-    Variable("OPENAI_BASE_URL", "providers.openai.base_url", rules.ADDRESS_OR_NOTHING),
-    Variable("ANTHROPIC_API_KEY", "providers.anthropic.api_key", rules.KEY_OR_NOTHING),
-    Variable("GEMINI_API_KEY", "providers.google.api_key", rules.KEY_OR_NOTHING),
-    Variable("GOOGLE_API_KEY", "providers.google.api_key", rules.KEY_OR_NOTHING),
+    Variable("PALAVER_DATABASE_URL", "database_url", validators.DATABASE),
+    Variable("PALAVER_TIMEZONE", "timezone", validators.ZONE),
+    Variable("PALAVER_SESSION_RESET_MODE", "session_reset.mode", validators.MODE),
+    Variable("PALAVER_SESSION_RESET_IDLE_MINUTES", "session_reset.idle_minutes", validators.MINUTES, _number),
+    Variable("PALAVER_SESSION_RESET_AT_HOUR", "session_reset.at_hour", validators.HOUR, _number),
+    Variable("PALAVER_DM_SCOPE", "sessions.dm_scope", validators.SCOPE),
+    Variable("PALAVER_REDACT_PII", "privacy.redact_pii", validators.BOOL, _truth),
+    Variable("PALAVER_HOST", "web.host", validators.HOST),
+    Variable("PALAVER_PORT", "web.port", validators.PORT, _number),
+    Variable("PALAVER_PUBLIC_URL", "web.public_url", validators.ADDRESS_OR_NOTHING),
+    Variable("PALAVER_MODEL", "model", validators.MODEL),
+    Variable("OPENAI_API_KEY", "providers.openai.api_key", validators.KEY_OR_NOTHING),
+    Variable("OPENAI_BASE_URL", "providers.openai.base_url", validators.ADDRESS_OR_NOTHING),
+    Variable("ANTHROPIC_API_KEY", "providers.anthropic.api_key", validators.KEY_OR_NOTHING),
+    Variable("GEMINI_API_KEY", "providers.google.api_key", validators.KEY_OR_NOTHING),
+    Variable("GOOGLE_API_KEY", "providers.google.api_key", validators.KEY_OR_NOTHING),
     *(
         Variable(f"{platform.upper()}_HOME_CHANNEL{suffix}", f"platforms.{platform}.home_channel.{key}")
         for platform in CHAT_PLATFORMS

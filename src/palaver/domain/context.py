@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from palaver.domain.gateway import GatewayConfig, HomeChannel
+    from palaver.domain.gateway_config import GatewayConfig, HomeChannel
     from palaver.domain.ids import SessionId, SessionKey
     from palaver.domain.redact import Redactor
     from palaver.domain.source import SessionSource

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput
+from palaver.domain.search_text import words
 from palaver.domain.text import is_storable
-from palaver.domain.words import words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -53,7 +53,7 @@ class BusyPolicy(StrEnum):
     REJECT = "reject"
 
 
-class Wish(StrEnum):
+class StopRequest(StrEnum):
     """What somebody wants of a turn that is running."""
 
     STOP = "stop"
@@ -87,7 +87,7 @@ class Fate(StrEnum):
     PARKED = "parked"
 
 
-def after_death(*, acted: bool, attempt: int, wish: Wish | None) -> Fate:
+def after_death(*, acted: bool, attempt: int, wish: StopRequest | None) -> Fate:
     """A turn whose tools had acted is never repeated by itself; one that keeps killing its worker is parked."""
     if acted or wish is not None:
         return Fate.INTERRUPTED

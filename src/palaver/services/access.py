@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from palaver.domain.person import Person
     from palaver.domain.profile import TurnRules
     from palaver.domain.source import SessionSource
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
 
 UNKNOWN = (
     "I do not know you yet, so I may not answer. Ask the owner of this gateway to let you in;"

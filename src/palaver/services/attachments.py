@@ -40,8 +40,8 @@ from palaver.domain.attachment import (
 from palaver.domain.errors import InvalidInput, LimitReached, StoreError, StoreFull, StoreReadOnly
 from palaver.domain.person import check_sees_everything
 from palaver.storage import attachments, sessions
-from palaver.storage.engine import Read, Write
-from palaver.storage.values import micros
+from palaver.storage.engines.base import Read, Write
+from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from palaver.domain.person import Principal
     from palaver.services.store import SessionStore
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
 
 KEPT_UNUSED: Final = timedelta(days=1)
 TIDIED_EVERY: Final = timedelta(hours=1)
@@ -199,7 +199,7 @@ class Attachments:
 
     async def tidy(self) -> int:
         """Forget what has been unused for a day, and let go of bytes that belong to no file; how many files went."""
-        before = micros(self._store.clock.now() - KEPT_UNUSED)
+        before = to_micros(self._store.clock.now() - KEPT_UNUSED)
         gone = await self._engine.arun(Write(lambda tx: attachments.forget_unused(tx, before)))
         await asyncio.to_thread(self._let_go, time.time() - KEPT_UNUSED.total_seconds())
         return gone

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain.draft import START, Draft, messages_of
 from palaver.domain.errors import InvalidInput, StoreClosed
-from palaver.domain.feed import Drafted, Happened, TurnChanged
+from palaver.domain.feed_events import Drafted, Happened, TurnChanged
 from palaver.domain.inbound import Inbound, Outcome
 from palaver.domain.message import Message, text_of_parts
 from palaver.domain.source import ChatType, Platform, SessionSource
@@ -27,9 +27,9 @@ from palaver.domain.text import storable
 from palaver.domain.turn import BusyPolicy
 from palaver.services.conversations import source_in
 from palaver.services.inbox import LONGEST
-from palaver.storage import append, completions, lanes, session_settings, sessions
-from palaver.storage.engine import Read, Write
-from palaver.storage.values import micros
+from palaver.storage import append, completion_queries, lanes, session_settings, sessions
+from palaver.storage.engines.base import Read, Write
+from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Sequence
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from palaver.domain.usage import TurnUsage
     from palaver.services.attachments import Attachments
     from palaver.services.gateway import Gateway
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
 
 MOST_MESSAGES = 2000  # in one call
 _SAID = frozenset({"system", "user", "assistant"})
@@ -124,7 +124,7 @@ class Completions:
         else:
             found = sessions.get(tx, self._entered(tx, person, call))
         if call.model is not None:
-            session_settings.choose_model(tx, found.no, call.model, micros(now), person.id)
+            session_settings.choose_model(tx, found.no, call.model, to_micros(now), person.id)
         return found.session
 
     def _entered(self, tx: Transaction, person: Person, call: Call) -> str:
@@ -139,7 +139,7 @@ class Completions:
         return entry.session_id
 
     def _reads_like(self, tx: Transaction, session: Session, before: Sequence[Message]) -> bool:
-        said = completions.said_in(tx, session.id, MOST_MESSAGES)
+        said = completion_queries.said_in(tx, session.id, MOST_MESSAGES)
         if said is None:
             return False
         return _words(event.message for event in said if event.message is not None) == _words(before)
@@ -175,7 +175,7 @@ class Completions:
         raise StoreClosed("the server stops; the answer is kept in its conversation")
 
     async def _used(self, turn: Turn) -> TurnUsage:
-        return await self._engine.arun(Read(lambda tx: completions.used_by(tx, turn.id, turn.session_id)))
+        return await self._engine.arun(Read(lambda tx: completion_queries.used_by(tx, turn.id, turn.session_id)))
 
 
 def is_answered(receipt: Receipt) -> bool:

@@ -15,20 +15,29 @@ from palaver.domain.events import EventKind
 from palaver.domain.inbound import Inbound
 from palaver.domain.session import StartReason
 from palaver.domain.source import ChatType, Platform, SessionSource
-from palaver.services.commands.conversation import BRANCH
+from palaver.services.commands.conversation_commands import BRANCH
 from palaver.services.commands.registry import check_may
 from palaver.services.view import ViewWithin
-from palaver.storage import events, inbounds, lanes, people, projects, reading, session_settings, sessions
-from palaver.storage.engine import Write
-from palaver.storage.values import micros
+from palaver.storage import (
+    events,
+    inbound_messages,
+    lanes,
+    people,
+    projects,
+    session_settings,
+    sessions,
+    transcript_queries,
+)
+from palaver.storage.engines.base import Write
+from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
-    from palaver.domain.overview import Overview
     from palaver.domain.person import Person, Principal
     from palaver.domain.session import Session
+    from palaver.domain.session_summary import Overview
     from palaver.services.store import SessionStore
-    from palaver.storage.engine import Transaction
-    from palaver.storage.session_rows import Found
+    from palaver.storage.engines.base import Transaction
+    from palaver.storage.session_rows import SessionRow
 
 EDITS = "edits"  # under which a key of an edit is known, beside those of messages
 BEGINNINGS = "beginnings"  # and that of a new conversation
@@ -77,18 +86,18 @@ class Conversations:
         beginning = Inbound(source=source_of(person, platform), content="", message_id=key, account=BEGINNINGS)
 
         def run(tx: Transaction) -> Overview:
-            before = inbounds.find(tx, beginning)
+            before = inbound_messages.find(tx, beginning)
             if before is not None:
                 return ViewWithin(tx, self._store.clock, person.principal).overview(before["session_id"])
             found = sessions.get(tx, lanes.enter(tx, arrival, force_new=True).session_id)
-            inbounds.keep(tx, beginning, {"outcome": "command", "session_id": found.session.id}, micros(now))
+            inbound_messages.keep(tx, beginning, {"outcome": "command", "session_id": found.session.id}, to_micros(now))
             if wanted.title is not None:
-                sessions.rename(tx, found, wanted.title, micros(now), person.id)
+                sessions.rename(tx, found, wanted.title, to_micros(now), person.id)
             if wanted.project is not None:
                 project_no, project = projects.find(tx, person.id, wanted.project)
-                sessions.move(tx, found, project.id, project_no, micros(now), person.id)
+                sessions.move(tx, found, project.id, project_no, to_micros(now), person.id)
             if wanted.model is not None:
-                session_settings.choose_model(tx, found.no, wanted.model, micros(now), person.id)
+                session_settings.choose_model(tx, found.no, wanted.model, to_micros(now), person.id)
             return _shown(tx, found, person.principal)
 
         return await self._store.engine.arun(Write(run))
@@ -96,7 +105,7 @@ class Conversations:
     async def fork(self, principal: Principal, session_id: str, at: int | None, title: str | None) -> Overview:
         """A copy up to and including the turn of message `at`, in which somebody goes on by themselves."""
         check_may(principal, BRANCH)
-        now = micros(self._store.clock.now())
+        now = to_micros(self._store.clock.now())
 
         def run(tx: Transaction) -> Overview:
             view = ViewWithin(tx, self._store.clock, principal)
@@ -118,7 +127,7 @@ class Conversations:
         """
         principal = person.principal
         check_may(principal, BRANCH)
-        now = micros(self._store.clock.now())
+        now = to_micros(self._store.clock.now())
 
         def run(tx: Transaction) -> Overview:
             view = ViewWithin(tx, self._store.clock, principal)
@@ -130,12 +139,12 @@ class Conversations:
                 account=EDITS,
                 session_id=parent.session.id,
             )
-            before = inbounds.find(tx, edit)
+            before = inbound_messages.find(tx, edit)
             if before is not None:
                 return view.overview(before["session_id"])
             found = _copied_before(tx, view, parent, at, principal, now)
             session_settings.inherit(tx, parent.no, found.no, now, principal.person_id)
-            inbounds.keep(tx, edit, {"outcome": "command", "session_id": found.session.id}, now)
+            inbound_messages.keep(tx, edit, {"outcome": "command", "session_id": found.session.id}, now)
             return _shown(tx, found, principal)
 
         overview = await self._store.engine.arun(Write(run))
@@ -143,8 +152,10 @@ class Conversations:
         return overview
 
 
-def _copied_before(tx: Transaction, view: ViewWithin, parent: Found, at: int, principal: Principal, now: int) -> Found:
-    if reading.question_at(tx, parent.no, at) is None:
+def _copied_before(
+    tx: Transaction, view: ViewWithin, parent: SessionRow, at: int, principal: Principal, now: int
+) -> SessionRow:
+    if transcript_queries.question_at(tx, parent.no, at) is None:
         raise InvalidInput(f"there is no message number {at} of a person in this conversation", at=at)
     earlier = events.messages(tx, parent.no, before=at, limit=1)
     if earlier:
@@ -152,7 +163,7 @@ def _copied_before(tx: Transaction, view: ViewWithin, parent: Found, at: int, pr
     return _emptied(tx, parent, at, principal, now)
 
 
-def _emptied(tx: Transaction, parent: Found, at: int, principal: Principal, now: int) -> Found:
+def _emptied(tx: Transaction, parent: SessionRow, at: int, principal: Principal, now: int) -> SessionRow:
     """A conversation that begins where another does, with nothing of it."""
     mine = people.get(tx, principal.person_id)
     if mine is None:
@@ -169,5 +180,5 @@ def _emptied(tx: Transaction, parent: Found, at: int, principal: Principal, now:
     return found
 
 
-def _shown(tx: Transaction, found: Found, principal: Principal) -> Overview:
-    return reading.overviews(tx, [sessions.by_number(tx, found.no).session], principal.person_id)[0]
+def _shown(tx: Transaction, found: SessionRow, principal: Principal) -> Overview:
+    return transcript_queries.overviews(tx, [sessions.by_number(tx, found.no).session], principal.person_id)[0]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from palaver.services.feed import Feed
+from palaver.services.delivery.outbox import Outbox
 from palaver.services.inbox import Inbox
-from palaver.services.outbox import Outbox
-from palaver.services.runs import Workshop
-from palaver.services.toolbox import Toolbox
-from palaver.services.turns import Turns
+from palaver.services.live.feed import Feed
+from palaver.services.turns.run import RunDependencies
+from palaver.services.turns.tools import Toolbox
+from palaver.services.turns.worker import Turns
 from palaver.storage import sessions
-from palaver.storage.engine import Read
+from palaver.storage.engines.base import Read
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -51,7 +51,7 @@ class Gateway:
         self.toolbox = Toolbox(store.engine, store.clock, rules)
         self._started: list[Adapter] = []
         self.outbox = Outbox(store, self.adapters, self.feed)
-        workshop = Workshop(
+        workshop = RunDependencies(
             store=store,
             agent=agent,
             profile=profile,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain import faults
+from palaver.domain import crash_points
 from palaver.domain.delivery import Address, DeliveryKind
 from palaver.domain.errors import InvalidMessage, NoSuchSession, NotReachable, PalaverError, StoreError
 from palaver.domain.ids import SessionId, SessionKey, TurnId
@@ -22,15 +22,15 @@ from palaver.domain.message import Message, text_of_parts
 from palaver.domain.policy import ResetReason, explain
 from palaver.domain.source import ChatType
 from palaver.domain.text import is_storable
-from palaver.domain.turn import QUOTES, BusyPolicy, TurnKind, Wish
+from palaver.domain.turn import QUOTES, BusyPolicy, StopRequest, TurnKind
 from palaver.services import access, commands
-from palaver.services.commands.base import Asked
+from palaver.services.commands.base import CommandContext
 from palaver.services.indexer import catch_up
 from palaver.services.store import MACHINES
 from palaver.services.view import ViewWithin
-from palaver.storage import deliveries, inbounds, lanes, session_settings, sessions, turns
-from palaver.storage.engine import Conflict, Write
-from palaver.storage.values import micros, moment
+from palaver.storage import deliveries, inbound_messages, lanes, session_settings, sessions, turns
+from palaver.storage.engines.base import Conflict, Write
+from palaver.storage.timestamps import from_micros, to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from palaver.domain.source import Platform
     from palaver.services.commands.base import Models
     from palaver.services.store import SessionStore
-    from palaver.storage.engine import Transaction
-    from palaver.storage.session_rows import Found
+    from palaver.storage.engines.base import Transaction
+    from palaver.storage.session_rows import SessionRow
 
 LONGEST = 200_000  # characters in one message
 MOST_TOGETHER = 100  # messages that one turn answers; those behind them wait for a turn of their own
@@ -94,23 +94,23 @@ class Inbox:
                 raise
             refused = error  # a command that could not be carried out: nothing of it has happened
             receipt = await self._write(lambda tx: self._answered(tx, inbound, refused))
-        faults.point("inbox.accepted")
+        crash_points.crash_point("inbox.accepted")
         self._store.indexer.soon()
         self._on_change()
         return receipt
 
     async def _write(self, run: Callable[[Transaction], Receipt]) -> Receipt:
-        faults.point("inbox.before")
+        crash_points.crash_point("inbox.before")
         return await self._store.engine.arun(Write(run))
 
     # -- inside the transaction ----------------------------------------------------------------------------
 
     def _taken(self, tx: Transaction, inbound: Inbound, parsed: commands.Parsed | None) -> Receipt:
-        before = inbounds.find(tx, inbound)
+        before = inbound_messages.find(tx, inbound)
         if before is not None:
             return _receipt(before, Outcome.DUPLICATE)
         now = self._store.clock.now()
-        who = access.speaker(tx, inbound.source, self._rules, micros(now))
+        who = access.speaker(tx, inbound.source, self._rules, to_micros(now))
         if inbound.answer_to is not None:
             deliveries.revive(tx, str(inbound.answer_to))
         if not who.may_speak:
@@ -122,11 +122,11 @@ class Inbox:
             receipt = self._commanded(tx, inbound, parsed, who.person, now)
         else:
             receipt = self._said(tx, inbound, parsed, who.person, now)
-        return self._kept(tx, inbound, receipt, micros(now))
+        return self._kept(tx, inbound, receipt, to_micros(now))
 
     def _answered(self, tx: Transaction, inbound: Inbound, error: PalaverError) -> Receipt:
         """The gateway says why a command could not be carried out; nothing else happens."""
-        before = inbounds.find(tx, inbound)
+        before = inbound_messages.find(tx, inbound)
         if before is not None:
             return _receipt(before, Outcome.DUPLICATE)
         found = lanes.current(tx, lanes.key_of(tx, self._store.arrival(inbound.source, self._store.clock.now())))
@@ -136,10 +136,10 @@ class Inbox:
             session_id=inbound.session_id or (found.session.id if found else None),
             facts={**error.facts, "error": error.code},
         )
-        return self._kept(tx, inbound, receipt, micros(self._store.clock.now()))
+        return self._kept(tx, inbound, receipt, to_micros(self._store.clock.now()))
 
     def _kept(self, tx: Transaction, inbound: Inbound, receipt: Receipt, now: int) -> Receipt:
-        inbounds.keep(tx, inbound, _kept(receipt), now)
+        inbound_messages.keep(tx, inbound, _kept(receipt), now)
         if receipt.reply and inbound.answer_to is not None:
             session_no = sessions.number_of(tx, receipt.session_id) if receipt.session_id else None
             outgoing = deliveries.Outgoing(
@@ -162,7 +162,7 @@ class Inbox:
             scope = {"place": key, "among": lanes.audience_of(tx, key)}
         elif inbound.source.chat_type is not ChatType.DM:  # one person's lane, but everybody there reads the reply
             scope = {"place": key}
-        asked = Asked(
+        asked = CommandContext(
             tx=tx,
             now=now,
             arguments=parsed.arguments,
@@ -195,7 +195,7 @@ class Inbox:
         key = shown.session.key if shown else lanes.key_of(tx, arrival)
         busy = turns.open_in(tx, shown.no) if shown else turns.open_on(tx, key)
         if busy.any:
-            since = moment(busy.since or 0)
+            since = from_micros(busy.since or 0)
             arrival.busy_since = lambda _session_id: since
         address = self._destination(tx, inbound, shown, busy)
         policy = self._policy(tx, inbound, parsed, key, shown, busy)
@@ -215,7 +215,7 @@ class Inbox:
         session_no = shown.no if shown else sessions.number_of(tx, recorded.session_id)
         if recorded.began is not None:  # the busy conversation was left behind by a reset
             busy = turns.FREE
-        wanted = turns.Wanted(
+        wanted = turns.TurnRequest(
             session_no=session_no,
             input_seq=recorded.seq,
             person_id=person_id,
@@ -224,7 +224,7 @@ class Inbox:
             facts={QUOTES: [recorded.seq]} if inbound.reply is ReplyTo.THERE else None,
             steers=policy is BusyPolicy.STEER and _answers_them(busy, person_id, address),
         )
-        outcome, turn_id = self._queued(tx, wanted, busy, policy, micros(now))
+        outcome, turn_id = self._queued(tx, wanted, busy, policy, to_micros(now))
         return Receipt(
             outcome=outcome,
             session_id=recorded.session_id,
@@ -236,7 +236,7 @@ class Inbox:
         )
 
     def _queued(
-        self, tx: Transaction, wanted: turns.Wanted, busy: turns.Open, policy: BusyPolicy, now: int
+        self, tx: Transaction, wanted: turns.TurnRequest, busy: turns.Open, policy: BusyPolicy, now: int
     ) -> tuple[Outcome, TurnId]:
         together = self._rules.collect // timedelta(microseconds=1)
         if together and _goes_with_last(busy, wanted, now):
@@ -251,7 +251,7 @@ class Inbox:
         if wanted.steers:
             return Outcome.STEERED, turn_id
         if policy is BusyPolicy.INTERRUPT and busy.running is not None:
-            turns.wish(tx, wanted.session_no, Wish.INTERRUPT)
+            turns.wish(tx, wanted.session_no, StopRequest.INTERRUPT)
             return Outcome.INTERRUPTING, turn_id
         return outcome, turn_id
 
@@ -261,7 +261,7 @@ class Inbox:
         inbound: Inbound,
         parsed: commands.Parsed | None,
         key: SessionKey,
-        shown: Found | None,
+        shown: SessionRow | None,
         busy: turns.Open,
     ) -> BusyPolicy:
         """What happens to it if the agent is busy: what it asks for itself, the conversation, the platform."""
@@ -282,13 +282,13 @@ class Inbox:
             return None
         return _FULL.format(count=busy.queued), {"error": "queue_full", "limit": self._rules.queue_limit}
 
-    def _shown(self, tx: Transaction, inbound: Inbound, person: Person | None) -> Found:
+    def _shown(self, tx: Transaction, inbound: Inbound, person: Person | None) -> SessionRow:
         """The conversation that a surface shows, if this person may speak in it; nobody in particular may not."""
         if person is None:
             raise NoSuchSession(f"there is no session {inbound.session_id}", session_id=inbound.session_id)
         return sessions.seen(tx, inbound.session_id or "", person.id)
 
-    def _destination(self, tx: Transaction, inbound: Inbound, shown: Found | None, busy: turns.Open) -> str | None:
+    def _destination(self, tx: Transaction, inbound: Inbound, shown: SessionRow | None, busy: turns.Open) -> str | None:
         """Where the answer is sent: to where the message came from or, if that is wanted, where the conversation is."""
         if inbound.reply is ReplyTo.HERE:
             return _address(inbound)
@@ -327,7 +327,7 @@ def _message(inbound: Inbound, parsed: commands.Parsed | None) -> Message:
     return Message.from_dict({"role": "user", "content": content, "platform_message_id": inbound.message_id})
 
 
-def _goes_with_last(busy: turns.Open, wanted: turns.Wanted, now: int) -> bool:
+def _goes_with_last(busy: turns.Open, wanted: turns.TurnRequest, now: int) -> bool:
     """Whether a message is answered together with the last that waits for more. What steers is told by itself."""
     return (
         busy.last_queued is not None

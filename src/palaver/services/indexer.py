@@ -11,17 +11,17 @@ import time
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import StoreError
-from palaver.domain.words import parse_query
-from palaver.services.limits import check_count
+from palaver.domain.search_text import parse_query
+from palaver.services.argument_checks import check_count
 from palaver.services.operation import After
 from palaver.storage import search
-from palaver.storage.engine import Read, Write
+from palaver.storage.engines.base import Read, Write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from palaver.domain.session import SearchHit
-    from palaver.storage.engine import Engine, Transaction
+    from palaver.storage.engines.base import Engine, Transaction
 
 QUIET = 0.25  # seconds without a new message before it begins
 BATCH = 512  # events in one transaction: few, short stops rather than many

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from palaver.storage.engine import Engine, Read, Transaction, Work, Write
+    from palaver.storage.engines.base import Engine, Read, Transaction, Work, Write
 
 P = ParamSpec("P")
 B = TypeVar("B")

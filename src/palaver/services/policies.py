@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.domain.conduct import conduct
+from palaver.domain.platform_rules import conduct
 from palaver.domain.source import BUILT_IN
 from palaver.services.operation import Awaiting, operation
 from palaver.storage import people
-from palaver.storage.engine import Read
+from palaver.storage.engines.base import Read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.domain.conduct import Conduct
     from palaver.domain.person import Principal
+    from palaver.domain.platform_rules import Conduct
     from palaver.domain.profile import TurnRules
     from palaver.domain.source import Platform
     from palaver.services.store import SessionStore
-    from palaver.storage.engine import Transaction, Work
+    from palaver.storage.engines.base import Transaction, Work
 
 
 class Policies(Awaiting):

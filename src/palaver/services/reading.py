@@ -13,21 +13,21 @@ from palaver.domain.events import EventKind
 from palaver.domain.person import Action
 from palaver.domain.session import Page
 from palaver.domain.text import is_storable
-from palaver.services.limits import check_count
+from palaver.services.argument_checks import check_count
 from palaver.services.operation import operation
-from palaver.storage import people, projects, reading, session_lists, session_settings, sessions
-from palaver.storage.engine import Read, Write
+from palaver.storage import people, projects, session_lists, session_settings, sessions, transcript_queries
+from palaver.storage.engines.base import Read, Write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from palaver.domain.ids import PersonId
-    from palaver.domain.overview import Excerpt, Overview
     from palaver.domain.person import Principal
     from palaver.domain.session import Session
+    from palaver.domain.session_summary import Excerpt, Overview
     from palaver.domain.turn import BusyPolicy
-    from palaver.storage.engine import Transaction, Work
-    from palaver.storage.session_rows import Found
+    from palaver.storage.engines.base import Transaction, Work
+    from palaver.storage.session_rows import SessionRow
 
 _CHOSEN_BY = {"model": "model", "busy": "busy", "toolsets": "tools"}  # what may be chosen, and the command that does so
 MOST_EVENTS = 500  # of a log, at once
@@ -56,7 +56,7 @@ class ReadingOperations:
         def _person(self) -> Any: ...
         def _now(self) -> int: ...
         def _audiences(self, tx: Transaction) -> Sequence[int] | None: ...
-        def _seen(self, tx: Transaction, session_id: str, action: Action) -> Found: ...
+        def _seen(self, tx: Transaction, session_id: str, action: Action) -> SessionRow: ...
 
     @operation
     def overview(self, session_id: str) -> Work[Overview]:
@@ -84,7 +84,7 @@ class ReadingOperations:
 
         def run(tx: Transaction) -> Page[Overview]:
             project_id = None if project is None else projects.find(tx, self._person, project)[1].id
-            wanted = session_lists.Wanted(shelf=shelf, limit=limit, cursor=cursor, project_id=project_id)
+            wanted = session_lists.SessionFilter(shelf=shelf, limit=limit, cursor=cursor, project_id=project_id)
             audiences = self._audiences(tx)
             if person is not None:
                 theirs = people.audiences_of(tx, person) if is_storable(person) else []  # type: ignore[arg-type]
@@ -93,7 +93,7 @@ class ReadingOperations:
                 page = session_lists.listed(tx, wanted, audiences)
             else:
                 page = session_lists.matching(tx, wanted, audiences, fits)
-            return Page(reading.overviews(tx, page, self._person), page.cursor)
+            return Page(transcript_queries.overviews(tx, page, self._person), page.cursor)
 
         return Read(run)
 
@@ -118,10 +118,10 @@ class ReadingOperations:
         def run(tx: Transaction) -> Excerpt:
             no = self._seen(tx, session_id, Action.READ).no
             if after is not None:
-                return reading.following(tx, no, after=after, limit=limit)
+                return transcript_queries.following(tx, no, after=after, limit=limit)
             if around is not None:
-                return reading.around(tx, no, seq=around, limit=limit)
-            return reading.last(tx, no, before=before, limit=limit)
+                return transcript_queries.around(tx, no, seq=around, limit=limit)
+            return transcript_queries.last(tx, no, before=before, limit=limit)
 
         return Read(run)
 
@@ -130,7 +130,11 @@ class ReadingOperations:
         """The log itself after a place in it, hidden messages included."""
         check_count("after", after, least=0)
         check_count("limit", limit, most=MOST_EVENTS)
-        return Read(lambda tx: reading.whole(tx, self._seen(tx, session_id, Action.READ).no, after=after, limit=limit))
+        return Read(
+            lambda tx: transcript_queries.whole(
+                tx, self._seen(tx, session_id, Action.READ).no, after=after, limit=limit
+            )
+        )
 
     @operation
     def mark_read(self, session_id: str, seq: int) -> Work[int]:
@@ -139,11 +143,11 @@ class ReadingOperations:
         now = self._now()
 
         def look(tx: Transaction) -> int | None:
-            reached = reading.marked(tx, self._seen(tx, session_id, Action.READ).no, self._person)
+            reached = transcript_queries.marked(tx, self._seen(tx, session_id, Action.READ).no, self._person)
             return reached if reached >= seq else None
 
         def run(tx: Transaction) -> int:
-            return reading.mark(tx, self._seen(tx, session_id, Action.READ).no, self._person, seq, now)
+            return transcript_queries.mark(tx, self._seen(tx, session_id, Action.READ).no, self._person, seq, now)
 
         return Write(run, look=look)
 
@@ -170,7 +174,7 @@ class ReadingOperations:
 
         return Write(run)
 
-    def _organise(self, tx: Transaction, found: Found, changes: Changes, now: int) -> None:
+    def _organise(self, tx: Transaction, found: SessionRow, changes: Changes, now: int) -> None:
         if "pinned" in changes:
             kind = EventKind.PINNED if changes["pinned"] else EventKind.UNPINNED
             sessions.mark(tx, found, kind, now, self._person)
@@ -191,7 +195,7 @@ class ReadingOperations:
 
     def _shown(self, tx: Transaction, session: Session) -> Overview:
         person: PersonId = self._person
-        return reading.overviews(tx, [session], person)[0]
+        return transcript_queries.overviews(tx, [session], person)[0]
 
 
 def _fitting(platform: str | None, text: str | None) -> Callable[[Session], bool] | None:

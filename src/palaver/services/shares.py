@@ -12,9 +12,9 @@ from palaver.domain.account import Fresh, digest, new_secret
 from palaver.domain.errors import LimitReached, NotAllowed, OwnerOnly
 from palaver.domain.person import Role, check_sees_everything
 from palaver.domain.share import MOST_SHARES, Share, copied
-from palaver.storage import events, reading, sessions, shares
-from palaver.storage.engine import Read, Write
-from palaver.storage.values import micros
+from palaver.storage import events, sessions, shares, transcript_queries
+from palaver.storage.engines.base import Read, Write
+from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from palaver.domain.events import Event
     from palaver.domain.person import Principal
     from palaver.services.store import SessionStore
-    from palaver.storage.engine import Transaction
-    from palaver.storage.session_rows import Found
+    from palaver.storage.engines.base import Transaction
+    from palaver.storage.session_rows import SessionRow
 
 
 class Shares:
@@ -39,7 +39,7 @@ class Shares:
             check_sees_everything(principal)
         person = None if everything else principal.person_id
         secret = new_secret()
-        now = micros(self._store.clock.now())
+        now = to_micros(self._store.clock.now())
 
         def run(tx: Transaction) -> Share:
             found = sessions.seen(tx, session_id, person)
@@ -72,23 +72,23 @@ class Shares:
         return await self._engine.arun(Read(lambda tx: shares.opened(tx, digest(secret))))
 
 
-def _check_may_share(principal: Principal, found: Found) -> None:
+def _check_may_share(principal: Principal, found: SessionRow) -> None:
     if found.session.shared and principal.role is not Role.OWNER:
         raise OwnerOnly("only the owner of this gateway may share a conversation that several people speak in")
     if principal.role is Role.GUEST:
         raise NotAllowed("as a guest you may not share conversations")
 
 
-def _whole(tx: Transaction, found: Found) -> Iterator[Event]:
+def _whole(tx: Transaction, found: SessionRow) -> Iterator[Event]:
     after = 0
     while batch := events.log(tx, found.no, after=after, limit=1000):
         yield from batch
         after = batch[-1].seq
 
 
-def _names(tx: Transaction, found: Found, log: Sequence[Event]) -> list[str]:
+def _names(tx: Transaction, found: SessionRow, log: Sequence[Event]) -> list[str]:
     """How the people in a conversation are called, wherever that is known."""
-    known = reading.names(tx, (event.person_id for event in log if event.person_id is not None))
+    known = transcript_queries.names(tx, (event.person_id for event in log if event.person_id is not None))
     authors = [event.message.author.name for event in log if event.message is not None and event.message.author]
     place = found.session.origin
     owners = [found.session.origin.user_name, place.chat_name]

@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Any, Self
 
 from palaver.domain.errors import InvalidInput, InvalidSource, NoSuchSession
 from palaver.domain.events import EventKind
-from palaver.domain.gateway import GatewayConfig
+from palaver.domain.gateway_config import GatewayConfig
 from palaver.domain.message import Message
 from palaver.domain.person import Principal, check_sees_everything
 from palaver.domain.source import Platform, SessionSource
 from palaver.domain.text import is_storable
 from palaver.domain.usage import TurnUsage
+from palaver.services.argument_checks import check_count, check_minutes
 from palaver.services.indexer import Indexer, search_work
-from palaver.services.limits import check_count, check_minutes
 from palaver.services.operation import After, Awaiting, Blocking, operation
 from palaver.services.view import AsyncSessionView, SessionView, exported
 from palaver.storage import append, events, lanes, people, projects, session_lists, sessions, usage
-from palaver.storage.engine import Read, Write, open_engine
-from palaver.storage.values import micros
+from palaver.storage.engines.base import Read, Write
+from palaver.storage.engines.open import open_engine
+from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from palaver.domain.events import Event
     from palaver.domain.person import Person
     from palaver.domain.session import Page, Recorded, SearchHit, Session, SessionEntry, Undone
-    from palaver.storage.engine import Engine, Transaction, Work
+    from palaver.storage.engines.base import Engine, Transaction, Work
 
     Said = str | Mapping[str, Any] | Message
     IsBusy = Callable[[str], bool | datetime | None]
@@ -82,19 +83,19 @@ class StoreOperations:
     @operation
     def reset_session(self, key: str) -> Work[SessionEntry]:
         """End the lane's session, by somebody's wish, and begin another. `restore` takes it back."""
-        now = micros(self._clock.now())
+        now = to_micros(self._clock.now())
         return Write(lambda tx: _lane(lanes.reset(tx, key, now), key))
 
     @operation
     def switch_session(self, key: str, session_id: str) -> Work[SessionEntry]:
         """Put the lane on another session, which goes on with its own totals. `restore` takes it back."""
-        now = micros(self._clock.now())
+        now = to_micros(self._clock.now())
         return Write(lambda tx: _lane(lanes.switch(tx, key, sessions.get(tx, session_id), now), key))
 
     @operation
     def restore(self, key: str) -> Work[SessionEntry]:
         """Take back the lane's last reset or switch; repeated, the one before it."""
-        now = micros(self._clock.now())
+        now = to_micros(self._clock.now())
         return Write(lambda tx: lanes.restore(tx, key, now))
 
     # -- the transcript ------------------------------------------------------------------------------------
@@ -116,7 +117,7 @@ class StoreOperations:
         if not said:
             raise InvalidInput("there is no message to append")
         there = any(each.role == "user" for each in said) if human is None else human
-        now = micros(self._clock.now())
+        now = to_micros(self._clock.now())
         counted = usage if usage is not None and usage.counts else None
 
         def run(tx: Transaction) -> int:
@@ -137,7 +138,7 @@ class StoreOperations:
     def rewrite_transcript(self, session_id: str, messages: Sequence[Said]) -> Work[None]:
         """Make the conversation read as given. What differs is hidden, not deleted; all of it or nothing happens."""
         said = [_message(each, "user") for each in messages]
-        now = micros(self._clock.now())
+        now = to_micros(self._clock.now())
         self._indexer.soon()
         return Write(lambda tx: events.rewrite(tx, sessions.get(tx, session_id).no, said, now))
 
@@ -152,20 +153,20 @@ class StoreOperations:
     def undo(self, session_id: str, turns: int = 1) -> Work[Undone]:
         """Hide the last turns, whole; `redo` shows them again."""
         check_count("turns", turns)
-        now = micros(self._clock.now())
+        now = to_micros(self._clock.now())
         return Write(lambda tx: events.undo(tx, sessions.get(tx, session_id).no, turns, now))
 
     @operation
     def redo(self, session_id: str) -> Work[Undone]:
         """Show again what the last undo hid."""
-        now = micros(self._clock.now())
+        now = to_micros(self._clock.now())
         return Write(lambda tx: events.redo(tx, sessions.get(tx, session_id).no, now))
 
     @operation
     def fork(self, session_id: str, at: int | None = None) -> Work[Session]:
         """A new session that begins as a copy, up to and including the turn of message number `at`."""
         check_count("at", at, least=0)
-        now = micros(self._clock.now())
+        now = to_micros(self._clock.now())
         self._indexer.soon()
 
         def run(tx: Transaction) -> Session:
@@ -184,7 +185,7 @@ class StoreOperations:
         changes nothing.
         """
         given = _usage(used, fields)
-        now = micros(self._clock.now())
+        now = to_micros(self._clock.now())
 
         def run(tx: Transaction) -> None:
             session_id = session
@@ -220,8 +221,8 @@ class StoreOperations:
         since = None
         if active_minutes is not None:
             check_minutes(active_minutes)
-            since = micros(self._clock.now() - timedelta(minutes=active_minutes))
-        wanted = session_lists.Wanted(shelf=shelf, limit=limit, cursor=cursor, since=since)
+            since = to_micros(self._clock.now() - timedelta(minutes=active_minutes))
+        wanted = session_lists.SessionFilter(shelf=shelf, limit=limit, cursor=cursor, since=since)
         return Read(lambda tx: session_lists.listed(tx, wanted, None))
 
     @operation
@@ -232,7 +233,7 @@ class StoreOperations:
     @operation
     def rename_session(self, session_id: str, title: str | None) -> Work[Session]:
         """Give a session a title, unique for its owner; None takes it away."""
-        now = micros(self._clock.now())
+        now = to_micros(self._clock.now())
         return Write(lambda tx: sessions.rename(tx, sessions.get(tx, session_id), title, now, None))
 
     @operation
@@ -253,7 +254,7 @@ class StoreOperations:
     @operation
     def move_to_project(self, session_id: str, project_id: str | None) -> Work[Session]:
         """Put a session into a project, or take it out of any."""
-        now = micros(self._clock.now())
+        now = to_micros(self._clock.now())
 
         def run(tx: Transaction) -> Session:
             found = sessions.get(tx, session_id)
@@ -287,7 +288,7 @@ class StoreOperations:
         return self._person(_checked(source))
 
     def _person(self, source: SessionSource) -> Write[Person]:
-        now = micros(self._clock.now())
+        now = to_micros(self._clock.now())
 
         def known(tx: Transaction) -> Person | None:
             resident = people.find(tx, source)
@@ -322,7 +323,7 @@ class StoreOperations:
         return self._clock.now() if busy else None
 
     def _mark(self, session_id: str, kind: EventKind) -> Write[Session]:
-        now = micros(self._clock.now())
+        now = to_micros(self._clock.now())
         return Write(lambda tx: sessions.mark(tx, sessions.get(tx, session_id), kind, now, None))
 
 

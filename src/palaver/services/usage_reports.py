@@ -6,19 +6,19 @@ from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput
-from palaver.domain.spending import Grouping
+from palaver.domain.usage_report import Grouping
 from palaver.services.operation import operation
 from palaver.storage import usage_reports
-from palaver.storage.engine import Read
-from palaver.storage.values import micros
+from palaver.storage.engines.base import Read
+from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import date
 
     from palaver.domain.clock import Clock
-    from palaver.domain.spending import Report
-    from palaver.storage.engine import Transaction, Work
+    from palaver.domain.usage_report import Report
+    from palaver.storage.engines.base import Transaction, Work
 
 USUAL = timedelta(days=30)
 LONGEST = timedelta(days=3660)
@@ -55,4 +55,4 @@ _LATEST = datetime(9990, 1, 1, tzinfo=UTC).date()
 
 
 def _begin(day: date) -> int:
-    return micros(datetime.combine(day, time(), tzinfo=UTC))
+    return to_micros(datetime.combine(day, time(), tzinfo=UTC))

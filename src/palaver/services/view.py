@@ -14,16 +14,16 @@ from palaver.domain.events import EventKind
 from palaver.domain.person import Action, check_allowed
 from palaver.domain.text import is_storable
 from palaver.domain.titles import title_slot
-from palaver.services.delivery_reports import DeliveryOperations
+from palaver.services.argument_checks import check_count
+from palaver.services.delivery.reports import DeliveryOperations
 from palaver.services.indexer import search_work
-from palaver.services.limits import check_count
-from palaver.services.memory import MemoryOperations
+from palaver.services.memories import MemoryOperations
 from palaver.services.operation import After, Awaiting, Blocking, Within, operation
 from palaver.services.reading import ReadingOperations
 from palaver.services.usage_reports import ReportOperations
 from palaver.storage import events, lanes, people, projects, session_lists, sessions, turns
-from palaver.storage.engine import Read, Write
-from palaver.storage.values import micros
+from palaver.storage.engines.base import Read, Write
+from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from palaver.domain.person import Principal
     from palaver.domain.session import Page, Project, SearchHit, Session, Undone
     from palaver.domain.turn import Turn
-    from palaver.storage.engine import Engine, Transaction, Work
-    from palaver.storage.session_rows import Found
+    from palaver.storage.engines.base import Engine, Transaction, Work
+    from palaver.storage.session_rows import SessionRow
 
 SHORTEST_PREFIX = 4
 
@@ -72,7 +72,7 @@ class ViewOperations(ReadingOperations, ReportOperations, MemoryOperations, Deli
 
         def run(tx: Transaction) -> Page[Session]:
             project_id = None if project is None else projects.find(tx, self._person, project)[1].id
-            wanted = session_lists.Wanted(shelf=shelf, limit=limit, cursor=cursor, project_id=project_id)
+            wanted = session_lists.SessionFilter(shelf=shelf, limit=limit, cursor=cursor, project_id=project_id)
             if self._place is not None:
                 return session_lists.matching(tx, wanted, self._audiences(tx), self._belongs)
             return session_lists.listed(tx, wanted, self._audiences(tx))
@@ -241,7 +241,7 @@ class ViewOperations(ReadingOperations, ReportOperations, MemoryOperations, Deli
         return self._principal.person_id
 
     def _now(self) -> int:
-        return micros(self._clock.now())
+        return to_micros(self._clock.now())
 
     def _audiences(self, tx: Transaction) -> Sequence[int] | None:
         if self._everything:
@@ -249,7 +249,7 @@ class ViewOperations(ReadingOperations, ReportOperations, MemoryOperations, Deli
         audiences = people.audiences_of(tx, self._person)
         return audiences if self._among is None else [no for no in audiences if no == self._among]
 
-    def _seen(self, tx: Transaction, session_id: str, action: Action) -> Found:
+    def _seen(self, tx: Transaction, session_id: str, action: Action) -> SessionRow:
         found = sessions.seen(tx, session_id, None if self._everything else self._person)
         if (self._among is not None and found.audience_no != self._among) or not self._belongs(found.session):
             raise NoSuchSession(f"there is no session {session_id}", session_id=session_id)
@@ -316,12 +316,12 @@ class ViewWithin(Within, ViewOperations):
         self._tx = tx
 
 
-def _several(what: str, found: Sequence[Found]) -> Ambiguous:
+def _several(what: str, found: Sequence[SessionRow]) -> Ambiguous:
     ids = [each.session.id for each in found]
     return Ambiguous(f"{what}: {', '.join(ids)}", matches=ids)
 
 
-def exported(tx: Transaction, found: Found) -> dict[str, Any]:
+def exported(tx: Transaction, found: SessionRow) -> dict[str, Any]:
     """A session and its whole log as JSON-ready data."""
     session = found.session
     log = []

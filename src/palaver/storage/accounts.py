@@ -26,7 +26,7 @@ from palaver.domain.person import Role
 from palaver.domain.source import Platform
 from palaver.storage import people
 from palaver.storage.people import PERSON, person_from_row
-from palaver.storage.values import moment, moment_or_none
+from palaver.storage.timestamps import from_micros, from_micros_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from palaver.domain.ids import PersonId
     from palaver.domain.person import Person
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
 
 _REMEMBERED = 60_000_000  # a sign-in that was seen within this many microseconds is not written again
 _OPEN = "s.created_at > $1 AND s.seen_at > $2"
@@ -243,8 +243,8 @@ def devices(tx: Transaction, person_id: PersonId, now: int) -> Sequence[Device]:
             name=device,
             way=way,
             address=address,
-            signed_in_at=moment(created_at),
-            seen_at=moment(seen_at),
+            signed_in_at=from_micros(created_at),
+            seen_at=from_micros(seen_at),
         )
         for identity, device, way, address, created_at, seen_at in rows
     ]
@@ -317,9 +317,9 @@ def tokens(tx: Transaction, person_id: PersonId) -> Sequence[ApiToken]:
             id=identity,
             name=name,
             scopes=tuple(Scope(each) for each in scopes.split()),
-            created_at=moment(created_at),
-            used_at=moment_or_none(used_at),
-            expires_at=moment_or_none(expires_at),
+            created_at=from_micros(created_at),
+            used_at=from_micros_or_none(used_at),
+            expires_at=from_micros_or_none(expires_at),
         )
         for identity, name, scopes, created_at, used_at, expires_at in rows
     ]

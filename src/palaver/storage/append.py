@@ -13,7 +13,7 @@ from palaver.domain.errors import NoSuchSession
 from palaver.domain.ids import SessionId, known_session_id
 from palaver.domain.message import preview
 from palaver.storage import usage as usages
-from palaver.storage.messages import MessageRow, encoded
+from palaver.storage.message_rows import MessageRow, encoded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from palaver.domain.ids import PersonId
     from palaver.domain.message import Message
     from palaver.domain.usage import TurnUsage
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
 
 # Makes room in the log and brings the counters up to date: (id, how many, now, human, preview).
 _BUMP = """

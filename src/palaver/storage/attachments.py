@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.attachment import Attachment, NoSuchAttachment, known_attachment_id
 from palaver.domain.ids import PersonId
-from palaver.storage.values import micros, moment
+from palaver.storage.timestamps import from_micros, to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from palaver.storage.engine import Row, Transaction
+    from palaver.storage.engines.base import Row, Transaction
 
 _COLUMNS = "a.id, a.name, a.type, a.size, a.sha256, a.person_id, a.created_at, a.no"
 _USED = "EXISTS (SELECT 1 FROM attachment_use u WHERE u.attachment_no = a.no)"
@@ -34,7 +34,7 @@ def add(tx: Transaction, attachment: Attachment) -> None:
         attachment.size,
         attachment.sha256,
         attachment.person_id,
-        micros(attachment.created_at),
+        to_micros(attachment.created_at),
     )
 
 
@@ -93,5 +93,5 @@ def _attachment(row: Row) -> Attachment:
         size=row[3],
         sha256=row[4],
         person_id=PersonId(row[5]),
-        created_at=moment(row[6]),
+        created_at=from_micros(row[6]),
     )

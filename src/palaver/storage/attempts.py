@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from palaver.domain.account import Limit
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
 
 _ALL = "palaver attempts"  # one at a time: each touches several rows, and two could wait for each other for ever
 

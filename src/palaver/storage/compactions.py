@@ -16,7 +16,7 @@ from palaver.storage import events
 
 if TYPE_CHECKING:
     from palaver.domain.ids import PersonId
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
 
 
 def current(tx: Transaction, session_no: int) -> Compaction | None:

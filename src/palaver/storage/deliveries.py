@@ -18,15 +18,15 @@ from palaver.domain.ids import DeliveryId, SessionId, TurnId, new_delivery_id
 from palaver.domain.source import Platform
 from palaver.domain.text import storable
 from palaver.storage import events
+from palaver.storage.timestamps import from_micros, from_micros_or_none
 from palaver.storage.turns import quotes_in
-from palaver.storage.values import moment, moment_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
     from palaver.domain.ids import PersonId
-    from palaver.storage.engine import Row, Transaction
+    from palaver.storage.engines.base import Row, Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,8 +312,8 @@ def _status(row: Row) -> tuple[int, DeliveryStatus]:
         platform=Platform(row[5]),
         state=DeliveryState(row[6]),
         error=row[7],
-        created_at=moment(row[8]),
-        ended_at=moment_or_none(row[9]),
+        created_at=from_micros(row[8]),
+        ended_at=from_micros_or_none(row[9]),
     )
 
 
@@ -349,7 +349,7 @@ def troubles(tx: Transaction, since: int) -> list[Trouble]:
         since,
     )
     return [
-        Trouble(platform=platform, state=DeliveryState(state), error=error, at=moment(ended))
+        Trouble(platform=platform, state=DeliveryState(state), error=error, at=from_micros(ended))
         for platform, state, error, ended in rows
     ]
 
@@ -375,5 +375,5 @@ def _delivery(row: Row) -> Delivery:
         state=DeliveryState(row[8]),
         receipt=row[9],
         error=row[10],
-        created_at=moment(row[11]),
+        created_at=from_micros(row[11]),
     )

@@ -10,7 +10,7 @@ from palaver.domain.draft import Draft, Piece
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
     from palaver.storage.leases import Lease
 
 

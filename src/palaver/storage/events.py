@@ -16,7 +16,7 @@ from palaver.domain.ids import known_session_id
 from palaver.domain.message import preview
 from palaver.domain.session import Undone
 from palaver.storage.append import INSERT, INSERT_ONE, PREVIEWED
-from palaver.storage.messages import EVENT, encoded, event_from_row
+from palaver.storage.message_rows import EVENT, encoded, event_from_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from palaver.domain.events import Event
     from palaver.domain.ids import PersonId
     from palaver.domain.message import Message
-    from palaver.storage.engine import Row, Transaction
+    from palaver.storage.engines.base import Row, Transaction
 
 _BY_NUMBER = "session_no = $1"
 _BY_ID = "session_no = (SELECT no FROM session WHERE id = $1)"  # one statement is one round trip

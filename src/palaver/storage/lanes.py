@@ -17,19 +17,19 @@ from palaver.domain.keys import DmScope
 from palaver.domain.message import Author, Message
 from palaver.domain.session import EndReason, Recorded, SessionEntry, StartReason
 from palaver.domain.source import SessionSource
-from palaver.storage import activity, append, people, sessions
-from palaver.storage.engine import Conflict
-from palaver.storage.session_rows import COLUMNS, Found, found_from_row
-from palaver.storage.values import EVER, micros
+from palaver.storage import append, people, session_activity, sessions
+from palaver.storage.engines.base import Conflict
+from palaver.storage.session_rows import COLUMNS, SessionRow, found_from_row
+from palaver.storage.timestamps import EVER, to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from palaver.domain.gateway import GatewayConfig
+    from palaver.domain.gateway_config import GatewayConfig
     from palaver.domain.ids import PersonId
     from palaver.domain.session import Session
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Arrival:
     @property
     def at(self) -> int:
         """The present moment as stored."""
-        return micros(self.now)
+        return to_micros(self.now)
 
 
 _CURRENT = f"""SELECT {COLUMNS}, s.no, s.audience_no FROM route r JOIN session s ON s.no = r.session_no
@@ -60,13 +60,13 @@ def key_of(tx: Transaction, arrival: Arrival) -> SessionKey:
     return arrival.config.session_key(arrival.source, person=person)
 
 
-def current(tx: Transaction, key: str) -> Found | None:
+def current(tx: Transaction, key: str) -> SessionRow | None:
     """The session a lane is on."""
     row = tx.one(_CURRENT, key)
     return found_from_row(row) if row else None
 
 
-def _held(tx: Transaction, key: str) -> Found | None:
+def _held(tx: Transaction, key: str) -> SessionRow | None:
     """The session a lane is on, and nobody may move the lane before this transaction ends."""
     row = tx.one(f"{_CURRENT} {tx.lock}", key)
     return found_from_row(row) if row else None
@@ -140,7 +140,7 @@ def reset(tx: Transaction, key: str, now: int, reason: StartReason = StartReason
     return SessionEntry(SessionKey(key), sessions.by_number(tx, no).session, is_new=True)
 
 
-def switch(tx: Transaction, key: str, target: Found, now: int, by: PersonId | None = None) -> SessionEntry | None:
+def switch(tx: Transaction, key: str, target: SessionRow, now: int, by: PersonId | None = None) -> SessionEntry | None:
     """Put a lane on another session, which goes on with its own totals; None when the lane does not exist."""
     found = _held(tx, key)
     if found is None:
@@ -148,7 +148,7 @@ def switch(tx: Transaction, key: str, target: Found, now: int, by: PersonId | No
     if found.no != target.no:
         _move(tx, key, found.no, target.no, EndReason.SWITCHED, now)
     sessions.reopen(tx, target.no, now, by)
-    activity.touch(tx, target.no, now)  # whoever goes there is there: the reset policy counts from now
+    session_activity.touch(tx, target.no, now)  # whoever goes there is there: the reset policy counts from now
     return SessionEntry(SessionKey(key), sessions.by_number(tx, target.no).session)
 
 
@@ -169,7 +169,7 @@ def restore(tx: Transaction, key: str, now: int, by: PersonId | None = None) -> 
     _point(tx, key, found.no, from_no, now)
     sessions.end(tx, found.no, EndReason.RESTORED, now, unless_on=key)
     sessions.reopen(tx, from_no, now, by)
-    activity.touch(tx, from_no, now)
+    session_activity.touch(tx, from_no, now)
     tx.run(
         "UPDATE route_change SET undone_at = $3 WHERE key = $1 AND no >= $2 AND undone_at IS NULL", key, change_no, now
     )
@@ -209,7 +209,7 @@ def say_shortly(tx: Transaction, arrival: Arrival, message: Message, *, human: b
     """The same by one changing statement, in one person's session that goes on; None otherwise."""
     key = key_of(tx, arrival)
     horizon = policies.horizon(arrival.config.reset_policy_for(arrival.source), arrival.now)
-    not_before = EVER if horizon is None else micros(horizon)
+    not_before = EVER if horizon is None else to_micros(horizon)
     said = append.append_on_lane(tx, key, not_before, message, arrival.at, human=human)
     if said is None:
         return None
@@ -217,7 +217,9 @@ def say_shortly(tx: Transaction, arrival: Arrival, message: Message, *, human: b
     return Recorded(session_key=key, session_id=session_id, seq=seq, began=None, after_activity=False)
 
 
-def say_in(tx: Transaction, found: Found, arrival: Arrival, message: Message, person_id: PersonId | None) -> Recorded:
+def say_in(
+    tx: Transaction, found: SessionRow, arrival: Arrival, message: Message, person_id: PersonId | None
+) -> Recorded:
     """Append what somebody says in a conversation they look at, whatever lane it is on; an ended one goes on."""
     sessions.reopen(tx, found.no, arrival.at, person_id)
     if found.session.shared:
@@ -248,14 +250,14 @@ def _signed(message: Message, source: SessionSource) -> Message:
     return replace(message, author=Author(source.user_name or "", source.participant))
 
 
-def _goes_on(tx: Transaction, key: str, arrival: Arrival) -> Found | None:
+def _goes_on(tx: Transaction, key: str, arrival: Arrival) -> SessionRow | None:
     found = current(tx, key)
     if found is None or found.session.ended_at is not None or _due(found, arrival) is not None:
         return None
     return found
 
 
-def _due(found: Found, arrival: Arrival) -> policies.ResetReason | None:
+def _due(found: SessionRow, arrival: Arrival) -> policies.ResetReason | None:
     policy = arrival.config.reset_policy_for(arrival.source)
     if policy.mode is policies.ResetMode.NONE:
         return None
@@ -269,7 +271,7 @@ def _due(found: Found, arrival: Arrival) -> policies.ResetReason | None:
 
 
 def _begin(
-    tx: Transaction, key: SessionKey, arrival: Arrival, found: Found | None, reason: StartReason
+    tx: Transaction, key: SessionKey, arrival: Arrival, found: SessionRow | None, reason: StartReason
 ) -> SessionEntry:
     now = arrival.at
     shared = arrival.config.is_shared(arrival.source)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from palaver.domain.errors import LeaseLost
 from palaver.domain.ids import PersonId, SessionId, TurnId
 from palaver.domain.text import storable
-from palaver.domain.turn import TurnKind, TurnState, Wish
+from palaver.domain.turn import StopRequest, TurnKind, TurnState
 from palaver.storage.turns import QUEUED, quotes_in, quoting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
 
 CLAIMS = "palaver turns"  # held by whoever claims, so that limits hold exactly
 _PAGE = 50
@@ -66,7 +66,7 @@ class Survey:
 
     waiting: bool  # something could be claimed now
     next_due: int | None  # when the next of those that wait for their time is due
-    wishes: Mapping[TurnId, Wish]
+    wishes: Mapping[TurnId, StopRequest]
     claimed: Sequence[Lease] = ()
 
 
@@ -86,7 +86,7 @@ def survey(tx: Transaction, owner: str, now: int) -> Survey:
     return Survey(
         waiting=first is not None,
         next_due=due[0] if due else None,
-        wishes={TurnId(turn_id): Wish(wish) for turn_id, wish in wished},
+        wishes={TurnId(turn_id): StopRequest(wish) for turn_id, wish in wished},
     )
 
 
@@ -265,7 +265,7 @@ class Orphan:
 
     lease: Lease
     acted: bool
-    wish: Wish | None
+    wish: StopRequest | None
 
 
 def orphans(tx: Transaction, now: int, is_dead: Callable[[str], bool]) -> list[Orphan]:
@@ -274,7 +274,7 @@ def orphans(tx: Transaction, now: int, is_dead: Callable[[str], bool]) -> list[O
         f"SELECT no, lease_owner, lease_until, acted, wish, {_COLUMNS} FROM turn WHERE state = 'running' {tx.lock}"
     )
     return [
-        Orphan(lease=_lease(no, owner, row), acted=bool(acted), wish=None if wish is None else Wish(wish))
+        Orphan(lease=_lease(no, owner, row), acted=bool(acted), wish=None if wish is None else StopRequest(wish))
         for no, owner, until, acted, wish, *row in rows
         if until < now or is_dead(owner)
     ]

@@ -11,12 +11,12 @@ from palaver.domain.errors import AlreadyRemembered, LimitReached
 from palaver.domain.ids import MemoryId, PersonId, new_memory_id
 from palaver.domain.memory import MOST, Memory, best_matching, clean_memory, memory_key
 from palaver.domain.text import is_storable
-from palaver.storage.values import moment
+from palaver.storage.timestamps import from_micros
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.storage.engine import Row, Transaction
+    from palaver.storage.engines.base import Row, Transaction
 
 _COLUMNS = "id, text, person_id, created_at"
 
@@ -37,7 +37,7 @@ def remember(tx: Transaction, audience_no: int, person_id: PersonId | None, text
             what="memories",
             limit=MOST,
         )
-    memory = Memory(id=new_memory_id(), text=clean, person_id=person_id, created_at=moment(now))
+    memory = Memory(id=new_memory_id(), text=clean, person_id=person_id, created_at=from_micros(now))
     tx.run(
         "INSERT INTO memory (id, audience_no, person_id, text, text_key, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
         memory.id,
@@ -123,5 +123,5 @@ def memory_from_row(row: Row) -> Memory:
         id=MemoryId(identity),
         text=text,
         person_id=None if person_id is None else PersonId(person_id),
-        created_at=moment(created_at),
+        created_at=from_micros(created_at),
     )

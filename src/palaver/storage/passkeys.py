@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.account import CHALLENGE_LASTS, Passkey
 from palaver.storage.people import PERSON, person_from_row
-from palaver.storage.values import moment, moment_or_none
+from palaver.storage.timestamps import from_micros, from_micros_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.domain.ids import PersonId
     from palaver.domain.person import Person
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,9 @@ def listed(tx: Transaction, person_id: PersonId) -> Sequence[Passkey]:
         person_id,
     )
     return [
-        Passkey(id=identity, name=name, site=site, created_at=moment(created_at), used_at=moment_or_none(used_at))
+        Passkey(
+            id=identity, name=name, site=site, created_at=from_micros(created_at), used_at=from_micros_or_none(used_at)
+        )
         for identity, name, site, created_at, used_at in rows
     ]
 

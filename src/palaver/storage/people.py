@@ -16,12 +16,12 @@ from palaver.domain.keys import canonical
 from palaver.domain.person import Person, Role
 from palaver.domain.source import ChatType, Platform
 from palaver.domain.text import storable
-from palaver.storage.engine import Conflict
-from palaver.storage.values import moment
+from palaver.storage.engines.base import Conflict
+from palaver.storage.timestamps import from_micros
 
 if TYPE_CHECKING:
     from palaver.domain.source import SessionSource
-    from palaver.storage.engine import Row, Transaction
+    from palaver.storage.engines.base import Row, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def find_or_add(tx: Transaction, source: SessionSource, now: int) -> Resident | 
 def add(tx: Transaction, name: str, role: Role, now: int) -> Resident:
     """A new person with an audience of their own."""
     audience_no = new_audience(tx, now)
-    person = Person(id=new_person_id(), name=name, role=role, created_at=moment(now))
+    person = Person(id=new_person_id(), name=name, role=role, created_at=from_micros(now))
     tx.run(
         "INSERT INTO person (id, name, role, audience_no, created_at) VALUES ($1, $2, $3, $4, $5)",
         person.id,
@@ -147,7 +147,7 @@ def titles_among(tx: Transaction, audience_no: int, *, shared: bool) -> list[int
 def person_from_row(row: Row) -> Person:
     """A person, from a row that begins with their columns."""
     identity, name, role, created_at = row[:4]
-    return Person(id=PersonId(identity), name=name, role=Role(role), created_at=moment(created_at))
+    return Person(id=PersonId(identity), name=name, role=Role(role), created_at=from_micros(created_at))
 
 
 def _resident(row: Row) -> Resident:

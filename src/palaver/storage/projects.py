@@ -10,11 +10,11 @@ from palaver.domain.ids import ProjectId, new_project_id
 from palaver.domain.session import Project
 from palaver.domain.text import is_storable
 from palaver.domain.titles import clean_title
-from palaver.storage.values import moment
+from palaver.storage.timestamps import from_micros
 
 if TYPE_CHECKING:
     from palaver.domain.ids import PersonId
-    from palaver.storage.engine import Row, Transaction
+    from palaver.storage.engines.base import Row, Transaction
 
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 _SELECT = """SELECT p.id, p.name, p.colour, p.created_at,
@@ -102,4 +102,6 @@ def _checked_colour(colour: str | None) -> str | None:
 
 
 def _project(row: Row) -> Project:
-    return Project(id=ProjectId(row[0]), name=row[1], colour=row[2], created_at=moment(row[3]), session_count=row[4])
+    return Project(
+        id=ProjectId(row[0]), name=row[1], colour=row[2], created_at=from_micros(row[3]), session_count=row[4]
+    )

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.ids import SessionId
+from palaver.domain.search_text import indexed, snippet
 from palaver.domain.session import SearchHit
-from palaver.domain.words import indexed, snippet
-from palaver.storage.messages import decoded
-from palaver.storage.values import moment
+from palaver.storage.message_rows import decoded
+from palaver.storage.timestamps import from_micros
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from palaver.domain.words import Query, Term
-    from palaver.storage.engine import Row, Transaction
+    from palaver.domain.search_text import Query, Term
+    from palaver.storage.engines.base import Row, Transaction
 
 _UNINDEXED = """SELECT no, audience_no, indexed_seq, last_seq FROM session WHERE unindexed = 1
     ORDER BY no LIMIT $1"""
@@ -191,7 +191,7 @@ def _hit(row: Row, query: Query) -> SearchHit:
         session_id=SessionId(session_id),
         title=title,
         seq=seq,
-        at=moment(at),
+        at=from_micros(at),
         message=message,
         snippet=snippet(content or "", query),
         position=no,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from palaver.domain.session import Session
-    from palaver.storage.engine import Row, Transaction
+    from palaver.storage.engines.base import Row, Transaction
 
 LONGEST_PAGE = 1000
 LOOKED_THROUGH = 2000  # sessions, at most, for those that fit a condition which no index knows
@@ -31,7 +31,7 @@ _CURSOR = re.compile(r"(-?[0-9]{1,18})\.([0-9]{1,18})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class SessionFilter:
     """Which part of a list: newest first, after a cursor."""
 
     shelf: str = "current"  # current, archived or pinned
@@ -54,14 +54,14 @@ class Wanted:
         return int(given[1]), int(given[2]), self.since or 0
 
 
-def listed(tx: Transaction, wanted: Wanted, audiences: Sequence[int] | None) -> Page[Session]:
+def listed(tx: Transaction, wanted: SessionFilter, audiences: Sequence[int] | None) -> Page[Session]:
     """A page of sessions, newest first, among these audiences (None: among all)."""
     rows, cursor = _rows(tx, wanted, audiences)
     return Page([session_from_row(row) for row in rows], cursor)
 
 
 def matching(
-    tx: Transaction, wanted: Wanted, audiences: Sequence[int] | None, fits: Callable[[Session], bool]
+    tx: Transaction, wanted: SessionFilter, audiences: Sequence[int] | None, fits: Callable[[Session], bool]
 ) -> Page[Session]:
     """A page of those sessions that fit; it may end early, even empty, and is then continued by its cursor."""
     found: list[Session] = []
@@ -80,7 +80,7 @@ def matching(
     return Page(found, cursor)
 
 
-def _rows(tx: Transaction, wanted: Wanted, audiences: Sequence[int] | None) -> tuple[list[Row], str | None]:
+def _rows(tx: Transaction, wanted: SessionFilter, audiences: Sequence[int] | None) -> tuple[list[Row], str | None]:
     """The rows of a page, and the cursor that continues it."""
     bounds = wanted.bounds()
     if audiences is None:
@@ -110,7 +110,7 @@ def _cursor(row: Row) -> str:
     return f"{row[9]}.{row[WIDTH]}"
 
 
-def _page(wanted: Wanted, audience: str) -> str:
+def _page(wanted: SessionFilter, audience: str) -> str:
     project = "AND s.project_no = (SELECT no FROM project WHERE id = $5)" if wanted.project_id else ""
     return (
         f"SELECT {COLUMNS}, s.no FROM session s WHERE {_SHELVES[wanted.shelf]} {project} {audience}"
@@ -118,7 +118,7 @@ def _page(wanted: Wanted, audience: str) -> str:
     )
 
 
-def _project(wanted: Wanted) -> tuple[str, ...]:
+def _project(wanted: SessionFilter) -> tuple[str, ...]:
     return (wanted.project_id,) if wanted.project_id else ()
 
 

@@ -9,10 +9,10 @@ from palaver.domain.ids import SessionId, SessionKey
 from palaver.domain.session import EndReason, Session, StartReason
 from palaver.domain.source import ChatType, Platform
 from palaver.domain.usage import CostStatus, UsageTotals
-from palaver.storage.values import moment, moment_or_none
+from palaver.storage.timestamps import from_micros, from_micros_or_none
 
 if TYPE_CHECKING:
-    from palaver.storage.engine import Row
+    from palaver.storage.engines.base import Row
 
 COLUMNS = """s.id, s.key, s.platform, s.chat_type, s.title, s.preview, s.shared, s.message_count, s.created_at,
     s.active_at, s.last_message_at, s.last_human_at, s.ended_at, s.end_reason, s.start_reason,
@@ -24,7 +24,7 @@ WIDTH = 33  # columns
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SessionRow:
     """A session, and what storage needs to work on it."""
 
     no: int
@@ -32,9 +32,9 @@ class Found:
     session: Session
 
 
-def found_from_row(row: Row) -> Found:
+def found_from_row(row: Row) -> SessionRow:
     """The session, its number and its audience."""
-    return Found(row[WIDTH], row[WIDTH + 1], session_from_row(row))
+    return SessionRow(row[WIDTH], row[WIDTH + 1], session_from_row(row))
 
 
 def session_from_row(row: Row) -> Session:
@@ -48,11 +48,11 @@ def session_from_row(row: Row) -> Session:
         preview=row[5],
         shared=bool(row[6]),
         message_count=row[7],
-        created_at=moment(row[8]),
-        active_at=moment_or_none(row[9]),
-        last_message_at=moment_or_none(row[10]),
-        last_human_at=moment_or_none(row[11]),
-        ended_at=moment_or_none(row[12]),
+        created_at=from_micros(row[8]),
+        active_at=from_micros_or_none(row[9]),
+        last_message_at=from_micros_or_none(row[10]),
+        last_human_at=from_micros_or_none(row[11]),
+        ended_at=from_micros_or_none(row[12]),
         end_reason=None if row[13] is None else EndReason(row[13]),
         start_reason=StartReason(row[14]),
         started_after_activity=bool(row[15]),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from palaver.domain.ids import PersonId
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
 
 
 @dataclass(frozen=True, slots=True)

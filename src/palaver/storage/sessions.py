@@ -12,8 +12,8 @@ from palaver.domain.ids import known_session_id, new_session_id
 from palaver.domain.session import StartReason
 from palaver.domain.titles import base_of, clean_title, numbered, title_slot
 from palaver.storage import deliveries, events, people
-from palaver.storage.session_rows import COLUMNS, WIDTH, Found, found_from_row
-from palaver.storage.values import moment
+from palaver.storage.session_rows import COLUMNS, WIDTH, SessionRow, found_from_row
+from palaver.storage.timestamps import from_micros
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from palaver.domain.session import EndReason, Session
     from palaver.domain.source import SessionSource
     from palaver.domain.titles import TitleSlot
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ def create(
     row = tx.one(
         "INSERT INTO session (id, key, platform, chat_type, source, audience_no, shared, created_at, start_reason,"
         " started_after_activity, parent_no) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING no",
-        new_session_id(moment(now)),
+        new_session_id(from_micros(now)),
         place.key,
         str(place.source.platform),
         place.source.chat_type.value,
@@ -96,7 +96,7 @@ def reopen(tx: Transaction, session_no: int, now: int, person_id: PersonId | Non
         events.note(tx, session_no, EventKind.REOPENED, now, person_id)
 
 
-def get(tx: Transaction, session_id: str) -> Found:
+def get(tx: Transaction, session_id: str) -> SessionRow:
     """A session by its id."""
     row = tx.one(f"SELECT {COLUMNS}, s.no, s.audience_no FROM session s WHERE s.id = $1", known_session_id(session_id))
     if row is None:
@@ -112,7 +112,7 @@ def number_of(tx: Transaction, session_id: str) -> int:
     return int(row[0])
 
 
-def by_number(tx: Transaction, session_no: int) -> Found:
+def by_number(tx: Transaction, session_no: int) -> SessionRow:
     """A session by its number."""
     row = tx.one(f"SELECT {COLUMNS}, s.no, s.audience_no FROM session s WHERE s.no = $1", session_no)
     if row is None:
@@ -123,7 +123,7 @@ def by_number(tx: Transaction, session_no: int) -> Found:
 # -- finding, for somebody ----------------------------------------------------------------------------------
 
 
-def seen(tx: Transaction, session_id: str, person_id: PersonId | None) -> Found:
+def seen(tx: Transaction, session_id: str, person_id: PersonId | None) -> SessionRow:
     """A session by its id, if this person may see it (None: whoever may see everything)."""
     row = tx.one(
         f"SELECT {COLUMNS}, s.no, s.audience_no FROM session s WHERE s.id = $1 AND ($2 = '' OR EXISTS (SELECT 1"
@@ -149,7 +149,7 @@ def number_seen(tx: Transaction, session_id: str, person_id: PersonId | None) ->
     return int(row[0])
 
 
-def with_id_prefix(tx: Transaction, prefix: str, audiences: Sequence[int] | None, limit: int) -> list[Found]:
+def with_id_prefix(tx: Transaction, prefix: str, audiences: Sequence[int] | None, limit: int) -> list[SessionRow]:
     """Sessions whose id begins like this, among these audiences (None: among all)."""
     end_of_range = prefix + "￿"
     if audiences is None:
@@ -161,7 +161,7 @@ def with_id_prefix(tx: Transaction, prefix: str, audiences: Sequence[int] | None
             limit,
         )
         return [found_from_row(row) for row in rows]
-    found: list[Found] = []
+    found: list[SessionRow] = []
     for audience_no in audiences:
         rows = tx.all(
             f"SELECT {COLUMNS}, s.no, s.audience_no FROM session s WHERE s.audience_no = $4 AND s.id >= $1"
@@ -175,7 +175,7 @@ def with_id_prefix(tx: Transaction, prefix: str, audiences: Sequence[int] | None
     return found[:limit]
 
 
-def titled(tx: Transaction, slot: TitleSlot, audiences: Sequence[int] | None, *, exact: bool) -> list[Found]:
+def titled(tx: Transaction, slot: TitleSlot, audiences: Sequence[int] | None, *, exact: bool) -> list[SessionRow]:
     """The newest session of a line of titles in each audience, the best of them first.
 
     With `exact`, those with just this number. Among all audiences (None), of up to a few.
@@ -200,7 +200,7 @@ def titled(tx: Transaction, slot: TitleSlot, audiences: Sequence[int] | None, *,
 # -- changes ------------------------------------------------------------------------------------------------
 
 
-def rename(tx: Transaction, found: Found, title: str | None, now: int, by: PersonId | None) -> Session:
+def rename(tx: Transaction, found: SessionRow, title: str | None, now: int, by: PersonId | None) -> Session:
     """Give a session a title (None takes it away), unique for its owner."""
     clean = None if title is None else clean_title(title)
     if clean == found.session.title:
@@ -226,7 +226,7 @@ def rename(tx: Transaction, found: Found, title: str | None, now: int, by: Perso
     return by_number(tx, found.no).session
 
 
-def next_title(tx: Transaction, found: Found, title: str) -> str:
+def next_title(tx: Transaction, found: SessionRow, title: str) -> str:
     """The title itself when it is free for this session's owner, otherwise the next number of its line."""
     wanted = base_of(clean_title(title))
     among = _titles_among(tx, found)
@@ -239,11 +239,11 @@ def next_title(tx: Transaction, found: Found, title: str) -> str:
     return wanted
 
 
-def _titles_among(tx: Transaction, found: Found) -> list[int]:
+def _titles_among(tx: Transaction, found: SessionRow) -> list[int]:
     return people.titles_among(tx, found.audience_no, shared=found.session.shared)
 
 
-def mark(tx: Transaction, found: Found, kind: EventKind, now: int, person_id: PersonId | None) -> Session:
+def mark(tx: Transaction, found: SessionRow, kind: EventKind, now: int, person_id: PersonId | None) -> Session:
     """Pin, unpin, archive or unarchive; doing it twice changes nothing."""
     column, value = {
         EventKind.PINNED: ("pinned_at", now),
@@ -261,7 +261,7 @@ def mark(tx: Transaction, found: Found, kind: EventKind, now: int, person_id: Pe
 
 def move(
     tx: Transaction,
-    found: Found,
+    found: SessionRow,
     project_id: ProjectId | None,
     project_no: int | None,
     now: int,
@@ -276,8 +276,8 @@ def move(
 
 
 def fork(
-    tx: Transaction, found: Found, at: int | None, now: int, *, person_id: PersonId | None, audience_no: int
-) -> Found:
+    tx: Transaction, found: SessionRow, at: int | None, now: int, *, person_id: PersonId | None, audience_no: int
+) -> SessionRow:
     """A new session that begins with a copy of this one, up to and including the turn that `at` belongs to."""
     before = 2**62 if at is None else events.end_of_turn(tx, found.no, at)
     if before is None:
@@ -301,7 +301,7 @@ def fork(
     return new
 
 
-def delete(tx: Transaction, found: Found) -> None:
+def delete(tx: Transaction, found: SessionRow) -> None:
     """Delete a session with its whole log. Only what it cost is remembered, and others' deliveries go on."""
     tx.one(f"SELECT 1 FROM session WHERE no = $1 {tx.lock}", found.no)  # nothing more comes of it meanwhile
     addresses = deliveries.open_at(tx, found.no)

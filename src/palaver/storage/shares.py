@@ -6,11 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from palaver.domain.share import NoSuchShare, Share, known_share_id, new_share_id
-from palaver.storage.values import moment
+from palaver.storage.timestamps import from_micros
 
 if TYPE_CHECKING:
     from palaver.domain.ids import PersonId
-    from palaver.storage.engine import Row, Transaction
+    from palaver.storage.engines.base import Row, Transaction
 
 _SHARE = """SELECT h.id, s.id, h.body, h.message_count, h.created_at FROM share h
     JOIN session s ON s.no = h.session_no"""
@@ -53,7 +53,7 @@ def opened(tx: Transaction, secret_hash: str) -> dict[str, Any]:
     row = tx.one("SELECT body, created_at FROM share WHERE secret_hash = $1", secret_hash)
     if row is None:
         raise NoSuchShare
-    return {**json.loads(row[0]), "shared_at": moment(row[1])}
+    return {**json.loads(row[0]), "shared_at": from_micros(row[1])}
 
 
 def revoke(tx: Transaction, share_id: str, person_id: PersonId | None) -> None:
@@ -71,5 +71,5 @@ def _share(row: Row) -> Share:
         session_id=session_id,
         title=json.loads(body)["title"],
         message_count=messages,
-        created_at=moment(created_at),
+        created_at=from_micros(created_at),
     )

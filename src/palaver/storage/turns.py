@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain.delivery import Address
 from palaver.domain.ids import PersonId, SessionId, TurnId, new_turn_id
-from palaver.domain.turn import GATHERED, QUOTES, Turn, TurnKind, TurnState, Wish
-from palaver.storage.values import moment, moment_or_none
+from palaver.domain.turn import GATHERED, QUOTES, StopRequest, Turn, TurnKind, TurnState
+from palaver.storage.timestamps import from_micros, from_micros_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from palaver.storage.engine import Row, Transaction
+    from palaver.storage.engines.base import Row, Transaction
 
 QUEUED = "state IN ('queued', 'running') AND state = 'queued'"  # in one session: as the index of open turns has it
 
@@ -93,7 +93,7 @@ def _open(rows: Sequence[Row]) -> Open:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class TurnRequest:
     """A turn to be queued."""
 
     session_no: int
@@ -113,7 +113,7 @@ _ROUND = """COALESCE(
     (SELECT MAX(round) FROM turn WHERE state = 'running'), 0)"""
 
 
-def enqueue(tx: Transaction, wanted: Wanted, now: int) -> TurnId:
+def enqueue(tx: Transaction, wanted: TurnRequest, now: int) -> TurnId:
     """Let a turn wait for a worker."""
     turn_id = new_turn_id()
     tx.run(
@@ -134,7 +134,7 @@ def enqueue(tx: Transaction, wanted: Wanted, now: int) -> TurnId:
     return turn_id
 
 
-def collect(tx: Transaction, turn_no: int, wanted: Wanted) -> TurnId | None:
+def collect(tx: Transaction, turn_no: int, wanted: TurnRequest) -> TurnId | None:
     """Let a turn that still waits answer one more message; None when it has begun meanwhile, or waits elsewhere."""
     before = tx.one(f"SELECT facts FROM turn WHERE no = $1 {tx.lock}", turn_no)
     facts: dict[str, Any] = json.loads(before[0]) if before and before[0] else {}
@@ -182,7 +182,7 @@ def quotes_of(tx: Transaction, turn_no: int) -> tuple[int, ...]:
 # -- for whoever asks ---------------------------------------------------------------------------------------
 
 
-def wish(tx: Transaction, session_no: int, wished: Wish) -> TurnId | None:
+def wish(tx: Transaction, session_no: int, wished: StopRequest) -> TurnId | None:
     """Ask the run of a session to stop; None when nothing runs."""
     row = tx.one(
         "UPDATE turn SET wish = $2 WHERE session_no = $1 AND state = 'running' RETURNING id", session_no, wished.value
@@ -261,8 +261,8 @@ def _turn(row: Row) -> Turn:
         input_seq=row[4],
         attempt=row[5],
         person_id=row[6],
-        created_at=moment(row[7]),
-        ended_at=moment_or_none(row[8]),
+        created_at=from_micros(row[7]),
+        ended_at=from_micros_or_none(row[8]),
         error=row[9],
         steers=bool(row[11]),
         goes_to=Address.parse(row[12]).platform if row[12] else None,

@@ -14,7 +14,7 @@ from palaver.domain.ids import known_session_id, new_turn_id
 
 if TYPE_CHECKING:
     from palaver.domain.usage import TurnUsage
-    from palaver.storage.engine import Transaction
+    from palaver.storage.engines.base import Transaction
     from palaver.storage.leases import Lease
 
 _INSERT = (

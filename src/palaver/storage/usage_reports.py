@@ -10,14 +10,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from palaver.domain.spending import Grouping, Report, Spent
 from palaver.domain.usage import COUNTERS
-from palaver.storage import reading
+from palaver.domain.usage_report import Grouping, Report, Spent
+from palaver.storage import transcript_queries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from palaver.storage.engine import Row, Transaction
+    from palaver.storage.engines.base import Row, Transaction
 
 _DAY = 86_400_000_000  # microseconds
 _SUMS = ", ".join(f"COALESCE(SUM(u.{column}), 0)" for column in COUNTERS)
@@ -61,7 +61,7 @@ def _among(audiences: Sequence[int] | None) -> tuple[str, Sequence[int]]:
 
 def _labels(tx: Transaction, by: Grouping, groups: Sequence[str]) -> Mapping[str, str]:
     if by is Grouping.PERSON:
-        return {str(person): name for person, name in reading.names(tx, groups).items()}  # type: ignore[arg-type]
+        return {str(person): name for person, name in transcript_queries.names(tx, groups).items()}  # type: ignore[arg-type]
     if by is not Grouping.SESSION or not groups:
         return {}
     places = ", ".join(f"${number}" for number in range(1, len(groups) + 1))

@@ -1,6 +1,6 @@
 """Tools for testing what is built on Palaver; public, and used by Palaver's own tests."""
 
-from palaver.domain.faults import on_point
+from palaver.domain.crash_points import on_point
 from palaver.testing.agent import ScriptedAgent
 from palaver.testing.clock import FakeClock
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from palaver.services.counting import Counting
+from palaver.services.metrics import Counting
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from palaver.services.counting import Counted
+    from palaver.services.metrics import Counted
     from palaver.services.store import SessionStore
 
 _SECONDS: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800)

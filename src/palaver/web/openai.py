@@ -29,7 +29,7 @@ from palaver.domain.usage import TurnUsage
 from palaver.services.completions import Answered, Call, Completions, Image, is_answered, message_of
 from palaver.web.auth import SignedIn, needs
 from palaver.web.errors import STATUSES, Refused
-from palaver.web.openai_wire import (
+from palaver.web.openai_schemas import (
     DEFAULT,
     ChatCall,
     ChatCompletion,
@@ -40,8 +40,8 @@ from palaver.web.openai_wire import (
     OpenAIError,
     Said,
 )
+from palaver.web.sse import EventStream
 from palaver.web.state import State
-from palaver.web.stream import EventStream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping

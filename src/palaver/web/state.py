@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Request
 
 if TYPE_CHECKING:
-    from palaver.services.accounts import Accounts
+    from palaver.services.accounts.accounts import Accounts
     from palaver.services.attachments import Attachments
     from palaver.services.gateway import Gateway
-    from palaver.services.live import Live
+    from palaver.services.live.clients import Live
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,11 @@ from palaver.domain.errors import InvalidInput, PalaverError, StoreError
 from palaver.domain.inbound import Inbound
 from palaver.domain.profile import TurnRules
 from palaver.services import commands
-from palaver.services.commands.base import Asked
+from palaver.services.commands.base import CommandContext
 from palaver.services.view import ViewWithin
 from palaver.storage import events, lanes, leases, people, sessions, turns
-from palaver.storage.engine import Read, Write
-from palaver.storage.values import micros
+from palaver.storage.engines.base import Read, Write
+from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from palaver.domain.session import Recorded, Session
     from palaver.domain.turn import Turn
     from palaver.services.commands.base import Reply
-    from palaver.storage.engine import Row, Transaction
+    from palaver.storage.engines.base import Row, Transaction
     from palaver.testing import FakeClock
 
 T = TypeVar("T")
@@ -92,9 +92,9 @@ class Chat:
         assert self.everything() == before
         return str(error.value)
 
-    def _asked(self, tx: Transaction, source: SessionSource, role: Role, shown: str | None) -> Asked:
+    def _asked(self, tx: Transaction, source: SessionSource, role: Role, shown: str | None) -> CommandContext:
         now = self.clock.now()
-        resident = people.find_or_add(tx, source, micros(now))
+        resident = people.find_or_add(tx, source, to_micros(now))
         assert resident is not None
         principal = Principal(resident.person.id, role)
         arrival = lanes.Arrival(source=source, config=self.config, now=now, busy_since=lambda _session_id: None)
@@ -104,7 +104,7 @@ class Chat:
             lane = tx.one("SELECT audience_no FROM route WHERE key = $1", key)
             among = lane[0] if lane else 0
         inbound = Inbound(source=source, content="/", message_id="m1")
-        return Asked(
+        return CommandContext(
             tx=tx,
             now=now,
             arguments="",
@@ -160,12 +160,12 @@ class Chat:
     def wait(self, session_id: str, *, seq: int = 0, person: str | None = None) -> None:
         """A turn waits in a conversation."""
         no, last = self.number(session_id), self.log(session_id)[-1].seq
-        wanted = turns.Wanted(session_no=no, input_seq=seq or last)
-        self.write(lambda tx: turns.enqueue(tx, wanted, micros(self.clock.now())))
+        wanted = turns.TurnRequest(session_no=no, input_seq=seq or last)
+        self.write(lambda tx: turns.enqueue(tx, wanted, to_micros(self.clock.now())))
 
     def work(self) -> None:
         """A worker takes what waits."""
-        now = micros(self.clock.now())
+        now = to_micros(self.clock.now())
         claimer = leases.Claimer(owner="w", until=now + 60_000_000, most=8, concurrency=8, per_person=8)
         self.write(lambda tx: leases.claim(tx, claimer, now))
 
@@ -175,7 +175,7 @@ class Chat:
 
     def note(self, session_id: str, kind: EventKind, **facts: str) -> None:
         """Something happens in a conversation."""
-        no, now = self.number(session_id), micros(self.clock.now())
+        no, now = self.number(session_id), to_micros(self.clock.now())
         self.write(lambda tx: events.note(tx, no, kind, now, None, **facts))
 
 

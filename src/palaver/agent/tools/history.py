@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from palaver.agent.base import Tool
 from palaver.agent.tools.arguments import DATA, Arguments, as_data, schema, told
 from palaver.domain.context import quoted
-from palaver.domain.words import parse_query, snippet
+from palaver.domain.search_text import parse_query, snippet
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence

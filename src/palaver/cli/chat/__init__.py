@@ -94,7 +94,7 @@ def chat(
         quiet=quiet,
     )
     settings = settings_of(ctx)
-    from palaver.cli.chat.running import run
+    from palaver.cli.chat.chat_runner import run
 
     offered = ("/resume",) if resume == "" else ()
     ctx.exit(run(settings, wanted, offered))

@@ -33,16 +33,16 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar, TextArea
 
-from palaver.cli.chat.complete import ChatCompleter
-from palaver.cli.chat.ear import DELETED, Ear, Gone, Moved, Trouble
-from palaver.cli.chat.growing import Growing, Prose
-from palaver.cli.chat.hearing import AnswerEnds, Hearing, Note
-from palaver.cli.chat.paint import Painter, own, status
-from palaver.cli.chat.talk import waiting
+from palaver.cli.chat.answer_blocks import Growing, Prose
+from palaver.cli.chat.chat_session import waiting
+from palaver.cli.chat.completer import ChatCompleter
+from palaver.cli.chat.feed_listener import DELETED, Ear, Gone, Moved, Trouble
+from palaver.cli.chat.feed_presenter import AnswerEnds, Hearing, Note
+from palaver.cli.chat.renderer import Painter, own, status
 from palaver.domain.draft import Piece
 from palaver.domain.errors import NoSuchSession, PalaverError, StoreError
 from palaver.domain.events import EventKind
-from palaver.domain.feed import Happened, TurnChanged
+from palaver.domain.feed_events import Happened, TurnChanged
 from palaver.domain.inbound import Outcome
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from prompt_toolkit.input import Input
     from prompt_toolkit.key_binding import KeyPressEvent
 
-    from palaver.cli.chat.paint import Shown
-    from palaver.cli.chat.talk import Talk
-    from palaver.domain.feed import FeedItem
+    from palaver.cli.chat.chat_session import Talk
+    from palaver.cli.chat.renderer import Shown
+    from palaver.domain.feed_events import FeedItem
     from palaver.domain.inbound import Receipt
     from palaver.domain.session import Session
 

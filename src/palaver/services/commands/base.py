@@ -11,21 +11,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from palaver.domain.errors import InvalidInput, NothingToDo
-from palaver.storage.values import micros
+from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
-    from palaver.domain.gateway import GatewayConfig
+    from palaver.domain.gateway_config import GatewayConfig
     from palaver.domain.ids import PersonId, SessionId, SessionKey, TurnId
     from palaver.domain.person import Principal
     from palaver.domain.profile import TurnRules
     from palaver.domain.session import Session
     from palaver.domain.source import SessionSource
     from palaver.services.view import ViewWithin
-    from palaver.storage.engine import Transaction
-    from palaver.storage.session_rows import Found
+    from palaver.storage.engines.base import Transaction
+    from palaver.storage.session_rows import SessionRow
 
 
 class Models(Protocol):
@@ -55,7 +55,7 @@ class Models(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CommandContext:
     """A command, who gives it and where, and what it may use."""
 
     tx: Transaction
@@ -65,7 +65,7 @@ class Asked:
     principal: Principal
     view: ViewWithin  # what the asker may see; in a place that several people share, only what belongs to that place
     key: SessionKey  # the lane it was said in
-    found: Found | None  # the conversation it is about: the one the surface shows, or the one the lane is on
+    found: SessionRow | None  # the conversation it is about: the one the surface shows, or the one the lane is on
     config: GatewayConfig
     rules: TurnRules
     agent: Models
@@ -75,7 +75,7 @@ class Asked:
     @property
     def at(self) -> int:
         """The present moment as stored."""
-        return micros(self.now)
+        return to_micros(self.now)
 
     @property
     def person_id(self) -> PersonId:
@@ -83,7 +83,7 @@ class Asked:
         return self.principal.person_id
 
     @property
-    def here(self) -> Found:
+    def here(self) -> SessionRow:
         """The conversation it is about, when there must be one."""
         if self.found is None:
             raise NothingToDo("nothing has been said here yet")
@@ -111,7 +111,7 @@ class Command:
 
     name: str
     summary: str  # one line for /help
-    run: Callable[[Asked], Reply]
+    run: Callable[[CommandContext], Reply]
     usage: str = ""  # the arguments, as in `[title]`
     help: str = ""  # more than the summary, for `/help name`
     example: str = ""  # as somebody would type it

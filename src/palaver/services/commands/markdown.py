@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from palaver.services.commands.wording import plain
+from palaver.services.commands.reply_text import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

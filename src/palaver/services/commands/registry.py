@@ -13,14 +13,20 @@ from typing import TYPE_CHECKING, NamedTuple
 from palaver.domain.errors import NotAllowed
 from palaver.domain.text import storable
 from palaver.domain.turn import BusyPolicy
-from palaver.services.commands import conversation, history, looking, settings, turns
+from palaver.services.commands import (
+    conversation_commands,
+    history_commands,
+    query_commands,
+    setting_commands,
+    turn_commands,
+)
 from palaver.services.commands.base import BadArguments, Command, Reply
 from palaver.services.commands.permissions import allows
-from palaver.services.commands.wording import code, plain
+from palaver.services.commands.reply_text import code, plain
 
 if TYPE_CHECKING:
     from palaver.domain.person import Principal, Role
-    from palaver.services.commands.base import Asked
+    from palaver.services.commands.base import CommandContext
 
 # A name, perhaps the bot it is meant for, and what follows. A path or `//` is no command.
 _COMMAND = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*)(?:@[\w.-]+)?(?:\s+(.*))?", re.DOTALL)
@@ -44,7 +50,7 @@ class Completion(NamedTuple):
 # ---- help, which must know all the others ------------------------------------------------------------------
 
 
-def _help(asked: Asked) -> Reply:
+def _help(asked: CommandContext) -> Reply:
     role = asked.principal.role
     if asked.arguments:
         return _help_about(asked.arguments.removeprefix("/").lower(), role)
@@ -85,25 +91,44 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
     (
         "Conversations",
         (
-            conversation.NEW,
-            conversation.RESET,
-            conversation.RESUME,
-            looking.SESSIONS,
-            looking.SEARCH,
-            conversation.TITLE,
-            conversation.BRANCH,
-            looking.EXPORT,
+            conversation_commands.NEW,
+            conversation_commands.RESET,
+            conversation_commands.RESUME,
+            query_commands.SESSIONS,
+            query_commands.SEARCH,
+            conversation_commands.TITLE,
+            conversation_commands.BRANCH,
+            query_commands.EXPORT,
         ),
     ),
-    ("Taking back", (history.UNDO, history.REDO, history.RETRY, history.RESTORE, history.COMPRESS)),
-    ("While the agent works", (turns.STOP, turns.QUEUE, turns.STEER, settings.BUSY)),
-    ("Looking", (looking.STATUS, looking.USAGE, looking.WHY, settings.MODEL, settings.TOOLS, HELP)),
+    (
+        "Taking back",
+        (
+            history_commands.UNDO,
+            history_commands.REDO,
+            history_commands.RETRY,
+            history_commands.RESTORE,
+            history_commands.COMPRESS,
+        ),
+    ),
+    ("While the agent works", (turn_commands.STOP, turn_commands.QUEUE, turn_commands.STEER, setting_commands.BUSY)),
+    (
+        "Looking",
+        (
+            query_commands.STATUS,
+            query_commands.USAGE,
+            query_commands.WHY,
+            setting_commands.MODEL,
+            setting_commands.TOOLS,
+            HELP,
+        ),
+    ),
 )
 COMMANDS: tuple[Command, ...] = tuple(command for _, commands in GROUPS for command in commands)
 _BY_NAME = {name: command for command in COMMANDS for name in (command.name, *command.aliases)}
 
 # Commands that are messages when a text follows them, and what happens to those while the agent is busy.
-_MESSAGES = {turns.QUEUE.name: BusyPolicy.QUEUE, turns.STEER.name: BusyPolicy.STEER}
+_MESSAGES = {turn_commands.QUEUE.name: BusyPolicy.QUEUE, turn_commands.STEER.name: BusyPolicy.STEER}
 
 
 # ---- for whoever takes messages in -------------------------------------------------------------------------
@@ -133,12 +158,14 @@ def is_message(parsed: Parsed) -> bool:
 
 def busy_policy(parsed: Parsed) -> BusyPolicy | None:
     """What such a message asks for while the agent is busy; None when this is not one."""
-    if not parsed.arguments or (parsed.name == turns.QUEUE.name and parsed.arguments.lower() == turns.CLEAR):
+    if not parsed.arguments or (
+        parsed.name == turn_commands.QUEUE.name and parsed.arguments.lower() == turn_commands.CLEAR
+    ):
         return None
     return _MESSAGES.get(parsed.name)
 
 
-def run(parsed: Parsed, asked: Asked) -> Reply:
+def run(parsed: Parsed, asked: CommandContext) -> Reply:
     """Carry a command out, as part of the asker's transaction.
 
     What cannot be done is raised, with a text for the person; the transaction must then be rolled back. A name that

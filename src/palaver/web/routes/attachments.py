@@ -14,8 +14,8 @@ from palaver.domain.attachment import LARGEST, TEXT, AttachmentTooLarge
 from palaver.domain.errors import InvalidInput
 from palaver.web.auth import SeenBy, SignedIn
 from palaver.web.errors import answers
+from palaver.web.schemas import Out
 from palaver.web.state import State
-from palaver.web.wire import Out
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -11,10 +11,10 @@ from palaver.services.commands import COMMANDS
 from palaver.services.commands.permissions import allows
 from palaver.web.auth import SignedIn
 from palaver.web.errors import answers
-from palaver.web.message_wire import ReceiptOut, receipt_out
-from palaver.web.saying import command
+from palaver.web.message_schemas import ReceiptOut, receipt_out
+from palaver.web.schemas import In, Key, Out
 from palaver.web.state import State
-from palaver.web.wire import In, Key, Out
+from palaver.web.submit_message import command
 
 router = APIRouter(prefix="/commands", tags=["commands"], responses=answers(401))
 

@@ -10,8 +10,8 @@ from palaver import __version__
 from palaver.web.auth import Owner
 from palaver.web.errors import answers
 from palaver.web.metrics import Metrics
+from palaver.web.schemas import Out
 from palaver.web.state import State
-from palaver.web.wire import Out
 
 router = APIRouter(tags=["operation"])
 

@@ -15,24 +15,24 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
 
 from palaver.domain.errors import InvalidInput, StoreError
-from palaver.domain.feed import DeliveryChanged, Drafted, Happened, Noticed, TurnChanged
+from palaver.domain.feed_events import DeliveryChanged, Drafted, Happened, Noticed, TurnChanged
 from palaver.domain.ids import SESSION_ID
-from palaver.services.channels import Followed, ListsChanged, Placed, SessionChanged, SessionGone
-from palaver.services.live import MOST_FOLLOWED, Place
+from palaver.services.live.channels import Followed, ListsChanged, Placed, SessionChanged, SessionGone
+from palaver.services.live.clients import MOST_FOLLOWED, Place
 from palaver.web.auth import SeenBy, SignedIn
 from palaver.web.errors import answers
-from palaver.web.message_wire import delivery_out, event_out, turn_out
-from palaver.web.session_wire import session_out
+from palaver.web.message_schemas import delivery_out, event_out, turn_out
+from palaver.web.schemas import clean
+from palaver.web.session_schemas import session_out
+from palaver.web.sse import EventStream, beginning, frame
 from palaver.web.state import State
-from palaver.web.stream import EventStream, beginning, frame
-from palaver.web.wire import clean
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from palaver.domain.account import Signed
-    from palaver.domain.feed import FeedItem
-    from palaver.services.channels import LiveItem
+    from palaver.domain.feed_events import FeedItem
+    from palaver.services.live.channels import LiveItem
     from palaver.web.state import WebState
 
 router = APIRouter(tags=["live"])

@@ -12,12 +12,12 @@ from pydantic import Field
 
 from palaver import __version__
 from palaver.domain.account import LONGEST_PASSWORD, ApiToken, Device, Passkey, Scope
-from palaver.services.accounts import LONGEST_TOKEN_DAYS
+from palaver.services.accounts.accounts import LONGEST_TOKEN_DAYS
 from palaver.web.auth import InPerson, SignedIn
 from palaver.web.errors import answers
 from palaver.web.routes.sign_in import PersonOut, site_of
+from palaver.web.schemas import In, Out, Time
 from palaver.web.state import State
-from palaver.web.wire import In, Out, Time
 
 router = APIRouter(prefix="/me", tags=["me"], responses=answers(401, 403))
 

@@ -9,12 +9,12 @@ from pydantic import Field
 
 from palaver.agent.tools.memory import TOOLSET
 from palaver.domain.memory import LONGEST
-from palaver.services.memory import LONGEST_PAGE
+from palaver.services.memories import LONGEST_PAGE
 from palaver.services.view import AsyncSessionView
 from palaver.web.auth import SignedIn
 from palaver.web.errors import answers
+from palaver.web.schemas import In, Out, Time
 from palaver.web.state import State
-from palaver.web.wire import In, Out, Time
 
 if TYPE_CHECKING:
     from palaver.domain.account import Signed

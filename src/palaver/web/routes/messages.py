@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query
 
 from palaver.web.auth import SeenBy, SignedIn
 from palaver.web.errors import answers
-from palaver.web.message_wire import (
+from palaver.web.message_schemas import (
     DeliveriesOut,
     DeliveryOut,
     MessageIn,
@@ -17,8 +17,8 @@ from palaver.web.message_wire import (
     receipt_out,
 )
 from palaver.web.routes.sessions import SessionId
-from palaver.web.saying import say
 from palaver.web.state import State
+from palaver.web.submit_message import say
 
 router = APIRouter(prefix="/sessions", tags=["messages"], responses=answers(401, 404))
 

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from palaver.web.auth import SignedIn
 from palaver.web.errors import answers
+from palaver.web.schemas import Out
 from palaver.web.state import State
-from palaver.web.wire import Out
 
 router = APIRouter(tags=["models"], responses=answers(401))
 

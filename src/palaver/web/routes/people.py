@@ -9,13 +9,13 @@ from pydantic import Field
 
 from palaver.domain.account import Invitation, Member
 from palaver.domain.person import Role
-from palaver.services.people import People
+from palaver.services.accounts.people import People
 from palaver.web.auth import Owner
 from palaver.web.errors import answers
 from palaver.web.routes.me import Name, WaysOut
 from palaver.web.routes.sign_in import site_of
+from palaver.web.schemas import In, Out, Time
 from palaver.web.state import State, WebState
-from palaver.web.wire import In, Out, Time
 
 router = APIRouter(prefix="/people", tags=["people"], responses=answers(401, 403))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from fastapi import APIRouter
 from pydantic import Field
 
-from palaver.services.health import platform_health
+from palaver.services.delivery.health import platform_health
 from palaver.web.auth import Owner
 from palaver.web.errors import answers
+from palaver.web.schemas import Out, Time, shown
 from palaver.web.state import State
-from palaver.web.wire import Out, Time, shown
 
 router = APIRouter(prefix="/platforms", tags=["operation"], responses=answers(401, 403))
 

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter
 from pydantic import Field
 
-from palaver.config.writing import conduct_lines
+from palaver.config.yaml_export import conduct_lines
 from palaver.domain.policy import ResetMode
 from palaver.domain.source import ChatType
 from palaver.domain.turn import BusyPolicy
 from palaver.services.policies import Policies
 from palaver.web.auth import SignedIn
 from palaver.web.errors import answers
+from palaver.web.schemas import Out
 from palaver.web.state import State
-from palaver.web.wire import Out
 
 if TYPE_CHECKING:
-    from palaver.domain.conduct import Afresh, Conduct
-    from palaver.domain.gateway import GatewayConfig
+    from palaver.domain.gateway_config import GatewayConfig
+    from palaver.domain.platform_rules import Afresh, Conduct
 
 router = APIRouter(tags=["policies"], responses=answers(401))
 

@@ -10,8 +10,8 @@ from pydantic import Field
 from palaver.services.view import AsyncSessionView
 from palaver.web.auth import SignedIn
 from palaver.web.errors import answers
+from palaver.web.schemas import In, Out, Time
 from palaver.web.state import State
-from palaver.web.wire import In, Out, Time
 
 if TYPE_CHECKING:
     from palaver.domain.session import Project

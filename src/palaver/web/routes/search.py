@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from palaver.domain.words import parse_query, snippet
+from palaver.domain.search_text import parse_query, snippet
 from palaver.web.auth import SeenBy
 from palaver.web.errors import answers
-from palaver.web.wire import MOST_SEQ, Out, Time
+from palaver.web.schemas import MOST_SEQ, Out, Time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from palaver.domain.search_text import Query as Words
     from palaver.domain.session import SearchHit
-    from palaver.domain.words import Query as Words
 
 _BEGIN, _END = "\ue000", "\ue001"  # around a match, for a moment; private characters that no text needs
 _MARKS = re.compile(f"[{_BEGIN}{_END}]")

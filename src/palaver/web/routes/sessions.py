@@ -18,9 +18,9 @@ from palaver.services.reading import MOST_EVENTS
 from palaver.services.toolsets import check_known, names_in
 from palaver.web.auth import SeenBy, SignedIn
 from palaver.web.errors import answers
-from palaver.web.message_wire import EventsOut, ReceiptOut, events_out, receipt_out
-from palaver.web.saying import carry_out, say
-from palaver.web.session_wire import (
+from palaver.web.message_schemas import EventsOut, ReceiptOut, events_out, receipt_out
+from palaver.web.schemas import MOST_SEQ, clean
+from palaver.web.session_schemas import (
     CommandIn,
     CompressIn,
     EditIn,
@@ -37,7 +37,7 @@ from palaver.web.session_wire import (
     session_out,
 )
 from palaver.web.state import State
-from palaver.web.wire import MOST_SEQ, clean
+from palaver.web.submit_message import carry_out, say
 
 if TYPE_CHECKING:
     from palaver.services.commands.base import Command

@@ -10,8 +10,8 @@ from pydantic import Field
 from palaver.services.shares import Shares
 from palaver.web.auth import SeenBy, SignedIn
 from palaver.web.errors import answers
+from palaver.web.schemas import Out, Time
 from palaver.web.state import State
-from palaver.web.wire import Out, Time
 
 if TYPE_CHECKING:
     from palaver.domain.share import Share

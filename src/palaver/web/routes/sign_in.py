@@ -9,12 +9,12 @@ from pydantic import Field
 
 from palaver.domain.account import LONGEST_PASSWORD
 from palaver.domain.person import Person, Role
-from palaver.services.passkeys import Site
-from palaver.services.sign_in import Visitor
+from palaver.services.accounts.passkeys import Site
+from palaver.services.accounts.sign_in import Visitor
 from palaver.web.auth import InPerson, cookie_name, forget_cookie, give_cookie, peer_address
 from palaver.web.errors import answers
+from palaver.web.schemas import In, Out
 from palaver.web.state import State, WebState
-from palaver.web.wire import In, Out
 
 router = APIRouter(tags=["sign-in"])
 

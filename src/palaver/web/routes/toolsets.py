@@ -9,8 +9,8 @@ from pydantic import Field
 
 from palaver.web.auth import SeenBy, SignedIn
 from palaver.web.errors import answers
+from palaver.web.schemas import Out, shown
 from palaver.web.state import State
-from palaver.web.wire import Out, shown
 
 router = APIRouter(prefix="/sessions", tags=["sessions"], responses=answers(401))
 

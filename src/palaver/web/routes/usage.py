@@ -8,10 +8,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from palaver.domain.spending import Grouping, Report, Spent
+from palaver.domain.usage_report import Grouping, Report, Spent
 from palaver.web.auth import SeenBy
 from palaver.web.errors import answers
-from palaver.web.wire import Counted, Out, counted, shown
+from palaver.web.schemas import Counted, Out, counted, shown
 
 router = APIRouter(tags=["usage"], responses=answers(401))
 

@@ -1,0 +1,1 @@
+"""Accounts: people, passwords, passkeys and sign-in."""

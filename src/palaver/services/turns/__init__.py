@@ -1,0 +1,1 @@
+"""Turns: claiming them, running the agent, its tools, compaction, and finishing a turn."""

@@ -1,0 +1,28 @@
+"""Opens the engine that a database URL names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from palaver.domain.errors import ConfigError
+from palaver.storage.engines.sqlite import SqliteEngine
+
+if TYPE_CHECKING:
+    from palaver.storage.engines.base import Engine
+
+
+def open_engine(url: str) -> Engine:
+    """Open the database at `sqlite:///path`, `postgresql://…` or a plain path, and bring its schema up to date."""
+    if url.startswith(("postgresql://", "postgres://")):
+        from palaver.storage.engines.postgres import PostgresEngine  # psycopg is an extra
+
+        return PostgresEngine.open(url)
+    path = url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else url
+    if "://" in path or path.startswith("sqlite:"):
+        raise ConfigError(
+            f"database_url: {url.split('://', maxsplit=1)[0]}:// is not known;"
+            " use sqlite:///path, postgresql://… or a path"
+        )
+    if not path or path == ":memory:":
+        raise ConfigError("database_url: a database in memory forgets everything; give it a path")
+    return SqliteEngine.open(path)
