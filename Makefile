@@ -1,5 +1,5 @@
 # Every target sets up what it needs in .venv and is quick the second time.
-.PHONY: run chat test check bench screenshots format clean lock help
+.PHONY: run chat test quick check bench screenshots format clean lock help
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
@@ -44,7 +44,7 @@ $(PAGE): $(PAGE_SOURCES) | $(UV)
 run: .venv/.run $(PAGE) ## Start Palaver
 	@$(BIN)/palaver serve
 
-chat: .venv/.run ## Talk with the agent in this terminal
+chat: .venv/.run ## Chat with the agent in this terminal
 	@$(BIN)/palaver
 
 # A browser for the tests, when the machine has none.
@@ -52,9 +52,15 @@ chat: .venv/.run ## Talk with the agent in this terminal
 	@sh tests/browser/install_chromium.sh $(BIN)/python
 	@touch $@
 
+# Tests write their databases into memory where the machine has room for it: commits wait for no disk.
+PYTEST := $(if $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'END { print $$4 }')" -gt 4000000 ] && echo yes),TMPDIR=/dev/shm )$(BIN)/pytest
+
 test: .venv/.dev .venv/.browser $(PAGE) ## Run the whole test suite, PostgreSQL and a browser included
 	$(NPM) test --silent
-	$(BIN)/pytest -n 4 --dist worksteal
+	$(PYTEST) -n 4 --dist worksteal
+
+quick: .venv/.dev ## Run the fast tests: domain, config, agent and services on SQLite
+	$(PYTEST) -q -n 2 -m "not slow and not postgres and not browser" tests/domain tests/config tests/agent tests/services
 
 check: .venv/.dev $(PAGE) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check .
@@ -63,13 +69,13 @@ check: .venv/.dev $(PAGE) ## Check format, lint, types and layers
 	$(BIN)/lint-imports
 	$(NPM) run --silent check
 
-bench: .venv/.dev ## Measure Palaver beside its peers (BENCH=--full for everything)
+bench: .venv/.dev ## Run the benchmarks next to Palaver's peers (BENCH=--full for everything)
 	$(BIN)/python -m benchmarks $(BENCH)
 
-screenshots: .venv/.dev .venv/.browser $(PAGE) ## Take the pictures of the README again
+screenshots: .venv/.dev .venv/.browser $(PAGE) ## Retake the screenshots in docs/images
 	$(BIN)/python -m docs.screenshots
 
-format: .venv/.dev ## Format the code and mend what can be mended
+format: .venv/.dev ## Format the code and fix what can be fixed automatically
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -78,6 +84,6 @@ lock: | $(UV) ## Resolve the newest allowed versions into requirements.lock
 	$(UV) export --quiet --upgrade --no-hashes --no-annotate --no-header --no-emit-project \
 		--all-extras --all-groups --output-file requirements.lock
 
-clean: ## Remove everything that can be made again
+clean: ## Remove everything that can be rebuilt
 	rm -rf .venv build dist frontend/node_modules src/palaver/web/static .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache uv.lock
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

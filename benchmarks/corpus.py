@@ -21,10 +21,10 @@ RARE, COMMON = "zyzzyva", "deploy"
 # The rare word is made of two characters that are each common: 文件 and 方法 are in the vocabulary, 文法 is not.
 RARE_ZH, COMMON_ZH = "文法", "部署"
 
-WORDS: dict[str, str] = {"rare": RARE, "common": COMMON, "rare_zh": RARE_ZH, "common_zh": COMMON_ZH}
+SEARCH_WORDS: dict[str, str] = {"rare": RARE, "common": COMMON, "rare_zh": RARE_ZH, "common_zh": COMMON_ZH}
 
-BASES = 4096  # different texts before the token
-BYTES = 372
+BASE_TEXT_COUNT = 4096  # different texts before the token
+TEXT_BYTES = 372
 
 # No character begins one of these words and ends another, so no other word appears where two of them meet.
 _VOCABULARY_ZH = (
@@ -34,7 +34,7 @@ _VOCABULARY_ZH = (
 
 
 @cache
-def _vocabulary() -> list[str]:
+def _build_vocabulary() -> list[str]:
     rng = random.Random(7)
     consonants, vowels = "bcdfghjklmnprstvw", "aeiou"
     words: set[str] = set()
@@ -44,14 +44,14 @@ def _vocabulary() -> list[str]:
 
 
 @cache
-def _latin() -> list[str]:
-    vocabulary = _vocabulary()
+def _build_latin_texts() -> list[str]:
+    vocabulary = _build_vocabulary()
     rng = random.Random(11)
     texts = []
-    for _ in range(BASES):
+    for _ in range(BASE_TEXT_COUNT):
         words: list[str] = []
         size = 0
-        while size < BYTES:
+        while size < TEXT_BYTES:
             word = rng.choice(vocabulary)
             words.append(word)
             size += len(word) + 1
@@ -62,48 +62,48 @@ def _latin() -> list[str]:
 
 
 @cache
-def _chinese() -> list[str]:
+def _build_chinese_texts() -> list[str]:
     rng = random.Random(13)
     texts = []
-    for _ in range(BASES):
-        words = [rng.choice(_VOCABULARY_ZH) for _ in range(BYTES // 6)]
+    for _ in range(BASE_TEXT_COUNT):
+        words = [rng.choice(_VOCABULARY_ZH) for _ in range(TEXT_BYTES // 6)]
         if rng.random() < 0.5:
             words[rng.randrange(len(words))] = COMMON_ZH
         texts.append("，".join("".join(words[i : i + 8]) for i in range(0, len(words), 8)))
     return texts
 
 
-def text(i: int, tag: str = "") -> str:
+def make_text(i: int, tag: str = "") -> str:
     """The text number `i`; its token is the tag and the number."""
     if i % 10 == 3:
         rare = RARE_ZH if i // 10 % 2003 == 1 else ""
-        return f"{_chinese()[i // 10 % BASES]}{rare}。 <{tag}{i}>"
+        return f"{_build_chinese_texts()[i // 10 % BASE_TEXT_COUNT]}{rare}。 <{tag}{i}>"
     rare = f" {RARE}" if i % 20011 == 7 else ""
-    return f"{_latin()[i % BASES]}{rare} <{tag}{i}>"
+    return f"{_build_latin_texts()[i % BASE_TEXT_COUNT]}{rare} <{tag}{i}>"
 
 
-def tokens(messages: Iterable[Mapping[str, str | None]]) -> list[str]:
+def extract_tokens(messages: Iterable[Mapping[str, str | None]]) -> list[str]:
     """The tokens of the messages, in order."""
     contents = (message["content"] or "" for message in messages)
     return [content.rsplit("<", 1)[1].rstrip(">") for content in contents if "<" in content]
 
 
-def texts_with(word: str, among: int, most: int) -> int:
+def count_texts_with(word: str, text_count: int, max_count: int) -> int:
     """In how many of the first `among` texts a word stands; counted up to `most`."""
-    return sum(1 for _ in islice((i for i in range(among) if word in text(i)), most))
+    return sum(1 for _ in islice((i for i in range(text_count) if word in make_text(i)), max_count))
 
 
-def key(i: int) -> str:
+def make_key(i: int) -> str:
     """The name of chat number `i`."""
     return f"chat{i:07d}"
 
 
-def plan(sessions: int, messages: int) -> Plan:
+def make_plan(sessions: int, messages: int) -> Plan:
     """What to fill a store with: chats of equal length, people and agent taking turns."""
-    n = 0
-    for s in range(sessions):
-        said = []
-        for m in range(messages):
-            said.append(("user" if m % 2 == 0 else "assistant", text(n)))
-            n += 1
-        yield key(s), said
+    number = 0
+    for chat_number in range(sessions):
+        chat = []
+        for index in range(messages):
+            chat.append(("user" if index % 2 == 0 else "assistant", make_text(number)))
+            number += 1
+        yield make_key(chat_number), chat

@@ -11,27 +11,27 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def timed(call: Callable[[int], object], *, at_most: int, seconds: float, at_least: int = 3) -> list[float]:
+def time_calls(call: Callable[[int], object], *, max_calls: int, seconds: float, min_calls: int = 3) -> list[float]:
     """How long each call took; stops after `at_most` calls or, once `at_least` were made, after the time."""
     samples: list[float] = []
-    began = time.perf_counter()
-    for i in range(at_most):
+    start_time = time.perf_counter()
+    for i in range(max_calls):
         start = time.perf_counter()
         call(i)
         end = time.perf_counter()
         samples.append(end - start)
-        if end - began > seconds and len(samples) >= at_least:
+        if end - start_time > seconds and len(samples) >= min_calls:
             break
     return samples
 
 
-def quantile(values: list[float], q: float) -> float:
+def quantile(values: list[float], share: float) -> float:
     """The value below which the share `q` lies."""
     ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(q * len(ordered)))] if ordered else float("nan")
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
 
 
-def summary(samples: list[float]) -> dict[str, float]:
+def summarize(samples: list[float]) -> dict[str, float]:
     """Seconds in, microseconds out."""
     return {
         "n": len(samples),
@@ -42,13 +42,13 @@ def summary(samples: list[float]) -> dict[str, float]:
     }
 
 
-def io_counters() -> dict[str, int]:
+def read_io_counters() -> dict[str, int]:
     """What this process has read and written so far."""
     with open("/proc/self/io") as file:
         return {name: int(value) for name, value in (line.split(":") for line in file)}
 
 
-def rss_mib() -> float:
+def read_rss_mib() -> float:
     """The memory this process holds."""
     with open("/proc/self/status") as file:
         for line in file:
@@ -57,7 +57,7 @@ def rss_mib() -> float:
     return 0.0
 
 
-def tree_bytes(root: Path) -> int:
+def measure_tree_bytes(root: Path) -> int:
     """The size of every file below a folder."""
     total = 0
     for base, _, names in os.walk(root):
@@ -69,12 +69,12 @@ def tree_bytes(root: Path) -> int:
     return total
 
 
-def device() -> dict[str, float]:
+def measure_device() -> dict[str, float]:
     """What one durable write of 4 KiB costs on the disk that is measured: growing a file, and in place."""
-    from benchmarks.places import LIVE
+    from benchmarks.paths import LIVE_DIR
 
-    LIVE.mkdir(parents=True, exist_ok=True)
-    path = LIVE / "probe"
+    LIVE_DIR.mkdir(parents=True, exist_ok=True)
+    path = LIVE_DIR / "probe"
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
 
     def write(i: int) -> None:
@@ -82,8 +82,8 @@ def device() -> dict[str, float]:
         os.fdatasync(file)
 
     try:
-        growing = timed(write, at_most=300, seconds=3.0)
-        in_place = timed(write, at_most=len(growing), seconds=3.0)
+        growing = time_calls(write, max_calls=300, seconds=3.0)
+        in_place = time_calls(write, max_calls=len(growing), seconds=3.0)
     finally:
         os.close(file)
         path.unlink()

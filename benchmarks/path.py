@@ -1,10 +1,10 @@
-"""The whole path: from `accept` to the first word and to the stored answer, beside a bare turn of the store.
+"""Measures the whole path of a message, from `accept` to the first word and to the stored answer.
 
     python -m benchmarks.path [--sessions 10,100000] [--seconds 3] [--postgres URL]
 
-The agent is the demo without its pauses, so what is measured is Palaver: the door, the queue, the claim, the run, the
-feed and the end. `bare` is the same conversation written by hand through the awaitable store: message, transcript, answer.
-Both are measured in turn in one process, several times; the middle of the rounds is printed.
+The agent is the demo agent without its pauses, so the time is Palaver's own: inbox, queue, claim, run, feed and the end of
+the turn. For comparison, a bare turn writes the same conversation through the async store: message, transcript, answer.
+Both alternate in one process for several rounds; the table shows the medians.
 """
 
 from __future__ import annotations
@@ -18,115 +18,125 @@ import time
 from contextlib import aclosing
 from pathlib import Path
 
-from benchmarks.corpus import text
+from benchmarks.corpus import make_text
 from benchmarks.measure import quantile
 from palaver import SessionSource, SessionStore
 from palaver.agent.demo import DemoAgent
-from palaver.domain.feed_events import Drafted, Happened, TurnChanged
+from palaver.domain.feed_events import DraftGrew, EventAppended, TurnChanged
 from palaver.domain.inbound import Inbound
 from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.domain.source import Platform
 from palaver.services.gateway import Gateway
 
 ROUNDS = 3
-CONCURRENT = (1, 10, 100)
+CONCURRENCY_LEVELS = (1, 10, 100)
+TURNS_PER_SESSION = 20  # then a new session, so that the transcript stays short during the measurement
 
 
-TURNS_EACH = 20  # in one conversation, so that what is measured does not grow while it is measured
+def make_source(user: object) -> SessionSource:
+    return SessionSource("telegram", f"user-{user}", user_id=f"user-{user}", user_name=f"User {user}")
 
 
-def source(who: object) -> SessionSource:
-    return SessionSource("telegram", f"user-{who}", user_id=f"user-{who}", user_name=f"User {who}")
+def seed_sessions(store: SessionStore, sessions: int) -> None:
+    for person in range(sessions):
+        store.record_user_message(make_source(person), make_text(person))
 
 
-def seed(store: SessionStore, sessions: int) -> None:
-    for i in range(sessions):
-        store.record_user_message(source(i), text(i))
-
-
-async def bare_turn(store: SessionStore, i: int, n: int) -> tuple[float, float]:
-    began = time.perf_counter()
-    recorded = await store.aio.record_user_message(source(f"bare-{i}-{n // TURNS_EACH}"), text(n))
+async def run_bare_turn(store: SessionStore, person: int, number: int) -> tuple[float, float]:
+    start = time.perf_counter()
+    recorded = await store.aio.record_user_message(
+        make_source(f"bare-{person}-{number // TURNS_PER_SESSION}"), make_text(number)
+    )
     await store.aio.load_transcript(recorded.session_id)
-    await store.aio.append_to_transcript(recorded.session_id, {"role": "assistant", "content": text(n + 1)})
-    took = time.perf_counter() - began
-    return took, took
+    await store.aio.append_to_transcript(recorded.session_id, {"role": "assistant", "content": make_text(number + 1)})
+    seconds_taken = time.perf_counter() - start
+    return seconds_taken, seconds_taken
 
 
-async def path_turn(gateway: Gateway, i: int, n: int) -> tuple[float, float]:
-    """Seconds to the first word that a follower in this process hears, and to the stored answer."""
-    who = source(f"path-{i}-{n // TURNS_EACH}")
-    principal = (await gateway.store.aio.person_for(who)).principal
-    began = time.perf_counter()
-    receipt = await gateway.inbox.accept(Inbound(source=who, content=text(n), message_id=str(n)))
+async def run_path_turn(gateway: Gateway, person: int, number: int) -> tuple[float, float]:
+    """Return the seconds until a follower in this process gets the first word, and until the answer is stored."""
+    source = make_source(f"path-{person}-{number // TURNS_PER_SESSION}")
+    principal = (await gateway.store.aio.get_or_create_person(source)).principal
+    start = time.perf_counter()
+    receipt = await gateway.inbox.accept(Inbound(source=source, content=make_text(number), message_id=str(number)))
     first = None
     async with aclosing(gateway.feed.follow(principal, receipt.session_id or "", after=receipt.seq)) as feed:
         async for item in feed:
-            if first is None and (isinstance(item, Drafted) or isinstance(item, Happened)):
-                first = time.perf_counter() - began
-            if isinstance(item, TurnChanged) and item.turn.id == receipt.turn_id and item.turn.state.ended:
+            if first is None and (isinstance(item, DraftGrew) or isinstance(item, EventAppended)):
+                first = time.perf_counter() - start
+            if isinstance(item, TurnChanged) and item.turn.id == receipt.turn_id and item.turn.state.has_ended:
                 break
-    return first or 0.0, time.perf_counter() - began
+    return first or 0.0, time.perf_counter() - start
 
 
-async def crowd(turn, concurrent: int, seconds: float) -> dict[str, float]:
+async def measure_concurrent(run_turn, concurrent: int, seconds: float) -> dict[str, float]:
     until = time.perf_counter() + seconds
-    firsts: list[float] = []
-    wholes: list[float] = []
+    first_times: list[float] = []
+    full_times: list[float] = []
 
-    async def person(i: int) -> None:
-        count = time.monotonic_ns() // TURNS_EACH * TURNS_EACH
+    async def run_person(person: int) -> None:
+        count = time.monotonic_ns() // TURNS_PER_SESSION * TURNS_PER_SESSION
         while time.perf_counter() < until:
             count += 1
-            first, whole = await turn(i, count)
-            firsts.append(first)
-            wholes.append(whole)
+            first, full = await run_turn(person, count)
+            first_times.append(first)
+            full_times.append(full)
 
-    began = time.perf_counter()
-    await asyncio.gather(*(person(i) for i in range(concurrent)))
-    took = time.perf_counter() - began
+    start = time.perf_counter()
+    await asyncio.gather(*(run_person(person) for person in range(concurrent)))
+    seconds_taken = time.perf_counter() - start
     return {
-        "first_p50": quantile(firsts, 0.5) * 1e3,
-        "first_p99": quantile(firsts, 0.99) * 1e3,
-        "whole_p50": quantile(wholes, 0.5) * 1e3,
-        "whole_p99": quantile(wholes, 0.99) * 1e3,
-        "per_second": len(wholes) / took,
+        "first_p50": quantile(first_times, 0.5) * 1e3,
+        "first_p99": quantile(first_times, 0.99) * 1e3,
+        "whole_p50": quantile(full_times, 0.5) * 1e3,
+        "whole_p99": quantile(full_times, 0.99) * 1e3,
+        "per_second": len(full_times) / seconds_taken,
     }
 
 
 async def measure(url: str, sessions: int, seconds: float) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = []
+    results: list[dict[str, object]] = []
     with SessionStore.open(url) as store:
-        await asyncio.to_thread(seed, store, sessions)
+        await asyncio.to_thread(seed_sessions, store, sessions)
         gateway = Gateway(
             store,
-            DemoAgent(pace=0),
+            DemoAgent(word_delay=0),
             profile=AgentProfile(),
-            rules=TurnRules(concurrency=128, per_person=8, open_to_all=frozenset({Platform.TELEGRAM})),
+            rules=TurnRules(max_running=128, max_running_per_person=8, open_platforms=frozenset({Platform.TELEGRAM})),
         )
-        async with gateway.running(patience=5):
-            for concurrent in CONCURRENT:
+        async with gateway.run(grace_seconds=5):
+            for concurrent in CONCURRENCY_LEVELS:
                 rounds: dict[str, list[dict[str, float]]] = {"path": [], "bare": []}
                 for _ in range(ROUNDS):
-                    rounds["bare"].append(await crowd(lambda i, n: bare_turn(store, i, n), concurrent, seconds))
-                    rounds["path"].append(await crowd(lambda i, n: path_turn(gateway, i, n), concurrent, seconds))
-                for kind, results in rounds.items():
-                    middle = {key: statistics.median(each[key] for each in results) for key in results[0]}
-                    found.append({"sessions": sessions, "concurrent": concurrent, "kind": kind, **middle})
-    return found
+                    rounds["bare"].append(
+                        await measure_concurrent(
+                            lambda person, number: run_bare_turn(store, person, number), concurrent, seconds
+                        )
+                    )
+                    rounds["path"].append(
+                        await measure_concurrent(
+                            lambda person, number: run_path_turn(gateway, person, number), concurrent, seconds
+                        )
+                    )
+                for kind, round_results in rounds.items():
+                    medians = {
+                        key: statistics.median(result[key] for result in round_results) for key in round_results[0]
+                    }
+                    results.append({"sessions": sessions, "concurrent": concurrent, "kind": kind, **medians})
+    return results
 
 
-def table(found: list[dict[str, object]]) -> str:
+def format_table(results: list[dict[str, object]]) -> str:
     lines = [
-        "| sessions | at once | accept → first word p50 / p99 | accept → answer stored p50 / p99 | turns/s | bare store turn p50 | ratio |",
+        "| sessions | concurrent | accept → first word p50 / p99 | accept → answer stored p50 / p99 | turns/s | bare store turn p50 | ratio |",
         "|---|---|---|---|---|---|---|",
     ]
-    for path in (each for each in found if each["kind"] == "path"):
+    for path in (result for result in results if result["kind"] == "path"):
         bare = next(
-            each
-            for each in found
-            if each["kind"] == "bare"
-            and (each["sessions"], each["concurrent"]) == (path["sessions"], path["concurrent"])
+            result
+            for result in results
+            if result["kind"] == "bare"
+            and (result["sessions"], result["concurrent"]) == (path["sessions"], path["concurrent"])
         )
         lines.append(
             f"| {path['sessions']:,} | {path['concurrent']} | {path['first_p50']:.2f} / {path['first_p99']:.2f} ms"
@@ -137,18 +147,18 @@ def table(found: list[dict[str, object]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--sessions", default="10,100000")
-    parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--postgres", help="an empty database; without it SQLite")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--sessions", default="10,100000", help="numbers of sessions in the store, separated by commas")
+    parser.add_argument("--seconds", type=float, default=2.0, help="seconds of each measurement")
+    parser.add_argument("--postgres", help="an empty database; default: a SQLite file")
     parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    found = []
-    for sessions in map(int, given.sessions.split(",")):
+    options = parser.parse_args()
+    results = []
+    for sessions in map(int, options.sessions.split(",")):
         with tempfile.TemporaryDirectory(prefix="palaver-path-") as folder:
-            url = given.postgres or f"sqlite:///{Path(folder)}/palaver.db"
-            found += asyncio.run(measure(url, sessions, given.seconds))
-    print(json.dumps(found, indent=1) if given.json else table(found))
+            url = options.postgres or f"sqlite:///{Path(folder)}/palaver.db"
+            results += asyncio.run(measure(url, sessions, options.seconds))
+    print(json.dumps(results, indent=1) if options.json else format_table(results))
 
 
 if __name__ == "__main__":

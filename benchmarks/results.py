@@ -1,4 +1,4 @@
-"""Results read back: medians over repetitions, and ratios taken within each repetition."""
+"""Reads stored results: medians over repetitions, and ratios computed within each repetition."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Results:
-    """The lines of one or several runs."""
+    """The result lines of one or more runs."""
 
     lines: tuple[Line, ...]
     machines: tuple[Line, ...] = ()
 
     @classmethod
     def read(cls, paths: Iterable[Path]) -> Results:
-        """Every line of these files."""
         lines, machines = [], []
         for number, path in enumerate(paths):
             with path.open() as file:
@@ -37,39 +36,37 @@ class Results:
                         lines.append({**line, "rep": (number, line["rep"])})
         return cls(tuple(lines), tuple(machines))
 
-    def of(self, work: str, driver: str, size: int | None = None) -> list[Line]:
-        """The lines of one measurement, one for each repetition."""
+    def find_lines(self, work: str, driver: str, size: int | None = None) -> list[Line]:
+        """Return the lines of one measurement, one for each repetition."""
         return [
             line
             for line in self.lines
             if line["work"] == work and line["driver"] == driver and size in (None, line["size"])
         ]
 
-    def sizes(self, work: str, driver: str | None = None) -> list[int]:
-        """The sizes that were measured."""
+    def list_sizes(self, work: str, driver: str | None = None) -> list[int]:
         return sorted({r["size"] for r in self.lines if r["work"] == work and driver in (None, r["driver"])})
 
-    def drivers(self, work: str, size: int | None = None) -> list[str]:
-        """The systems that were measured, in the order of the registry."""
-        found = {r["driver"] for r in self.lines if r["work"] == work and size in (None, r["size"])}
-        return [name for name in drivers.REGISTRY if name in found]
+    def list_drivers(self, work: str, size: int | None = None) -> list[str]:
+        """Return the measured systems, in the order of the registry."""
+        measured = {r["driver"] for r in self.lines if r["work"] == work and size in (None, r["size"])}
+        return [name for name in drivers.REGISTRY if name in measured]
 
-    def values(self, work: str, driver: str, size: int | None, path: str) -> dict[tuple[int, int], float]:
-        """One number of a measurement by repetition; `path` leads to it, like `turn.median_us`."""
-        found = {}
-        for line in self.of(work, driver, size):
-            value = at(line, path)
+    def get_values(self, work: str, driver: str, size: int | None, path: str) -> dict[tuple[int, int], float]:
+        """Return one number of a measurement for each repetition. `path` names it, such as `turn.median_us`."""
+        values = {}
+        for line in self.find_lines(work, driver, size):
+            value = get_value(line, path)
             if isinstance(value, int | float) and not isinstance(value, bool):
-                found[line["rep"]] = float(value)
-        return found
+                values[line["rep"]] = float(value)
+        return values
 
-    def median(self, work: str, driver: str, size: int | None, path: str) -> float | None:
-        """The median over repetitions."""
-        return middle(self.values(work, driver, size, path).values())
+    def get_median(self, work: str, driver: str, size: int | None, path: str) -> float | None:
+        return compute_median(self.get_values(work, driver, size, path).values())
 
 
-def at(line: Line, path: str) -> Any:
-    """What lies at the end of a path of keys, or None."""
+def get_value(line: Line, path: str) -> Any:
+    """Return the value at a path of keys such as `turn.median_us`, or None."""
     value: Any = line
     for key in path.split("."):
         if not isinstance(value, dict) or key not in value:
@@ -78,12 +75,15 @@ def at(line: Line, path: str) -> Any:
     return value
 
 
-def middle(values: Iterable[float]) -> float | None:
-    """The median, or None when there is nothing."""
-    known = list(values)
-    return statistics.median(known) if known else None
+def compute_median(values: Iterable[float]) -> float | None:
+    numbers = list(values)
+    return statistics.median(numbers) if numbers else None
 
 
-def ratio(mine: dict[tuple[int, int], float], theirs: dict[tuple[int, int], float]) -> float | None:
-    """The median of the ratios, each within one repetition."""
-    return middle(mine[rep] / theirs[rep] for rep in mine.keys() & theirs.keys() if theirs[rep])
+def compute_median_ratio(
+    values: dict[tuple[int, int], float], base_values: dict[tuple[int, int], float]
+) -> float | None:
+    """Return the median of the ratios, each computed within one repetition."""
+    return compute_median(
+        values[rep] / base_values[rep] for rep in values.keys() & base_values.keys() if base_values[rep]
+    )

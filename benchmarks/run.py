@@ -1,8 +1,7 @@
-"""One interleaved run: repetitions outermost, then workloads and sizes, the systems innermost.
+"""Runs workloads interleaved: repetitions in the outermost loop, then workloads and sizes, systems in the innermost.
 
-A noisy minute hits every system alike, and ratios are taken within a repetition. Every measurement is a
-process of its own, in the environment of its system, on a fresh copy of its store. One JSON line is written
-for each.
+So a noisy minute affects all systems equally, and ratios are computed within a repetition. Every measurement runs in
+a process of its own, in the environment of its system, on a new copy of its store, and writes one JSON line.
 
     python -m benchmarks.run --drivers palaver,raw_full --work W1,W1L --sizes 10,1000 --reps 3
 """
@@ -27,20 +26,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import drivers, measure
-from benchmarks.drivers import OURS
-from benchmarks.places import BASE, REPOSITORY, RESULTS, VENVS
-from benchmarks.seeds import SeedFailed, discard, prepare
-from benchmarks.servers import Postgres
-from benchmarks.workloads import CROWD, together
+from benchmarks.drivers import THIS_INTERPRETER
+from benchmarks.paths import BASE_DIR, REPOSITORY_DIR, RESULTS_DIR, VENVS_DIR
+from benchmarks.postgres_server import PostgresServer
+from benchmarks.seeds import SeedFailed, discard_store, prepare_store
+from benchmarks.workloads import CONCURRENT_CALLERS, sum_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from benchmarks.seeds import Ready
+    from benchmarks.seeds import PreparedStore
 
     Result = dict[str, Any]
 
-SHAPES = {"W1L": "long", "W2": "long", "W4": "corpus", "W5": "long"}  # otherwise "sessions"
+SHAPES = {"W1L": "long", "W2": "long", "W4": "corpus", "W5": "long"}  # default: "sessions"
 SIZES = {
     "W1": (10, 1_000, 10_000, 100_000),
     "W1L": (10, 1_000, 10_000),
@@ -56,161 +55,160 @@ SIZES = {
     "W9": (100,),
     "W10": (10_000,),
 }
-PATIENCE = 900.0  # seconds for one measurement
-SEED_PATIENCE = 3600.0
+TIMEOUT_SECONDS = 900.0  # for one measurement
+SEED_TIMEOUT_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
 class Step:
-    """One workload at one size, by several systems."""
+    """One workload at one size, for several systems."""
 
     work: str
     size: int
     drivers: tuple[str, ...]
     n: int = 300
     seconds: float = 8.0
-    reps: int | None = None  # fewer than the run has
+    reps: int | None = None  # if fewer than the run does
 
 
 @dataclass
-class Run:
-    """What a measurement needs to know."""
+class Runner:
+    """Runs single measurements."""
 
-    server: Postgres = field(default_factory=Postgres)
+    server: PostgresServer = field(default_factory=PostgresServer)
     kills: int = 20
 
     def measure(self, step: Step, driver: str, rep: int) -> Result:
-        """The numbers of one system."""
+        """Measure one system on a new copy of its store."""
         shape = SHAPES.get(step.work, "sessions")
         try:
-            ready = prepare(driver, shape, step.size, self.server, fill)
+            store = prepare_store(driver, shape, step.size, self.server, fill_store)
         except SeedFailed as error:
             return {"error": str(error)}
         try:
-            return {"seed_mib": ready.mib, **self._measured(step, driver, rep, ready)}
+            return {"seed_mib": store.mib, **self._measure_step(step, driver, rep, store)}
         finally:
-            discard(ready)
+            discard_store(store)
 
-    def _measured(self, step: Step, driver: str, rep: int, ready: Ready) -> Result:
+    def _measure_step(self, step: Step, driver: str, rep: int, store: PreparedStore) -> Result:
         match step.work:
             case "W1IO":
-                return traced(driver, ready, step)
+                return measure_writes(driver, store, step)
             case "W6P":
-                return by_processes(driver, ready, step)
+                return measure_processes(driver, store, step)
             case "W7":
-                return killed(driver, ready, self.kills, random.Random(100 + rep))
-        return call(driver, step.work, ready.root, ready.address, size=step.size, n=step.n, seconds=step.seconds)
+                return measure_kills(driver, store, self.kills, random.Random(100 + rep))
+        return run_worker(driver, step.work, store.root, store.url, size=step.size, n=step.n, seconds=step.seconds)
 
 
-def perform(steps: Sequence[Step], reps: int, out: Path, *, kills: int = 20) -> None:
-    """Do every step, `reps` times, and write the results."""
+def run_steps(steps: Sequence[Step], reps: int, out: Path, *, kills: int = 20) -> None:
+    """Run every step `reps` times and append the results to the file."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    with Postgres() as server, out.open("a") as file:
+    with PostgresServer() as server, out.open("a") as file:
 
         def write(line: Result) -> None:
             file.write(json.dumps(line) + "\n")
             file.flush()
 
-        run = Run(server, kills)
-        write({"machine": machine(), "at": int(time.time())})
+        runner = Runner(server, kills)
+        write({"machine": describe_machine(), "at": int(time.time())})
         for rep in range(reps):
             for step in steps:
                 if step.reps is not None and rep >= step.reps:
                     continue
-                for driver in _turned(step.drivers, rep):
-                    if _too_much(step, driver):
+                for driver in _rotate(step.drivers, rep):
+                    if _is_too_large(step, driver):
                         continue
                     start = time.time()
-                    result = run.measure(step, driver, rep)
+                    result = runner.measure(step, driver, rep)
                     took = round(time.time() - start, 1)
-                    named = {"driver": driver, "work": step.work, "size": step.size, "rep": rep}
-                    write({**named, "at": int(start), "took_s": took, **result})
-                    _say(step, driver, rep, took, result)
+                    labels = {"driver": driver, "work": step.work, "size": step.size, "rep": rep}
+                    write({**labels, "at": int(start), "took_s": took, **result})
+                    _print_progress(step, driver, rep, took, result)
 
 
-def _turned(names: tuple[str, ...], by: int) -> tuple[str, ...]:
-    """Another one begins in every repetition."""
-    by %= max(1, len(names))
-    return names[by:] + names[:by]
+def _rotate(names: tuple[str, ...], offset: int) -> tuple[str, ...]:
+    """Start with another driver in every repetition."""
+    offset %= max(1, len(names))
+    return names[offset:] + names[:offset]
 
 
-def _too_much(step: Step, driver: str) -> bool:
-    return step.work not in SHAPES and step.size > drivers.load(driver).most_sessions
+def _is_too_large(step: Step, driver: str) -> bool:
+    return step.work not in SHAPES and step.size > drivers.load(driver).max_sessions
 
 
-def _say(step: Step, driver: str, rep: int, took: float, result: Result) -> None:
+def _print_progress(step: Step, driver: str, rep: int, took: float, result: Result) -> None:
     outcome = result.get("error") or result.get("unsupported") or ""
-    done = f"# {rep} {step.work:5} {step.size:>9,} {driver:18} {took:6.1f} s  {outcome}"
-    print(done.rstrip(), file=sys.stderr, flush=True)
+    line = f"# {rep} {step.work:5} {step.size:>9,} {driver:18} {took:6.1f} s  {outcome}"
+    print(line.rstrip(), file=sys.stderr, flush=True)
 
 
 # -- processes ----------------------------------------------------------------------------------------------
 
 
-def interpreter(driver: str) -> str:
-    """The Python that has the system."""
+def find_interpreter(driver: str) -> str:
+    """Return the Python interpreter of the system's environment."""
     venv = drivers.load(driver).venv
-    return sys.executable if venv == OURS else str(VENVS / venv / "bin" / "python")
+    return sys.executable if venv == THIS_INTERPRETER else str(VENVS_DIR / venv / "bin" / "python")
 
 
 @cache
-def installed(driver: str) -> bool:
-    """Whether the system can be measured here."""
-    python = interpreter(driver)
+def is_installed(driver: str) -> bool:
+    """Check whether the system's modules can be imported in its environment."""
+    python = find_interpreter(driver)
     if not os.path.exists(python):
         return False
     modules = drivers.load(driver).modules
-    look = f"import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, {modules!r})))"
-    asked = [python, "-P", "-c", look]
-    return subprocess.run(asked, capture_output=True, timeout=60, check=False).returncode == 0
+    script = f"import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, {modules!r})))"
+    command = [python, "-P", "-c", script]
+    return subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0
 
 
-def command(driver: str, work: str, root: Path, **options: object) -> list[str]:
-    """The arguments that start a worker."""
-    given = [text for name, value in options.items() for text in (f"--{name}", str(value))]
+def build_command(driver: str, work: str, root: Path, **options: object) -> list[str]:
+    arguments = [text for name, value in options.items() for text in (f"--{name}", str(value))]
     worker = ["-P", "-m", "benchmarks.worker", "--driver", driver, "--work", work, "--root", str(root)]
-    return [interpreter(driver), *worker, *given]
+    return [find_interpreter(driver), *worker, *arguments]
 
 
-def environment(address: str) -> dict[str, str]:
-    """Of a worker: ours to import, bytecode kept as in an ordinary installation."""
-    ours = {"PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "", "NO_COLOR": "1"}
-    return {**os.environ, **ours, "PERF_PG_DSN": address}
+def build_environment(url: str) -> dict[str, str]:
+    """Return the environment of a worker: with this repository to import, and bytecode caching as in a normal install."""
+    overrides = {"PYTHONPATH": str(REPOSITORY_DIR), "PYTHONDONTWRITEBYTECODE": "", "NO_COLOR": "1"}
+    return {**os.environ, **overrides, "PERF_PG_DSN": url}
 
 
-def call(
+def run_worker(
     driver: str,
     work: str,
     root: Path,
-    address: str,
+    url: str,
     *,
-    given: str | None = None,
-    patience: float = PATIENCE,
-    before: Sequence[str] = (),
+    input_text: str | None = None,
+    timeout: float = TIMEOUT_SECONDS,
+    command_prefix: Sequence[str] = (),
     **options: object,
 ) -> Result:
-    """The result of one worker."""
+    """Run a worker and return its result, or an error."""
     try:
-        done = subprocess.run(
-            [*before, *command(driver, work, root, **options)],
-            input=given,
+        completed = subprocess.run(
+            [*command_prefix, *build_command(driver, work, root, **options)],
+            input=input_text,
             capture_output=True,
             text=True,
-            timeout=patience,
-            env=environment(address),
+            timeout=timeout,
+            env=build_environment(url),
             cwd=tempfile.gettempdir(),
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return {"error": f"not done after {patience:.0f} s"}
-    result = _result_in(done.stdout)
+        return {"error": f"timed out after {timeout:.0f} s"}
+    result = _parse_result(completed.stdout)
     if result is not None:
         return result
-    last = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()][-4:]
-    return {"error": f"exit {done.returncode}: {' | '.join(last)}"[-500:]}
+    last_lines = [line for line in (completed.stderr or completed.stdout).splitlines() if line.strip()][-4:]
+    return {"error": f"exit {completed.returncode}: {' | '.join(last_lines)}"[-500:]}
 
 
-def _result_in(output: str) -> Result | None:
+def _parse_result(output: str) -> Result | None:
     for line in reversed(output.splitlines()):
         if line.startswith("RESULT "):
             result: Result = json.loads(line.removeprefix("RESULT "))
@@ -218,31 +216,31 @@ def _result_in(output: str) -> Result | None:
     return None
 
 
-def fill(driver: str, root: Path, shape: str, size: int, address: str) -> Result:
-    """Run the seed of a driver."""
-    return call(driver, "seed", root, address, shape=shape, size=size, patience=SEED_PATIENCE)
+def fill_store(driver: str, root: Path, shape: str, size: int, url: str) -> Result:
+    """Let a driver fill an empty store."""
+    return run_worker(driver, "seed", root, url, shape=shape, size=size, timeout=SEED_TIMEOUT_SECONDS)
 
 
-# -- workloads of more than one process ---------------------------------------------------------------------
+# -- workloads with several processes ---------------------------------------------------------------------
 
-_TRACED = (
+_TRACED_CALLS = (
     "fsync,fdatasync,sync_file_range,msync,write,pwrite64,pwritev,rename,renameat,renameat2,unlink,unlinkat,"
     "ftruncate,openat"
 )
 
 
-def traced(driver: str, ready: Ready, step: Step) -> Result:
-    """W1IO: what a turn asks of the disk, by strace between two marks."""
-    if ready.address:
-        return {"unsupported": "the server does the writing"}
-    trace = BASE / "scratch" / f"trace-{driver}"
-    strace = ("strace", "-f", "-o", str(trace), "-e", f"trace={_TRACED}")
-    result = call(driver, "W1IO", ready.root, "", size=step.size, n=20, seconds=20, before=strace)
+def measure_writes(driver: str, store: PreparedStore, step: Step) -> Result:
+    """W1IO: count the disk writes and syncs of a turn with strace, between two marks."""
+    if store.url:
+        return {"unsupported": "the database server writes, not this process"}
+    trace = BASE_DIR / "scratch" / f"trace-{driver}"
+    strace = ("strace", "-f", "-o", str(trace), "-e", f"trace={_TRACED_CALLS}")
+    result = run_worker(driver, "W1IO", store.root, "", size=step.size, n=20, seconds=20, command_prefix=strace)
     if "error" in result or "unsupported" in result:
         return result
     try:
         with trace.open(errors="replace") as lines:
-            counts, written = _counted(lines)
+            counts, written = _count_calls(lines)
     finally:
         trace.unlink()
     turns = result["turn"]["n"]
@@ -255,8 +253,8 @@ def traced(driver: str, ready: Ready, step: Step) -> Result:
     }
 
 
-def _counted(lines: Iterable[str]) -> tuple[dict[str, int], int]:
-    """System calls by name and bytes written, between the marks."""
+def _count_calls(lines: Iterable[str]) -> tuple[dict[str, int], int]:
+    """Count the system calls by name, and the bytes written, between the two marks."""
     counts: dict[str, int] = {}
     written = 0
     inside = False
@@ -266,31 +264,31 @@ def _counted(lines: Iterable[str]) -> tuple[dict[str, int], int]:
             continue
         if "/nonexistent/END" in line:
             break
-        named = re.match(r"\d+\s+(?P<resumed><\.\.\. )?(?P<name>\w+)", line)
-        if not inside or not named:
+        match = re.match(r"\d+\s+(?P<resumed><\.\.\. )?(?P<name>\w+)", line)
+        if not inside or not match:
             continue
-        name = named["name"]
-        ended = re.search(r"= (\d+)$", line.strip())
-        if name.startswith(("write", "pwrite")) and ended:
-            written += int(ended[1])
-        if not named["resumed"]:  # a call that another thread interrupts has two lines
+        name = match["name"]
+        returned = re.search(r"= (\d+)$", line.strip())
+        if name.startswith(("write", "pwrite")) and returned:
+            written += int(returned[1])
+        if not match["resumed"]:  # an interrupted call has two lines
             counts[name] = counts.get(name, 0) + 1
     return counts, written
 
 
-def by_processes(driver: str, ready: Ready, step: Step) -> Result:
-    """W6P: four processes take turns on one store."""
+def measure_processes(driver: str, store: PreparedStore, step: Step) -> Result:
+    """W6P: run turns in four processes on one store."""
     processes = [
         subprocess.Popen(
-            command(driver, "one-of-several", ready.root, n=step.n, number=number),
+            build_command(driver, "one-process", store.root, n=step.n, number=number),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env=environment(ready.address),
+            env=build_environment(store.url),
             cwd=tempfile.gettempdir(),
         )
-        for number in range(CROWD)
+        for number in range(CONCURRENT_CALLERS)
     ]
     try:
         for process in processes:
@@ -303,76 +301,75 @@ def by_processes(driver: str, ready: Ready, step: Step) -> Result:
             if process.poll() is None:
                 process.stdin.write("go\n")
                 process.stdin.flush()
-        outputs = [_rest_of(process, deadline) for process in processes]
+        outputs = [_read_rest(process, deadline) for process in processes]
     finally:
         for process in processes:
             process.kill()
             process.wait()
-    results = [result for output in outputs if (result := _result_in(output)) is not None]
+    results = [result for output in outputs if (result := _parse_result(output)) is not None]
     if not results:
-        return {"error": "no process came through"}
+        return {"error": "all processes failed"}
     acked = [pair for result in results for pair in result["acked"]]
     wall = max(result["end"] for result in results) - min(result["start"] for result in results)
     return {
         "form": "processes",
         "turns_per_s": round(len(acked) / 2 / wall, 1),
-        "failed_processes": CROWD - len(results),
-        "errors": together(result["errors"] for result in results),
-        **call(driver, "check", ready.root, ready.address, given=json.dumps(acked)),
+        "failed_processes": CONCURRENT_CALLERS - len(results),
+        "errors": sum_counts(result["errors"] for result in results),
+        **run_worker(driver, "check", store.root, store.url, input_text=json.dumps(acked)),
     }
 
 
-def _rest_of(process: subprocess.Popen[str], deadline: float) -> str:
+def _read_rest(process: subprocess.Popen[str], deadline: float) -> str:
     try:
         return process.communicate(timeout=max(1.0, deadline - time.monotonic()))[0]
     except subprocess.TimeoutExpired:
         return ""
 
 
-def killed(driver: str, ready: Ready, kills: int, rng: random.Random) -> Result:
-    """W7: append, say so, be killed at any moment, again and again; then look for what was acknowledged."""
+def measure_kills(driver: str, store: PreparedStore, kills: int, rng: random.Random) -> Result:
+    """W7: kill processes that append and acknowledge messages, at random moments; then look for every acknowledged one."""
     acked, failed = {}, 0
     for number in range(kills):
         with subprocess.Popen(
-            command(driver, "append-until-killed", ready.root, number=number),
+            build_command(driver, "append-until-killed", store.root, number=number),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=environment(ready.address),
+            env=build_environment(store.url),
             cwd=tempfile.gettempdir(),
         ) as victim:
             assert victim.stdout is not None
             try:
-                said = victim.stdout.readline()
-                if not said:
+                output = victim.stdout.readline()
+                if not output:
                     failed += 1
                     continue
                 time.sleep(rng.uniform(0.01, 0.6))
             finally:
                 victim.send_signal(signal.SIGKILL)
-            said += victim.stdout.read()
-        whole = [line for line in said.split(b"\n")[:-1] if line.isdigit()]
-        acked[number] = int(whole[-1])
-    left = call(driver, "after-the-kills", ready.root, ready.address, given=json.dumps(acked))
-    return {"kills": kills, "did_not_open": failed, **left}
+            output += victim.stdout.read()
+        complete_lines = [line for line in output.split(b"\n")[:-1] if line.isdigit()]
+        acked[number] = int(complete_lines[-1])
+    findings = run_worker(driver, "check-after-kills", store.root, store.url, input_text=json.dumps(acked))
+    return {"kills": kills, "did_not_open": failed, **findings}
 
 
 # -- the machine --------------------------------------------------------------------------------------------
 
 
-def machine() -> Result:
-    """What everything is measured on."""
+def describe_machine() -> Result:
     return {
-        "cpu": _cpu(),
+        "cpu": _read_cpu_name(),
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 1),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "sqlite": sqlite3.sqlite_version,
-        "fdatasync": measure.device(),
+        "fdatasync": measure.measure_device(),
     }
 
 
-def _cpu() -> str:
+def _read_cpu_name() -> str:
     try:
         with open("/proc/cpuinfo") as file:
             names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
@@ -381,8 +378,8 @@ def _cpu() -> str:
     return names[0] if names else platform.machine()
 
 
-def stop_politely() -> None:
-    """A termination ends like an interruption: servers are stopped on the way out."""
+def exit_on_sigterm() -> None:
+    """Let SIGTERM raise SystemExit, so that `finally` blocks stop the servers."""
 
     def stop(*_: object) -> None:
         raise SystemExit(143)
@@ -391,24 +388,23 @@ def stop_politely() -> None:
 
 
 def main() -> None:
-    """Measure what the arguments ask for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--drivers", default="palaver,raw_full", help="of " + ", ".join(drivers.REGISTRY))
-    parser.add_argument("--work", default="W1", help="of " + ", ".join(SIZES))
-    parser.add_argument("--sizes", default="", help="by default those of the full form")
+    parser.add_argument("--drivers", default="palaver,raw_full", help="choose from " + ", ".join(drivers.REGISTRY))
+    parser.add_argument("--work", default="W1", help="choose from " + ", ".join(SIZES))
+    parser.add_argument("--sizes", default="", help="default: the sizes of --full")
     parser.add_argument("--reps", type=int, default=1)
-    parser.add_argument("--n", type=int, default=Step.n, help="turns at most")
-    parser.add_argument("--seconds", type=float, default=Step.seconds, help="per measurement, at most")
+    parser.add_argument("--n", type=int, default=Step.n, help="maximum number of turns")
+    parser.add_argument("--seconds", type=float, default=Step.seconds, help="maximum seconds per measurement")
     parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--out", type=Path, default=RESULTS / "run.jsonl", help="to which results are added")
-    given = parser.parse_args()
+    parser.add_argument("--out", type=Path, default=RESULTS_DIR / "run.jsonl", help="file to append the results to")
+    options = parser.parse_args()
     steps = [
-        Step(work, int(size), tuple(given.drivers.split(",")), given.n, given.seconds)
-        for work in given.work.split(",")
-        for size in (given.sizes.split(",") if given.sizes else SIZES[work])
+        Step(work, int(size), tuple(options.drivers.split(",")), options.n, options.seconds)
+        for work in options.work.split(",")
+        for size in (options.sizes.split(",") if options.sizes else SIZES[work])
     ]
-    stop_politely()
-    perform(steps, given.reps, given.out, kills=given.kills)
+    exit_on_sigterm()
+    run_steps(steps, options.reps, options.out, kills=options.kills)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Filled stores: made once, kept, and copied before every measurement.
+"""Filled stores: each is filled once, cached, and copied before every measurement.
 
-A store in files is a folder that is copied; one on a server is a database that serves as template. Both are
-named after a fingerprint of everything that decides what is in them, the schema included, so that a change
-makes them anew. The copy that is measured always has the same path.
+A store in files is a folder; a store on a server is a template database. The name of both contains a fingerprint of
+everything that determines their content, including the schema: after a change, they are filled again. The measured copy
+always has the same path.
 """
 
 from __future__ import annotations
@@ -15,48 +15,48 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from benchmarks import drivers
-from benchmarks.places import LIVE, SEEDS
-from benchmarks.servers import PREFIX
+from benchmarks.paths import LIVE_DIR, SEEDS_DIR
+from benchmarks.postgres_server import DATABASE_PREFIX
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from benchmarks.servers import Postgres
+    from benchmarks.postgres_server import PostgresServer
 
-    class Fill(Protocol):
-        """Runs the seed of a driver on an empty store."""
+    class FillStore(Protocol):
+        """Lets a driver fill an empty store."""
 
-        def __call__(self, driver: str, root: Path, shape: str, size: int, address: str) -> dict[str, Any]: ...
+        def __call__(self, driver: str, root: Path, shape: str, size: int, url: str) -> dict[str, Any]: ...
 
 
 class SeedFailed(Exception):  # noqa: N818
-    """A store could not be filled."""
+    """A driver could not fill its store."""
 
 
 @dataclass(frozen=True)
-class Ready:
-    """A store to measure."""
+class PreparedStore:
+    """A copy of a filled store, ready to be measured."""
 
     root: Path
-    address: str  # of its database, where it is on a server
+    url: str  # of its database; empty: the store is in files
     mib: float
 
 
-def prepare(driver: str, shape: str, size: int, server: Postgres, fill: Fill) -> Ready:
-    """A fresh copy of the store that this driver is measured on."""
-    cls = drivers.load(driver)
-    seed = _Seed(cls.seeds or driver, shape, size)
-    root = LIVE / driver
+def prepare_store(driver: str, shape: str, size: int, server: PostgresServer, fill_store: FillStore) -> PreparedStore:
+    """Make a new copy of the filled store of this driver."""
+    driver_class = drivers.load(driver)
+    seed = _Seed(driver_class.seed_driver or driver, shape, size)
+    root = LIVE_DIR / driver
     _remove(root)
     root.mkdir(parents=True)
-    if cls.server:
-        return _on_server(seed, root, server, fill)
-    return _in_files(seed, root, fill)
+    if driver_class.server:
+        return _prepare_database(seed, root, server, fill_store)
+    return _prepare_files(seed, root, fill_store)
 
 
 @dataclass(frozen=True)
 class _Seed:
-    """A filled store: who fills it, with what."""
+    """A filled store in the cache."""
 
     driver: str
     shape: str
@@ -64,70 +64,66 @@ class _Seed:
 
     @property
     def folder(self) -> Path:
-        """Where it is kept."""
-        return SEEDS / self.driver / f"{self.shape}-{self.size}-{drivers.fingerprint(self.driver)}"
+        return SEEDS_DIR / self.driver / f"{self.shape}-{self.size}-{drivers.fingerprint(self.driver)}"
 
     @property
-    def note(self) -> Path:
-        """Written when it is complete."""
+    def marker_file(self) -> Path:
+        """Exists once the store is complete."""
         return self.folder / "seed.json"
 
     @property
     def mib(self) -> float:
-        """Its size."""
-        found: float = json.loads(self.note.read_text())["mib"]
-        return found
+        mib: float = json.loads(self.marker_file.read_text())["mib"]
+        return mib
 
-    def make(self, fill: Fill, root: Path, address: str = "") -> dict[str, Any]:
-        """Fill the empty store in `root`, or at the address."""
+    def fill(self, fill_store: FillStore, root: Path, url: str = "") -> dict[str, Any]:
+        """Fill the empty store in `root`, or in the database at the URL."""
         print(f"# filling {self.driver} {self.shape} {self.size:,}", file=sys.stderr, flush=True)
-        made = fill(self.driver, root, self.shape, self.size, address)
-        if "error" in made:
+        summary = fill_store(self.driver, root, self.shape, self.size, url)
+        if "error" in summary:
             _remove(root)
-            raise SeedFailed(f"filling {self.driver}: {made['error']}")
-        return made
+            raise SeedFailed(f"filling {self.driver}: {summary['error']}")
+        return summary
 
-    def keep(self, made: dict[str, Any]) -> None:
-        """Note that it is complete."""
+    def mark_complete(self, summary: dict[str, Any]) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.note.write_text(json.dumps(made))
+        self.marker_file.write_text(json.dumps(summary))
 
-    def forget_older(self) -> None:
-        """Remove what was made for the same shape and size by an earlier fingerprint."""
+    def remove_older(self) -> None:
+        """Remove the cached stores of the same shape and size with another fingerprint."""
         if self.folder.parent.is_dir():
             for old in self.folder.parent.glob(f"{self.shape}-{self.size}-*"):
                 _remove(old)
 
 
-def _in_files(seed: _Seed, root: Path, fill: Fill) -> Ready:
-    if not seed.note.exists():
-        seed.forget_older()
-        made = seed.make(fill, root)
+def _prepare_files(seed: _Seed, root: Path, fill_store: FillStore) -> PreparedStore:
+    if not seed.marker_file.exists():
+        seed.remove_older()
+        summary = seed.fill(fill_store, root)
         _copy(root, seed.folder / "store")
-        seed.keep(made)
+        seed.mark_complete(summary)
     _copy(seed.folder / "store", root)
     os.sync()
-    return Ready(root, "", seed.mib)
+    return PreparedStore(root, "", seed.mib)
 
 
-def _on_server(seed: _Seed, root: Path, server: Postgres, fill: Fill) -> Ready:
-    live = f"{PREFIX}live"
-    kind = f"{PREFIX}{seed.driver}_{seed.shape}_{seed.size}_"
-    template = kind + drivers.fingerprint(seed.driver)
-    if not seed.note.exists() or not server.has(template):
-        seed.forget_older()
-        server.forget(kind)
-        server.create(live)
-        made = seed.make(fill, root, server.address(live))
-        server.rename(live, template)
-        seed.keep(made)
-    server.create(live, like=template)
-    return Ready(root, server.address(live), seed.mib)
+def _prepare_database(seed: _Seed, root: Path, server: PostgresServer, fill_store: FillStore) -> PreparedStore:
+    live_database = f"{DATABASE_PREFIX}live"
+    name_prefix = f"{DATABASE_PREFIX}{seed.driver}_{seed.shape}_{seed.size}_"
+    template = name_prefix + drivers.fingerprint(seed.driver)
+    if not seed.marker_file.exists() or not server.has_database(template):
+        seed.remove_older()
+        server.drop_databases(name_prefix)
+        server.create_database(live_database)
+        summary = seed.fill(fill_store, root, server.build_url(live_database))
+        server.rename_database(live_database, template)
+        seed.mark_complete(summary)
+    server.create_database(live_database, template=template)
+    return PreparedStore(root, server.build_url(live_database), seed.mib)
 
 
-def discard(ready: Ready) -> None:
-    """Throw the measured copy away."""
-    _remove(ready.root)
+def discard_store(store: PreparedStore) -> None:
+    _remove(store.root)
 
 
 def _copy(source: Path, target: Path) -> None:

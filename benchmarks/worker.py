@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import corpus, drivers, workloads
-from benchmarks.corpus import text, tokens
-from benchmarks.drivers import Unsupported
+from benchmarks.corpus import extract_tokens, make_text
+from benchmarks.drivers import UnsupportedError
 from benchmarks.workloads import Caller, Options
 
 if TYPE_CHECKING:
     from benchmarks.drivers import Driver
 
-MEASURED = {
+WORKLOADS = {
     "W1": workloads.w1,
     "W1IO": workloads.w1,
     "W1L": workloads.w1l,
@@ -36,14 +36,14 @@ MEASURED = {
 }
 
 
-def one_of_several(driver: Driver, number: int, n: int) -> dict[str, Any]:
+def run_one_process(driver: Driver, number: int, n: int) -> dict[str, Any]:
     """One process of W6: opens the store, waits for a line on its input, takes turns."""
     driver.open()
     caller = Caller(number)
     print("ready", flush=True)
     sys.stdin.readline()
     start = time.monotonic()
-    workloads.take_turns(driver, caller, n)
+    workloads.run_turns(driver, caller, n)
     return {"start": start, "end": time.monotonic(), "errors": caller.errors, "acked": caller.acked}
 
 
@@ -52,12 +52,12 @@ def append_until_killed(driver: Driver, number: int) -> None:
     driver.open()
     i = 0
     while True:
-        driver.append(f"crash{number}", "user" if i % 2 == 0 else "assistant", text(i, "n"))
+        driver.append(f"crash{number}", "user" if i % 2 == 0 else "assistant", make_text(i, "n"))
         os.write(1, b"%d\n" % i)
         i += 1
 
 
-def after_the_kills(driver: Driver, acked: dict[str, int]) -> dict[str, Any]:
+def check_after_kills(driver: Driver, acked: dict[str, int]) -> dict[str, Any]:
     """What is left of what the victims had acknowledged: `acked` is the highest number of each."""
     result = {"acked": 0, "lost": 0, "torn": 0, "unreadable": 0, "more": 0}
     try:
@@ -68,40 +68,40 @@ def after_the_kills(driver: Driver, acked: dict[str, int]) -> dict[str, Any]:
     for number, highest in acked.items():
         result["acked"] += highest + 1
         try:
-            found = tokens(driver.load(f"crash{number}"))
+            tokens = extract_tokens(driver.load(f"crash{number}"))
         except Exception as error:  # an unreadable chat is a finding
             result["unreadable"] += 1
             examples.append(f"{number}: {type(error).__name__}: {error}"[:100])
             continue
-        there = set(found)
-        missing = sum(1 for i in range(highest + 1) if f"n{i}" not in there)
+        stored = set(tokens)
+        missing = sum(1 for i in range(highest + 1) if f"n{i}" not in stored)
         result["lost"] += missing
-        result["more"] += max(0, len(found) - highest - 1)
-        if found != [f"n{i}" for i in range(len(found))]:
+        result["more"] += max(0, len(tokens) - highest - 1)
+        if tokens != [f"n{i}" for i in range(len(tokens))]:
             result["torn"] += 1
-            examples.append(f"{number}: {len(found)} messages not in order, {missing} missing")
+            examples.append(f"{number}: {len(tokens)} messages not in order, {missing} missing")
     return {**result, "examples": examples[:5]}
 
 
-def perform(given: argparse.Namespace) -> dict[str, Any]:
+def run_work(options: argparse.Namespace) -> dict[str, Any]:
     """The result of what was asked for."""
-    driver = drivers.load(given.driver)(Path(given.root))
-    corpus.text(0)
-    corpus.text(3)  # both alphabets are ready before any clock runs
-    match given.work:
+    driver = drivers.load(options.driver)(Path(options.root))
+    corpus.make_text(0)
+    corpus.make_text(3)  # both alphabets are ready before any clock runs
+    match options.work:
         case "seed":
-            return workloads.seed(driver, given.shape, given.size)
+            return workloads.fill_store(driver, options.shape, options.size)
         case "one-of-several":
-            return one_of_several(driver, given.number, given.n)
+            return run_one_process(driver, options.number, options.n)
         case "append-until-killed":
-            append_until_killed(driver, given.number)
+            append_until_killed(driver, options.number)
         case "after-the-kills":
-            return after_the_kills(driver, json.load(sys.stdin))
+            return check_after_kills(driver, json.load(sys.stdin))
         case "check":
-            return workloads.checked(driver, [tuple(pair) for pair in json.load(sys.stdin)])
+            return workloads.check_stored(driver, [tuple(pair) for pair in json.load(sys.stdin)])
     try:
-        return MEASURED[given.work](driver, given.size, Options(given.n, given.seconds))
-    except Unsupported as reason:
+        return WORKLOADS[options.work](driver, options.size, Options(options.n, options.seconds))
+    except UnsupportedError as reason:
         return {"unsupported": str(reason)}
 
 
@@ -116,7 +116,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=Options.n)
     parser.add_argument("--seconds", type=float, default=Options.seconds)
     parser.add_argument("--number", type=int, default=0)
-    result = perform(parser.parse_args())
+    result = run_work(parser.parse_args())
     print(f"\nRESULT {json.dumps(result)}", flush=True)
     os._exit(0)  # not every peer lets go of its threads
 

@@ -1,4 +1,7 @@
-"""The pictures of the README: `python -m docs.screenshots` starts a server on conversations of its own."""
+"""Take the screenshots of the README: `python -m docs.screenshots`.
+
+Starts a server on a temporary store with sample conversations, and takes the screenshots in a browser.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +10,32 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.served import browsing, database_of, served
-from docs.pictured import fill
+from benchmarks.palaver_server import build_database_url, open_browser, start_server
+from docs.screenshot_data import fill_store
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, StorageState
 
-IMAGES = Path(__file__).parent / "images"
-DESK = {"width": 1360, "height": 880}
+IMAGES_DIR = Path(__file__).parent / "images"
+DESKTOP = {"width": 1360, "height": 880}
 PHONE = {"width": 390, "height": 844}
+ANIMATION_MS = 600  # until nothing on the page moves
 
 
 def main() -> None:
-    """Take every picture."""
-    IMAGES.mkdir(exist_ok=True)
+    IMAGES_DIR.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        shown = fill(database_of(home), datetime.now(UTC))
-        with served(home) as (url, link), browsing() as browser:
-            signed_in = _sign_in(browser, link)
-            look = {"storage_state": signed_in, "locale": "en-GB", "device_scale_factor": 2}
-            _conversation(browser, f"{url}/{shown}", "desktop-light", viewport=DESK, color_scheme="light", **look)
-            _conversation(browser, f"{url}/{shown}", "desktop-dark", viewport=DESK, color_scheme="dark", **look)
-            _conversation(browser, f"{url}/{shown}", "phone", viewport=PHONE, has_touch=True, is_mobile=True, **look)
-            _usage(browser, f"{url}/usage", "usage", viewport=DESK, color_scheme="light", **look)
+        session_id = fill_store(build_database_url(home), datetime.now(UTC))
+        with start_server(home) as (url, link), open_browser() as browser:
+            options = {"storage_state": _sign_in(browser, link), "locale": "en-GB", "device_scale_factor": 2}
+            light = {"viewport": DESKTOP, "color_scheme": "light", **options}
+            dark = {"viewport": DESKTOP, "color_scheme": "dark", **options}
+            phone = {"viewport": PHONE, "has_touch": True, "is_mobile": True, **options}
+            _capture_conversation(browser, f"{url}/{session_id}", "desktop-light", light)
+            _capture_conversation(browser, f"{url}/{session_id}", "desktop-dark", dark)
+            _capture_conversation(browser, f"{url}/{session_id}", "phone", phone)
+            _capture_usage(browser, f"{url}/usage", "usage", light)
 
 
 def _sign_in(browser: Browser, link: str) -> StorageState:
@@ -40,28 +45,28 @@ def _sign_in(browser: Browser, link: str) -> StorageState:
     return page.context.storage_state()
 
 
-def _conversation(browser: Browser, address: str, name: str, **look: Any) -> None:
-    page = _opened(browser, address, **look)
+def _capture_conversation(browser: Browser, url: str, name: str, options: dict[str, Any]) -> None:
+    page = _open_page(browser, url, options)
     page.locator(".answer pre code .hljs-comment").first.wait_for()
-    _taken(page, name)
+    _save_screenshot(page, name)
 
 
-def _usage(browser: Browser, address: str, name: str, **look: Any) -> None:
-    page = _opened(browser, address, **look)
+def _capture_usage(browser: Browser, url: str, name: str, options: dict[str, Any]) -> None:
+    page = _open_page(browser, url, options)
     page.locator(".chart-part").first.wait_for()
     page.get_by_role("row").nth(2).wait_for()
-    _taken(page, name)
+    _save_screenshot(page, name)
 
 
-def _opened(browser: Browser, address: str, **look: Any) -> Page:
-    page = browser.new_context(**look, reduced_motion="reduce").new_page()
-    page.goto(address)
+def _open_page(browser: Browser, url: str, options: dict[str, Any]) -> Page:
+    page = browser.new_context(**options, reduced_motion="reduce").new_page()
+    page.goto(url)
     return page
 
 
-def _taken(page: Page, name: str) -> None:
-    page.wait_for_timeout(600)  # until nothing moves any more
-    page.screenshot(path=IMAGES / f"{name}.png")
+def _save_screenshot(page: Page, name: str) -> None:
+    page.wait_for_timeout(ANIMATION_MS)
+    page.screenshot(path=IMAGES_DIR / f"{name}.png")
     page.context.close()
 
 

@@ -2,10 +2,10 @@
 import react from "@vitejs/plugin-react";
 import { defineConfig, type Plugin } from "vite";
 
-/** KaTeX names each font in three formats; every browser that can show this page takes the first. */
-function onlyModernFonts(): Plugin {
+/** KaTeX lists each font in three formats. Every browser that can show this page uses the first, so the others are removed. */
+function removeOldFontFormats(): Plugin {
   return {
-    name: "only-modern-fonts",
+    name: "remove-old-font-formats",
     enforce: "pre",
     transform(code, id) {
       if (!id.includes("katex") || !id.endsWith(".css")) return null;
@@ -14,23 +14,23 @@ function onlyModernFonts(): Plugin {
   };
 }
 
-// Every address of the page is one step below the place it is served from, so relative paths work under any base path.
+// Every address of the page has one path segment, so relative paths work under any base path.
 export default defineConfig({
   base: "./",
-  plugins: [onlyModernFonts(), react()],
+  plugins: [removeOldFontFormats(), react()],
   build: {
     outDir: "../src/palaver/web/static",
     emptyOutDir: true,
-    assetsInlineLimit: 0, // the content security policy allows no fonts from data: addresses
+    assetsInlineLimit: 0, // the content security policy forbids fonts from data: URLs
     modulePreload: { polyfill: false },
     target: "es2023",
     rolldownOptions: {
       output: {
-        // What every visit needs comes as one file; what a page needs, with that page.
+        // Code for every visit is one file; code for one panel is loaded with that panel.
         codeSplitting: {
           groups: [
             { name: "page", tags: ["$initial"], priority: 2 },
-            { name: "panels", test: /src\/panels\/(?:parts|calls)/, priority: 1 },
+            { name: "panels", test: /src\/panels\/shared/, priority: 1 },
           ],
         },
       },

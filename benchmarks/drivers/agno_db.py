@@ -16,7 +16,7 @@ from benchmarks.drivers import Driver
 
 if TYPE_CHECKING:
     from benchmarks.corpus import Plan
-    from benchmarks.drivers import Listed, Said
+    from benchmarks.drivers import Messages, SessionList
 
 
 class Agno(Driver):
@@ -47,7 +47,7 @@ class Agno(Driver):
     def close(self) -> None:
         self.db.close()
 
-    def _run(self, key: str, pairs: list[tuple[str, str]], tin: int, tout: int) -> Any:
+    def _build_run(self, key: str, pairs: list[tuple[str, str]], tin: int, tout: int) -> Any:
         self.n += 1
         return self.output(
             run_id=f"r{self.n}",
@@ -60,7 +60,7 @@ class Agno(Driver):
             metrics=self.metrics(input_tokens=tin, output_tokens=tout, total_tokens=tin + tout),
         )
 
-    def _write(self, key: str, pairs: list[tuple[str, str]], tin: int, tout: int) -> None:
+    def _write_run(self, key: str, pairs: list[tuple[str, str]], tin: int, tout: int) -> None:
         session = self.db.get_session(session_id=key, session_type=self.kind)
         if session is None:
             session = self.session(
@@ -71,29 +71,29 @@ class Agno(Driver):
                 created_at=int(time.time()),
                 runs=[],
             )
-        run = self._run(key, pairs, tin, tout)
+        run = self._build_run(key, pairs, tin, tout)
         session.upsert_run(run)
-        used = session.session_data.setdefault("session_metrics", {"input_tokens": 0, "output_tokens": 0})
-        used["input_tokens"] += tin
-        used["output_tokens"] += tout
+        totals = session.session_data.setdefault("session_metrics", {"input_tokens": 0, "output_tokens": 0})
+        totals["input_tokens"] += tin
+        totals["output_tokens"] += tout
         self.db.upsert_session(session)
         self.db.upsert_run(run, session_id=key, user_id="u", run_index=len(session.runs) - 1)
 
-    def turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
-        self._write(key, [("user", user), ("assistant", assistant)], tin, tout)
+    def run_turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
+        self._write_run(key, [("user", user), ("assistant", assistant)], tin, tout)
 
     def append(self, key: str, role: str, content: str) -> None:
-        self._write(key, [(role, content)], 1, 0)
+        self._write_run(key, [(role, content)], 1, 0)
 
-    def load(self, key: str) -> Said:
+    def load(self, key: str) -> Messages:
         session = self.db.get_session(session_id=key, session_type=self.kind)
         return [{"role": m.role, "content": m.content} for m in session.get_messages()]
 
-    def tail(self, key: str, n: int) -> Said:
+    def load_last(self, key: str, n: int) -> Messages:
         session = self.db.get_session(session_id=key, session_type=self.kind, runs_limit=n // 2)
         return [{"role": m.role, "content": m.content} for m in session.get_messages()]
 
-    def recent(self, n: int) -> Listed:
+    def list_recent(self, n: int) -> SessionList:
         rows, _ = self.db.get_sessions(
             session_type=self.kind,
             limit=n,
@@ -111,23 +111,23 @@ class Agno(Driver):
 
     def seed(self, plan: Plan) -> None:
         """One turn by the API, then copies of its rows with other ids, texts and times."""
-        self.turn("template", "@", "@", 10, 10)
+        self.run_turn("template", "@", "@", 10, 10)
         self.close()
         c = sqlite3.connect(self.root / "agno.db")
         c.row_factory = sqlite3.Row
         session = dict(c.execute("SELECT * FROM agno_sessions").fetchone())
         run = dict(c.execute("SELECT * FROM agno_runs").fetchone())
-        began = int(time.time()) - 400_000
+        start = int(time.time()) - 400_000
         n = 0
-        for i, (key, said) in enumerate(plan):
-            session.update(session_id=key, created_at=began + i, updated_at=began + i)
-            c.execute(_insert("agno_sessions", session), tuple(session.values()))
+        for i, (key, messages) in enumerate(plan):
+            session.update(session_id=key, created_at=start + i, updated_at=start + i)
+            c.execute(_build_insert("agno_sessions", session), tuple(session.values()))
             batch = []
-            for j in range(0, len(said), 2):
+            for j in range(0, len(messages), 2):
                 n += 1
-                row = _copied(run, key, n, said[j : j + 2])
-                batch.append(tuple({**row, "run_index": j // 2, "created_at": began + i}.values()))
-            c.executemany(_insert("agno_runs", run), batch)
+                row = _copy_run(run, key, n, messages[j : j + 2])
+                batch.append(tuple({**row, "run_index": j // 2, "created_at": start + i}.values()))
+            c.executemany(_build_insert("agno_runs", run), batch)
         c.execute("DELETE FROM agno_runs WHERE session_id='template'")
         c.execute("DELETE FROM agno_sessions WHERE session_id='template'")
         c.commit()
@@ -135,14 +135,14 @@ class Agno(Driver):
         c.close()
 
 
-def _insert(table: str, row: dict[str, Any]) -> str:
+def _build_insert(table: str, row: dict[str, Any]) -> str:
     return f"INSERT INTO {table}({','.join(row)}) VALUES ({','.join('?' * len(row))})"
 
 
-def _copied(run: dict[str, Any], key: str, n: int, said: list[tuple[str, str]]) -> dict[str, Any]:
+def _copy_run(run: dict[str, Any], key: str, n: int, messages: list[tuple[str, str]]) -> dict[str, Any]:
     """A run like this one with other messages."""
     data = json.loads(run["run_data"])
-    data.update(run_id=f"s{n}", session_id=key, content=said[-1][1])
-    for message, (_, text) in zip(data["messages"], said, strict=False):
+    data.update(run_id=f"s{n}", session_id=key, content=messages[-1][1])
+    for message, (_, text) in zip(data["messages"], messages, strict=False):
         message.update(content=text, id=f"m{n}")
     return {**run, "run_id": f"s{n}", "session_id": key, "run_data": json.dumps(data)}

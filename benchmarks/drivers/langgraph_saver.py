@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
     from benchmarks.corpus import Plan
-    from benchmarks.drivers import Listed, Said
+    from benchmarks.drivers import Messages, SessionList
 
 
 class LangGraph(Driver):
@@ -39,61 +39,64 @@ class LangGraph(Driver):
     def close(self) -> None:
         self.conn.close()
 
-    def _get(self, key: str) -> tuple[Any, list[Any], int]:
+    def _load_thread(self, key: str) -> tuple[Any, list[Any], int]:
         thread = {"configurable": {"thread_id": key, "checkpoint_ns": ""}}
-        found = self.saver.get_tuple(thread)
-        if found is None:
+        checkpoint_tuple = self.saver.get_tuple(thread)
+        if checkpoint_tuple is None:
             return thread, [], -1
-        messages = found.checkpoint["channel_values"]["messages"]
-        return found.config, messages, found.metadata.get("step", 0)
+        messages = checkpoint_tuple.checkpoint["channel_values"]["messages"]
+        return checkpoint_tuple.config, messages, checkpoint_tuple.metadata.get("step", 0)
 
-    def _put(self, config: Any, messages: list[Any], step: int) -> Any:
+    def _save_checkpoint(self, config: Any, messages: list[Any], step: int) -> Any:
         checkpoint = self.empty()
         checkpoint["id"] = str(self.uuid6(clock_seq=step))
         checkpoint["channel_values"] = {"messages": messages}
         checkpoint["channel_versions"] = {"messages": f"{step + 1:032}.0"}
         return self.saver.put(config, checkpoint, {"source": "loop", "step": step, "parents": {}}, {})
 
-    def _message(self, role: str, text: str) -> Any:
+    def _build_message(self, role: str, text: str) -> Any:
         return (self.human if role == "user" else self.ai)(content=text)
 
-    def _answer(self, text: str, tin: int, tout: int) -> Any:
-        used = {"input_tokens": tin, "output_tokens": tout, "total_tokens": tin + tout}
-        return self.ai(content=text, usage_metadata=used)
+    def _build_answer(self, text: str, tin: int, tout: int) -> Any:
+        usage = {"input_tokens": tin, "output_tokens": tout, "total_tokens": tin + tout}
+        return self.ai(content=text, usage_metadata=usage)
 
-    def turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
-        config, messages, step = self._get(key)
+    def run_turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
+        config, messages, step = self._load_thread(key)
         messages = [*messages, self.human(content=user)]
-        config = self._put(config, messages, step + 1)
-        self._put(config, [*messages, self._answer(assistant, tin, tout)], step + 2)
+        config = self._save_checkpoint(config, messages, step + 1)
+        self._save_checkpoint(config, [*messages, self._build_answer(assistant, tin, tout)], step + 2)
 
     def append(self, key: str, role: str, content: str) -> None:
-        config, messages, step = self._get(key)
-        self._put(config, [*messages, self._message(role, content)], step + 1)
+        config, messages, step = self._load_thread(key)
+        self._save_checkpoint(config, [*messages, self._build_message(role, content)], step + 1)
 
-    def load(self, key: str) -> Said:
-        return [{"role": "user" if m.type == "human" else "assistant", "content": m.content} for m in self._get(key)[1]]
+    def load(self, key: str) -> Messages:
+        return [
+            {"role": "user" if m.type == "human" else "assistant", "content": m.content}
+            for m in self._load_thread(key)[1]
+        ]
 
-    def recent(self, n: int) -> Listed:
-        seen: dict[str, tuple[str, Any, int | None]] = {}
-        for found in self.saver.list(None, limit=n * 3):
-            thread = found.config["configurable"]["thread_id"]
-            if thread not in seen:
-                count = len(found.checkpoint["channel_values"]["messages"])
-                seen[thread] = (thread, found.checkpoint["ts"], count)
-                if len(seen) == n:
+    def list_recent(self, n: int) -> SessionList:
+        threads: dict[str, tuple[str, Any, int | None]] = {}
+        for checkpoint_tuple in self.saver.list(None, limit=n * 3):
+            thread = checkpoint_tuple.config["configurable"]["thread_id"]
+            if thread not in threads:
+                count = len(checkpoint_tuple.checkpoint["channel_values"]["messages"])
+                threads[thread] = (thread, checkpoint_tuple.checkpoint["ts"], count)
+                if len(threads) == n:
                     break
-        return list(seen.values())
+        return list(threads.values())
 
     def undo(self, key: str) -> None:
-        config, messages, step = self._get(key)
-        self._put(config, messages[:-2], step + 1)
+        config, messages, step = self._load_thread(key)
+        self._save_checkpoint(config, messages[:-2], step + 1)
 
     def seed(self, plan: Plan) -> None:
         self.conn.execute("PRAGMA synchronous=OFF")
         for key, said in plan:
             thread = {"configurable": {"thread_id": key, "checkpoint_ns": ""}}
-            self._put(thread, [self._message(role, text) for role, text in said], len(said))
+            self._save_checkpoint(thread, [self._build_message(role, text) for role, text in said], len(said))
         self.conn.execute("PRAGMA synchronous=FULL")
 
 
@@ -123,11 +126,11 @@ class LangGraphGraph(LangGraph):
         graph.add_edge(START, "reply")
         self.graph = graph.compile(checkpointer=self.saver)
 
-    def turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
-        self.next[key] = self._answer(assistant, tin, tout)
+    def run_turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
+        self.next[key] = self._build_answer(assistant, tin, tout)
         said = {"messages": [self.human(content=user)]}
         self.graph.invoke(said, {"configurable": {"thread_id": key}})
 
     def append(self, key: str, role: str, content: str) -> None:
-        said = {"messages": [self._message(role, content)]}
+        said = {"messages": [self._build_message(role, content)]}
         self.graph.update_state({"configurable": {"thread_id": key}}, said, as_node="reply")

@@ -14,12 +14,12 @@ from benchmarks.drivers import Driver
 
 if TYPE_CHECKING:
     from benchmarks.corpus import Plan
-    from benchmarks.drivers import Said
+    from benchmarks.drivers import Messages
 
-_DAY = "2026-01-01T00:00:00"
-_TURN = (
+_SEED_TIME = "2026-01-01T00:00:00"
+_INSERT_TURN = (
     "INSERT INTO turns(id,thread_id,parent_message_hash,tip_message_hash,model,input_tokens,output_tokens,"
-    f"datetime_utc) VALUES (?,?,?,?,'fake',10,10,'{_DAY}')"
+    f"datetime_utc) VALUES (?,?,?,?,'fake',10,10,'{_SEED_TIME}')"
 )
 
 
@@ -36,7 +36,7 @@ class LlmLogs(Driver):
 
         self.message, self.part, self.log_rows = Message, TextPart, log_rows
 
-        class Fake(llm.Model):  # type: ignore[misc]
+        class FakeModel(llm.Model):  # type: ignore[misc]
             """Answers what it is told to."""
 
             model_id = "fake"
@@ -49,10 +49,10 @@ class LlmLogs(Driver):
                 yield self.reply
 
         self.local = threading.local()
-        self.fake, self.database, self.log_store = Fake, sqlite_utils.Database, LogStore
-        self._store()
+        self.fake, self.database, self.log_store = FakeModel, sqlite_utils.Database, LogStore
+        self._get_store()
 
-    def _store(self) -> Any:
+    def _get_store(self) -> Any:
         """The store of this thread: the connections of sqlite_utils belong to one."""
         if not hasattr(self.local, "store"):
             self.local.model = self.fake()
@@ -60,58 +60,58 @@ class LlmLogs(Driver):
         return self.local.store
 
     def close(self) -> None:
-        self._store().db.conn.close()
+        self._get_store().db.conn.close()
 
-    def _message(self, role: str, text: str) -> Any:
+    def _build_message(self, role: str, text: str) -> Any:
         return self.message(role=role, parts=[self.part(text=text)])
 
-    def turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
-        store = self._store()
+    def run_turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
+        store = self._get_store()
         store.ensure_thread(key, name=key)
         history = store.thread_messages(key)
         model = self.local.model
         model.reply, model.usage = assistant, (tin, tout)
-        response = model.prompt(messages=[*history, self._message("user", user)])
+        response = model.prompt(messages=[*history, self._build_message("user", user)])
         response.text()
         store.log(response, thread_id=key)
 
     def append(self, key: str, role: str, content: str) -> None:
-        store = self._store()
+        store = self._get_store()
         store.ensure_thread(key, name=key)
-        store.append(key, [self._message(role, content)])
+        store.append(key, [self._build_message(role, content)])
 
-    def load(self, key: str) -> Said:
-        said = self._store().thread_messages(key)
-        return [{"role": m.role, "content": "".join(p.text for p in m.parts)} for m in said]
+    def load(self, key: str) -> Messages:
+        messages = self._get_store().thread_messages(key)
+        return [{"role": m.role, "content": "".join(p.text for p in m.parts)} for m in messages]
 
     def search(self, word: str, n: int) -> list[Any]:
-        return list(self.log_rows(self._store(), query=word, count=n))
+        return list(self.log_rows(self._get_store(), query=word, count=n))
 
     def seed(self, plan: Plan) -> None:
-        c = self._store().db.conn
+        c = self._get_store().db.conn
         c.execute("BEGIN")
         n = 0
-        for key, said in plan:
-            thread = f"INSERT INTO threads(id,name,datetime_utc) VALUES (?,?,'{_DAY}')"
+        for key, messages in plan:
+            thread = f"INSERT INTO threads(id,name,datetime_utc) VALUES (?,?,'{_SEED_TIME}')"
             c.execute(thread, (key, key))
-            n = self._seed_thread(c, key, said, n)
+            n = self._seed_thread(c, key, messages, n)
         c.execute("COMMIT")
 
-    def _seed_thread(self, c: Any, key: str, said: list[tuple[str, str]], n: int) -> int:
+    def _seed_thread(self, c: Any, key: str, messages: list[tuple[str, str]], n: int) -> int:
         from llm.logs import message_hash
 
-        parent = before = None
-        for role, text in said:
-            tip = message_hash(self._message(role, text), parent)
+        parent = previous_text = None
+        for role, text in messages:
+            tip = message_hash(self._build_message(role, text), parent)
             message = "INSERT OR IGNORE INTO messages(hash,parent_hash,role) VALUES (?,?,?)"
             c.execute(message, (tip, parent, role))
             c.execute("INSERT INTO parts(message_hash,position,type,text) VALUES (?,0,'text',?)", (tip, text))
             if role == "assistant":
                 n += 1
                 turn = f"{n:026d}"
-                c.execute(_TURN, (turn, key, parent, tip))
+                c.execute(_INSERT_TURN, (turn, key, parent, tip))
                 words = "INSERT INTO turn_search(turn_id,prompt,response) VALUES (?,?,?)"
-                c.execute(words, (turn, before, text))
-            parent, before = tip, text
+                c.execute(words, (turn, previous_text, text))
+            parent, previous_text = tip, text
         c.execute("UPDATE threads SET tip_message_hash=? WHERE id=?", (parent, key))
         return n

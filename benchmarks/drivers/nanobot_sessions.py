@@ -13,7 +13,7 @@ from benchmarks.drivers import Driver
 
 if TYPE_CHECKING:
     from benchmarks.corpus import Plan
-    from benchmarks.drivers import Listed, Said
+    from benchmarks.drivers import Messages, SessionList
 
 
 class Nanobot(Driver):
@@ -29,14 +29,14 @@ class Nanobot(Driver):
 
         self.manager = SessionManager(self.root / "ws", sessions_root=self.root / "sessions")
 
-    def turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
+    def run_turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
         session = self.manager.get_or_create(key)
         session.add_message("user", user)
         self.manager.save(session)
         session.add_message("assistant", assistant)
-        used = session.metadata.setdefault("usage", {"in": 0, "out": 0})
-        used["in"] += tin
-        used["out"] += tout
+        usage = session.metadata.setdefault("usage", {"in": 0, "out": 0})
+        usage["in"] += tin
+        usage["out"] += tout
         self.manager.save(session)
 
     def append(self, key: str, role: str, content: str) -> None:
@@ -44,12 +44,12 @@ class Nanobot(Driver):
         session.add_message(role, content)
         self.manager.save(session)
 
-    def load(self, key: str) -> Said:
+    def load(self, key: str) -> Messages:
         self.manager.invalidate(key)
-        said = self.manager.get_or_create(key).messages
-        return [{"role": m["role"], "content": m["content"]} for m in said]
+        messages = self.manager.get_or_create(key).messages
+        return [{"role": m["role"], "content": m["content"]} for m in messages]
 
-    def recent(self, n: int) -> Listed:
+    def list_recent(self, n: int) -> SessionList:
         return [(r["key"], r["updated_at"], None) for r in self.manager.list_sessions()[:n]]
 
     def undo(self, key: str) -> None:
@@ -60,8 +60,8 @@ class Nanobot(Driver):
     def seed(self, plan: Plan) -> None:
         from nanobot.session.manager import Session
 
-        for key, said in plan:
+        for key, messages in plan:
             session = Session(key=key)
-            for role, text in said:
+            for role, text in messages:
                 session.add_message(role, text)
             self.manager._jsonl_store._save_unlocked(session)

@@ -27,86 +27,90 @@ TABLES = {
     "audience_member": "person_id",
     "identity": "account",
     "session": "no",
-    "route": "key",
+    "lane": "key",
     "event": "no",
     "usage": "turn_id",
 }
-TIMES = frozenset({"created_at", "active_at", "last_message_at", "last_human_at", "updated_at", "since", "at"})
-CHUNK = 20_000  # events written together
-EARLIER = timedelta(days=120)  # how long ago the copies begin
-APART = timedelta(seconds=1)
+TIME_COLUMNS = frozenset({"created_at", "active_at", "last_message_at", "last_human_at", "updated_at", "joined_at"})
+EVENTS_PER_INSERT = 20_000  # events written together
+FIRST_COPY_AGE = timedelta(days=120)  # how long ago the copies begin
+COPY_INTERVAL = timedelta(seconds=1)
 
 
 class Bulk(Protocol):
     """A database to which rows are added by the thousand."""
 
-    def tables(self) -> list[str]:
+    def list_filled_tables(self) -> list[str]:
         """The tables that have rows."""
         ...
 
-    def rows(self, table: str, order: str) -> list[Row]:
+    def load_rows(self, table: str, order: str) -> list[Row]:
         """Every row of a table."""
         ...
 
-    def insert(self, table: str, rows: list[Row]) -> None:
+    def insert_rows(self, table: str, rows: list[Row]) -> None:
         """Add rows."""
         ...
 
-    def finish(self) -> None:
+    def commit_and_close(self) -> None:
         """Commit, and let go of the database."""
         ...
 
 
-def copy_conversations(bulk: Bulk, written: str, plan: Plan) -> None:
+def copy_conversations(bulk: Bulk, template_key: str, plan: Plan) -> None:
     """Add the conversations of the plan as copies of the one that the API has written for the chat `written`."""
-    model = _Model(written, {table: bulk.rows(table, order) for table, order in TABLES.items()})
-    _check_nothing_else(bulk)
-    began = datetime.now(UTC) - EARLIER
-    waiting: dict[str, list[Row]] = {table: [] for table in TABLES}
+    template = _Template(template_key, {table: bulk.load_rows(table, order) for table, order in TABLES.items()})
+    _check_other_tables_empty(bulk)
+    first_time = datetime.now(UTC) - FIRST_COPY_AGE
+    pending: dict[str, list[Row]] = {table: [] for table in TABLES}
 
     def flush() -> None:
-        for table, rows in waiting.items():
+        for table, rows in pending.items():
             if rows:
-                bulk.insert(table, rows)
+                bulk.insert_rows(table, rows)
                 rows.clear()
 
-    for i, (key, said) in enumerate(plan, 1):
-        for table, rows in model.copy(i, key, [text for _, text in said], began + i * APART).items():
-            waiting[table] += rows
-        if len(waiting["event"]) >= CHUNK:
+    for i, (key, messages) in enumerate(plan, 1):
+        for table, rows in template.copy(
+            i, key, [text for _, text in messages], first_time + i * COPY_INTERVAL
+        ).items():
+            pending[table] += rows
+        if len(pending["event"]) >= EVENTS_PER_INSERT:
             flush()
     flush()
-    bulk.finish()
+    bulk.commit_and_close()
 
 
-def _check_nothing_else(bulk: Bulk) -> None:
+def _check_other_tables_empty(bulk: Bulk) -> None:
     """A table that this module does not know must be empty, or the copies would lack something."""
     known = TABLES.keys() | {"migration", "search"}
-    more = [name for name in bulk.tables() if name not in known and not name.startswith(("search_", "sqlite_"))]
-    if more:
-        raise RuntimeError(f"a conversation has rows in {', '.join(more)} too; teach palaver_seed to copy them")
+    unknown = [
+        name for name in bulk.list_filled_tables() if name not in known and not name.startswith(("search_", "sqlite_"))
+    ]
+    if unknown:
+        raise RuntimeError(f"a conversation has rows in {', '.join(unknown)} too; teach palaver_seed to copy them")
 
 
 @dataclass(frozen=True)
-class _Model:
+class _Template:
     """The conversation that is copied."""
 
     key: str
     rows: dict[str, list[Row]]
 
-    def copy(self, i: int, key: str, texts: list[str], began: datetime) -> dict[str, list[Row]]:
+    def copy(self, i: int, key: str, texts: list[str], first_time: datetime) -> dict[str, list[Row]]:
         """The rows of copy number `i`."""
-        person, session = self.rows["person"][0], self.rows["session"][0]
-        events = self.rows["event"]
+        person, session = self.load_rows["person"][0], self.load_rows["session"][0]
+        events = self.load_rows["event"]
         texts_left = iter(texts)
-        later = int(began.timestamp() * 1e6) - session["created_at"]
-        numbers = {"person": f"p_{i:012x}", "audience": person["audience_no"] + i, "session": session["no"] + i}
+        shift_micros = int(first_time.timestamp() * 1e6) - session["created_at"]
+        new_ids = {"person": f"p_{i:012x}", "audience": person["audience_no"] + i, "session": session["no"] + i}
         change: dict[str, Callable[[Row, int], Row]] = {
-            "audience": lambda row, _: {"no": numbers["audience"]},
-            "person": lambda row, _: {"id": numbers["person"]},
+            "audience": lambda row, _: {"no": new_ids["audience"]},
+            "person": lambda row, _: {"id": new_ids["person"]},
             "identity": lambda row, _: {"account": key},
-            "route": lambda row, _: {name: row[name].replace(self.key, key) for name in ("key", "source")},
-            "session": lambda row, _: self._session(row, i, key, texts, began),
+            "lane": lambda row, _: {name: row[name].replace(self.key, key) for name in ("key", "source")},
+            "session": lambda row, _: self._change_session(row, i, key, texts, first_time),
             "event": lambda row, n: {
                 "no": events[0]["no"] + i * len(events) + n,
                 "content": next(texts_left) if row["content"] is not None else None,
@@ -114,43 +118,43 @@ class _Model:
             "usage": lambda row, n: {"turn_id": f"seed-{i}-{n}"},
         }
         links = {
-            "person_id": numbers["person"],
-            "audience_no": numbers["audience"],
-            "session_no": numbers["session"],
+            "person_id": new_ids["person"],
+            "audience_no": new_ids["audience"],
+            "session_no": new_ids["session"],
         }
         copies = {
             table: [
-                _shifted(row, links, later) | (change[table](row, n) if table in change else {})
+                _shift_row(row, links, shift_micros) | (change[table](row, n) if table in change else {})
                 for n, row in enumerate(rows)
             ]
-            for table, rows in self.rows.items()
+            for table, rows in self.load_rows.items()
         }
         if next(texts_left, None) is not None:
             raise RuntimeError("every conversation of the plan must have as many messages as the first")
         return copies
 
-    def _session(self, row: Row, i: int, key: str, texts: list[str], began: datetime) -> Row:
-        from palaver.domain.message import preview
+    def _change_session(self, row: Row, i: int, key: str, texts: list[str], first_time: datetime) -> Row:
+        from palaver.domain.message import make_preview
 
         return {
             "no": row["no"] + i,
-            "id": f"{began:%Y%m%d_%H%M%S}_{i:08x}",
+            "id": f"{first_time:%Y%m%d_%H%M%S}_{i:08x}",
             "key": row["key"].replace(self.key, key),
             "source": row["source"].replace(json.dumps(self.key), json.dumps(key)),
-            "preview": preview(texts[-1]),
+            "preview": make_preview(texts[-1]),
             "indexed_seq": 0,
             "unindexed": 1,
         }
 
 
-def _shifted(row: Row, links: dict[str, Any], later: int) -> Row:
+def _shift_row(row: Row, links: dict[str, Any], shift_micros: int) -> Row:
     """The row with its times moved and its references pointing into the copy."""
     new = dict(row)
     for column, value in row.items():
         if value is None:
             continue
-        if column in TIMES:
-            new[column] = value + later
+        if column in TIME_COLUMNS:
+            new[column] = value + shift_micros
         elif column in links:
             new[column] = links[column]
     return new
@@ -168,22 +172,22 @@ class SqliteBulk:
         self.db.execute("PRAGMA cache_size = -262144")
         self.db.execute("BEGIN IMMEDIATE")
 
-    def tables(self) -> list[str]:
+    def list_filled_tables(self) -> list[str]:
         names = [name for (name,) in self.db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return [name for name in names if self.db.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchall()]
 
-    def rows(self, table: str, order: str) -> list[Row]:
+    def load_rows(self, table: str, order: str) -> list[Row]:
         columns = [name for _, name, *_ in self.db.execute(f"PRAGMA table_info({table})")]
-        found = self.db.execute(f"SELECT {', '.join(columns)} FROM {table} ORDER BY {order}")
-        return [dict(zip(columns, row, strict=True)) for row in found]
+        result = self.db.execute(f"SELECT {', '.join(columns)} FROM {table} ORDER BY {order}")
+        return [dict(zip(columns, row, strict=True)) for row in result]
 
-    def insert(self, table: str, rows: list[Row]) -> None:
+    def insert_rows(self, table: str, rows: list[Row]) -> None:
         columns = rows[0].keys()
-        places = ", ".join("?" * len(columns))
-        statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"
+        placeholders = ", ".join("?" * len(columns))
+        statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({placeholders})"
         self.db.executemany(statement, (tuple(row.values()) for row in rows))
 
-    def finish(self) -> None:
+    def commit_and_close(self) -> None:
         self.db.execute("COMMIT")
         self.db.execute("PRAGMA journal_mode = WAL")
         self.db.close()
@@ -197,30 +201,30 @@ class PostgresBulk:
 
         self.db = psycopg.connect(url)
 
-    def tables(self) -> list[str]:
-        names = self._all("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")
-        return [name for (name,) in names if self._all(f"SELECT 1 FROM {name} LIMIT 1")]
+    def list_filled_tables(self) -> list[str]:
+        names = self._fetch_all("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")
+        return [name for (name,) in names if self._fetch_all(f"SELECT 1 FROM {name} LIMIT 1")]
 
-    def rows(self, table: str, order: str) -> list[Row]:
+    def load_rows(self, table: str, order: str) -> list[Row]:
         cursor = self.db.execute(f"SELECT * FROM {table} ORDER BY {order}")
         columns = [column.name for column in cursor.description or ()]
         return [dict(zip(columns, row, strict=True)) for row in cursor]
 
-    def insert(self, table: str, rows: list[Row]) -> None:
+    def insert_rows(self, table: str, rows: list[Row]) -> None:
         columns = ", ".join(rows[0])
         with self.db.cursor() as cursor, cursor.copy(f"COPY {table} ({columns}) FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(tuple(row.values()))
 
-    def finish(self) -> None:
+    def commit_and_close(self) -> None:
         for table, order in TABLES.items():
             if order == "no":
                 sequence = f"pg_get_serial_sequence('{table}', 'no')"
-                self._all(f"SELECT setval({sequence}, (SELECT max(no) FROM {table}))")
+                self._fetch_all(f"SELECT setval({sequence}, (SELECT max(no) FROM {table}))")
         self.db.commit()
         self.db.autocommit = True
         self.db.execute("VACUUM ANALYZE")
         self.db.close()
 
-    def _all(self, statement: str) -> Iterable[Any]:
+    def _fetch_all(self, statement: str) -> Iterable[Any]:
         return self.db.execute(statement).fetchall()

@@ -8,12 +8,12 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.drivers import OURS, Driver
+from benchmarks.drivers import THIS_INTERPRETER, Driver
 from benchmarks.drivers.openai_agents import OaSqlalchemy
 
 if TYPE_CHECKING:
     from benchmarks.corpus import Plan
-    from benchmarks.drivers import Listed, Said
+    from benchmarks.drivers import Messages, SessionList
 
 SCHEMA = """
 CREATE TABLE sessions(
@@ -34,16 +34,16 @@ WITH s AS (INSERT INTO sessions(key,title,updated_at,n,tin,tout)
 INSERT INTO messages(sid,role,content,ts) SELECT id,%(role)s,%(text)s,%(now)s FROM s
 """
 
-_OF_KEY = "sid=(SELECT id FROM sessions WHERE key=%s)"
+_OF_CHAT = "sid=(SELECT id FROM sessions WHERE key=%s)"
 
 
-def dsn() -> str:
+def get_database_url() -> str:
     """The address of the database to measure, as the harness gives it."""
     return os.environ["PERF_PG_DSN"]
 
 
 class RawPg(Driver):
-    venv = OURS
+    venv = THIS_INTERPRETER
     modules = ("psycopg",)
     server = "postgres"
 
@@ -52,55 +52,55 @@ class RawPg(Driver):
 
         self.psycopg = psycopg
         self.local = threading.local()
-        self.opened: list[Any] = []
-        if self._c().execute("SELECT to_regclass('sessions')").fetchone()[0] is None:
-            self._c().execute(SCHEMA)
+        self.connections: list[Any] = []
+        if self._connect_thread().execute("SELECT to_regclass('sessions')").fetchone()[0] is None:
+            self._connect_thread().execute(SCHEMA)
 
-    def _c(self) -> Any:
+    def _connect_thread(self) -> Any:
         """The connection of this thread."""
         c = getattr(self.local, "c", None)
         if c is None:
-            c = self.local.c = self.psycopg.connect(dsn(), autocommit=True, prepare_threshold=1)
-            self.opened.append(c)
+            c = self.local.c = self.psycopg.connect(get_database_url(), autocommit=True, prepare_threshold=1)
+            self.connections.append(c)
         return c
 
     def close(self) -> None:
-        for c in self.opened:
+        for c in self.connections:
             c.close()
 
     def _append(self, key: str, role: str, text: str, tin: int = 0, tout: int = 0) -> None:
-        given = {"k": key, "now": time.time(), "tin": tin, "tout": tout, "role": role, "text": text}
-        self._c().execute(APPEND, given)
+        values = {"k": key, "now": time.time(), "tin": tin, "tout": tout, "role": role, "text": text}
+        self._connect_thread().execute(APPEND, values)
 
-    def turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
+    def run_turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
         self._append(key, "user", user)
         self._append(key, "assistant", assistant, tin, tout)
 
     def append(self, key: str, role: str, content: str) -> None:
         self._append(key, role, content)
 
-    def load(self, key: str) -> Said:
-        rows = self._c().execute(f"SELECT role,content FROM messages WHERE {_OF_KEY} ORDER BY id", (key,))
+    def load(self, key: str) -> Messages:
+        rows = self._connect_thread().execute(f"SELECT role,content FROM messages WHERE {_OF_CHAT} ORDER BY id", (key,))
         return [{"role": r, "content": t} for r, t in rows]
 
-    def tail(self, key: str, n: int) -> Said:
-        last = f"SELECT role,content FROM messages WHERE {_OF_KEY} ORDER BY id DESC LIMIT %s"
-        rows = self._c().execute(last, (key, n)).fetchall()
+    def load_last(self, key: str, n: int) -> Messages:
+        statement = f"SELECT role,content FROM messages WHERE {_OF_CHAT} ORDER BY id DESC LIMIT %s"
+        rows = self._connect_thread().execute(statement, (key, n)).fetchall()
         return [{"role": r, "content": t} for r, t in reversed(rows)]
 
-    def recent(self, n: int) -> Listed:
-        newest = "SELECT key,updated_at,n FROM sessions ORDER BY updated_at DESC LIMIT %s"
-        rows: Listed = self._c().execute(newest, (n,)).fetchall()
+    def list_recent(self, n: int) -> SessionList:
+        statement = "SELECT key,updated_at,n FROM sessions ORDER BY updated_at DESC LIMIT %s"
+        rows: SessionList = self._connect_thread().execute(statement, (n,)).fetchall()
         return rows
 
     def seed(self, plan: Plan) -> None:
-        c = self._c()
-        began = time.time() - 10_000_000
+        c = self._connect_thread()
+        start = time.time() - 10_000_000
         sessions: list[tuple[object, ...]] = []
         messages: list[tuple[object, ...]] = []
-        for i, (key, said) in enumerate(plan):
-            sessions.append((key, key, began + i, len(said), 10, 10))
-            messages += [(i + 1, role, content, began + i) for role, content in said]
+        for i, (key, messages) in enumerate(plan):
+            sessions.append((key, key, start + i, len(messages), 10, 10))
+            messages += [(i + 1, role, content, start + i) for role, content in messages]
         with c.transaction(), c.cursor() as cursor:
             with cursor.copy("COPY sessions(key,title,updated_at,n,tin,tout) FROM STDIN") as copy:
                 for row in sessions:
@@ -110,8 +110,8 @@ class RawPg(Driver):
                     copy.write_row(row)
         c.execute("VACUUM ANALYZE")
 
-    def store_bytes(self) -> int:
-        return int(self._c().execute("SELECT pg_database_size(current_database())").fetchone()[0])
+    def measure_store_bytes(self) -> int:
+        return int(self._connect_thread().execute("SELECT pg_database_size(current_database())").fetchone()[0])
 
 
 class OaSqlalchemyPg(OaSqlalchemy):
@@ -124,7 +124,9 @@ class OaSqlalchemyPg(OaSqlalchemy):
         from sqlalchemy.ext.asyncio import create_async_engine
 
         self.cls = SQLAlchemySession
-        self.engine = create_async_engine("postgresql+asyncpg://", async_creator=lambda *_: asyncpg.connect(dsn()))
+        self.engine = create_async_engine(
+            "postgresql+asyncpg://", async_creator=lambda *_: asyncpg.connect(get_database_url())
+        )
         await SQLAlchemySession("warm", engine=self.engine, create_tables=True).get_items()
 
     def seed(self, plan: Plan) -> None:
@@ -134,9 +136,9 @@ class OaSqlalchemyPg(OaSqlalchemy):
             session = text("INSERT INTO agent_sessions(session_id) VALUES (:k)")
             message = text("INSERT INTO agent_messages(session_id,message_data) VALUES (:k,:d)")
             async with self.engine.begin() as c:
-                for key, said in plan:
+                for key, messages in plan:
                     await c.execute(session, {"k": key})
-                    rows = [{"k": key, "d": json.dumps({"role": r, "content": t})} for r, t in said]
+                    rows = [{"k": key, "d": json.dumps({"role": r, "content": t})} for r, t in messages]
                     await c.execute(message, rows)
 
         self.run(fill())

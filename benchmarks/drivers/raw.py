@@ -11,11 +11,11 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.drivers import OURS, Driver
+from benchmarks.drivers import THIS_INTERPRETER, Driver
 
 if TYPE_CHECKING:
     from benchmarks.corpus import Plan
-    from benchmarks.drivers import Listed, Said
+    from benchmarks.drivers import Messages, SessionList
 
 SCHEMA = """
 CREATE TABLE sessions(
@@ -35,11 +35,11 @@ CREATE TRIGGER m_ad AFTER DELETE ON messages BEGIN
 """
 
 _MESSAGE = "INSERT INTO messages(sid,role,content,ts) VALUES (?,?,?,?)"
-_OF_KEY = "sid=(SELECT id FROM sessions WHERE key=?)"
+_OF_CHAT = "sid=(SELECT id FROM sessions WHERE key=?)"
 
 
 class Raw(Driver):
-    venv = OURS
+    venv = THIS_INTERPRETER
     synchronous = "FULL"
     schema = SCHEMA
     fts = False
@@ -47,15 +47,15 @@ class Raw(Driver):
     def open(self) -> None:
         self.root.mkdir(parents=True, exist_ok=True)
         self.local = threading.local()
-        self.opened: list[sqlite3.Connection] = []
-        self._c()
+        self.connections: list[sqlite3.Connection] = []
+        self._connect_thread()
 
-    def _c(self) -> sqlite3.Connection:
+    def _connect_thread(self) -> sqlite3.Connection:
         """The connection of this thread."""
         c: sqlite3.Connection | None = getattr(self.local, "c", None)
         if c is None:
             c = self.local.c = self._connect()
-            self.opened.append(c)
+            self.connections.append(c)
         return c
 
     def _connect(self) -> sqlite3.Connection:
@@ -67,21 +67,21 @@ class Raw(Driver):
         return c
 
     def close(self) -> None:
-        for c in self.opened:
+        for c in self.connections:
             c.close()
 
-    def _sid(self, c: sqlite3.Connection, key: str) -> int:
+    def _find_or_create(self, c: sqlite3.Connection, key: str) -> int:
         row = c.execute("SELECT id FROM sessions WHERE key=?", (key,)).fetchone()
         if row:
             return int(row[0])
-        new = "INSERT INTO sessions(key,title,updated_at) VALUES (?,?,?)"
-        return c.execute(new, (key, key, time.time())).lastrowid or 0
+        statement = "INSERT INTO sessions(key,title,updated_at) VALUES (?,?,?)"
+        return c.execute(statement, (key, key, time.time())).lastrowid or 0
 
-    def turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
-        c = self._c()
+    def run_turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
+        c = self._connect_thread()
         now = time.time()
         c.execute("BEGIN IMMEDIATE")
-        sid = self._sid(c, key)
+        sid = self._find_or_create(c, key)
         c.execute(_MESSAGE, (sid, "user", user, now))
         c.execute("UPDATE sessions SET updated_at=?, n=n+1 WHERE id=?", (now, sid))
         c.execute("COMMIT")
@@ -95,61 +95,61 @@ class Raw(Driver):
         c.execute("COMMIT")
 
     def append(self, key: str, role: str, content: str) -> None:
-        c = self._c()
+        c = self._connect_thread()
         now = time.time()
         c.execute("BEGIN IMMEDIATE")
-        sid = self._sid(c, key)
+        sid = self._find_or_create(c, key)
         c.execute(_MESSAGE, (sid, role, content, now))
         c.execute("UPDATE sessions SET updated_at=?, n=n+1 WHERE id=?", (now, sid))
         c.execute("COMMIT")
 
-    def load(self, key: str) -> Said:
-        rows = self._c().execute(f"SELECT role,content FROM messages WHERE {_OF_KEY} ORDER BY id", (key,))
+    def load(self, key: str) -> Messages:
+        rows = self._connect_thread().execute(f"SELECT role,content FROM messages WHERE {_OF_CHAT} ORDER BY id", (key,))
         return [{"role": r, "content": t} for r, t in rows]
 
-    def tail(self, key: str, n: int) -> Said:
-        last = f"SELECT role,content FROM messages WHERE {_OF_KEY} ORDER BY id DESC LIMIT ?"
-        rows = self._c().execute(last, (key, n)).fetchall()
+    def load_last(self, key: str, n: int) -> Messages:
+        statement = f"SELECT role,content FROM messages WHERE {_OF_CHAT} ORDER BY id DESC LIMIT ?"
+        rows = self._connect_thread().execute(statement, (key, n)).fetchall()
         return [{"role": r, "content": t} for r, t in reversed(rows)]
 
-    def recent(self, n: int) -> Listed:
-        newest = "SELECT key,updated_at,n FROM sessions ORDER BY updated_at DESC LIMIT ?"
-        return self._c().execute(newest, (n,)).fetchall()
+    def list_recent(self, n: int) -> SessionList:
+        statement = "SELECT key,updated_at,n FROM sessions ORDER BY updated_at DESC LIMIT ?"
+        return self._connect_thread().execute(statement, (n,)).fetchall()
 
     def search(self, word: str, n: int) -> list[Any]:
-        c = self._c()
+        c = self._connect_thread()
         if self.fts:
             return c.execute(
                 "SELECT m.id, m.sid, snippet(messages_fts,0,'[',']','…',12) FROM messages_fts "
                 "JOIN messages m ON m.id=messages_fts.rowid WHERE messages_fts MATCH ? ORDER BY rank LIMIT ?",
                 (word, n),
             ).fetchall()
-        like = "SELECT id,sid,content FROM messages WHERE content LIKE ? LIMIT ?"
-        return c.execute(like, (f"%{word}%", n)).fetchall()
+        statement = "SELECT id,sid,content FROM messages WHERE content LIKE ? LIMIT ?"
+        return c.execute(statement, (f"%{word}%", n)).fetchall()
 
     def undo(self, key: str) -> None:
-        c = self._c()
+        c = self._connect_thread()
         c.execute("BEGIN IMMEDIATE")
-        sid = self._sid(c, key)
-        last = "SELECT id FROM messages WHERE sid=? ORDER BY id DESC LIMIT 2"
-        c.execute(f"DELETE FROM messages WHERE id IN ({last})", (sid,))
+        sid = self._find_or_create(c, key)
+        statement = "SELECT id FROM messages WHERE sid=? ORDER BY id DESC LIMIT 2"
+        c.execute(f"DELETE FROM messages WHERE id IN ({statement})", (sid,))
         c.execute("UPDATE sessions SET n=n-2, updated_at=? WHERE id=?", (time.time(), sid))
         c.execute("COMMIT")
 
     def seed(self, plan: Plan) -> None:
-        c = self._c()
+        c = self._connect_thread()
         c.execute("BEGIN IMMEDIATE")
-        began = time.time() - 10_000_000
+        start = time.time() - 10_000_000
         session = "INSERT INTO sessions(key,title,updated_at,n,tin,tout) VALUES (?,?,?,?,10,10)"
-        for i, (key, said) in enumerate(plan):
-            at = began + i
-            sid = c.execute(session, (key, key, at, len(said))).lastrowid or 0
-            self._seed_messages(c, sid, said, at)
+        for i, (key, messages) in enumerate(plan):
+            at = start + i
+            sid = c.execute(session, (key, key, at, len(messages))).lastrowid or 0
+            self._seed_messages(c, sid, messages, at)
         c.execute("COMMIT")
         c.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def _seed_messages(self, c: sqlite3.Connection, sid: int, said: list[tuple[str, str]], at: float) -> None:
-        c.executemany(_MESSAGE, [(sid, role, content, at) for role, content in said])
+    def _seed_messages(self, c: sqlite3.Connection, sid: int, messages: list[tuple[str, str]], at: float) -> None:
+        c.executemany(_MESSAGE, [(sid, role, content, at) for role, content in messages])
 
 
 class RawFull(Raw):
@@ -160,7 +160,7 @@ class RawNormal(Raw):
     """`synchronous=NORMAL`: a power cut may take the last commits along."""
 
     synchronous = "NORMAL"
-    seeds = "raw_full"
+    seed_driver = "raw_full"
 
 
 class RawFullFts(Raw):
@@ -172,14 +172,14 @@ class RawFullFts(Raw):
 class RawNormalFts(Raw):
     synchronous = "NORMAL"
     fts = True
-    seeds = "raw_full_fts"
+    seed_driver = "raw_full_fts"
 
 
 class RawFullFtsLazy(Raw):
     """With a full-text index that follows in batches behind a mark; a search lets it catch up first."""
 
     fts = True
-    every = 64
+    batch_turns = 64
 
     def _connect(self) -> sqlite3.Connection:
         c = super()._connect()
@@ -190,8 +190,8 @@ class RawFullFtsLazy(Raw):
         self.local.turns = 0
         return c
 
-    def settle(self) -> None:
-        c = self._c()
+    def finish_pending_work(self) -> None:
+        c = self._connect_thread()
         c.execute("BEGIN IMMEDIATE")
         c.execute(
             "INSERT INTO messages_fts(rowid,content) SELECT id,content FROM messages WHERE id>(SELECT id FROM fts_mark)"
@@ -199,23 +199,23 @@ class RawFullFtsLazy(Raw):
         c.execute("UPDATE fts_mark SET id=(SELECT coalesce(max(id),0) FROM messages)")
         c.execute("COMMIT")
 
-    def turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
-        super().turn(key, user, assistant, tin, tout)
+    def run_turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
+        super().run_turn(key, user, assistant, tin, tout)
         self.local.turns += 1
-        if self.local.turns % self.every == 0:
-            self.settle()
+        if self.local.turns % self.batch_turns == 0:
+            self.finish_pending_work()
 
     def search(self, word: str, n: int) -> list[Any]:
-        self.settle()
+        self.finish_pending_work()
         return super().search(word, n)
 
     def undo(self, key: str) -> None:
-        self.settle()  # only what is in the index can be taken out of it
+        self.finish_pending_work()  # only what is in the index can be taken out of it
         super().undo(key)
 
     def seed(self, plan: Plan) -> None:
         super().seed(plan)
-        c = self._c()
+        c = self._connect_thread()
         c.execute("UPDATE fts_mark SET id=0")
-        self.settle()
+        self.finish_pending_work()
         c.execute("PRAGMA wal_checkpoint(TRUNCATE)")

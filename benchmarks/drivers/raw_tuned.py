@@ -14,7 +14,7 @@ from benchmarks.drivers.raw import Raw
 if TYPE_CHECKING:
     import sqlite3
 
-    from benchmarks.drivers import Said
+    from benchmarks.drivers import Messages
 
 SCHEMA = """
 CREATE TABLE sessions(
@@ -26,7 +26,7 @@ CREATE TABLE messages(
   PRIMARY KEY(sid, seq)) WITHOUT ROWID;
 """
 
-_OF_KEY = "sid=(SELECT id FROM sessions WHERE key=?)"
+_OF_CHAT = "sid=(SELECT id FROM sessions WHERE key=?)"
 
 
 class RawTunedFull(Raw):
@@ -37,8 +37,8 @@ class RawTunedFull(Raw):
         c.execute("PRAGMA cache_size=-65536")
         return c
 
-    def _put(self, key: str, role: str, content: str, tin: int = 0, tout: int = 0) -> None:
-        c = self._c()
+    def _append_message(self, key: str, role: str, content: str, tin: int = 0, tout: int = 0) -> None:
+        c = self._connect_thread()
         now = time.time()
         c.execute("BEGIN IMMEDIATE")
         row = c.execute(
@@ -53,38 +53,40 @@ class RawTunedFull(Raw):
         c.execute("INSERT INTO messages VALUES (?,?,?,?,?)", (row[0], row[1], role, content, now))
         c.execute("COMMIT")
 
-    def turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
-        self._put(key, "user", user)
-        self._put(key, "assistant", assistant, tin, tout)
+    def run_turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
+        self._append_message(key, "user", user)
+        self._append_message(key, "assistant", assistant, tin, tout)
 
     def append(self, key: str, role: str, content: str) -> None:
-        self._put(key, role, content)
+        self._append_message(key, role, content)
 
-    def load(self, key: str) -> Said:
-        rows = self._c().execute(f"SELECT role,content FROM messages WHERE {_OF_KEY} ORDER BY seq", (key,))
+    def load(self, key: str) -> Messages:
+        rows = self._connect_thread().execute(
+            f"SELECT role,content FROM messages WHERE {_OF_CHAT} ORDER BY seq", (key,)
+        )
         return [{"role": r, "content": t} for r, t in rows]
 
-    def tail(self, key: str, n: int) -> Said:
-        last = f"SELECT role,content FROM messages WHERE {_OF_KEY} ORDER BY seq DESC LIMIT ?"
-        rows = self._c().execute(last, (key, n)).fetchall()
+    def load_last(self, key: str, n: int) -> Messages:
+        statement = f"SELECT role,content FROM messages WHERE {_OF_CHAT} ORDER BY seq DESC LIMIT ?"
+        rows = self._connect_thread().execute(statement, (key, n)).fetchall()
         return [{"role": r, "content": t} for r, t in reversed(rows)]
 
     def search(self, word: str, n: int) -> list[Any]:
         return Driver.search(self, word, n)
 
     def undo(self, key: str) -> None:
-        c = self._c()
+        c = self._connect_thread()
         c.execute("BEGIN IMMEDIATE")
-        shorter = "UPDATE sessions SET n=n-2, updated_at=? WHERE key=? RETURNING id, n"
-        sid, n = c.execute(shorter, (time.time(), key)).fetchone()
+        statement = "UPDATE sessions SET n=n-2, updated_at=? WHERE key=? RETURNING id, n"
+        sid, n = c.execute(statement, (time.time(), key)).fetchone()
         c.execute("DELETE FROM messages WHERE sid=? AND seq>?", (sid, n))
         c.execute("COMMIT")
 
-    def _seed_messages(self, c: sqlite3.Connection, sid: int, said: list[tuple[str, str]], at: float) -> None:
-        rows = [(sid, seq, role, content, at) for seq, (role, content) in enumerate(said, 1)]
+    def _seed_messages(self, c: sqlite3.Connection, sid: int, messages: list[tuple[str, str]], at: float) -> None:
+        rows = [(sid, seq, role, content, at) for seq, (role, content) in enumerate(messages, 1)]
         c.executemany("INSERT INTO messages VALUES (?,?,?,?,?)", rows)
 
 
 class RawTunedNormal(RawTunedFull):
     synchronous = "NORMAL"
-    seeds = "raw_tuned_full"
+    seed_driver = "raw_tuned_full"

@@ -1,9 +1,9 @@
-// Before anything is painted: the theme somebody has chosen, so that no page flashes in the other one.
+// Runs before the page is painted: applies the stored theme, so that the page does not flash in the other one.
 (function () {
   try {
-    var chosen = localStorage.getItem("palaver.theme");
-    if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
+    var theme = localStorage.getItem("palaver.theme");
+    if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
   } catch (_) {
-    // Without storage the system's theme holds.
+    // Without storage, the page has the system's theme.
   }
 })();

@@ -1,7 +1,7 @@
-"""Palaver: a gateway between people and one AI agent, and the conversations it keeps.
+"""Palaver: a gateway between people and one AI agent.
 
-The names below are the public library. They are loaded when first used, so that `palaver --version` and
-other small commands start at once.
+The names below are the public library. Each is imported on first use, so that `palaver --version` and other small
+commands start quickly.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from palaver.services.store import SessionStore as SessionStore
     from palaver.services.view import SessionView as SessionView
 
-_HOME = {
+_PUBLIC_NAMES = {  # the module of each
     "Clock": "domain.clock",
     "Event": "domain.events",
     "GatewayConfig": "domain.gateway_config",
@@ -58,12 +58,12 @@ _HOME = {
     "title_from": "domain.titles",
 }
 
-__all__ = ["__version__", *_HOME]  # noqa: PLE0604  (every name of the table is text)
+__all__ = ["__version__", *_PUBLIC_NAMES]  # noqa: PLE0604  (every key is a string)
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
+    if name not in _PUBLIC_NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"palaver.{_HOME[name]}"), name)
+    value = getattr(import_module(f"palaver.{_PUBLIC_NAMES[name]}"), name)
     globals()[name] = value
     return value

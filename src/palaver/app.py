@@ -1,6 +1,7 @@
-"""The composition root: the one place that knows which concrete classes are in use.
+"""The composition root: the only module that builds the concrete classes and connects them.
 
-Entry points load it when a command needs the store, not before; edges are handed what is made here.
+Entry points import it only when a command needs the store. The web and the platforms receive the objects built here
+and build none themselves.
 """
 
 from __future__ import annotations
@@ -13,23 +14,24 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from palaver.config import Settings
+    from palaver.domain.profile import WebRules
     from palaver.domain.redact import Redactor
-    from palaver.services.attachments import Attachments
     from palaver.services.gateway import Gateway
     from palaver.services.ports import Adapter
     from palaver.web.state import WebState
 
 
 def open_store(settings: Settings) -> SessionStore:
-    """The store that the settings name, opened; made when it is not there yet."""
+    """Open the store that the settings name, and create it if it does not exist yet."""
     return SessionStore.open(settings.database_url, config=settings.gateway)
 
 
 def make_gateway(
     store: SessionStore, settings: Settings, environ: Mapping[str, str], adapters: Sequence[Adapter] = ()
 ) -> Gateway:
-    """The gateway at work on a store: the agent that the settings name, and the platforms given."""
+    """Build a gateway on a store, with the agent that the settings name and the given platform adapters."""
     from palaver.agent.selection import choose_agent
+    from palaver.services.attachments import Attachments
     from palaver.services.gateway import Gateway
 
     return Gateway(
@@ -38,43 +40,55 @@ def make_gateway(
         profile=settings.agent,
         rules=settings.turns,
         adapters=adapters,
-        redactor=_redactor(settings),
-        files=_files(store, settings),
+        redactor=_make_redactor(settings),
+        files=Attachments(store, settings.home / "attachments"),
     )
 
 
-def make_web(gateway: Gateway, settings: Settings) -> WebState:
-    """What the web is given of a gateway; whoever serves it starts and stops what lives."""
+def make_web_state(gateway: Gateway, rules: WebRules) -> WebState:
+    """Build the services that the web's routes use. The caller starts and stops the gateway and `live`."""
     from urllib.parse import urlsplit
 
     from palaver.services.accounts.accounts import Accounts
-    from palaver.services.live.clients import Live
+    from palaver.services.completions import Completions
+    from palaver.services.conversations import Conversations
+    from palaver.services.live.clients import LiveClients
+    from palaver.services.metrics import MetricsReader
+    from palaver.services.policies import Policies
+    from palaver.services.shares import Shares
     from palaver.web.state import WebState
 
-    public = urlsplit(settings.web.public_url or "")
+    store, attachments = gateway.store, gateway.files
+    assert attachments is not None  # noqa: S101  (`make_gateway` always sets it)
+    public_url = urlsplit(rules.public_url or "")
     return WebState(
         gateway=gateway,
-        accounts=Accounts(gateway.store),
-        live=Live(gateway.store, gateway.feed),
-        files=_files(gateway.store, settings),
-        base_path=public.path.rstrip("/"),
-        public_host=public.netloc or None,
-        trusted_proxies=settings.web.trusted_proxies,
+        accounts=Accounts(store),
+        attachments=attachments,
+        completions=Completions(gateway, attachments),
+        conversations=Conversations(store),
+        live=LiveClients(store, gateway.feed),
+        metrics=MetricsReader(store),
+        policies=Policies(store, gateway.rules),
+        shares=Shares(store),
+        base_path=public_url.path.rstrip("/"),
+        public_host=public_url.netloc or None,
+        trusted_proxies=rules.trusted_proxies,
     )
 
 
-def _files(store: SessionStore, settings: Settings) -> Attachments:
-    """What people attach to their messages."""
-    from palaver.services.attachments import Attachments
+def describe_agent(settings: Settings, environ: Mapping[str, str]) -> str:
+    """Describe the agent that would answer with these settings, and why."""
+    from palaver.agent.selection import choose_agent
 
-    return Attachments(store, settings.home / "attachments")
+    return choose_agent(settings.agent, environ).description
 
 
-def _redactor(settings: Settings) -> Redactor | None:
-    """What hides ids from the agent, where the operator wants that."""
+def _make_redactor(settings: Settings) -> Redactor | None:
+    """Build what hides people's ids from the agent, if the operator has turned that on."""
     if not settings.gateway.redact_pii:
         return None
-    from palaver.config import install_secret
+    from palaver.config import load_install_secret
     from palaver.domain.redact import Redactor
 
-    return Redactor(install_secret(settings.home))
+    return Redactor(load_install_secret(settings.home))

@@ -1,4 +1,4 @@
-"""What the tests of the agents need: a provider on loopback, agents that are closed, waiting that takes no time."""
+"""Fixtures for tests of agents: a provider on loopback, agents that use it, and sleeps that take no time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from palaver.agent.base import AgentRequest, TextDelta, Tool
-from palaver.agent.model import ModelAgent, TimeOuts
+from palaver.agent.model import ModelAgent, Timeouts
 from palaver.domain.profile import AgentProfile, Provider
 
 from .openai_server import KEY, OpenAIServer
@@ -24,12 +24,12 @@ MODEL = "openai:gpt-5.4-mini"
 
 @pytest.fixture
 def server() -> Iterator[OpenAIServer]:
-    with OpenAIServer() as running:
-        yield running
+    with OpenAIServer() as server:
+        yield server
 
 
-class Waits:
-    """Sleeps that take no time, and how long each would have been."""
+class RecordedSleeps:
+    """Records how long a caller would have slept, without sleeping."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
@@ -39,8 +39,8 @@ class Waits:
 
 
 @pytest.fixture
-def waits() -> Waits:
-    return Waits()
+def sleeps() -> RecordedSleeps:
+    return RecordedSleeps()
 
 
 class MakeAgent(Protocol):
@@ -48,17 +48,17 @@ class MakeAgent(Protocol):
 
 
 @pytest.fixture
-async def make_agent(server: OpenAIServer, waits: Waits) -> AsyncIterator[MakeAgent]:
-    """Makes agents that ask the server under several names, and closes them."""
+async def make_agent(server: OpenAIServer, sleeps: RecordedSleeps) -> AsyncIterator[MakeAgent]:
+    """Make agents that use the server under the provider names `openai` and `mine`, and close them."""
     async with AsyncExitStack() as stack:
 
         def make(*, model: str = MODEL, **options: Any) -> ModelAgent:
-            named = {"openai": Provider(api_key=KEY, base_url=server.url), "mine": Provider(base_url=server.url)}
-            of_profile = ("fallback_models", "mcp_servers", "context_windows")
-            profile_options = {key: options.pop(key) for key in of_profile if key in options}
-            profile = AgentProfile(model=model, providers=options.pop("providers", named), **profile_options)
-            options.setdefault("sleep", waits.sleep)
-            options.setdefault("time_outs", TimeOuts(connect=1, read=0.3))
+            providers = {"openai": Provider(api_key=KEY, base_url=server.url), "mine": Provider(base_url=server.url)}
+            profile_keys = ("fallback_models", "mcp_servers", "context_windows")
+            profile_options = {key: options.pop(key) for key in profile_keys if key in options}
+            profile = AgentProfile(model=model, providers=options.pop("providers", providers), **profile_options)
+            options.setdefault("sleep", sleeps.sleep)
+            options.setdefault("timeouts", Timeouts(connect_seconds=1, read_seconds=0.3))
             agent = ModelAgent(profile, {}, **options)
             stack.push_async_callback(agent.close)
             return agent
@@ -66,26 +66,26 @@ async def make_agent(server: OpenAIServer, waits: Waits) -> AsyncIterator[MakeAg
         yield make
 
 
-def asking(text: str = "Hello", **options: Any) -> AgentRequest:
+def make_request(text: str = "Hello", **options: Any) -> AgentRequest:
     options.setdefault("messages", [{"role": "user", "content": text}])
     return AgentRequest(**options)
 
 
-async def events(agent: Agent, request: AgentRequest) -> list[AgentEvent]:
+async def collect_events(agent: Agent, request: AgentRequest) -> list[AgentEvent]:
     return [event async for event in agent.run(request)]
 
 
-def text_in(found: Sequence[AgentEvent]) -> str:
-    return "".join(event.text for event in found if isinstance(event, TextDelta))
+def get_text(events: Sequence[AgentEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
-async def collected(agent: Agent, request: AgentRequest, into: list[AgentEvent]) -> None:
-    """Collects into a list that outlives an error."""
+async def collect_events_into(agent: Agent, request: AgentRequest, collected_events: list[AgentEvent]) -> None:
+    """Collect events into a list that the caller still has after an error."""
     async for event in agent.run(request):
-        into.append(event)  # noqa: PERF401  (what came before an error is kept)
+        collected_events.append(event)  # noqa: PERF401  (events before an error are kept)
 
 
-def tool(name: str = "look", answer: str = "seen", **options: Any) -> Tool:
+def make_tool(name: str = "look", answer: str = "seen", **options: Any) -> Tool:
     async def run(arguments: Mapping[str, Any]) -> str:
         return f"{answer} {json.dumps(arguments)}" if arguments else answer
 

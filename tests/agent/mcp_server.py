@@ -1,4 +1,4 @@
-"""An MCP server for tests: over standard input and output, or over HTTP on the port that is given."""
+"""An MCP server for tests: over stdin and stdout, or over HTTP on the port given as argument."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def add(a: int, b: int) -> int:
 
 @server.tool()
 def environment(name: str) -> str:
-    """What a variable of the server's environment holds."""
+    """Return a variable of the server's environment."""
     return os.environ.get(name, "(not set)")
 
 
 @server.tool()
 def refuse() -> str:
-    """Never does what it is asked."""
+    """Fail."""
     raise ValueError("not today")
 
 
@@ -35,7 +35,7 @@ def die() -> str:
 
 
 if __name__ == "__main__":
-    sys.stderr.write("a server may talk to itself\n")
+    sys.stderr.write("this log line must not appear on the terminal\n")
     if len(sys.argv) > 1:
         server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
     else:

@@ -1,7 +1,7 @@
-"""A server on loopback that speaks OpenAI's streaming chat protocol, and misbehaves when it is told to.
+"""A server on loopback with OpenAI's streaming chat API that can misbehave in many ways.
 
-A test scripts one reply for each request it expects; every request is recorded. It runs on a thread of its own, so
-that blocking callers can be tested as well.
+A test adds one reply for each request that it expects; the server records every request. It runs on a thread of its
+own, so that tests can also call it with blocking code.
 """
 
 from __future__ import annotations
@@ -22,47 +22,47 @@ KEY = "sk-very-secret-0123456789"
 
 
 class Exchange:
-    """One request and the way to answer it."""
+    """One request and the methods to reply to it."""
 
     def __init__(self, writer: asyncio.StreamWriter, model: str) -> None:
         self.writer = writer
         self.model = model
 
-    async def head(self, status: int, content_type: str, headers: dict[str, str] | None = None) -> None:
+    async def send_head(self, status: int, content_type: str, headers: dict[str, str] | None = None) -> None:
         lines = [f"HTTP/1.1 {status} X", f"content-type: {content_type}", "connection: close"]
         lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
         self.writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
         await self.writer.drain()
 
-    async def stream(self) -> None:
-        await self.head(200, "text/event-stream", {"transfer-encoding": "chunked"})
+    async def start_stream(self) -> None:
+        await self.send_head(200, "text/event-stream", {"transfer-encoding": "chunked"})
 
-    async def raw(self, data: str) -> None:
+    async def send_raw(self, data: str) -> None:
         body = data.encode()
         self.writer.write(f"{len(body):x}\r\n".encode() + body + b"\r\n")
         await self.writer.drain()
 
-    async def delta(self, delta: dict[str, Any], finish: str | None = None) -> None:
-        await self.chunk({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+    async def send_delta(self, delta: dict[str, Any], finish: str | None = None) -> None:
+        await self.send_chunk({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
 
-    async def chunk(self, data: dict[str, Any]) -> None:
-        whole = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": self.model, **data}
-        await self.raw(f"data: {json.dumps(whole)}\n\n")
+    async def send_chunk(self, data: dict[str, Any]) -> None:
+        chunk = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": self.model, **data}
+        await self.send_raw(f"data: {json.dumps(chunk)}\n\n")
 
-    async def usage(self, usage: dict[str, Any]) -> None:
-        await self.chunk({"choices": [], "usage": usage})
+    async def send_usage(self, usage: dict[str, Any]) -> None:
+        await self.send_chunk({"choices": [], "usage": usage})
 
-    async def done(self) -> None:
-        await self.raw("data: [DONE]\n\n")
-        await self.end()
+    async def send_done(self) -> None:
+        await self.send_raw("data: [DONE]\n\n")
+        await self.end_stream()
 
-    async def end(self) -> None:
+    async def end_stream(self) -> None:
         self.writer.write(b"0\r\n\r\n")
         await self.writer.drain()
 
-    async def json(self, status: int, data: Any, headers: dict[str, str] | None = None) -> None:
+    async def send_json(self, status: int, data: Any, headers: dict[str, str] | None = None) -> None:
         body = json.dumps(data).encode()
-        await self.head(status, "application/json", {"content-length": str(len(body)), **(headers or {})})
+        await self.send_head(status, "application/json", {"content-length": str(len(body)), **(headers or {})})
         self.writer.write(body)
         await self.writer.drain()
 
@@ -70,55 +70,57 @@ class Exchange:
 # ---- replies -------------------------------------------------------------------------------------------------
 
 
-def says(
+def reply_with_text(
     *words: str, reasoning: Sequence[str] = (), usage: tuple[int, int] | None = (10, 5), finish: str = "stop"
 ) -> Reply:
     async def reply(to: Exchange) -> None:
-        await to.stream()
-        await to.delta({"role": "assistant"})
+        await to.start_stream()
+        await to.send_delta({"role": "assistant"})
         for word in reasoning:
-            await to.delta({"reasoning_content": word})
+            await to.send_delta({"reasoning_content": word})
         for word in words:
-            await to.delta({"content": word})
-        await to.delta({}, finish)
+            await to.send_delta({"content": word})
+        await to.send_delta({}, finish)
         if usage is not None:
-            await to.usage(counted(*usage))
-        await to.done()
+            await to.send_usage(make_usage(*usage))
+        await to.send_done()
 
     return reply
 
 
-def calls(*wanted: tuple[str, str, str], text: str = "", reasoning: str = "") -> Reply:
-    """Calls of tools (id, name, arguments), the arguments in two pieces."""
+def reply_with_calls(*tool_calls: tuple[str, str, str], text: str = "", reasoning: str = "") -> Reply:
+    """Reply with tool calls (id, name, arguments); the arguments come in two pieces."""
 
     async def reply(to: Exchange) -> None:
-        await to.stream()
+        await to.start_stream()
         if reasoning:
-            await to.delta({"reasoning_content": reasoning})
+            await to.send_delta({"reasoning_content": reasoning})
         if text:
-            await to.delta({"content": text})
-        for index, (call_id, name, arguments) in enumerate(wanted):
+            await to.send_delta({"content": text})
+        for index, (call_id, name, arguments) in enumerate(tool_calls):
             half = len(arguments) // 2
-            begin = {"index": index, "id": call_id, "type": "function"}
-            await to.delta({"tool_calls": [begin | {"function": {"name": name, "arguments": arguments[:half]}}]})
-            await to.delta({"tool_calls": [{"index": index, "function": {"arguments": arguments[half:]}}]})
-        await to.delta({}, "tool_calls")
-        await to.usage(counted(20, 8))
-        await to.done()
+            call = {"index": index, "id": call_id, "type": "function"}
+            await to.send_delta({"tool_calls": [call | {"function": {"name": name, "arguments": arguments[:half]}}]})
+            await to.send_delta({"tool_calls": [{"index": index, "function": {"arguments": arguments[half:]}}]})
+        await to.send_delta({}, "tool_calls")
+        await to.send_usage(make_usage(20, 8))
+        await to.send_done()
 
     return reply
 
 
-def fails(status: int, message: str = "no", *, code: str | None = None, kind: str = "error", **headers: str) -> Reply:
+def reply_with_error(
+    status: int, message: str = "no", *, code: str | None = None, kind: str = "error", **headers: str
+) -> Reply:
     async def reply(to: Exchange) -> None:
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        await to.json(status, {"error": {"message": message, "code": code, "type": kind}}, named)
+        http_headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        await to.send_json(status, {"error": {"message": message, "code": code, "type": kind}}, http_headers)
 
     return reply
 
 
-def never() -> Reply:
-    """Take the request and never answer."""
+def reply_never() -> Reply:
+    """Accept the request and never reply."""
 
     async def reply(to: Exchange) -> None:
         await asyncio.Event().wait()
@@ -126,76 +128,76 @@ def never() -> Reply:
     return reply
 
 
-def reset() -> Reply:
-    """Cut the line without a word."""
+def reply_with_reset() -> Reply:
+    """Reset the connection without a reply."""
 
     async def reply(to: Exchange) -> None:
-        _break(to)
+        _abort_connection(to)
 
     return reply
 
 
-def cut(*words: str) -> Reply:
-    """Cut the line in the middle of the answer."""
+def reply_with_cut_line(*words: str) -> Reply:
+    """Reset the connection in the middle of the answer."""
 
     async def reply(to: Exchange) -> None:
-        await to.stream()
-        await to.delta({"role": "assistant"})
+        await to.start_stream()
+        await to.send_delta({"role": "assistant"})
         for word in words:
-            await to.delta({"content": word})
-        await asyncio.sleep(0.05)  # what was sent is read before the line breaks
-        _break(to)
+            await to.send_delta({"content": word})
+        await asyncio.sleep(0.05)  # lets the client read what was sent before the reset
+        _abort_connection(to)
 
     return reply
 
 
-def ends_early(*words: str) -> Reply:
-    """End the stream in an orderly way, but before the answer has come to its end."""
+def reply_with_early_end(*words: str) -> Reply:
+    """End the stream properly, but before the answer is complete."""
 
     async def reply(to: Exchange) -> None:
-        await to.stream()
-        await to.delta({"role": "assistant"})
+        await to.start_stream()
+        await to.send_delta({"role": "assistant"})
         for word in words:
-            await to.delta({"content": word})
-        await to.end()
+            await to.send_delta({"content": word})
+        await to.end_stream()
 
     return reply
 
 
-def garbage(data: str = "data: {this is not json\n\n") -> Reply:
+def reply_with_garbage(data: str = "data: {this is not json\n\n") -> Reply:
     async def reply(to: Exchange) -> None:
-        await to.stream()
-        await to.raw(data)
-        await to.end()
+        await to.start_stream()
+        await to.send_raw(data)
+        await to.end_stream()
 
     return reply
 
 
-def stalls(*words: str) -> Reply:
-    """Say something, then nothing more, for ever."""
+def reply_then_stall(*words: str) -> Reply:
+    """Send some text, then nothing more."""
 
     async def reply(to: Exchange) -> None:
-        await to.stream()
+        await to.start_stream()
         for word in words:
-            await to.delta({"content": word})
+            await to.send_delta({"content": word})
         await asyncio.Event().wait()
 
     return reply
 
 
-def trickles(words: Iterable[str], pause: float) -> Reply:
+def reply_slowly(words: Iterable[str], pause: float) -> Reply:
     async def reply(to: Exchange) -> None:
-        await to.stream()
+        await to.start_stream()
         for word in words:
-            await to.delta({"content": word})
+            await to.send_delta({"content": word})
             await asyncio.sleep(pause)
-        await to.delta({}, "stop")
-        await to.done()
+        await to.send_delta({}, "stop")
+        await to.send_done()
 
     return reply
 
 
-def counted(prompt: int, completion: int, *, cached: int = 0, reasoning: int = 0) -> dict[str, Any]:
+def make_usage(prompt: int, completion: int, *, cached: int = 0, reasoning: int = 0) -> dict[str, Any]:
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
@@ -205,7 +207,7 @@ def counted(prompt: int, completion: int, *, cached: int = 0, reasoning: int = 0
     }
 
 
-def _break(to: Exchange) -> None:
+def _abort_connection(to: Exchange) -> None:
     connection: socket.socket = to.writer.get_extra_info("socket")
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     to.writer.transport.abort()
@@ -215,18 +217,18 @@ def _break(to: Exchange) -> None:
 
 
 class OpenAIServer:
-    """Answers each request with the next reply of its script."""
+    """Replies to each request with the next of the replies that a test has added."""
 
     def __init__(self, *, models: Sequence[str] = ("test-model",)) -> None:
         self.models = list(models)
         self.requests: list[dict[str, Any]] = []  # the bodies of chat requests, in order
         self.bodies: list[bytes] = []
         self.keys: list[str] = []
-        self.gone = threading.Event()  # a client has left before its answer was complete
-        self._script: list[Reply] = []
+        self.client_left = threading.Event()  # a client closed its connection before the reply was complete
+        self._replies: list[Reply] = []
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread = threading.Thread(target=self._run_loop, daemon=True)
         self._port = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -234,8 +236,8 @@ class OpenAIServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._port}/v1"
 
-    def script(self, *replies: Reply) -> None:
-        self._script += replies
+    def add_replies(self, *replies: Reply) -> None:
+        self._replies += replies
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -246,9 +248,9 @@ class OpenAIServer:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
 
-    def _serve(self) -> None:
+    def _run_loop(self) -> None:
         asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._connected, "127.0.0.1", 0))
+        server = self._loop.run_until_complete(asyncio.start_server(self._handle_connection, "127.0.0.1", 0))
         self._port = server.sockets[0].getsockname()[1]
         self._ready.set()
         self._loop.run_forever()
@@ -259,36 +261,36 @@ class OpenAIServer:
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.close()
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _handle_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
         try:
-            await self._answer(reader, writer)
+            await self._handle_request(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError):
-            self.gone.set()
+            self.client_left.set()
         finally:
             self._tasks.discard(task)
             writer.close()
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _handle_request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         request, *lines = head.strip().split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         if request.startswith("GET /v1/models "):
             data = {"object": "list", "data": [{"id": name, "object": "model"} for name in self.models]}
-            await Exchange(writer, "").json(200, data)
+            await Exchange(writer, "").send_json(200, data)
             return
-        asked = json.loads(body)
-        self.requests.append(asked)
+        data = json.loads(body)
+        self.requests.append(data)
         self.bodies.append(body)
         self.keys.append(headers.get("authorization", ""))
-        reply = self._script.pop(0) if self._script else fails(500, "the script has ended")
-        await self._watched(reply(Exchange(writer, asked.get("model", ""))), reader)
+        reply = self._replies.pop(0) if self._replies else reply_with_error(500, "there are no more replies")
+        await self._reply_until_client_leaves(reply(Exchange(writer, data.get("model", ""))), reader)
 
-    async def _watched(self, reply: Awaitable[None], reader: asyncio.StreamReader) -> None:
-        """Reply, and stop when the client leaves."""
+    async def _reply_until_client_leaves(self, reply: Awaitable[None], reader: asyncio.StreamReader) -> None:
+        """Send the reply, and stop when the client closes the connection."""
         replying = asyncio.ensure_future(reply)
         leaving = asyncio.ensure_future(reader.read(1))
         try:
@@ -296,7 +298,7 @@ class OpenAIServer:
             if replying.done():
                 replying.result()
             else:
-                self.gone.set()
+                self.client_left.set()
         finally:
             replying.cancel()
             leaving.cancel()

@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.agent.base import ReasoningDelta, Tool, ToolCall, ToolFailed, ToolResult, Used
+from palaver.agent.base import ReasoningDelta, Tool, ToolCall, ToolFailed, ToolResult, UsageReport
+from palaver.agent.compaction import SUMMARY_REQUEST
 from palaver.agent.demo import DemoAgent
 from palaver.domain.errors import InvalidInput
 from palaver.domain.usage import CostStatus
 
-from .conftest import asking, events, text_in
+from .conftest import collect_events, get_text, make_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,62 +20,62 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def demo() -> DemoAgent:
-    return DemoAgent(pace=0)
+    return DemoAgent(word_delay=0)
 
 
-class Memory:
-    """The tools that the demo knows how to use, and what it used them for."""
+class RecordingTools:
+    """The tools that the demo agent can use; they record their calls."""
 
     def __init__(self, *, fails: bool = False) -> None:
-        self.used: list[tuple[str, Mapping[str, object]]] = []
+        self.calls: list[tuple[str, Mapping[str, object]]] = []
         self._fails = fails
 
     @property
     def tools(self) -> Sequence[Tool]:
-        return [self._tool(name) for name in ("remember", "recall", "search_conversations")]
+        return [self._make_tool(name) for name in ("remember", "recall", "search_conversations")]
 
-    def _tool(self, name: str) -> Tool:
+    def _make_tool(self, name: str) -> Tool:
         async def run(arguments: Mapping[str, object]) -> str:
-            self.used.append((name, arguments))
+            self.calls.append((name, arguments))
             if self._fails:
-                raise ToolFailed("the shelf is full")
+                raise ToolFailed("the disk is full")
             return f"{name} did {{it}}"
 
         return Tool(name=name, description=name, parameters={"type": "object"}, run=run)
 
 
-async def test_it_says_what_it_is_and_what_it_heard(demo: DemoAgent) -> None:
-    said = text_in(await events(demo, asking("The kettle is on")))
-    assert "demo agent" in said
-    assert "The kettle is on" in said
+async def test_the_default_answer_repeats_the_message(demo: DemoAgent) -> None:
+    answer = get_text(await collect_events(demo, make_request("The kettle is on")))
+    assert "demo agent" in answer
+    assert "The kettle is on" in answer
 
 
-async def test_it_speaks_word_by_word(demo: DemoAgent) -> None:
-    found = await events(demo, asking())
-    assert len(found) > 10
+async def test_an_answer_comes_word_by_word(demo: DemoAgent) -> None:
+    events = await collect_events(demo, make_request())
+    assert len(events) > 10
 
 
 async def test_the_same_request_gives_the_same_events(demo: DemoAgent) -> None:
-    request = asking("remember that tea is at five", tools=Memory().tools)
-    assert await events(demo, request) == await events(demo, request)
+    request = make_request("remember that tea is at five", tools=RecordingTools().tools)
+    assert await collect_events(demo, request) == await collect_events(demo, request)
 
 
-async def test_it_shows_markdown(demo: DemoAgent) -> None:
-    said = text_in(await events(demo, asking("Please show me markdown!")))
-    assert "```python" in said
-    assert "| dish |" in said
+async def test_an_answer_can_show_markdown(demo: DemoAgent) -> None:
+    answer = get_text(await collect_events(demo, make_request("Please show me markdown!")))
+    assert "```python" in answer
+    assert "| dish |" in answer
 
 
 @pytest.mark.parametrize("text", ["help", "What can you do?"])
-async def test_it_names_the_commands(demo: DemoAgent, text: str) -> None:
-    said = text_in(await events(demo, asking(text)))
-    assert all(command in said for command in ("/help", "/new", "/sessions"))
+async def test_help_names_the_commands(demo: DemoAgent, text: str) -> None:
+    answer = get_text(await collect_events(demo, make_request(text)))
+    assert all(command in answer for command in ("/help", "/new", "/sessions"))
 
 
-async def test_it_thinks_before_it_speaks(demo: DemoAgent) -> None:
-    found = await events(demo, asking("think about the sea"))
-    assert isinstance(found[0], ReasoningDelta)
-    assert "the sea" in text_in(found)
+async def test_an_answer_can_start_with_reasoning(demo: DemoAgent) -> None:
+    events = await collect_events(demo, make_request("think about the sea"))
+    assert isinstance(events[0], ReasoningDelta)
+    assert "the sea" in get_text(events)
 
 
 @pytest.mark.parametrize(
@@ -88,71 +89,77 @@ async def test_it_thinks_before_it_speaks(demo: DemoAgent) -> None:
         ("What did I say about boats?", "search_conversations", {"query": "boats"}),
     ],
 )
-async def test_it_uses_the_tool_that_is_meant(demo: DemoAgent, text: str, tool: str, arguments: dict[str, str]) -> None:
-    memory = Memory()
-    found = await events(demo, asking(text, tools=memory.tools))
-    assert memory.used == [(tool, arguments)]
-    call, result = (event for event in found if isinstance(event, ToolCall | ToolResult))
+async def test_a_message_can_call_a_tool(demo: DemoAgent, text: str, tool: str, arguments: dict[str, str]) -> None:
+    memory = RecordingTools()
+    events = await collect_events(demo, make_request(text, tools=memory.tools))
+    assert memory.calls == [(tool, arguments)]
+    call, result = (event for event in events if isinstance(event, ToolCall | ToolResult))
     assert isinstance(call, ToolCall)
     assert result == ToolResult(call.id, tool, f"{tool} did {{it}}")
-    assert f"{tool} did {{it}}" in text_in(found)
+    assert f"{tool} did {{it}}" in get_text(events)
 
 
-async def test_without_the_tool_it_only_answers(demo: DemoAgent) -> None:
-    found = await events(demo, asking("remember that tea is at five"))
-    assert not any(isinstance(event, ToolCall) for event in found)
-    assert "tea is at five" in text_in(found)
+async def test_without_the_tool_the_message_is_only_answered(demo: DemoAgent) -> None:
+    events = await collect_events(demo, make_request("remember that tea is at five"))
+    assert not any(isinstance(event, ToolCall) for event in events)
+    assert "tea is at five" in get_text(events)
 
 
-async def test_a_tool_that_fails_is_reported(demo: DemoAgent) -> None:
-    found = await events(demo, asking("recall tea", tools=Memory(fails=True).tools))
-    assert any(isinstance(event, ToolResult) and event.failed for event in found)
-    assert "the shelf is full" in text_in(found)
+async def test_a_failed_tool_is_reported(demo: DemoAgent) -> None:
+    events = await collect_events(demo, make_request("recall tea", tools=RecordingTools(fails=True).tools))
+    assert any(isinstance(event, ToolResult) and event.failed for event in events)
+    assert "the disk is full" in get_text(events)
 
 
-async def test_what_is_said_meanwhile_is_heard(demo: DemoAgent) -> None:
-    async def steering() -> Sequence[str]:
+async def test_a_steering_message_is_answered(demo: DemoAgent) -> None:
+    async def take_steering() -> Sequence[str]:
         return ("make it green",)
 
-    said = text_in(await events(demo, asking("recall tea", tools=Memory().tools, steering=steering)))
-    assert "make it green" in said
-
-
-def summary_of(*messages: dict[str, str]) -> AgentRequest:
-    return asking(messages=[*messages, {"role": "user", "content": "Summarise this conversation for later."}])
-
-
-async def test_it_summarises_a_conversation(demo: DemoAgent) -> None:
-    said = text_in(
-        await events(
-            demo,
-            summary_of({"role": "user", "content": "I like tea"}, {"role": "assistant", "content": "So do I"}),
+    answer = get_text(
+        await collect_events(
+            demo, make_request("recall tea", tools=RecordingTools().tools, take_steering=take_steering)
         )
     )
-    assert "2 messages" in said
-    assert "I like tea" in said
-    assert "So do I" in said
+    assert "make it green" in answer
 
 
-async def test_a_summary_stays_short_however_long_the_conversation_was(demo: DemoAgent) -> None:
+def make_summary_request(*messages: dict[str, str]) -> AgentRequest:
+    return make_request(messages=[*messages, {"role": "user", "content": f"{SUMMARY_REQUEST} so far."}])
+
+
+async def test_a_conversation_is_summarized(demo: DemoAgent) -> None:
+    answer = get_text(
+        await collect_events(
+            demo,
+            make_summary_request(
+                {"role": "user", "content": "I like tea"}, {"role": "assistant", "content": "So do I"}
+            ),
+        )
+    )
+    assert "2 messages" in answer
+    assert "I like tea" in answer
+    assert "So do I" in answer
+
+
+async def test_the_summary_of_a_long_conversation_is_short(demo: DemoAgent) -> None:
     many = [{"role": "user", "content": f"Sentence {number} " + "word " * 100} for number in range(500)]
-    said = text_in(await events(demo, summary_of(*many)))
-    assert len(said) < 3000
-    assert "500 messages" in said
+    answer = get_text(await collect_events(demo, make_summary_request(*many)))
+    assert len(answer) < 3000
+    assert "500 messages" in answer
 
 
-async def test_it_costs_nothing_and_counts_tokens(demo: DemoAgent) -> None:
-    used = (await events(demo, asking("Hello", instructions="Be kind.")))[-1]
-    assert isinstance(used, Used)
-    assert (used.usage.model, used.usage.provider, used.usage.cost) == ("demo", "demo", 0)
-    assert used.usage.status is CostStatus.ACTUAL
-    assert used.usage.input_tokens > 0
-    assert used.usage.output_tokens > 0
+async def test_usage_has_tokens_but_no_cost(demo: DemoAgent) -> None:
+    report = (await collect_events(demo, make_request("Hello", instructions="Be kind.")))[-1]
+    assert isinstance(report, UsageReport)
+    assert (report.usage.model, report.usage.provider, report.usage.cost) == ("demo", "demo", 0)
+    assert report.usage.effective_cost_status is CostStatus.ACTUAL
+    assert report.usage.input_tokens > 0
+    assert report.usage.output_tokens > 0
 
 
-async def test_it_is_the_only_model_it_has(demo: DemoAgent) -> None:
+async def test_demo_is_the_only_model(demo: DemoAgent) -> None:
     demo.check_model("demo")
     with pytest.raises(InvalidInput, match="OPENAI_API_KEY"):
         demo.check_model("openai:gpt-5")
-    assert demo.models() == ("demo",)
-    assert await demo.tools() == ()
+    assert demo.list_models() == ("demo",)
+    assert await demo.load_tools() == ()

@@ -1,4 +1,4 @@
-"""A conversation as a model sees it: in order, paired, with nothing that is not its business, the same every time."""
+"""Tests of building the messages for a model: order, pairs of calls and results, content, and stability."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.agent.history import INTERRUPTED, LEFT_OUT, NO_RESULT, SUMMARY, project
+from palaver.agent.history import (
+    INTERRUPTED_SUFFIX,
+    MISSING_RESULT_TEXT,
+    OMITTED_NOTICE,
+    SUMMARY_HEADING,
+    build_messages,
+)
 from palaver.domain.compaction import Compaction
 from palaver.domain.events import Event, EventKind
 from palaver.domain.message import Message
@@ -20,114 +26,167 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
-Said = dict[str, Any]
+MessageDict = dict[str, Any]
 
 
-def event(seq: int, message: Said, *, hidden: bool = False) -> Event:
+def make_event(seq: int, message: MessageDict, *, hidden: bool = False) -> Event:
     return Event(seq=seq, kind=EventKind.MESSAGE, at=NOW, message=Message.from_dict(message), hidden=hidden)
 
 
-def log(*messages: Said, first: int = 2) -> list[Event]:
-    return [event(seq, message) for seq, message in enumerate(messages, first)]
+def make_log(*messages: MessageDict, first: int = 2) -> list[Event]:
+    return [make_event(seq, message) for seq, message in enumerate(messages, first)]
 
 
-def user(text: Any, **more: Any) -> Said:
+def make_user(text: Any, **more: Any) -> MessageDict:
     return {"role": "user", "content": text, **more}
 
 
-def answer(text: Any, to: int | None = None, **more: Any) -> Said:
+def make_answer(text: Any, to: int | None = None, **more: Any) -> MessageDict:
     return {"role": "assistant", "content": text, **({} if to is None else {"answers": to}), **more}
 
 
-def call(identity: str, name: str = "look") -> Said:
-    return {"id": identity, "type": "function", "function": {"name": name, "arguments": "{}"}}
+def make_call(call_id: str, name: str = "look") -> MessageDict:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
 
 
-def calling(*calls: str, to: int | None = None, text: str | None = None) -> Said:
-    return answer(text, to, tool_calls=[call(each) for each in calls])
+def make_calls(*calls: str, to: int | None = None, text: str | None = None) -> MessageDict:
+    return make_answer(text, to, tool_calls=[make_call(call_id) for call_id in calls])
 
 
-def result(identity: str, text: str, to: int | None = None) -> Said:
+def make_result(call_id: str, text: str, to: int | None = None) -> MessageDict:
     more = {} if to is None else {"answers": to}
-    return {"role": "tool", "tool_call_id": identity, "tool_name": "look", "content": text, **more}
+    return {"role": "tool", "tool_call_id": call_id, "tool_name": "look", "content": text, **more}
 
 
-def seen(events: Sequence[Event], input_seq: int | None = None, **options: Any) -> list[Said]:
+def build(events: Sequence[Event], input_seq: int | None = None, **options: Any) -> list[MessageDict]:
     options = {"compaction": None, "shared": False, **options}
-    return project(events, input_seq=input_seq or max((each.seq for each in events), default=0), **options)
+    return build_messages(events, input_seq=input_seq or max((event.seq for event in events), default=0), **options)
 
 
-def texts(events: Sequence[Event], input_seq: int | None = None, **options: Any) -> list[Any]:
-    return [message["content"] for message in seen(events, input_seq, **options)]
+def build_texts(events: Sequence[Event], input_seq: int | None = None, **options: Any) -> list[Any]:
+    return [message["content"] for message in build(events, input_seq, **options)]
 
 
 # -- order ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("said", "input_seq", "shown"),
+    ("messages", "input_seq", "texts"),
     [
-        pytest.param([user("a")], 2, "a", id="one question"),
-        pytest.param([user("a"), answer("A", 2), user("b")], 4, "a A b", id="one after the other"),
-        pytest.param([user("a"), answer("A"), user("b")], 4, "a A b", id="without numbers"),
-        pytest.param([user("a"), user("b"), answer("A", 2)], 3, "a A b", id="asked during an answer"),
-        pytest.param([user("a"), user("b")], 2, "a", id="what waits is not shown to the turn before it"),
+        pytest.param([make_user("a")], 2, "a", id="one question"),
+        pytest.param([make_user("a"), make_answer("A", 2), make_user("b")], 4, "a A b", id="one after the other"),
+        pytest.param([make_user("a"), make_answer("A"), make_user("b")], 4, "a A b", id="without numbers"),
+        pytest.param([make_user("a"), make_user("b"), make_answer("A", 2)], 3, "a A b", id="asked during an answer"),
         pytest.param(
-            [user("a"), user("b"), user("c"), answer("A", 2), answer("B", 3)], 4, "a A b B c", id="two wait in line"
+            [make_user("a"), make_user("b")], 2, "a", id="a queued message is not shown to the turn before it"
         ),
-        pytest.param([user("a"), user("b"), user("c"), answer("A", 2)], 3, "a A b", id="and the second not yet"),
-        pytest.param([user("a"), user("b"), answer("AB", 3), user("c")], 5, "a b AB c", id="answered together"),
-        pytest.param([user("a"), user("b")], 3, "a b", id="to be answered together"),
         pytest.param(
-            [user("a"), user("s"), answer("A", 2), answer("S", 3), user("b")], 6, "a A s S b", id="steered on the way"
+            [make_user("a"), make_user("b"), make_user("c"), make_answer("A", 2), make_answer("B", 3)],
+            4,
+            "a A b B c",
+            id="two are queued",
         ),
-        pytest.param([user("a"), user("b"), user("c")], 4, "a b c", id="turns that failed left no answer"),
         pytest.param(
-            [user("a"), answer("news"), answer("A", 2), user("b")], 5, "a A news b", id="posted during an answer"
+            [make_user("a"), make_user("b"), make_user("c"), make_answer("A", 2)],
+            3,
+            "a A b",
+            id="the second queued message is not shown yet",
         ),
-        pytest.param([user("a"), answer("news")], 2, "a", id="posted after the question"),
         pytest.param(
-            [user("a"), user("q"), user("s"), answer("A", 2), answer("S", 4)],
+            [make_user("a"), make_user("b"), make_answer("AB", 3), make_user("c")],
+            5,
+            "a b AB c",
+            id="answered together",
+        ),
+        pytest.param([make_user("a"), make_user("b")], 3, "a b", id="to be answered together"),
+        pytest.param(
+            [make_user("a"), make_user("s"), make_answer("A", 2), make_answer("S", 3), make_user("b")],
+            6,
+            "a A s S b",
+            id="steered on the way",
+        ),
+        pytest.param(
+            [make_user("a"), make_user("b"), make_user("c")], 4, "a b c", id="turns that failed left no answer"
+        ),
+        pytest.param(
+            [make_user("a"), make_answer("news"), make_answer("A", 2), make_user("b")],
+            5,
+            "a A news b",
+            id="posted during an answer",
+        ),
+        pytest.param([make_user("a"), make_answer("news")], 2, "a", id="posted after the question"),
+        pytest.param(
+            [make_user("a"), make_user("q"), make_user("s"), make_answer("A", 2), make_answer("S", 4)],
             3,
             "a A s S q",
-            id="passed over by steering, and now to be answered",
+            id="overtaken by steering, and now to be answered",
         ),
         pytest.param(
-            [user("a"), user("q"), user("s"), answer("A", 2), answer("S", 4), answer("Q", 3), user("b")],
+            [
+                make_user("a"),
+                make_user("q"),
+                make_user("s"),
+                make_answer("A", 2),
+                make_answer("S", 4),
+                make_answer("Q", 3),
+                make_user("b"),
+            ],
             8,
             "a A s S q Q b",
-            id="passed over by steering, and answered since",
+            id="overtaken by steering, and answered since",
         ),
-        pytest.param([user("a"), user("a"), answer("A"), answer("A")], 5, "a a A A", id="the same twice is two"),
-        pytest.param([user("a"), answer("A", 77), user("b")], 4, "a A b", id="a number from another log"),
-        pytest.param([user("a"), answer("A", 1), user("b")], 4, "a A b", id="a number that names no message"),
-        pytest.param([user("a"), answer("A"), answer("B", 3), user("b")], 5, "a A B b", id="an answer to an answer"),
-        pytest.param([user("a"), answer("A", answers="2"), user("b")], 4, "a A b", id="no number at all"),
+        pytest.param(
+            [make_user("a"), make_user("a"), make_answer("A"), make_answer("A")],
+            5,
+            "a a A A",
+            id="the same twice is two",
+        ),
+        pytest.param(
+            [make_user("a"), make_answer("A", 77), make_user("b")], 4, "a A b", id="a number from another log"
+        ),
+        pytest.param(
+            [make_user("a"), make_answer("A", 1), make_user("b")], 4, "a A b", id="a number that names no message"
+        ),
+        pytest.param(
+            [make_user("a"), make_answer("A"), make_answer("B", 3), make_user("b")],
+            5,
+            "a A B b",
+            id="an answer to an answer",
+        ),
+        pytest.param(
+            [make_user("a"), make_answer("A", answers="2"), make_user("b")], 4, "a A b", id="no number at all"
+        ),
     ],
 )
-def test_the_order_is_the_one_in_which_the_agent_came_to_know(said: list[Said], input_seq: int, shown: str) -> None:
-    assert texts(log(*said), input_seq) == shown.split()
+def test_messages_are_in_the_order_in_which_the_agent_saw_them(
+    messages: list[MessageDict], input_seq: int, texts: str
+) -> None:
+    assert build_texts(make_log(*messages), input_seq) == texts.split()
 
 
-def test_what_was_hidden_is_not_seen() -> None:
-    events = [event(2, user("a")), event(3, answer("A", 2), hidden=True), event(4, user("b"))]
-    noted = Event(seq=5, kind=EventKind.RENAMED, at=NOW, facts={"title": "x"})
-    assert texts([*events, noted]) == ["a", "b"]
+def test_hidden_messages_and_other_events_are_left_out() -> None:
+    events = [
+        make_event(2, make_user("a")),
+        make_event(3, make_answer("A", 2), hidden=True),
+        make_event(4, make_user("b")),
+    ]
+    renamed = Event(seq=5, kind=EventKind.RENAMED, at=NOW, facts={"title": "x"})
+    assert build_texts([*events, renamed]) == ["a", "b"]
 
 
-def test_an_empty_log_is_an_empty_conversation() -> None:
-    assert seen([]) == []
+def test_an_empty_log_gives_no_messages() -> None:
+    assert build([]) == []
 
 
 # -- calls and results ---------------------------------------------------------------------------------------
 
 
-def shape(messages: list[Said]) -> list[str]:
-    """Messages in short: a call as its ids, a result as id=text."""
+def summarize(messages: list[MessageDict]) -> list[str]:
+    """Describe each message in short: a call as its ids, a result as id=text."""
     short = []
     for message in messages:
         if "tool_calls" in message:
-            short.append("+".join(each["id"] for each in message["tool_calls"]))
+            short.append("+".join(call["id"] for call in message["tool_calls"]))
         elif message["role"] == "tool":
             short.append(f"{message['tool_call_id']}={message['content']}")
         else:
@@ -136,86 +195,105 @@ def shape(messages: list[Said]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("said", "shown"),
+    ("messages", "summary"),
     [
-        pytest.param([calling("1"), result("1", "r")], ["1", "1=r"], id="a pair"),
-        pytest.param([calling("1"), user("x")], ["1", f"1={NO_RESULT}", "x"], id="a call without a result"),
-        pytest.param([user("x"), result("1", "r")], ["x"], id="a result without a call"),
-        pytest.param([result("1", "r"), calling("1")], ["1", f"1={NO_RESULT}"], id="a result before its call"),
-        pytest.param([calling("1"), user("x"), result("1", "r")], ["1", "1=r", "x"], id="something between"),
+        pytest.param([make_calls("1"), make_result("1", "r")], ["1", "1=r"], id="a pair"),
         pytest.param(
-            [calling("1", "2"), result("2", "b"), result("1", "a")], ["1+2", "1=a", "2=b"], id="in another order"
+            [make_calls("1"), make_user("x")], ["1", f"1={MISSING_RESULT_TEXT}", "x"], id="a call without a result"
         ),
-        pytest.param([calling("1", "2"), result("2", "b")], ["1+2", f"1={NO_RESULT}", "2=b"], id="one of two"),
-        pytest.param([calling("1"), result("1", "a"), result("1", "b")], ["1", "1=a"], id="a result twice"),
+        pytest.param([make_user("x"), make_result("1", "r")], ["x"], id="a result without a call"),
         pytest.param(
-            [calling("1"), calling("1"), result("1", "r")],
-            ["1", f"1={NO_RESULT}", "1", "1=r"],
+            [make_result("1", "r"), make_calls("1")], ["1", f"1={MISSING_RESULT_TEXT}"], id="a result before its call"
+        ),
+        pytest.param(
+            [make_calls("1"), make_user("x"), make_result("1", "r")],
+            ["1", "1=r", "x"],
+            id="a message between call and result",
+        ),
+        pytest.param(
+            [make_calls("1", "2"), make_result("2", "b"), make_result("1", "a")],
+            ["1+2", "1=a", "2=b"],
+            id="in another order",
+        ),
+        pytest.param(
+            [make_calls("1", "2"), make_result("2", "b")], ["1+2", f"1={MISSING_RESULT_TEXT}", "2=b"], id="one of two"
+        ),
+        pytest.param(
+            [make_calls("1"), make_result("1", "a"), make_result("1", "b")], ["1", "1=a"], id="a result twice"
+        ),
+        pytest.param(
+            [make_calls("1"), make_calls("1"), make_result("1", "r")],
+            ["1", f"1={MISSING_RESULT_TEXT}", "1", "1=r"],
             id="an id used again is the newer call's",
         ),
         pytest.param(
-            [calling("1", "1"), result("1", "a"), result("1", "b")], ["1+1", "1=a", "1=b"], id="an id twice in a call"
+            [make_calls("1", "1"), make_result("1", "a"), make_result("1", "b")],
+            ["1+1", "1=a", "1=b"],
+            id="an id twice in a call",
         ),
-        pytest.param([answer("x", tool_calls=["what", {"name": "no id"}])], ["x"], id="what is no call"),
-        pytest.param([answer(None, tool_calls=["what"])], [], id="nothing but what is no call"),
+        pytest.param([make_answer("x", tool_calls=["what", {"name": "no id"}])], ["x"], id="invalid calls"),
+        pytest.param([make_answer(None, tool_calls=["what"])], [], id="only invalid calls"),
     ],
 )
-def test_each_call_is_followed_by_its_result(said: list[Said], shown: list[str]) -> None:
-    assert shape(seen(log(*said))) == shown
+def test_each_call_is_followed_by_its_result(messages: list[MessageDict], summary: list[str]) -> None:
+    assert summarize(build(make_log(*messages))) == summary
 
 
 def test_a_missing_result_has_the_name_of_its_tool() -> None:
-    assert seen(log(calling("1")))[1] == {
+    assert build(make_log(make_calls("1")))[1] == {
         "role": "tool",
         "tool_call_id": "1",
         "tool_name": "look",
-        "content": NO_RESULT,
+        "content": MISSING_RESULT_TEXT,
     }
 
 
-# -- who, and how --------------------------------------------------------------------------------------------
+# -- content -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_where_several_people_speak_a_message_begins_with_its_author(shared: bool) -> None:
-    events = log(user("hi", author={"id": "7", "name": "Ada [admin]"}), user("ho"))
-    assert texts(events, shared=shared) == ["[Ada admin] hi", "[someone] ho" if shared else "ho"]
+def test_in_a_shared_conversation_a_message_starts_with_its_author(shared: bool) -> None:
+    events = make_log(make_user("hi", author={"id": "7", "name": "Ada [admin]"}), make_user("ho"))
+    assert build_texts(events, shared=shared) == ["[Ada admin] hi", "[someone] ho" if shared else "ho"]
 
 
-def test_a_message_of_parts_keeps_them_and_gets_its_author() -> None:
+def test_a_message_with_parts_gets_its_author_as_a_part() -> None:
     picture = {"type": "image_url", "image_url": {"url": "x"}}
-    [message] = seen(log(user([picture], author={"name": "Ada"})))
+    [message] = build(make_log(make_user([picture], author={"name": "Ada"})))
     assert message["content"] == [{"type": "text", "text": "[Ada] "}, picture]
 
 
-def test_an_interrupted_answer_says_so() -> None:
-    events = log(
-        answer("half a", interrupted=True),
-        answer([{"type": "text", "text": "half"}], interrupted=True),
-        answer(None, tool_calls=[call("1")], interrupted=True),
-        answer("whole", interrupted=False),
+def test_an_interrupted_answer_is_marked() -> None:
+    events = make_log(
+        make_answer("half a", interrupted=True),
+        make_answer([{"type": "text", "text": "half"}], interrupted=True),
+        make_answer(None, tool_calls=[make_call("1")], interrupted=True),
+        make_answer("complete", interrupted=False),
     )
-    half, parts, used, _, whole = texts(events)
-    assert half == f"half a{INTERRUPTED}"
-    assert parts[-1] == {"type": "text", "text": INTERRUPTED}
-    assert used == INTERRUPTED.strip()
-    assert whole == "whole"
+    half, parts, call_only, _, complete = build_texts(events)
+    assert half == f"half a{INTERRUPTED_SUFFIX}"
+    assert parts[-1] == {"type": "text", "text": INTERRUPTED_SUFFIX}
+    assert call_only == INTERRUPTED_SUFFIX.strip()
+    assert complete == "complete"
 
 
 @pytest.mark.parametrize("content", [None, "", " \n", []])
 @pytest.mark.parametrize("interrupted", [True, False])
 def test_an_empty_answer_is_left_out(content: Any, interrupted: bool) -> None:
-    assert texts(log(user("a"), answer(content, 2, interrupted=interrupted), user("b"))) == ["a", "b"]
+    assert build_texts(make_log(make_user("a"), make_answer(content, 2, interrupted=interrupted), make_user("b"))) == [
+        "a",
+        "b",
+    ]
 
 
-def test_only_what_a_model_needs_goes_out() -> None:
-    events = log(
-        user("a", author={"id": "7", "name": "Ada"}, platform_message_id="99", forwarded=True),
-        calling("1", to=2) | {"reasoning": "hm", "finish_reason": "tool"},
-        result("1", "r", 2) | {"is_error": True, "duration_ms": 40},
-        answer("A", 2, reasoning="so", interrupted=True),
+def test_messages_have_only_the_fields_that_a_model_needs() -> None:
+    events = make_log(
+        make_user("a", author={"id": "7", "name": "Ada"}, platform_message_id="99", forwarded=True),
+        make_calls("1", to=2) | {"reasoning": "hm", "finish_reason": "tool"},
+        make_result("1", "r", 2) | {"is_error": True, "duration_ms": 40},
+        make_answer("A", 2, reasoning="so", interrupted=True),
     )
-    assert [set(message) for message in seen(events)] == [
+    assert [set(message) for message in build(events)] == [
         {"role", "content"},
         {"role", "content", "tool_calls"},
         {"role", "content", "tool_call_id", "tool_name"},
@@ -223,146 +301,160 @@ def test_only_what_a_model_needs_goes_out() -> None:
     ]
 
 
-def test_what_no_provider_takes_is_replaced() -> None:
-    events = log(user("half \ud83d"), user(["zero \0", {"type": "text", "text": "\ud83d"}]), answer("\udc00"))
-    json.dumps(seen(events), ensure_ascii=False).encode()
-    assert "\0" not in str(seen(events))
+def test_characters_that_no_provider_accepts_are_replaced() -> None:
+    events = make_log(
+        make_user("half \ud83d"), make_user(["zero \0", {"type": "text", "text": "\ud83d"}]), make_answer("\udc00")
+    )
+    json.dumps(build(events), ensure_ascii=False).encode()
+    assert "\0" not in str(build(events))
 
 
-# -- what stands for what came before ------------------------------------------------------------------------
+# -- summaries and omitted messages --------------------------------------------------------------------------
 
 
-def test_a_summary_stands_first() -> None:
-    compaction = Compaction(seq=9, summary="They spoke of soup.", kept_from=4, messages=2)
-    assert seen(log(user("b"), first=4), compaction=compaction) == [
-        user(f"{SUMMARY}\nThey spoke of soup."),
-        user("b"),
+def test_a_summary_comes_first() -> None:
+    compaction = Compaction(seq=9, summary="They spoke of soup.", first_kept_seq=4, message_count=2)
+    assert build(make_log(make_user("b"), first=4), compaction=compaction) == [
+        make_user(f"{SUMMARY_HEADING}\nThey spoke of soup."),
+        make_user("b"),
     ]
 
 
-def test_what_is_left_out_is_told() -> None:
-    compaction = Compaction(seq=9, summary="Soup.", kept_from=4, messages=2)
-    assert texts(log(user("b")), left_out=True) == [LEFT_OUT, "b"]
-    assert texts(log(user("b")), left_out=True, compaction=compaction) == [f"{SUMMARY}\nSoup.", LEFT_OUT, "b"]
-    assert "search_conversations" in LEFT_OUT
+def test_omitted_messages_are_mentioned() -> None:
+    compaction = Compaction(seq=9, summary="Soup.", first_kept_seq=4, message_count=2)
+    assert build_texts(make_log(make_user("b")), is_truncated=True) == [OMITTED_NOTICE, "b"]
+    assert build_texts(make_log(make_user("b")), is_truncated=True, compaction=compaction) == [
+        f"{SUMMARY_HEADING}\nSoup.",
+        OMITTED_NOTICE,
+        "b",
+    ]
+    assert "search_conversations" in OMITTED_NOTICE
 
 
 # -- from turn to turn ---------------------------------------------------------------------------------------
 
 
 @dataclass
-class Gateway:
-    """Turns as a gateway runs them: one at a time, first come first served, with messages arriving meanwhile."""
+class SimulatedGateway:
+    """Runs turns like a gateway: one at a time, first come first served, while new messages arrive."""
 
     shared: bool
     events: list[Event] = field(default_factory=list)
-    waiting: list[int] = field(default_factory=list)
-    steering: list[int] = field(default_factory=list)
-    answers: int | None = None  # of the running turn
-    said: list[Said] = field(default_factory=list)  # by the running turn so far; stored when it ends
-    saw: list[Said] = field(default_factory=list)  # what the model was shown and has said, as it is sent
-    calls: int = 0
+    queued_seqs: list[int] = field(default_factory=list)
+    steering_seqs: list[int] = field(default_factory=list)
+    answered_seq: int | None = None  # the message that the running turn answers
+    turn_messages: list[MessageDict] = field(default_factory=list)  # of the running turn; stored when it ends
+    model_messages: list[MessageDict] = field(default_factory=list)  # everything that the model has seen and said
+    call_count: int = 0
 
-    def append(self, message: Said) -> int:
-        self.events.append(event(len(self.events) + 2, message))
+    def append(self, message: MessageDict) -> int:
+        self.events.append(make_event(len(self.events) + 2, message))
         return self.events[-1].seq
 
-    def view(self, events: Sequence[Event], input_seq: int) -> list[Said]:
-        return project(events, input_seq=input_seq, compaction=None, shared=self.shared)
+    def build_view(self, events: Sequence[Event], input_seq: int) -> list[MessageDict]:
+        return build_messages(events, input_seq=input_seq, compaction=None, shared=self.shared)
 
     def ask(self, text: str, steers: bool) -> None:
-        seq = self.append(user(text, author={"name": "Ada"} if self.shared else None))
-        unseen = {each.seq for each in self.events if each.seq > (self.answers or 0)} - {seq, *self.steering}
-        (self.steering if steers and self.answers is not None and not unseen else self.waiting).append(seq)
+        seq = self.append(make_user(text, author={"name": "Ada"} if self.shared else None))
+        later_seqs = {event.seq for event in self.events if event.seq > (self.answered_seq or 0)}
+        can_steer = self.answered_seq is not None and not later_seqs - {seq, *self.steering_seqs}
+        (self.steering_seqs if steers and can_steer else self.queued_seqs).append(seq)
 
-    def post(self, text: str) -> None:
-        self.append(answer(text))
+    def post_answer(self, text: str) -> None:
+        self.append(make_answer(text))
 
-    def begin(self, together: int) -> None:
-        if self.answers is None and self.waiting:
-            taken, self.waiting = self.waiting[:together], self.waiting[together:]
-            self.answers = taken[-1]
-            view = self.view(self.events, self.answers)
-            assert view[: len(self.saw)] == self.saw
-            assert json.dumps(view).startswith(json.dumps(self.saw)[:-1])
-            self.saw = view
+    def start_turn(self, max_messages: int) -> None:
+        if self.answered_seq is None and self.queued_seqs:
+            taken, self.queued_seqs = self.queued_seqs[:max_messages], self.queued_seqs[max_messages:]
+            self.answered_seq = taken[-1]
+            view = self.build_view(self.events, self.answered_seq)
+            assert view[: len(self.model_messages)] == self.model_messages
+            assert json.dumps(view).startswith(json.dumps(self.model_messages)[:-1])
+            self.model_messages = view
 
-    def say(self, text: str) -> None:
-        if self.answers is not None:
-            self.tell(answer(text, self.answers))
+    def answer(self, text: str) -> None:
+        if self.answered_seq is not None:
+            self.add_turn_messages(make_answer(text, self.answered_seq))
 
-    def use(self, text: str) -> None:
-        if self.answers is not None:
-            self.calls += 1
-            self.tell(calling(str(self.calls), to=self.answers), result(str(self.calls), text, self.answers))
-            if self.steering:
-                self.answers = self.steering[-1]
-                self.saw += self.view([each for each in self.events if each.seq in self.steering], self.answers)
-                self.steering.clear()
+    def use_tool(self, text: str) -> None:
+        if self.answered_seq is not None:
+            self.call_count += 1
+            self.add_turn_messages(
+                make_calls(str(self.call_count), to=self.answered_seq),
+                make_result(str(self.call_count), text, self.answered_seq),
+            )
+            if self.steering_seqs:
+                self.answered_seq = self.steering_seqs[-1]
+                self.model_messages += self.build_view(
+                    [event for event in self.events if event.seq in self.steering_seqs], self.answered_seq
+                )
+                self.steering_seqs.clear()
 
-    def tell(self, *messages: Said) -> None:
-        self.said += messages
+    def add_turn_messages(self, *messages: MessageDict) -> None:
+        self.turn_messages += messages
         bare = [{key: value for key, value in message.items() if key != "answers"} for message in messages]
-        self.saw += self.view(log(*bare), 99)
+        self.model_messages += self.build_view(make_log(*bare), 99)
 
-    def end(self) -> None:
-        if self.answers is not None:
-            for message in self.said:
+    def end_turn(self) -> None:
+        if self.answered_seq is not None:
+            for message in self.turn_messages:
                 self.append(message)
-            self.said.clear()
-            self.answers = None
-            self.waiting, self.steering = [*self.steering, *self.waiting], []
+            self.turn_messages.clear()
+            self.answered_seq = None
+            self.queued_seqs, self.steering_seqs = [*self.steering_seqs, *self.queued_seqs], []
 
 
 word = st.sampled_from(["a", "b", " ", "", "same"])
 step = st.one_of(
     st.tuples(st.just("ask"), word, st.booleans()),
-    st.tuples(st.sampled_from(["say", "use"]), word),
-    st.tuples(st.just("post"), word),
-    st.tuples(st.just("begin"), st.integers(1, 3)),
-    st.tuples(st.just("end")),
+    st.tuples(st.sampled_from(["answer", "use_tool"]), word),
+    st.tuples(st.just("post_answer"), word),
+    st.tuples(st.just("start_turn"), st.integers(1, 3)),
+    st.tuples(st.just("end_turn")),
 )
 
 
 @settings(max_examples=300)
 @given(st.booleans(), st.lists(step, max_size=60))
-def test_each_view_begins_with_the_one_before_and_its_answer(shared: bool, steps: list[tuple[Any, ...]]) -> None:
-    gateway = Gateway(shared)
-    for name, *arguments in [*steps, ("end",), ("ask", "last", False), ("begin", 99)]:
+def test_each_prompt_starts_with_the_previous_prompt_and_its_answer(shared: bool, steps: list[tuple[Any, ...]]) -> None:
+    gateway = SimulatedGateway(shared)
+    for name, *arguments in [*steps, ("end_turn",), ("ask", "last", False), ("start_turn", 99)]:
         getattr(gateway, name)(*arguments)
-    assert gateway.saw[-1]["content"].endswith("last")
+    assert gateway.model_messages[-1]["content"].endswith("last")
 
 
 messages = st.one_of(
-    st.builds(user, word),
-    st.builds(answer, word, st.none() | st.integers(0, 30)),
-    st.builds(lambda ids, to: calling(*ids, to=to), st.lists(st.sampled_from("123")), st.none() | st.integers(0, 30)),
-    st.builds(result, st.sampled_from("1234"), word, st.none() | st.integers(0, 30)),
+    st.builds(make_user, word),
+    st.builds(make_answer, word, st.none() | st.integers(0, 30)),
+    st.builds(
+        lambda ids, to: make_calls(*ids, to=to), st.lists(st.sampled_from("123")), st.none() | st.integers(0, 30)
+    ),
+    st.builds(make_result, st.sampled_from("1234"), word, st.none() | st.integers(0, 30)),
 )
 
 
 @given(st.lists(messages, max_size=30), st.integers(1, 35), st.booleans())
-def test_any_log_is_something_a_model_takes(said: list[Said], input_seq: int, shared: bool) -> None:
-    view = seen(log(*said), input_seq, shared=shared)
+def test_any_log_becomes_messages_that_a_model_accepts(log: list[MessageDict], input_seq: int, shared: bool) -> None:
     open_calls: list[str] = []
-    for message in view:
+    for message in build(make_log(*log), input_seq, shared=shared):
         if message["role"] == "tool":
             assert message["tool_call_id"] == open_calls.pop(0)
         else:
             assert open_calls == []
-            open_calls = [each["id"] for each in message.get("tool_calls", ())]
+            open_calls = [call["id"] for call in message.get("tool_calls", ())]
             assert message["content"] or open_calls or message["role"] == "user"
     assert open_calls == []
 
 
 @given(st.lists(messages, max_size=30))
-def test_nobody_is_left_out_and_nobody_is_doubled(said: list[Said]) -> None:
-    events = [
-        replace(each, message=replace(each.message, content=f"#{each.seq}"))
-        for each in log(*said)
-        if each.message is not None and each.message.role == "user"
+def test_every_user_message_appears_exactly_once(log: list[MessageDict]) -> None:
+    events = make_log(*log)
+    users = {event.seq for event in events if event.message is not None and event.message.role == "user"}
+    numbered = [
+        replace(event, message=replace(event.message, content=f"#{event.seq}"))
+        if event.message is not None and event.seq in users
+        else event
+        for event in events
     ]
-    others = [each for each in log(*said) if each.message is not None and each.message.role != "user"]
-    everything = sorted([*events, *others], key=lambda each: each.seq)
-    asked = [text for text in texts(everything, 99) if text in {f"#{each.seq}" for each in events}]
-    assert sorted(asked) == sorted(f"#{each.seq}" for each in events)
+    texts = [text for text in build_texts(numbered, 99) if text in {f"#{seq}" for seq in users}]
+    assert sorted(texts) == sorted(f"#{seq}" for seq in users)

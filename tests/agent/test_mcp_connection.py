@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.agent.base import Notice, ToolFailed, ToolResult
-from palaver.agent.mcp_servers import ToolServers
+from palaver.agent.mcp_servers import McpServers
 from palaver.domain.profile import McpServer
 
-from .conftest import asking, events, text_in
-from .openai_server import calls, says
+from .conftest import collect_events, get_text, make_request
+from .openai_server import reply_with_calls, reply_with_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from .conftest import MakeAgent
     from .openai_server import OpenAIServer
 
-SCRIPT = str(Path(__file__).with_name("mcp_server.py"))
-BY_COMMAND = McpServer(command=sys.executable, args=(SCRIPT,), env={"GIVEN": "yes"})
-ABSENT = McpServer(command="/no/such/command", env={"TOKEN": "secret-token"})
+SERVER_SCRIPT = str(Path(__file__).with_name("mcp_server.py"))
+STDIO_SERVER = McpServer(command=sys.executable, args=(SERVER_SCRIPT,), env={"GIVEN": "yes"})
+MISSING_SERVER = McpServer(command="/no/such/command", env={"TOKEN": "secret-token"})
 
 
 @pytest.fixture
-async def by_url() -> AsyncIterator[McpServer]:
-    """A server of tools that somebody else has started."""
+async def http_server() -> AsyncIterator[McpServer]:
+    """Start an MCP server over HTTP."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    nowhere = asyncio.subprocess.DEVNULL
+    devnull = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
-        sys.executable, SCRIPT, str(port), stdout=nowhere, stderr=nowhere, stdin=nowhere
+        sys.executable, SERVER_SCRIPT, str(port), stdout=devnull, stderr=devnull, stdin=devnull
     )
     for _ in range(200):
         try:
@@ -52,41 +52,41 @@ async def by_url() -> AsyncIterator[McpServer]:
     await process.wait()
 
 
-async def tools_of(servers: ToolServers) -> dict[str, Tool]:
-    return {tool.name: tool for tool in await servers.tools()}
+async def load_tools_by_name(servers: McpServers) -> dict[str, Tool]:
+    return {tool.name: tool for tool in await servers.load_tools()}
 
 
-async def test_the_tools_of_servers_become_ours(by_url: McpServer) -> None:
-    servers = ToolServers({"calc": BY_COMMAND, "far away": by_url})
+async def test_the_tools_of_several_servers_can_be_used(http_server: McpServer) -> None:
+    servers = McpServers({"calc": STDIO_SERVER, "far away": http_server})
     try:
-        tools = await tools_of(servers)
+        tools = await load_tools_by_name(servers)
         assert next(iter(tools)) == "calc_add"
         assert "far_away_add" in tools
         add = tools["calc_add"]
-        assert (add.description, add.acts, add.toolset) == ("Add two numbers.", True, "mcp:calc")
+        assert (add.description, add.has_side_effects, add.toolset) == ("Add two numbers.", True, "mcp:calc")
         assert add.parameters["required"] == ["a", "b"]
         assert await add.run({"a": 1, "b": 2}) == "3"
         assert await tools["far_away_add"].run({"a": 3, "b": 4}) == "7"
     finally:
         await servers.close()
-    assert servers.news() == []
+    assert servers.take_notices() == []
 
 
-async def test_a_server_gets_only_the_environment_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_gets_only_its_configured_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-ours")
-    servers = ToolServers({"calc": BY_COMMAND})
+    servers = McpServers({"calc": STDIO_SERVER})
     try:
-        look = (await tools_of(servers))["calc_environment"]
-        assert await look.run({"name": "GIVEN"}) == "yes"
-        assert await look.run({"name": "OPENAI_API_KEY"}) == "(not set)"
+        get_variable = (await load_tools_by_name(servers))["calc_environment"]
+        assert await get_variable.run({"name": "GIVEN"}) == "yes"
+        assert await get_variable.run({"name": "OPENAI_API_KEY"}) == "(not set)"
     finally:
         await servers.close()
 
 
-async def test_what_a_server_cannot_do_is_told_to_the_model() -> None:
-    servers = ToolServers({"calc": BY_COMMAND})
+async def test_errors_of_a_server_reach_the_model() -> None:
+    servers = McpServers({"calc": STDIO_SERVER})
     try:
-        tools = await tools_of(servers)
+        tools = await load_tools_by_name(servers)
         with pytest.raises(ToolFailed, match="refuse"):
             await tools["calc_refuse"].run({})
         with pytest.raises(ToolFailed, match="integer"):
@@ -96,38 +96,41 @@ async def test_what_a_server_cannot_do_is_told_to_the_model() -> None:
         await servers.close()
 
 
-async def test_a_server_that_dies_is_connected_again() -> None:
-    servers = ToolServers({"calc": BY_COMMAND})
+async def test_a_server_that_died_is_started_again() -> None:
+    servers = McpServers({"calc": STDIO_SERVER})
     try:
         with pytest.raises(ToolFailed, match="may or may not"):
-            await (await tools_of(servers))["calc_die"].run({})
-        assert await (await tools_of(servers))["calc_add"].run({"a": 1, "b": 2}) == "3"
+            await (await load_tools_by_name(servers))["calc_die"].run({})
+        assert await (await load_tools_by_name(servers))["calc_add"].run({"a": 1, "b": 2}) == "3"
     finally:
         await servers.close()
 
 
-async def test_a_server_that_cannot_be_reached_is_reported_once_and_tried_again() -> None:
-    servers = ToolServers(
-        {"absent": ABSENT, "deaf": McpServer(url="http://127.0.0.1:1/mcp?token=secret-token")}, pause=0
+async def test_an_unreachable_server_is_reported_once_and_tried_again() -> None:
+    servers = McpServers(
+        {"absent": MISSING_SERVER, "deaf": McpServer(url="http://127.0.0.1:1/mcp?token=secret-token")},
+        reconnect_seconds=0,
     )
-    assert await servers.tools() == ()
-    first, second = servers.news()
+    assert await servers.load_tools() == ()
+    first, second = servers.take_notices()
     assert "mcp_servers.absent" in first
     assert "mcp_servers.deaf" in second
     assert "secret-token" not in first + second
-    assert await servers.tools() == ()
-    assert servers.news() == []
+    assert await servers.load_tools() == ()
+    assert servers.take_notices() == []
     await servers.close()
 
 
-async def test_a_model_uses_a_server_and_misses_another(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    agent = make_agent(mcp_servers={"calc": BY_COMMAND, "absent": ABSENT})
-    assert agent.tool_servers() == ("calc", "absent")
-    tools = await agent.tools()
-    server.script(calls(("1", "calc_add", '{"a": 20, "b": 22}')), says("It is 42."))
-    found = await events(agent, asking("What is 20 + 22?", tools=tools))
-    assert isinstance(found[0], Notice)
-    assert "absent" in found[0].text
-    assert ToolResult("1", "calc_add", "42") in found
-    assert text_in(found) == "It is 42."
+async def test_a_turn_works_with_one_server_while_another_is_missing(
+    make_agent: MakeAgent, server: OpenAIServer
+) -> None:
+    agent = make_agent(mcp_servers={"calc": STDIO_SERVER, "absent": MISSING_SERVER})
+    assert agent.list_tool_servers() == ("calc", "absent")
+    tools = await agent.load_tools()
+    server.add_replies(reply_with_calls(("1", "calc_add", '{"a": 20, "b": 22}')), reply_with_text("It is 42."))
+    events = await collect_events(agent, make_request("What is 20 + 22?", tools=tools))
+    assert isinstance(events[0], Notice)
+    assert "absent" in events[0].text
+    assert ToolResult("1", "calc_add", "42") in events
+    assert get_text(events) == "It is 42."
     assert server.requests[0]["tools"][0]["function"]["name"] == "calc_add"

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.agent.base import Notice, ReasoningDelta, TextDelta, ToolCall, ToolFailed, ToolResult, Used
-from palaver.domain.draft import START, Draft, Piece, PieceKind, messages_of
-from palaver.domain.errors import AgentRefused, InvalidInput
+from palaver.agent.base import Notice, ReasoningDelta, TextDelta, ToolCall, ToolFailed, ToolResult, UsageReport
+from palaver.domain.draft import START_POSITION, Draft, Piece, PieceKind, build_turn_messages
+from palaver.domain.errors import AgentRejected, InvalidInput
 from palaver.domain.profile import Provider
 from palaver.domain.usage import CostStatus
 
-from .conftest import asking, events, text_in, tool
-from .openai_server import KEY, calls, counted, says, trickles
+from .conftest import collect_events, get_text, make_request, make_tool
+from .openai_server import KEY, make_usage, reply_slowly, reply_with_calls, reply_with_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from .openai_server import Exchange, OpenAIServer
 
 
-# ---- answering -----------------------------------------------------------------------------------------------
+# ---- answers -------------------------------------------------------------------------------------------------
 
 
-async def test_words_come_as_they_are_said(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.script(says("Good ", "morning", "."))
-    found = await events(make_agent(), asking("Hi", instructions="Be brief."))
-    assert found[:3] == [TextDelta("Good "), TextDelta("morning"), TextDelta(".")]
+async def test_an_answer_is_streamed_word_by_word(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.add_replies(reply_with_text("Good ", "morning", "."))
+    events = await collect_events(make_agent(), make_request("Hi", instructions="Be brief."))
+    assert events[:3] == [TextDelta("Good "), TextDelta("morning"), TextDelta(".")]
     assert server.requests[0]["messages"] == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Hi"},
@@ -40,92 +40,94 @@ async def test_words_come_as_they_are_said(make_agent: MakeAgent, server: OpenAI
     assert server.keys == [f"Bearer {KEY}"]
 
 
-async def test_words_are_there_before_the_answer_is_complete(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    async def waits_for_nobody(to: Exchange) -> None:
-        await to.stream()
-        await to.delta({"content": "First"})
+async def test_the_first_word_arrives_before_the_answer_is_complete(
+    make_agent: MakeAgent, server: OpenAIServer
+) -> None:
+    async def reply_with_first_word(to: Exchange) -> None:
+        await to.start_stream()
+        await to.send_delta({"content": "First"})
         await asyncio.Event().wait()
 
-    server.script(waits_for_nobody)
-    answering = make_agent().run(asking())
-    assert await anext(answering) == TextDelta("First")
-    await answering.aclose()
+    server.add_replies(reply_with_first_word)
+    answer = make_agent().run(make_request())
+    assert await anext(answer) == TextDelta("First")
+    await answer.aclose()
 
 
-async def test_reasoning_is_told_apart_from_the_answer(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.script(says("Yes.", reasoning=("Hm, ", "well.")))
-    found = await events(make_agent(), asking())
-    assert found[:3] == [ReasoningDelta("Hm, "), ReasoningDelta("well."), TextDelta("Yes.")]
+async def test_reasoning_is_separate_from_the_answer(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.add_replies(reply_with_text("Yes.", reasoning=("Hm, ", "well.")))
+    events = await collect_events(make_agent(), make_request())
+    assert events[:3] == [ReasoningDelta("Hm, "), ReasoningDelta("well."), TextDelta("Yes.")]
 
 
-async def test_a_slow_trickle_is_waited_for(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.script(trickles(["one ", "two ", "three"], 0.1))
-    assert text_in(await events(make_agent(), asking())) == "one two three"
+async def test_a_slow_answer_is_received_completely(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.add_replies(reply_slowly(["one ", "two ", "three"], 0.1))
+    assert get_text(await collect_events(make_agent(), make_request())) == "one two three"
 
 
-async def test_an_answer_that_reached_its_limit_says_so(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.script(says("On and on", finish="length"))
-    found = await events(make_agent(), asking(max_tokens=3))
-    assert isinstance(found[-1], Notice)
+async def test_an_answer_that_was_cut_off_has_a_notice(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.add_replies(reply_with_text("On and on", finish="length"))
+    events = await collect_events(make_agent(), make_request(max_tokens=3))
+    assert isinstance(events[-1], Notice)
     assert server.requests[0]["max_completion_tokens"] == 3
 
 
-async def test_a_conversation_may_choose_its_model(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.script(says("Yes."))
-    await events(make_agent(), asking(model="mine:big"))
+async def test_a_request_can_choose_its_model(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.add_replies(reply_with_text("Yes."))
+    await collect_events(make_agent(), make_request(model="mine:big"))
     assert server.requests[0]["model"] == "big"
 
 
-async def test_a_provider_of_ones_own_is_reached_without_a_key(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.script(says("Yes."))
+async def test_a_custom_provider_needs_no_key(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.add_replies(reply_with_text("Yes."))
     agent = make_agent(model="mine:small")
-    assert text_in(await events(agent, asking())) == "Yes."
+    assert get_text(await collect_events(agent, make_request())) == "Yes."
     assert KEY not in server.keys[0]
 
 
-async def test_ollama_is_reached_at_its_address(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.script(says("Yes."))
+async def test_ollama_is_used_at_its_address(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.add_replies(reply_with_text("Yes."))
     agent = make_agent(model="ollama:llama3:8b", providers={"ollama": Provider(base_url=server.url)})
-    assert text_in(await events(agent, asking())) == "Yes."
+    assert get_text(await collect_events(agent, make_request())) == "Yes."
     assert server.requests[0]["model"] == "llama3:8b"
 
 
-async def test_two_conversations_are_answered_at_the_same_time(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.script(says("Yes."), says("Yes."))
+async def test_two_requests_run_at_the_same_time(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.add_replies(reply_with_text("Yes."), reply_with_text("Yes."))
     agent = make_agent()
-    both = await asyncio.gather(events(agent, asking("one")), events(agent, asking("two")))
-    assert [text_in(found) for found in both] == ["Yes.", "Yes."]
+    both = await asyncio.gather(collect_events(agent, make_request("one")), collect_events(agent, make_request("two")))
+    assert [get_text(events) for events in both] == ["Yes.", "Yes."]
 
 
 # ---- stopping ------------------------------------------------------------------------------------------------
 
 
-async def test_stopping_closes_the_line(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.script(trickles(["word "] * 1000, 0.02))
-    answering = make_agent().run(asking())
-    await anext(answering)
-    await answering.aclose()
-    assert await asyncio.to_thread(server.gone.wait, 5)
+async def test_closing_the_answer_closes_the_connection(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.add_replies(reply_slowly(["word "] * 1000, 0.02))
+    answer = make_agent().run(make_request())
+    await anext(answer)
+    await answer.aclose()
+    assert await asyncio.to_thread(server.client_left.wait, 5)
 
 
-async def test_being_cancelled_closes_the_line(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.script(trickles(["word "] * 1000, 0.02))
-    begun = asyncio.Event()
+async def test_cancellation_closes_the_connection(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.add_replies(reply_slowly(["word "] * 1000, 0.02))
+    started = asyncio.Event()
 
     async def answer() -> None:
-        async for _ in make_agent().run(asking()):
-            begun.set()
+        async for _ in make_agent().run(make_request()):
+            started.set()
 
     task = asyncio.create_task(answer())
-    await asyncio.wait_for(begun.wait(), 20)
+    await asyncio.wait_for(started.wait(), 20)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await asyncio.to_thread(server.gone.wait, 5)
+    assert await asyncio.to_thread(server.client_left.wait, 5)
 
 
-async def test_being_cancelled_stops_the_tools(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.script(calls(("1", "look", "{}")))
+async def test_cancellation_stops_the_tools(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.add_replies(reply_with_calls(("1", "look", "{}")))
     started, stopped = asyncio.Event(), asyncio.Event()
 
     async def run(_: Mapping[str, Any]) -> str:
@@ -136,7 +138,7 @@ async def test_being_cancelled_stops_the_tools(make_agent: MakeAgent, server: Op
             stopped.set()
         return ""
 
-    task = asyncio.create_task(events(make_agent(), asking(tools=[tool(run=run)])))
+    task = asyncio.create_task(collect_events(make_agent(), make_request(tools=[make_tool(run=run)])))
     await asyncio.wait_for(started.wait(), 20)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -147,12 +149,12 @@ async def test_being_cancelled_stops_the_tools(make_agent: MakeAgent, server: Op
 # ---- tools ---------------------------------------------------------------------------------------------------
 
 
-async def test_a_tool_is_called_and_its_answer_is_given_to_the_model(
-    make_agent: MakeAgent, server: OpenAIServer
-) -> None:
-    server.script(calls(("c1", "look", '{"where": "here"}'), text="Let me see. "), says("A cat."))
-    found = await events(make_agent(), asking(tools=[tool()]))
-    assert [event for event in found if not isinstance(event, Used)] == [
+async def test_a_tool_runs_and_its_result_goes_to_the_model(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.add_replies(
+        reply_with_calls(("c1", "look", '{"where": "here"}'), text="Let me see. "), reply_with_text("A cat.")
+    )
+    events = await collect_events(make_agent(), make_request(tools=[make_tool()]))
+    assert [event for event in events if not isinstance(event, UsageReport)] == [
         TextDelta("Let me see. "),
         ToolCall("c1", "look", '{"where": "here"}'),
         ToolResult("c1", "look", 'seen {"where": "here"}'),
@@ -163,143 +165,153 @@ async def test_a_tool_is_called_and_its_answer_is_given_to_the_model(
     assert second["messages"][-1] == {"role": "tool", "tool_call_id": "c1", "content": 'seen {"where": "here"}'}
 
 
-async def test_several_calls_run_at_once_and_each_answers_when_it_is_done(
+async def test_several_tools_run_at_once_and_each_result_comes_when_it_is_ready(
     make_agent: MakeAgent, server: OpenAIServer
 ) -> None:
-    server.script(calls(("1", "slow", "{}"), ("2", "quick", "{}")), says("Done."))
+    server.add_replies(reply_with_calls(("1", "slow", "{}"), ("2", "quick", "{}")), reply_with_text("Done."))
     quick_has_run = asyncio.Event()
 
-    async def slow(_: Mapping[str, Any]) -> str:
-        await asyncio.wait_for(quick_has_run.wait(), 10)  # would never end if one ran after the other
+    async def run_slowly(_: Mapping[str, Any]) -> str:
+        await asyncio.wait_for(quick_has_run.wait(), 10)  # would time out if the tools ran one after the other
         return "slow"
 
-    async def quick(_: Mapping[str, Any]) -> str:
+    async def run_quickly(_: Mapping[str, Any]) -> str:
         quick_has_run.set()
         return "quick"
 
-    found = await events(make_agent(), asking(tools=[tool("slow", run=slow), tool("quick", run=quick)]))
-    done = [event for event in found if isinstance(event, ToolCall | ToolResult)]
-    assert [type(event) for event in done] == [ToolCall, ToolCall, ToolResult, ToolResult]
-    assert [event.id for event in done] == ["1", "2", "2", "1"]
-    told = [message["tool_call_id"] for message in server.requests[1]["messages"] if message["role"] == "tool"]
-    assert told == ["1", "2"]  # the model is told in the order of its calls
+    events = await collect_events(
+        make_agent(), make_request(tools=[make_tool("slow", run=run_slowly), make_tool("quick", run=run_quickly)])
+    )
+    tool_events = [event for event in events if isinstance(event, ToolCall | ToolResult)]
+    assert [type(event) for event in tool_events] == [ToolCall, ToolCall, ToolResult, ToolResult]
+    assert [event.id for event in tool_events] == ["1", "2", "2", "1"]
+    sent_ids = [message["tool_call_id"] for message in server.requests[1]["messages"] if message["role"] == "tool"]
+    assert sent_ids == ["1", "2"]  # the model gets the results in the order of its calls
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "words"),
+    ("name", "arguments", "error"),
     [
         ("fail", "{}", "the door is shut"),
-        ("fly", "{}", "There is no tool called 'fly'"),
-        ("look", "{not json", "not JSON"),
+        ("fly", "{}", "There is no tool 'fly'"),
+        ("look", "{not json", "not valid JSON"),
         ("look", "[1]", "not a JSON object"),
     ],
 )
-async def test_a_call_that_cannot_be_done_is_told_to_the_model(
-    make_agent: MakeAgent, server: OpenAIServer, name: str, arguments: str, words: str
+async def test_the_error_of_a_tool_call_goes_to_the_model(
+    make_agent: MakeAgent, server: OpenAIServer, name: str, arguments: str, error: str
 ) -> None:
     async def fail(_: Mapping[str, Any]) -> str:
         raise ToolFailed("the door is shut")
 
-    server.script(calls(("1", name, arguments)), says("I could not."))
-    found = await events(make_agent(), asking(tools=[tool(), tool("fail", run=fail)]))
-    (result,) = (event for event in found if isinstance(event, ToolResult))
+    server.add_replies(reply_with_calls(("1", name, arguments)), reply_with_text("I could not."))
+    events = await collect_events(make_agent(), make_request(tools=[make_tool(), make_tool("fail", run=fail)]))
+    (result,) = (event for event in events if isinstance(event, ToolResult))
     assert result.failed
-    assert words in result.content
-    assert words in server.requests[1]["messages"][-1]["content"]
-    assert text_in(found) == "I could not."
+    assert error in result.content
+    assert error in server.requests[1]["messages"][-1]["content"]
+    assert get_text(events) == "I could not."
 
 
-async def test_an_error_of_a_tool_ends_the_turn_and_stops_the_others(
+async def test_a_bug_in_a_tool_ends_the_turn_and_stops_the_other_tools(
     make_agent: MakeAgent, server: OpenAIServer
 ) -> None:
     stopped = asyncio.Event()
 
-    async def broken(_: Mapping[str, Any]) -> str:
-        raise RuntimeError("a mistake of ours")
+    async def raise_bug(_: Mapping[str, Any]) -> str:
+        raise RuntimeError("a bug")
 
-    async def endless(_: Mapping[str, Any]) -> str:
+    async def run_forever(_: Mapping[str, Any]) -> str:
         try:
             await asyncio.Event().wait()
         finally:
             stopped.set()
         return ""
 
-    server.script(calls(("1", "broken", "{}"), ("2", "endless", "{}")))
-    with pytest.raises(RuntimeError, match="a mistake of ours"):
-        await events(make_agent(), asking(tools=[tool("broken", run=broken), tool("endless", run=endless)]))
+    server.add_replies(reply_with_calls(("1", "broken", "{}"), ("2", "endless", "{}")))
+    with pytest.raises(RuntimeError, match="a bug"):
+        await collect_events(
+            make_agent(), make_request(tools=[make_tool("broken", run=raise_bug), make_tool("endless", run=run_forever)])
+        )
     assert stopped.is_set()
 
 
-async def test_what_is_said_meanwhile_reaches_the_model_once(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    waiting = [["in blue, please"], []]
+async def test_a_steering_message_reaches_the_model_once(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    steering = [["in blue, please"], []]
 
-    async def steering() -> Sequence[str]:
-        return waiting.pop(0)
+    async def take_steering() -> Sequence[str]:
+        return steering.pop(0)
 
-    server.script(calls(("1", "look", "{}")), calls(("2", "look", "{}")), says("Blue."))
-    await events(make_agent(), asking(tools=[tool()], steering=steering))
+    server.add_replies(
+        reply_with_calls(("1", "look", "{}")), reply_with_calls(("2", "look", "{}")), reply_with_text("Blue.")
+    )
+    await collect_events(make_agent(), make_request(tools=[make_tool()], take_steering=take_steering))
     assert server.requests[1]["messages"][-1] == {"role": "user", "content": "in blue, please"}
-    last = [message["content"] for message in server.requests[2]["messages"] if message["role"] == "user"]
-    assert last == ["Hello", "in blue, please"]
-    assert waiting == []
+    user_texts = [message["content"] for message in server.requests[2]["messages"] if message["role"] == "user"]
+    assert user_texts == ["Hello", "in blue, please"]
+    assert steering == []
 
 
-async def test_a_model_that_never_stops_calling_is_asked_to_end(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.script(*(calls((str(number), "look", "{}")) for number in range(3)), says("Enough."))
-    found = await events(make_agent(most_rounds=3), asking(tools=[tool()]))
-    assert text_in(found) == "Enough."
-    assert sum(isinstance(event, ToolResult) for event in found) == 3
-    assert any(isinstance(event, Notice) for event in found)
+async def test_a_model_that_keeps_calling_tools_has_to_answer_in_the_end(
+    make_agent: MakeAgent, server: OpenAIServer
+) -> None:
+    server.add_replies(
+        *(reply_with_calls((str(number), "look", "{}")) for number in range(3)), reply_with_text("Enough.")
+    )
+    events = await collect_events(make_agent(max_tool_rounds=3), make_request(tools=[make_tool()]))
+    assert get_text(events) == "Enough."
+    assert sum(isinstance(event, ToolResult) for event in events) == 3
+    assert any(isinstance(event, Notice) for event in events)
     assert [request.get("tool_choice") for request in server.requests] == ["auto", "auto", "auto", "none"]
 
 
-async def test_silence_after_words_and_tools_is_an_end(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.script(calls(("1", "look", "{}"), text="I shall look."), says())
-    assert text_in(await events(make_agent(), asking(tools=[tool()]))) == "I shall look."
+async def test_an_empty_answer_after_text_and_tools_ends_the_turn(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.add_replies(reply_with_calls(("1", "look", "{}"), text="I shall look."), reply_with_text())
+    assert get_text(await collect_events(make_agent(), make_request(tools=[make_tool()]))) == "I shall look."
 
 
 # ---- usage ---------------------------------------------------------------------------------------------------
 
 
-async def test_every_request_is_counted_and_priced(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    async def with_details(to: Exchange) -> None:
-        await to.stream()
-        await to.delta({"content": "Yes."}, "stop")
-        await to.usage(counted(100, 20, cached=60, reasoning=15))
-        await to.done()
+async def test_every_request_has_usage_with_cost(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    async def reply_with_details(to: Exchange) -> None:
+        await to.start_stream()
+        await to.send_delta({"content": "Yes."}, "stop")
+        await to.send_usage(make_usage(100, 20, cached=60, reasoning=15))
+        await to.send_done()
 
-    server.script(calls(("1", "look", "{}")), with_details)
-    found = await events(make_agent(), asking(tools=[tool()]))
-    first, second = (event.usage for event in found if isinstance(event, Used))
+    server.add_replies(reply_with_calls(("1", "look", "{}")), reply_with_details)
+    events = await collect_events(make_agent(), make_request(tools=[make_tool()]))
+    first, second = (event.usage for event in events if isinstance(event, UsageReport))
     assert (first.input_tokens, first.output_tokens) == (20, 8)
     assert (second.model, second.provider) == ("gpt-5.4-mini", "openai")
     assert (second.input_tokens, second.output_tokens) == (100, 20)
     assert (second.cache_read_tokens, second.reasoning_tokens, second.last_prompt_tokens) == (60, 15, 100)
-    assert (second.status, second.cost_source) == (CostStatus.ESTIMATED, "genai-prices")
-    assert second.nanos
-    assert second.nanos > 0
+    assert (second.effective_cost_status, second.cost_source) == (CostStatus.ESTIMATED, "genai-prices")
+    assert second.cost_nanos
+    assert second.cost_nanos > 0
 
 
-async def test_a_model_without_a_price_is_not_free(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.script(says("Yes."))
-    found = await events(make_agent(model="mine:small"), asking())
-    (used,) = (event.usage for event in found if isinstance(event, Used))
-    assert (used.cost, used.status, used.input_tokens) == (None, CostStatus.UNKNOWN, 10)
+async def test_the_cost_of_a_model_without_a_price_is_unknown(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.add_replies(reply_with_text("Yes."))
+    events = await collect_events(make_agent(model="mine:small"), make_request())
+    (usage,) = (event.usage for event in events if isinstance(event, UsageReport))
+    assert (usage.cost, usage.effective_cost_status, usage.input_tokens) == (None, CostStatus.UNKNOWN, 10)
 
 
-async def test_a_provider_that_reports_nothing_is_not_free_either(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.script(says("Yes.", usage=None))
-    found = await events(make_agent(), asking())
-    assert not any(isinstance(event, Used) for event in found)
+async def test_without_reported_tokens_there_is_no_usage(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.add_replies(reply_with_text("Yes.", usage=None))
+    events = await collect_events(make_agent(), make_request())
+    assert not any(isinstance(event, UsageReport) for event in events)
 
 
-# ---- what is sent --------------------------------------------------------------------------------------------
+# ---- requests ------------------------------------------------------------------------------------------------
 
 
-def stored(found: Sequence[AgentEvent]) -> list[dict[str, Any]]:
-    """What the log holds of a turn."""
+def build_stored_messages(events: Sequence[AgentEvent]) -> list[dict[str, Any]]:
+    """Build the messages that the log would contain after a turn."""
     draft = Draft()
-    for event in found:
+    for event in events:
         match event:
             case TextDelta(text):
                 draft.add(Piece(PieceKind.TEXT, text))
@@ -311,64 +323,66 @@ def stored(found: Sequence[AgentEvent]) -> list[dict[str, Any]]:
                 draft.add(Piece(PieceKind.RESULT, content, call_id=call_id, name=name, failed=failed))
             case _:
                 pass
-    return messages_of(draft.since(START))
+    return build_turn_messages(draft.get_pieces_since(START_POSITION))
 
 
-def messages_in(body: bytes) -> str:
-    """The messages of a request exactly as they were sent, without the bracket at their end."""
+def extract_sent_messages(body: bytes) -> str:
+    """Return the messages of a request exactly as they were sent, without the closing bracket."""
     text = body.decode()
-    begin = text.index('"messages":') + len('"messages":')
-    _, end = json.JSONDecoder().raw_decode(text, begin)
-    return text[begin : end - 1]
+    start = text.index('"messages":') + len('"messages":')
+    _, end = json.JSONDecoder().raw_decode(text, start)
+    return text[start : end - 1]
 
 
 @pytest.mark.parametrize("model", ["openai:gpt-5.4-mini", "mine:small"])
-async def test_each_request_begins_with_the_bytes_of_the_one_before(
+async def test_each_request_starts_with_the_bytes_of_the_previous_one(
     make_agent: MakeAgent, server: OpenAIServer, model: str
 ) -> None:
     async def refuse(_: Mapping[str, Any]) -> str:
         raise ToolFailed("no {such} thing")
 
     agent = make_agent(model=model)
-    tools = [tool(), tool("refuse", run=refuse)]
-    server.script(
-        says("Good ", "morning ☀"),
-        calls(("c1", "look", '{"b": 1,  "a": "ä"}'), ("c2", "refuse", "{}"), text="Let me see."),
-        calls(("c3", "look", "")),
-        says("A cat.\n"),
-        says("You are welcome."),
+    tools = [make_tool(), make_tool("refuse", run=refuse)]
+    server.add_replies(
+        reply_with_text("Good ", "morning ☀"),
+        reply_with_calls(("c1", "look", '{"b": 1,  "a": "ä"}'), ("c2", "refuse", "{}"), text="Let me see."),
+        reply_with_calls(("c3", "look", "")),
+        reply_with_text("A cat.\n"),
+        reply_with_text("You are welcome."),
     )
     log: list[dict[str, Any]] = []
     for text in ("Hi", "What is there?", "Thank you"):
         log.append({"role": "user", "content": text})
-        log += stored(await events(agent, asking(messages=list(log), instructions="Be kind.", tools=tools)))
-    sent = [messages_in(body) for body in server.bodies]
+        log += build_stored_messages(
+            await collect_events(agent, make_request(messages=list(log), instructions="Be kind.", tools=tools))
+        )
+    sent = [extract_sent_messages(body) for body in server.bodies]
     assert len(sent) == 5
     for before, after in pairwise(sent):
         assert after.startswith(before)
 
 
 async def test_reasoning_of_earlier_turns_is_not_sent_back(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.script(says("Yes."))
+    server.add_replies(reply_with_text("Yes."))
     earlier = [
         {"role": "user", "content": "Hi"},
         {"role": "assistant", "content": "Hello", "reasoning": "They greet me."},
         {"role": "user", "content": "Well?"},
     ]
-    await events(make_agent(), asking(messages=earlier))
+    await collect_events(make_agent(), make_request(messages=earlier))
     assert b"They greet me" not in server.bodies[0]
 
 
 async def test_pictures_are_sent_as_pictures(make_agent: MakeAgent, server: OpenAIServer) -> None:
     dot = f"data:image/png;base64,{base64.b64encode(b'not really a picture').decode()}"
-    server.script(says("A dot."))
+    server.add_replies(reply_with_text("A dot."))
     content = [
         {"type": "text", "text": "What is this?"},
         {"type": "image_url", "image_url": {"url": dot}},
         {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}},
         {"type": "hologram", "data": 1},
     ]
-    await events(make_agent(), asking(messages=[{"role": "user", "content": content}]))
+    await collect_events(make_agent(), make_request(messages=[{"role": "user", "content": content}]))
     text, first, second, unknown = server.requests[0]["messages"][0]["content"]
     assert text == {"type": "text", "text": "What is this?"}
     assert first["image_url"]["url"] == dot
@@ -376,8 +390,8 @@ async def test_pictures_are_sent_as_pictures(make_agent: MakeAgent, server: Open
     assert "hologram" in unknown["text"]
 
 
-async def test_every_stored_message_is_sent_in_its_place(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.script(says("Yes."))
+async def test_every_message_is_sent_in_order(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.add_replies(reply_with_text("Yes."))
     log: list[dict[str, Any]] = [
         {"role": "user", "content": "one"},
         {"role": "user", "content": ""},
@@ -386,7 +400,7 @@ async def test_every_stored_message_is_sent_in_its_place(make_agent: MakeAgent, 
         {"role": "system", "content": "Earlier: three"},
         {"role": "user", "content": "four"},
     ]
-    await events(make_agent(), asking(messages=log))
+    await collect_events(make_agent(), make_request(messages=log))
     sent = [(message["role"], message["content"]) for message in server.requests[0]["messages"]]
     assert sent[0] == ("user", "one")
     assert sent[1][0] == "user"
@@ -396,17 +410,19 @@ async def test_every_stored_message_is_sent_in_its_place(make_agent: MakeAgent, 
     assert sent[-1] == ("user", "four")
 
 
-# ---- choosing a model ----------------------------------------------------------------------------------------
+# ---- models --------------------------------------------------------------------------------------------------
 
 
-async def test_models_lists_the_default_the_fallbacks_and_what_there_are_keys_for(make_agent: MakeAgent) -> None:
+async def test_the_models_are_the_default_the_fallbacks_and_the_defaults_of_providers_with_keys(
+    make_agent: MakeAgent,
+) -> None:
     agent = make_agent(model="mine:small", fallback_models=("mine:big",))
-    assert agent.models() == ("mine:small", "mine:big", "openai:gpt-5.4-mini")
+    assert agent.list_models() == ("mine:small", "mine:big", "openai:gpt-5.4-mini")
     assert agent.model == "mine:small"
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "error"),
     [
         ("gpt-5", "provider:model"),
         (":x", "provider:model"),
@@ -414,24 +430,24 @@ async def test_models_lists_the_default_the_fallbacks_and_what_there_are_keys_fo
         ("nowhere:x", r"providers\.nowhere\.base_url"),
     ],
 )
-async def test_a_model_that_cannot_be_reached_is_refused(make_agent: MakeAgent, name: str, words: str) -> None:
+async def test_a_model_that_is_not_available_is_rejected(make_agent: MakeAgent, name: str, error: str) -> None:
     agent = make_agent()
-    with pytest.raises(InvalidInput, match=words):
+    with pytest.raises(InvalidInput, match=error):
         agent.check_model(name)
-    with pytest.raises(AgentRefused, match=words):
-        await events(agent, asking(model=name))
+    with pytest.raises(AgentRejected, match=error):
+        await collect_events(agent, make_request(model=name))
 
 
-async def test_a_model_of_a_provider_that_can_be_reached_is_accepted(make_agent: MakeAgent) -> None:
+async def test_any_model_of_a_configured_provider_is_accepted(make_agent: MakeAgent) -> None:
     agent = make_agent()
     agent.check_model("openai:some-new-model")
     agent.check_model("mine:vendor/model:free")
 
 
-async def test_how_much_a_model_takes_is_said_by_the_operator_or_the_list(make_agent: MakeAgent) -> None:
+async def test_a_context_window_comes_from_the_settings_or_the_price_list(make_agent: MakeAgent) -> None:
     agent = make_agent(context_windows={"mine:big": 64_000})
-    assert await agent.context_window("mine:big") == 64_000
-    assert await agent.context_window("Mine:big") == 64_000
-    assert await agent.context_window("mine:small") is None  # nobody knows
-    assert await agent.context_window("nowhere:big") is None
-    assert await agent.context_window("big") is None
+    assert await agent.get_context_window("mine:big") == 64_000
+    assert await agent.get_context_window("Mine:big") == 64_000
+    assert await agent.get_context_window("mine:small") is None  # unknown
+    assert await agent.get_context_window("nowhere:big") is None
+    assert await agent.get_context_window("big") is None

@@ -8,211 +8,231 @@ import pytest
 
 from palaver.agent.base import Notice, TextDelta, ToolResult
 from palaver.domain.errors import (
-    AgentBusy,
     AgentError,
-    AgentRefused,
+    AgentRateLimited,
+    AgentRejected,
     AgentUnavailable,
     ContextOverflow,
 )
 from palaver.domain.profile import Provider
 
-from .conftest import MODEL, asking, collected, events, text_in, tool
+from .conftest import MODEL, collect_events, collect_events_into, get_text, make_request, make_tool
 from .openai_server import (
     KEY,
-    calls,
-    cut,
-    ends_early,
-    fails,
-    garbage,
-    never,
-    reset,
-    says,
-    stalls,
+    reply_never,
+    reply_then_stall,
+    reply_with_calls,
+    reply_with_cut_line,
+    reply_with_early_end,
+    reply_with_error,
+    reply_with_garbage,
+    reply_with_reset,
+    reply_with_text,
 )
 
 if TYPE_CHECKING:
     from palaver.agent.base import AgentEvent
 
-    from .conftest import MakeAgent, Waits
+    from .conftest import MakeAgent, RecordedSleeps
     from .openai_server import OpenAIServer, Reply
 
-PASSING = {
-    "500": fails(500),
-    "502": fails(502),
-    "503": fails(503),
-    "408": fails(408),
-    "never answers": never(),
-    "resets the line": reset(),
-    "cut before the first word": cut(),
-    "ends before the first word": ends_early(),
-    "not JSON": garbage(),
-    "JSON of another kind": garbage("data: 42\n\n"),
-    "no events": garbage("hello"),
-    "an error in the stream": garbage('data: {"error": {"message": "boom"}}\n\n'),
-    "says nothing": says(),
+TEMPORARY_FAULTS = {
+    "500": reply_with_error(500),
+    "502": reply_with_error(502),
+    "503": reply_with_error(503),
+    "408": reply_with_error(408),
+    "never answers": reply_never(),
+    "resets the connection": reply_with_reset(),
+    "resets before the first word": reply_with_cut_line(),
+    "ends before the first word": reply_with_early_end(),
+    "not JSON": reply_with_garbage(),
+    "unexpected JSON": reply_with_garbage("data: 42\n\n"),
+    "no events": reply_with_garbage("hello"),
+    "an error in the stream": reply_with_garbage('data: {"error": {"message": "boom"}}\n\n'),
+    "empty answer": reply_with_text(),
 }
 
 
-@pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING)
-async def test_what_may_pass_is_tried_again(
-    make_agent: MakeAgent, server: OpenAIServer, waits: Waits, fault: Reply
+@pytest.mark.parametrize("fault", TEMPORARY_FAULTS.values(), ids=TEMPORARY_FAULTS)
+async def test_a_temporary_failure_is_retried(
+    make_agent: MakeAgent, server: OpenAIServer, sleeps: RecordedSleeps, fault: Reply
 ) -> None:
-    server.script(fault, fault, says("There you are."))
-    assert text_in(await events(make_agent(), asking())) == "There you are."
+    server.add_replies(fault, fault, reply_with_text("There you are."))
+    assert get_text(await collect_events(make_agent(), make_request())) == "There you are."
     assert len(server.requests) == 3
-    assert len(waits.seconds) == 2
-    assert 0 < waits.seconds[0] < waits.seconds[1]
+    assert len(sleeps.seconds) == 2
+    assert 0 < sleeps.seconds[0] < sleeps.seconds[1]
 
 
-@pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING)
-async def test_what_does_not_pass_is_given_up(make_agent: MakeAgent, server: OpenAIServer, fault: Reply) -> None:
-    server.script(fault, fault, fault, says("too late"))
+@pytest.mark.parametrize("fault", TEMPORARY_FAULTS.values(), ids=TEMPORARY_FAULTS)
+async def test_retries_end_after_three_failures(make_agent: MakeAgent, server: OpenAIServer, fault: Reply) -> None:
+    server.add_replies(fault, fault, fault, reply_with_text("too late"))
     with pytest.raises(AgentUnavailable):
-        await events(make_agent(), asking())
+        await collect_events(make_agent(), make_request())
     assert len(server.requests) == 3
 
 
-async def test_another_model_answers_instead_and_the_person_is_told(
-    make_agent: MakeAgent, server: OpenAIServer
-) -> None:
-    server.script(fails(500), fails(500), fails(500), says("I am here."))
-    found = await events(make_agent(fallback_models=("mine:spare",)), asking())
-    assert isinstance(found[0], Notice)
-    assert MODEL in found[0].text
-    assert "mine:spare" in found[0].text
-    assert text_in(found) == "I am here."
+async def test_a_fallback_model_answers_with_a_notice(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.add_replies(
+        reply_with_error(500), reply_with_error(500), reply_with_error(500), reply_with_text("I am here.")
+    )
+    events = await collect_events(make_agent(fallback_models=("mine:spare",)), make_request())
+    assert isinstance(events[0], Notice)
+    assert MODEL in events[0].text
+    assert "mine:spare" in events[0].text
+    assert get_text(events) == "I am here."
     assert [request["model"] for request in server.requests] == ["gpt-5.4-mini"] * 3 + ["spare"]
 
 
-async def test_when_every_model_fails_the_last_failure_is_raised(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.script(*[fails(500)] * 3, *[fails(429)] * 3)
-    with pytest.raises(AgentBusy, match="mine"):
-        await events(make_agent(fallback_models=("mine:spare",)), asking())
+async def test_if_every_model_fails_the_last_error_is_raised(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.add_replies(*[reply_with_error(500)] * 3, *[reply_with_error(429)] * 3)
+    with pytest.raises(AgentRateLimited, match="mine"):
+        await collect_events(make_agent(fallback_models=("mine:spare",)), make_request())
     assert len(server.requests) == 6
 
 
-async def test_the_turn_stays_with_the_model_that_answered(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.script(*[fails(500)] * 3, calls(("1", "look", "{}")), says("Done."))
-    found = await events(make_agent(fallback_models=("mine:spare",)), asking(tools=[tool()]))
-    assert text_in(found) == "Done."
+async def test_a_turn_stays_with_the_fallback_model(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.add_replies(*[reply_with_error(500)] * 3, reply_with_calls(("1", "look", "{}")), reply_with_text("Done."))
+    events = await collect_events(make_agent(fallback_models=("mine:spare",)), make_request(tools=[make_tool()]))
+    assert get_text(events) == "Done."
     assert server.requests[-1]["model"] == "spare"
 
 
-async def test_nobody_is_listening(make_agent: MakeAgent, waits: Waits) -> None:
+async def test_a_refused_connection_to_ollama_asks_whether_it_is_running(
+    make_agent: MakeAgent, sleeps: RecordedSleeps
+) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
     agent = make_agent(model="ollama:llama3", providers={"ollama": Provider(base_url=url)})
-    with pytest.raises(AgentUnavailable, match=r"Ollama .*is Ollama running"):
-        await events(agent, asking())
-    assert len(waits.seconds) == 2
+    with pytest.raises(AgentUnavailable, match=r"Could not connect to Ollama\. Is Ollama running\?"):
+        await collect_events(agent, make_request())
+    assert len(sleeps.seconds) == 2
 
 
-# ---- asked to slow down --------------------------------------------------------------------------------------
+# ---- rate limits ---------------------------------------------------------------------------------------------
 
 
-async def test_a_provider_that_asks_for_time_gets_it(make_agent: MakeAgent, server: OpenAIServer, waits: Waits) -> None:
-    server.script(fails(429, retry_after="7"), says("Now."))
-    assert text_in(await events(make_agent(), asking())) == "Now."
-    assert waits.seconds == [7]
-
-
-async def test_a_provider_that_asks_for_nothing_is_given_some(
-    make_agent: MakeAgent, server: OpenAIServer, waits: Waits
+async def test_the_wait_that_a_provider_requests_is_respected(
+    make_agent: MakeAgent, server: OpenAIServer, sleeps: RecordedSleeps
 ) -> None:
-    server.script(fails(429), says("Now."))
-    assert text_in(await events(make_agent(), asking())) == "Now."
-    assert 0 < waits.seconds[0] < 1
+    server.add_replies(reply_with_error(429, retry_after="7"), reply_with_text("Now."))
+    assert get_text(await collect_events(make_agent(), make_request())) == "Now."
+    assert sleeps.seconds == [7]
 
 
-async def test_nobody_is_kept_waiting_for_long(make_agent: MakeAgent, server: OpenAIServer, waits: Waits) -> None:
-    server.script(fails(429, retry_after="600"))
-    with pytest.raises(AgentBusy) as caught:
-        await events(make_agent(), asking())
+async def test_without_a_requested_wait_there_is_a_short_one(
+    make_agent: MakeAgent, server: OpenAIServer, sleeps: RecordedSleeps
+) -> None:
+    server.add_replies(reply_with_error(429), reply_with_text("Now."))
+    assert get_text(await collect_events(make_agent(), make_request())) == "Now."
+    assert 0 < sleeps.seconds[0] < 1
+
+
+async def test_a_long_requested_wait_fails_at_once(
+    make_agent: MakeAgent, server: OpenAIServer, sleeps: RecordedSleeps
+) -> None:
+    server.add_replies(reply_with_error(429, retry_after="600"))
+    with pytest.raises(AgentRateLimited) as caught:
+        await collect_events(make_agent(), make_request())
     assert caught.value.retry_after == 600
-    assert waits.seconds == []
+    assert sleeps.seconds == []
 
 
-async def test_a_busy_provider_is_left_for_another(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.script(fails(429, retry_after="600"), says("Here."))
-    assert text_in(await events(make_agent(fallback_models=("mine:spare",)), asking())) == "Here."
-
-
-# ---- breaking off --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("fault", [cut("Once ", "upon"), ends_early("Once ", "upon"), stalls("Once ", "upon")])
-async def test_an_answer_that_breaks_off_keeps_its_words_and_is_not_asked_again(
-    make_agent: MakeAgent, server: OpenAIServer, fault: Reply
+async def test_a_fallback_model_answers_if_the_requested_wait_is_long(
+    make_agent: MakeAgent, server: OpenAIServer
 ) -> None:
-    server.script(fault, says("Never asked."))
-    found: list[AgentEvent] = []
-    with pytest.raises(AgentUnavailable, match="broke off"):
-        await collected(make_agent(fallback_models=("mine:spare",)), asking(), found)
-    assert found == [TextDelta("Once "), TextDelta("upon")]
+    server.add_replies(reply_with_error(429, retry_after="600"), reply_with_text("Here."))
+    assert get_text(await collect_events(make_agent(fallback_models=("mine:spare",)), make_request())) == "Here."
+
+
+# ---- failures in the middle of an answer ---------------------------------------------------------------------
+
+MID_ANSWER_FAULTS = [
+    (reply_with_cut_line("Once ", "upon"), r"The connection to OpenAI dropped mid-answer\. .*/retry"),
+    (reply_with_early_end("Once ", "upon"), r"The connection to OpenAI dropped mid-answer\. .*/retry"),
+    (reply_then_stall("Once ", "upon"), r"OpenAI stopped responding mid-answer\. .*/retry"),
+]
+
+
+@pytest.mark.parametrize(("fault", "text"), MID_ANSWER_FAULTS)
+async def test_an_answer_that_fails_midway_keeps_its_text_and_is_not_requested_again(
+    make_agent: MakeAgent, server: OpenAIServer, fault: Reply, text: str
+) -> None:
+    server.add_replies(fault, reply_with_text("Never requested."))
+    events: list[AgentEvent] = []
+    with pytest.raises(AgentUnavailable, match=text):
+        await collect_events_into(make_agent(fallback_models=("mine:spare",)), make_request(), events)
+    assert events == [TextDelta("Once "), TextDelta("upon")]
     assert len(server.requests) == 1
 
 
-async def test_a_round_after_tools_is_tried_again_without_running_them_again(
+async def test_a_retry_after_tool_calls_does_not_run_the_tools_again(
     make_agent: MakeAgent, server: OpenAIServer
 ) -> None:
-    server.script(calls(("1", "look", "{}"), text="Let me see."), fails(500), says(" A cat."))
-    found = await events(make_agent(), asking(tools=[tool()]))
-    assert sum(isinstance(event, ToolResult) for event in found) == 1
-    assert text_in(found) == "Let me see. A cat."
+    server.add_replies(
+        reply_with_calls(("1", "look", "{}"), text="Let me see."), reply_with_error(500), reply_with_text(" A cat.")
+    )
+    events = await collect_events(make_agent(), make_request(tools=[make_tool()]))
+    assert sum(isinstance(event, ToolResult) for event in events) == 1
+    assert get_text(events) == "Let me see. A cat."
 
 
-# ---- refused -------------------------------------------------------------------------------------------------
+# ---- rejections ----------------------------------------------------------------------------------------------
 
-REFUSED = {
-    "401": (fails(401, f"Incorrect API key provided: {KEY}", code="invalid_api_key"), "OPENAI_API_KEY"),
-    "403": (fails(403, f"{KEY} may not"), r"providers\.openai\.api_key"),
-    "404": (fails(404, "no such model", code="model_not_found"), r"has no model 'gpt-5\.4-mini'"),
-    "no credit": (fails(429, "pay first", code="insufficient_quota"), "no credit"),
-    "bad request": (fails(400, f"Unknown parameter, {KEY}"), "Unknown parameter"),
-    "filtered": (says(finish="content_filter"), "content filter"),
+REJECTIONS = {
+    "401": (reply_with_error(401, f"Incorrect API key provided: {KEY}", code="invalid_api_key"), "OPENAI_API_KEY"),
+    "403": (reply_with_error(403, f"{KEY} may not"), r"providers\.openai\.api_key"),
+    "404": (reply_with_error(404, "no such model", code="model_not_found"), r"has no model 'gpt-5\.4-mini'"),
+    "no credit": (reply_with_error(429, "pay first", code="insufficient_quota"), "no credit"),
+    "bad request": (reply_with_error(400, f"Unknown parameter, {KEY}"), "Unknown parameter"),
+    "filtered": (reply_with_text(finish="content_filter"), "content filter"),
 }
 
 
-@pytest.mark.parametrize(("fault", "words"), REFUSED.values(), ids=REFUSED)
-async def test_a_refusal_says_how_to_mend_it_and_never_shows_the_key(
-    make_agent: MakeAgent, server: OpenAIServer, fault: Reply, words: str
+@pytest.mark.parametrize(("fault", "text"), REJECTIONS.values(), ids=REJECTIONS)
+async def test_a_rejection_says_what_to_do_and_never_shows_the_key(
+    make_agent: MakeAgent, server: OpenAIServer, fault: Reply, text: str
 ) -> None:
-    server.script(fault, says("Never asked."))
-    with pytest.raises(AgentRefused, match=words) as caught:
-        await events(make_agent(), asking())
+    server.add_replies(fault, reply_with_text("Never requested."))
+    with pytest.raises(AgentRejected, match=text) as caught:
+        await collect_events(make_agent(), make_request())
     assert len(server.requests) == 1
     assert KEY not in "".join(traceback.format_exception(caught.value))
     assert KEY not in str(caught.value.facts)
 
 
-async def test_a_server_without_a_key_that_wants_one_says_so(make_agent: MakeAgent, server: OpenAIServer) -> None:
-    server.script(fails(401, "who are you?"))
-    with pytest.raises(AgentRefused, match=r"mine wants a key: set providers\.mine\.api_key"):
-        await events(make_agent(model="mine:small"), asking())
+async def test_a_missing_key_for_a_custom_provider_names_the_setting(
+    make_agent: MakeAgent, server: OpenAIServer
+) -> None:
+    server.add_replies(reply_with_error(401, "who are you?"))
+    with pytest.raises(AgentRejected, match=r'"mine" requires an API key\. Set providers\.mine\.api_key'):
+        await collect_events(make_agent(model="mine:small"), make_request())
 
 
-TOO_LONG = {
-    "OpenAI": fails(400, "too long", code="context_length_exceeded"),
-    "vLLM": fails(400, "This model's maximum context length is 4096 tokens."),
-    "llama.cpp": fails(400, "request (9 tokens) exceeds the available context size", kind="exceed_context_size_error"),
-    "a proxy": fails(413, "Request too large"),
+TOO_LONG_REPLIES = {
+    "OpenAI": reply_with_error(400, "too long", code="context_length_exceeded"),
+    "vLLM": reply_with_error(400, "This model's maximum context length is 4096 tokens."),
+    "llama.cpp": reply_with_error(
+        400, "request (9 tokens) exceeds the available context size", kind="exceed_context_size_error"
+    ),
+    "a proxy": reply_with_error(413, "Request too large"),
 }
 
 
-@pytest.mark.parametrize("fault", TOO_LONG.values(), ids=TOO_LONG)
-async def test_a_conversation_that_is_too_long_is_told_apart(
+@pytest.mark.parametrize("fault", TOO_LONG_REPLIES.values(), ids=TOO_LONG_REPLIES)
+async def test_a_conversation_that_is_too_long_is_recognized(
     make_agent: MakeAgent, server: OpenAIServer, fault: Reply
 ) -> None:
-    server.script(fault)
+    server.add_replies(fault)
     with pytest.raises(ContextOverflow, match="/compress"):
-        await events(make_agent(fallback_models=("mine:spare",)), asking())
+        await collect_events(make_agent(fallback_models=("mine:spare",)), make_request())
     assert len(server.requests) == 1
 
 
 async def test_the_next_turn_works_after_a_failure(make_agent: MakeAgent, server: OpenAIServer) -> None:
     agent = make_agent()
-    server.script(cut("Once"), says("Twice."))
+    server.add_replies(reply_with_cut_line("Once"), reply_with_text("Twice."))
     with pytest.raises(AgentError):
-        await events(agent, asking())
-    assert text_in(await events(agent, asking())) == "Twice."
+        await collect_events(agent, make_request())
+    assert get_text(await collect_events(agent, make_request())) == "Twice."

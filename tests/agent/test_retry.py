@@ -2,28 +2,28 @@ from __future__ import annotations
 
 import pytest
 
-from palaver.agent.retry import Retry
+from palaver.agent.retry import RetryPolicy
 
-RETRY = Retry(tries=4, first=1, longest=3, patience=30)
-
-
-@pytest.mark.parametrize(("failures", "least", "most"), [(1, 0.5, 1), (2, 1, 2), (3, 1.5, 3)])
-def test_waits_double_up_to_a_limit_and_are_spread_out(failures: int, least: float, most: float) -> None:
-    assert RETRY.wait(failures, jitter=0) == least
-    assert RETRY.wait(failures, jitter=1) == most
-    found = RETRY.wait(failures)
-    assert found is not None
-    assert least <= found <= most
+POLICY = RetryPolicy(max_tries=4, first_wait=1, max_wait=3, max_requested_wait=30)
 
 
-def test_after_the_last_try_there_is_no_other() -> None:
-    assert RETRY.wait(4) is None
+@pytest.mark.parametrize(("failures", "min_wait", "max_wait"), [(1, 0.5, 1), (2, 1, 2), (3, 1.5, 3)])
+def test_waits_double_up_to_a_limit_and_have_jitter(failures: int, min_wait: float, max_wait: float) -> None:
+    assert POLICY.get_wait_seconds(failures, jitter=0) == min_wait
+    assert POLICY.get_wait_seconds(failures, jitter=1) == max_wait
+    wait = POLICY.get_wait_seconds(failures)
+    assert wait is not None
+    assert min_wait <= wait <= max_wait
 
 
-def test_what_a_provider_asks_for_is_never_cut_short() -> None:
-    assert RETRY.wait(1, asked=20) == 20
-    assert RETRY.wait(1, asked=0, jitter=1) == 1
+def test_there_is_no_wait_after_the_last_try() -> None:
+    assert POLICY.get_wait_seconds(4) is None
 
 
-def test_a_provider_that_asks_for_too_much_is_not_waited_for() -> None:
-    assert RETRY.wait(1, asked=31) is None
+def test_a_wait_is_never_shorter_than_the_provider_requests() -> None:
+    assert POLICY.get_wait_seconds(1, requested_wait=20) == 20
+    assert POLICY.get_wait_seconds(1, requested_wait=0, jitter=1) == 1
+
+
+def test_there_is_no_retry_if_the_provider_requests_a_long_wait() -> None:
+    assert POLICY.get_wait_seconds(1, requested_wait=31) is None

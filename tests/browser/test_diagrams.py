@@ -12,9 +12,8 @@ from urllib.parse import unquote
 import pytest
 from playwright.async_api import expect
 
-from browser.conftest import PHONE, answered, link_for, say
-from browser.test_accessibility import findings
-from browser.test_sizes import too_wide
+from browser.conftest import PHONE_VIEWPORT, create_sign_in_link, send_message, wait_for_answer
+from browser.page_checks import MIN_TARGET_PIXELS, find_violations, measure_overflow
 from palaver.agent.base import TextDelta
 from palaver.testing import ScriptedAgent
 
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
 
     from browser.conftest import Visitors
     from palaver.agent.base import AgentEvent, AgentRequest
-    from support.web import StartWeb
+    from support.web import StartWebServer
 
-HOSTILE = [
+HOSTILE_DIAGRAMS = [
     """graph TD
   A["<script>top.postMessage('ran', '*')</script>"] --> B["<img src=x onerror=top.postMessage('ran','*')>"]""",
     """graph TD
@@ -53,26 +52,26 @@ graph TD
     """graph TD
   A@{ img: "https://evil.example/h.png", label: "A", h: 60 } --> B""",
 ]
-LIGHT, DARK = re.compile("%23dcebe7"), re.compile("%231d3934")  # what is called accent-soft
+LIGHT_ACCENT, DARK_ACCENT = re.compile("%23dcebe7"), re.compile("%231d3934")  # what is called accent-soft
 
 
-def fenced(*sources: str) -> str:
+def format_diagrams(*sources: str) -> str:
     """An answer with diagrams."""
     return "\n\n".join(f"```mermaid\n{source}\n```" for source in sources)
 
 
-def chain(*names: str) -> str:
+def build_chain(*names: str) -> str:
     return "graph TD\n" + "\n".join(f"  {one} --> {other}" for one, other in pairwise(names))
 
 
-async def svg(picture: Locator) -> str:
+async def read_svg(picture: Locator) -> str:
     """What a picture is made of."""
     kind, _, content = (await picture.get_attribute("src") or "").partition(",")
     assert kind == "data:image/svg+xml"
     return unquote(content)
 
 
-async def size(picture: Locator) -> tuple[float, float]:
+async def measure_image(picture: Locator) -> tuple[float, float]:
     """How large a picture is, once it is painted."""
     await picture.evaluate("image => image.decode()")
     box = await picture.bounding_box()
@@ -80,29 +79,31 @@ async def size(picture: Locator) -> tuple[float, float]:
     return box["width"], box["height"]
 
 
-def loaded(page: Page) -> list[str]:
+def record_mermaid_requests(page: Page) -> list[str]:
     """What the page fetches for diagrams from now on."""
     fetched: list[str] = []
     page.on("request", lambda request: fetched.append(request.url) if "mermaid" in request.url else None)
     return fetched
 
 
-async def test_a_diagram_is_drawn_and_nothing_is_fetched_for_it_before(start_web: StartWeb, visitors: Visitors) -> None:
-    inside = indent(fenced(chain("Snow", "Ice")) + "\n\n```sh\nls\n```", "   ")
-    drawn = f"See:\n\n{fenced(chain('Sea', 'Cloud', 'Rain'))}\n\n1. and\n\n{inside}\n2. That is all."
+async def test_diagrams_are_rendered_and_mermaid_is_loaded_only_when_needed(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    inside = indent(format_diagrams(build_chain("Snow", "Ice")) + "\n\n```sh\nls\n```", "   ")
+    drawn = f"See:\n\n{format_diagrams(build_chain('Sea', 'Cloud', 'Rain'))}\n\n1. and\n\n{inside}\n2. That is all."
     answers = iter(["A plain answer.", drawn])
     page = await visitors.visit(await start_web(ScriptedAgent(lambda _: [TextDelta(next(answers))])))
-    fetched = loaded(page)
-    await say(page, "hello")
-    await answered(page)
+    fetched = record_mermaid_requests(page)
+    await send_message(page, "hello")
+    await wait_for_answer(page)
     assert fetched == []
-    await say(page, "draw it")
-    await answered(page)
+    await send_message(page, "draw it")
+    await wait_for_answer(page)
     picture = page.get_by_role("img", name="Diagram: Sea, Cloud, Rain")
-    width, height = await size(picture)
+    width, height = await measure_image(picture)
     assert 60 < width < 400
     assert 200 < height < 500
-    assert "<svg" in await svg(picture)
+    assert "<svg" in await read_svg(picture)
     steps = page.locator(".answer li")
     await expect(steps.get_by_role("img", name="Diagram: Snow, Ice")).to_be_visible()
     await expect(steps.locator("figure", has_text="sh").get_by_role("button", name="Copy")).to_be_visible()
@@ -112,17 +113,17 @@ async def test_a_diagram_is_drawn_and_nothing_is_fetched_for_it_before(start_web
     await expect(page.locator("iframe")).to_be_hidden()
 
 
-async def test_a_diagram_that_still_grows_is_code(start_web: StartWeb, visitors: Visitors) -> None:
+async def test_an_unfinished_diagram_is_shown_as_code(start_web: StartWebServer, visitors: Visitors) -> None:
     go_on = asyncio.Event()
 
-    async def slowly(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+    async def answer_slowly(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
         yield TextDelta("```mermaid\ngraph TD\n  A --> B\n")
         await go_on.wait()
         yield TextDelta("  B --> C\n```\n\nDone.")
 
-    page = await visitors.visit(await start_web(ScriptedAgent(slowly)))
-    fetched = loaded(page)
-    await say(page, "draw it")
+    page = await visitors.visit(await start_web(ScriptedAgent(answer_slowly)))
+    fetched = record_mermaid_requests(page)
+    await send_message(page, "draw it")
     await expect(page.locator(".answer pre")).to_contain_text("A --> B")
     assert fetched == []
     go_on.set()
@@ -130,41 +131,43 @@ async def test_a_diagram_that_still_grows_is_code(start_web: StartWeb, visitors:
     await expect(page.locator(".answer pre")).to_have_count(0)
 
 
-async def test_a_diagram_that_is_wrong_is_shown_as_code_with_the_reason(
-    start_web: StartWeb, visitors: Visitors
+async def test_an_invalid_diagram_is_shown_as_code_with_the_reason(
+    start_web: StartWebServer, visitors: Visitors
 ) -> None:
-    long = chain(*(f"node{number}" for number in range(2000)))
-    said = fenced("graph TD\n  A --> ", long, chain("Good", "Better"))
+    long_diagram = build_chain(*(f"node{number}" for number in range(2000)))
+    said = format_diagrams("graph TD\n  A --> ", long_diagram, build_chain("Good", "Better"))
     page = await visitors.visit(await start_web(ScriptedAgent(said)))
-    await say(page, "draw it")
+    await send_message(page, "draw it")
     await expect(page.get_by_role("img", name="Diagram: Good, Better")).to_be_visible()
     wrong, too_long, _ = await page.locator("figure.diagram").all()
     await expect(wrong.locator("pre")).to_contain_text("A -->")
-    await expect(wrong).to_contain_text("This could not be drawn: Parse error on line 3.")
-    await expect(too_long).to_contain_text("This is too long to be drawn.")
-    await expect(page.locator("figure.diagram").get_by_role("button", name="Show it larger")).to_have_count(1)
+    await expect(wrong).to_contain_text("Couldn’t render this diagram: Parse error on line 3.")
+    await expect(too_long).to_contain_text("This diagram is too long to render.")
+    await expect(page.locator("figure.diagram").get_by_role("button", name="Enlarge")).to_have_count(1)
 
 
-async def test_without_a_connection_a_diagram_is_code_until_there_is_one(
-    start_web: StartWeb, visitors: Visitors
+async def test_a_diagram_is_shown_as_code_until_mermaid_can_be_loaded(
+    start_web: StartWebServer, visitors: Visitors
 ) -> None:
-    page = await visitors.visit(await start_web(ScriptedAgent(fenced(chain("A", "B")))), service_workers="block")
-    visitors.expected = ("ERR_FAILED",)
+    page = await visitors.visit(
+        await start_web(ScriptedAgent(format_diagrams(build_chain("A", "B")))), service_workers="block"
+    )
+    visitors.allowed_errors = ("ERR_FAILED",)
     await page.route("**/mermaid*", lambda route: route.abort())
-    await say(page, "draw it")
+    await send_message(page, "draw it")
     figure = page.locator("figure.diagram")
-    await expect(figure).to_contain_text("This cannot be drawn now: the server cannot be reached.")
+    await expect(figure).to_contain_text("Can’t render this diagram right now: the server can’t be reached.")
     await expect(figure.locator("pre")).to_contain_text("A --> B")
     await page.unroute("**/mermaid*")
     await page.emulate_media(color_scheme="dark")  # which asks for it once more
     await expect(figure.get_by_role("img", name="Diagram: A, B")).to_be_visible()
 
 
-async def test_what_a_hostile_diagram_wants_does_not_happen(start_web: StartWeb, visitors: Visitors) -> None:
+async def test_hostile_diagrams_do_no_harm(start_web: StartWebServer, visitors: Visitors) -> None:
     """Mermaid itself lets some of it through, to where the policy of the frame forbids it and nothing is lost."""
-    web = await start_web(ScriptedAgent(fenced(*HOSTILE)))
+    web = await start_web(ScriptedAgent(format_diagrams(*HOSTILE_DIAGRAMS)))
     page = await visitors.visit(web)
-    visitors.expected = ("violates the following Content Security Policy", "CSP script-src-attr", "CSP img-src")
+    visitors.allowed_errors = ("violates the following Content Security Policy", "CSP script-src-attr", "CSP img-src")
     forbidden: list[str] = []
     page.on("requestfailed", lambda failed: forbidden.append(failed.url) if failed.failure == "csp" else None)
     dialogs: list[str] = []
@@ -173,130 +176,142 @@ async def test_what_a_hostile_diagram_wants_does_not_happen(start_web: StartWeb,
         "window.seen = []; for (const kind of ['securitypolicyviolation', 'message'])"
         " addEventListener(kind, event => window.seen.push(event.type))"
     )
-    await say(page, "draw it")
-    await answered(page)
-    await expect(page.locator("figure.diagram :is(img, .diagram-error)")).to_have_count(len(HOSTILE))
-    for picture in await page.locator("img.drawing").all():
-        content = await svg(picture)
+    await send_message(page, "draw it")
+    await wait_for_answer(page)
+    await expect(page.locator("figure.diagram :is(img, .diagram-error)")).to_have_count(len(HOSTILE_DIAGRAMS))
+    for picture in await page.locator("img.diagram-image").all():
+        content = await read_svg(picture)
         assert "<script" not in content
         assert "javascript:" not in content
         await picture.click()
     assert dialogs == []
     assert {frame.url for frame in page.frames} == {page.url, f"{web.url}/diagram.html"}
     assert await page.evaluate("window.seen") == []
-    never_sent = {f"request to elsewhere: {url}" for url in forbidden}
-    visitors.troubles = [each for each in visitors.troubles if each not in never_sent]
+    never_sent = {f"request to another host: {url}" for url in forbidden}
+    visitors.problems = [each for each in visitors.problems if each not in never_sent]
 
 
-async def test_the_frame_that_draws_can_reach_nothing(start_web: StartWeb, visitors: Visitors) -> None:
-    web = await start_web(ScriptedAgent(fenced(chain("A", "B"))))
+async def test_the_diagram_frame_is_isolated(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web(ScriptedAgent(format_diagrams(build_chain("A", "B"))))
     page = await visitors.visit(web)
-    await say(page, "draw it")
+    await send_message(page, "draw it")
     await expect(page.get_by_role("img", name="Diagram: A, B")).to_be_visible()
     frame = next(each for each in page.frames if each.url.endswith("/diagram.html"))
-    visitors.expected = ("CSP connect-src", "violates the following Content Security Policy", "Refused to connect")
-    tried = """async () => {
+    visitors.allowed_errors = (
+        "CSP connect-src",
+        "violates the following Content Security Policy",
+        "Refused to connect",
+    )
+    attempts = """async () => {
         const failed = async act => { try { await act(); return false; } catch { return true; } };
         return [origin, await failed(() => document.cookie), await failed(() => localStorage.length),
                 await failed(() => parent.document.title), await failed(() => fetch('/api/me'))];
     }"""
-    assert await frame.evaluate(tried) == ["null", True, True, True, True]
+    assert await frame.evaluate(attempts) == ["null", True, True, True, True]
 
 
-async def test_a_diagram_has_the_colours_of_the_page(start_web: StartWeb, visitors: Visitors) -> None:
-    page = await visitors.visit(await start_web(ScriptedAgent(fenced(chain("A", "B")))), color_scheme="light")
-    await say(page, "draw it")
+async def test_diagrams_follow_the_color_theme(start_web: StartWebServer, visitors: Visitors) -> None:
+    page = await visitors.visit(
+        await start_web(ScriptedAgent(format_diagrams(build_chain("A", "B")))), color_scheme="light"
+    )
+    await send_message(page, "draw it")
     picture = page.get_by_role("img", name="Diagram: A, B")
     await expect(picture).to_be_visible()
-    await expect(picture).to_have_attribute("src", LIGHT)
+    await expect(picture).to_have_attribute("src", LIGHT_ACCENT)
     await page.emulate_media(color_scheme="dark")
-    await expect(picture).to_have_attribute("src", DARK)
-    await expect(picture).not_to_have_attribute("src", LIGHT)
+    await expect(picture).to_have_attribute("src", DARK_ACCENT)
+    await expect(picture).not_to_have_attribute("src", LIGHT_ACCENT)
     await page.get_by_role("button", name="owner").click()
     await page.get_by_role("menuitemradio", name="Light").click()
-    await expect(picture).to_have_attribute("src", LIGHT)
+    await expect(picture).to_have_attribute("src", LIGHT_ACCENT)
 
 
-async def test_a_diagram_can_be_read_as_text_copied_and_seen_larger(start_web: StartWeb, visitors: Visitors) -> None:
-    page = await visitors.visit(await start_web(ScriptedAgent(fenced(chain("A", "B")))))
-    await say(page, "draw it")
+async def test_a_diagram_can_be_enlarged_copied_and_shown_as_source(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    page = await visitors.visit(await start_web(ScriptedAgent(format_diagrams(build_chain("A", "B")))))
+    await send_message(page, "draw it")
     figure = page.locator("figure.diagram")
-    before = await size(figure.get_by_role("img"))
-    larger = figure.get_by_role("button", name="Show it larger")
+    before = await measure_image(figure.get_by_role("img"))
+    larger = figure.get_by_role("button", name="Enlarge")
     await larger.focus()
     await page.keyboard.press("Enter")
-    after = await size(page.get_by_role("dialog").get_by_role("img", name="Diagram: A, B"))
+    after = await measure_image(page.get_by_role("dialog").get_by_role("img", name="Diagram: A, B"))
     assert after[0] > 1.5 * before[0]
-    assert await findings(page) == []
+    assert await find_violations(page) == []
     await page.keyboard.press("Escape")
     await expect(page.get_by_role("dialog")).to_have_count(0)
     await expect(larger).to_be_focused()
     await page.keyboard.press("Shift+Tab")
     await page.keyboard.press("Enter")
-    await expect(figure.locator("pre")).to_have_text(chain("A", "B"))
-    await figure.get_by_role("button", name="Show the drawing").click()
+    await expect(figure.locator("pre")).to_have_text(build_chain("A", "B"))
+    await figure.get_by_role("button", name="Show diagram").click()
     await expect(figure.get_by_role("img")).to_be_visible()
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await figure.get_by_role("button", name="Copy").click()
-    assert await page.evaluate("navigator.clipboard.readText()") == chain("A", "B")
+    assert await page.evaluate("navigator.clipboard.readText()") == build_chain("A", "B")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-async def test_a_phone_shows_a_diagram_within_its_width(start_web: StartWeb, visitors: Visitors, theme: str) -> None:
+async def test_a_diagram_fits_a_phone_screen(start_web: StartWebServer, visitors: Visitors, theme: str) -> None:
     wide = "graph LR\n" + "\n".join(f"  stage{number} --> stage{number + 1}" for number in range(12))
-    phone: dict[str, Any] = {"viewport": PHONE, "has_touch": True, "is_mobile": True, "color_scheme": theme}
-    page = await visitors.visit(await start_web(ScriptedAgent(fenced(wide))), **phone)
+    phone: dict[str, Any] = {"viewport": PHONE_VIEWPORT, "has_touch": True, "is_mobile": True, "color_scheme": theme}
+    page = await visitors.visit(await start_web(ScriptedAgent(format_diagrams(wide))), **phone)
     await page.locator("#composer").fill("draw it")
     await page.get_by_role("button", name="Send").tap()
-    await answered(page)
-    width, _ = await size(page.get_by_role("img", name="Diagram:"))
-    assert width < PHONE["width"]
-    assert await too_wide(page) == 0
-    assert await findings(page) == []
-    await page.get_by_role("button", name="Show it larger").tap()
-    width, _ = await size(page.get_by_role("dialog").get_by_role("img"))
-    assert width > PHONE["width"]
-    shut = await page.get_by_role("dialog").get_by_role("button", name="Close").bounding_box()
-    assert shut is not None
-    assert min(shut["width"], shut["height"]) >= 44
+    await wait_for_answer(page)
+    width, _ = await measure_image(page.get_by_role("img", name="Diagram:"))
+    assert width < PHONE_VIEWPORT["width"]
+    assert await measure_overflow(page) == 0
+    assert await find_violations(page) == []
+    await page.get_by_role("button", name="Enlarge").tap()
+    width, _ = await measure_image(page.get_by_role("dialog").get_by_role("img"))
+    assert width > PHONE_VIEWPORT["width"]
+    close_button = await page.get_by_role("dialog").get_by_role("button", name="Close").bounding_box()
+    assert close_button is not None
+    assert min(close_button["width"], close_button["height"]) >= MIN_TARGET_PIXELS
     await page.get_by_role("dialog").get_by_role("button", name="Close").tap()
     await expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-async def test_people_draw_too_and_whoever_reads_a_copy_sees_it(start_web: StartWeb, visitors: Visitors) -> None:
-    web = await start_web(ScriptedAgent("I would say:\n\n" + fenced(chain("Yours", "Mine"))))
-    owner = await web.client()
-    session = await web.talk(owner, f"What about *this*?\n\n{fenced(chain('Ask', 'Hear'))}")
+async def test_diagrams_in_messages_and_shared_conversations_are_rendered(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    web = await start_web(ScriptedAgent("I would say:\n\n" + format_diagrams(build_chain("Yours", "Mine"))))
+    owner = await web.sign_in()
+    session = await web.create_conversation(
+        owner, f"What about *this*?\n\n{format_diagrams(build_chain('Ask', 'Hear'))}"
+    )
     page = await visitors.visit(web)
     await page.goto(f"{web.url}/{session}")
     made = await owner.post(f"/api/sessions/{session}/shares")
     assert made.is_success, made.text
-    stranger = await (await visitors.context(web.url)).new_page()
+    stranger = await (await visitors.open_context(web.url)).new_page()
     await stranger.goto(f"{web.url}/{made.json()['path'].lstrip('/')}")
     for reader in (page, stranger):
-        said = reader.locator(".said")
+        said = reader.locator(".user-message")
         await expect(said.get_by_text("What about *this*?")).to_be_visible()
         await expect(said.get_by_role("img", name="Diagram: Ask, Hear")).to_be_visible()
         await expect(reader.locator(".answer").get_by_role("img", name="Diagram: Yours, Mine")).to_be_visible()
 
 
-async def test_diagrams_are_drawn_below_a_base_path(start_web: StartWeb, visitors: Visitors) -> None:
-    web = await start_web(ScriptedAgent(fenced(chain("A", "B"))), base_path="/talk")
-    page = await (await visitors.context(web.url)).new_page()
-    await page.goto((await link_for(web, "owner")).replace("/sign-in", "/talk/sign-in"))
-    await say(page, "draw it")
+async def test_diagrams_are_rendered_below_a_base_path(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web(ScriptedAgent(format_diagrams(build_chain("A", "B"))), base_path="/talk")
+    page = await (await visitors.open_context(web.url)).new_page()
+    await page.goto((await create_sign_in_link(web, "owner")).replace("/sign-in", "/talk/sign-in"))
+    await send_message(page, "draw it")
     await expect(page.get_by_role("img", name="Diagram: A, B")).to_be_visible()
     assert f"{web.url}/talk/diagram.html" in {frame.url for frame in page.frames}
 
 
-async def test_what_is_read_stays_in_place_while_diagrams_above_it_are_drawn(
-    start_web: StartWeb, visitors: Visitors
+async def test_the_scroll_position_is_stable_while_diagrams_above_are_rendered(
+    start_web: StartWebServer, visitors: Visitors
 ) -> None:
     web = await start_web(ScriptedAgent("Certainly."))
-    session = await web.session(await web.client(), title="Drawn")
+    session = await web.create_session(await web.sign_in(), title="Drawn")
     messages = []
     for number in range(60):
-        drawing = fenced(chain(*(f"n{number}x{step}" for step in range(3 + number % 5))))
+        drawing = format_diagrams(build_chain(*(f"n{number}x{step}" for step in range(3 + number % 5))))
         messages += [
             {"role": "user", "content": f"question {number}"},
             {"role": "assistant", "content": f"Look:\n\n{drawing}"},
@@ -308,15 +323,15 @@ async def test_what_is_read_stays_in_place_while_diagrams_above_it_are_drawn(
     await expect(page.get_by_text("question 59", exact=True)).to_be_in_viewport()
     await expect(page.get_by_role("img", name="Diagram: n59x0")).to_be_in_viewport()
     await log.hover()
-    place = """log => {
+    locate_middle_row = """log => {
         const middle = log.getBoundingClientRect().top + log.clientHeight / 2;
         const row = [...log.querySelectorAll('.row')].find(each => each.getBoundingClientRect().bottom > middle);
         return [row.dataset.index, Math.round(row.getBoundingClientRect().bottom)]; }"""
     for _ in range(25):
         await page.mouse.wheel(0, -400)
         await page.wait_for_timeout(50)
-        before = await log.evaluate(place)
+        before = await log.evaluate(locate_middle_row)
         await expect(page.locator("figure.diagram pre")).to_have_count(0)  # everything near is drawn now
-        after = await log.evaluate(place)
+        after = await log.evaluate(locate_middle_row)
         assert after[0] == before[0]
         assert abs(after[1] - before[1]) <= 2

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from playwright.async_api import expect
 
-from browser.conftest import link_for
+from browser.conftest import create_sign_in_link
 from palaver.agent.demo import DemoAgent
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page
 
     from browser.conftest import Visitors
-    from support.web import StartWeb, Web
+    from support.web import StartWebServer, WebServer
 
 _AUTHENTICATOR = {
     "protocol": "ctap2",
@@ -35,95 +35,95 @@ class Laptop:
     authenticator: str
     address: str
 
-    async def agrees(self, agrees: bool) -> None:
+    async def set_verification(self, set_verification: bool) -> None:
         """From now on whoever sits there shows the device who they are, or does not."""
-        given = {"authenticatorId": self.authenticator, "isUserVerified": agrees}
+        given = {"authenticatorId": self.authenticator, "isUserVerified": set_verification}
         await self.device.send("WebAuthn.setUserVerified", given)
 
-    async def make(self, name: str) -> None:
+    async def add_passkey(self, name: str) -> None:
         """Ask for a passkey in the settings."""
         await self.page.goto(f"{self.address}/settings")
-        await self.page.get_by_role("button", name="Add a passkey").click()
-        await self.page.get_by_label("What to call it").fill(name)
-        await self.page.get_by_role("dialog").get_by_role("button", name="Add a passkey").click()
+        await self.page.get_by_role("button", name="Add passkey").click()
+        await self.page.get_by_label("Passkey name").fill(name)
+        await self.page.get_by_role("dialog").get_by_role("button", name="Add passkey").click()
 
     async def sign_out(self) -> None:
         await self.page.goto(self.address)
         await self.page.locator(".account").click()
         await self.page.get_by_role("menuitem", name="Sign out").click()
-        await expect(self.page.get_by_role("button", name="Use a passkey")).to_be_visible()
+        await expect(self.page.get_by_role("button", name="Sign in with a passkey")).to_be_visible()
 
 
-async def laptop(visitors: Visitors, web: Web, person: str = "owner") -> Laptop:
+async def open_laptop(visitors: Visitors, web: WebServer, person: str = "owner") -> Laptop:
     """Somebody signed in by a link, where the page has a name: passkeys belong to names."""
     address = web.url.replace("127.0.0.1", "localhost")
-    context = await visitors.context(address)
+    context = await visitors.open_context(address)
     page = await context.new_page()
     device = await context.new_cdp_session(page)
     await device.send("WebAuthn.enable")
     made = await device.send("WebAuthn.addVirtualAuthenticator", {"options": _AUTHENTICATOR})
-    await page.goto((await link_for(web, person)).replace(web.url, address))
+    await page.goto((await create_sign_in_link(web, person)).replace(web.url, address))
     await expect(page.locator("main.main h1")).to_be_visible()
     return Laptop(page, device, made["authenticatorId"], address)
 
 
-async def test_a_passkey_is_made_signs_in_and_is_removed(start_web: StartWeb, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(pace=0))
-    mine = await laptop(visitors, web)
-    await mine.make("My laptop")
-    await expect(mine.page.get_by_role("listitem").filter(has_text="My laptop")).to_contain_text("for localhost")
+async def test_a_passkey_is_added_signs_in_and_is_removed(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    owner_laptop = await open_laptop(visitors, web)
+    await owner_laptop.add_passkey("My laptop")
+    await expect(owner_laptop.page.get_by_role("listitem").filter(has_text="My laptop")).to_contain_text(
+        "for localhost"
+    )
 
-    visitors.expected = ("401",)
-    await mine.sign_out()
-    await mine.page.get_by_role("button", name="Use a passkey").click()
-    await expect(mine.page.get_by_role("heading", name="Hello, owner")).to_be_visible()
+    visitors.allowed_errors = ("401",)
+    await owner_laptop.sign_out()
+    await owner_laptop.page.get_by_role("button", name="Sign in with a passkey").click()
+    await expect(owner_laptop.page.get_by_role("heading", name="Hello, owner")).to_be_visible()
 
-    await mine.page.goto(f"{mine.address}/settings")
-    await mine.page.get_by_role("button", name="Remove the passkey “My laptop”").click()
-    await mine.page.get_by_role("dialog").get_by_role("button", name="Remove").click()
-    await expect(mine.page.get_by_text("You have no passkey yet.")).to_be_visible()
-
-
-async def test_whoever_would_rather_not_is_told_so_and_can_try_again(start_web: StartWeb, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(pace=0))
-    mine = await laptop(visitors, web)
-    await mine.agrees(False)
-    await mine.make("My laptop")
-    await expect(mine.page.get_by_text("No passkey was made.")).to_be_visible()
-    await expect(mine.page.get_by_text("You have no passkey yet.")).to_be_attached()
-    await mine.agrees(True)
-    await mine.page.get_by_role("dialog").get_by_role("button", name="Add a passkey").click()
-    await expect(mine.page.get_by_role("listitem").filter(has_text="My laptop")).to_be_visible()
-
-    visitors.expected = ("401",)
-    await mine.sign_out()
-    await mine.agrees(False)
-    await mine.page.get_by_role("button", name="Use a passkey").click()
-    await expect(mine.page.get_by_role("alert")).to_contain_text("No passkey was used.")
-    await mine.agrees(True)
-    await mine.page.get_by_role("button", name="Use a passkey").click()
-    await expect(mine.page.get_by_role("heading", name="Hello, owner")).to_be_visible()
+    await owner_laptop.page.goto(f"{owner_laptop.address}/settings")
+    await owner_laptop.page.get_by_role("button", name="Remove passkey “My laptop”").click()
+    await owner_laptop.page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    await expect(owner_laptop.page.get_by_text("No passkeys yet")).to_be_visible()
 
 
-async def test_a_passkey_signs_in_whom_it_belongs_to_and_nobody_once_removed(
-    start_web: StartWeb, visitors: Visitors
-) -> None:
-    web = await start_web(DemoAgent(pace=0))
-    await web.talk(await web.client(), "hello", title="The owner's own")
-    mine, anns = await laptop(visitors, web), await laptop(visitors, web, "Ann")
-    await mine.make("Mine")
-    await anns.make("Ann's")
-    await expect(anns.page.get_by_role("listitem").filter(has_text="Ann's")).to_be_visible()
+async def test_a_canceled_passkey_prompt_can_be_retried(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    owner_laptop = await open_laptop(visitors, web)
+    await owner_laptop.set_verification(False)
+    await owner_laptop.add_passkey("My laptop")
+    await expect(owner_laptop.page.get_by_text("Passkey setup was canceled.")).to_be_visible()
+    await expect(owner_laptop.page.get_by_text("No passkeys yet")).to_be_attached()
+    await owner_laptop.set_verification(True)
+    await owner_laptop.page.get_by_role("dialog").get_by_role("button", name="Add passkey").click()
+    await expect(owner_laptop.page.get_by_role("listitem").filter(has_text="My laptop")).to_be_visible()
 
-    visitors.expected = ("401",)
-    await anns.sign_out()
-    await anns.page.get_by_role("button", name="Use a passkey").click()
-    await expect(anns.page.get_by_role("heading", name="Hello, Ann")).to_be_visible()
-    await expect(anns.page.get_by_text("The owner's own")).to_have_count(0)
+    visitors.allowed_errors = ("401",)
+    await owner_laptop.sign_out()
+    await owner_laptop.set_verification(False)
+    await owner_laptop.page.get_by_role("button", name="Sign in with a passkey").click()
+    await expect(owner_laptop.page.get_by_role("alert")).to_contain_text("Passkey sign-in was canceled.")
+    await owner_laptop.set_verification(True)
+    await owner_laptop.page.get_by_role("button", name="Sign in with a passkey").click()
+    await expect(owner_laptop.page.get_by_role("heading", name="Hello, owner")).to_be_visible()
 
-    ann = await web.client("Ann")
+
+async def test_a_passkey_signs_in_its_owner_until_it_is_removed(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    await web.create_conversation(await web.sign_in(), "hello", title="The owner's own")
+    owner_laptop, ann_laptop = await open_laptop(visitors, web), await open_laptop(visitors, web, "Ann")
+    await owner_laptop.add_passkey("Mine")
+    await ann_laptop.add_passkey("Ann's")
+    await expect(ann_laptop.page.get_by_role("listitem").filter(has_text="Ann's")).to_be_visible()
+
+    visitors.allowed_errors = ("401",)
+    await ann_laptop.sign_out()
+    await ann_laptop.page.get_by_role("button", name="Sign in with a passkey").click()
+    await expect(ann_laptop.page.get_by_role("heading", name="Hello, Ann")).to_be_visible()
+    await expect(ann_laptop.page.get_by_text("The owner's own")).to_have_count(0)
+
+    ann = await web.sign_in("Ann")
     [key] = (await ann.get("/api/me/passkeys")).json()["passkeys"]
     assert (await ann.delete(f"/api/me/passkeys/{key['id']}")).is_success
-    await anns.sign_out()
-    await anns.page.get_by_role("button", name="Use a passkey").click()
-    await expect(anns.page.get_by_role("alert")).to_contain_text("This passkey is not known here")
+    await ann_laptop.sign_out()
+    await ann_laptop.page.get_by_role("button", name="Sign in with a passkey").click()
+    await expect(ann_laptop.page.get_by_role("alert")).to_contain_text("Passkey not recognized")

@@ -7,55 +7,76 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.async_api import expect
 
-from browser.conftest import PHONE
+from browser.conftest import PHONE_VIEWPORT, wait_for_answer
+from browser.page_checks import MIN_TARGET_PIXELS, find_small_targets, measure_overflow
 from palaver.agent.demo import DemoAgent
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
     from browser.conftest import Visitors
-    from support.web import StartWeb, Web
+    from support.web import StartWebServer, WebServer
 
 PANELS = {"memory": "Memory", "usage": "Usage", "people": "People", "platforms": "Platforms", "settings": "Settings"}
 
 # What can be pressed and is smaller than a finger wants; what is pressed by its label counts as big as that.
-_TOO_SMALL = """() => [...document.querySelectorAll('.panel, dialog')].flatMap(place =>
+_FIND_SMALL_PANEL_TARGETS = """minimum => [...document.querySelectorAll('.panel, dialog')].flatMap(place =>
   [...place.querySelectorAll('button, a, input, select, summary')]
     .filter(each => each.checkVisibility() && !each.closest('table, .visually-hidden'))
     .map(each => [each.closest('label.option, .segmented label') ?? each, each])
     .map(([box, each]) => [box.getBoundingClientRect(), each])
-    .filter(([box]) => box.width < 44 || box.height < 44)
+    .filter(([box]) => box.width < minimum || box.height < minimum)
     .map(([box, each]) => `${each.outerHTML.slice(0, 90)} ${box.width}x${box.height}`))"""
-_WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
-async def in_hand(visitors: Visitors, web: Web) -> Page:
+async def visit_on_phone(visitors: Visitors, web: WebServer) -> Page:
     """The page on a phone."""
-    return await visitors.visit(web, viewport=PHONE, has_touch=True, is_mobile=True)
+    return await visitors.visit(web, viewport=PHONE_VIEWPORT, has_touch=True, is_mobile=True)
+
+
+async def test_a_conversation_fits_a_phone(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    page = await visit_on_phone(visitors, web)
+    assert await find_small_targets(page) == []
+    await page.locator("#composer").fill("show me markdown")
+    await page.get_by_role("button", name="Send").tap()
+    await wait_for_answer(page)
+    assert await measure_overflow(page) == 0
+    assert await find_small_targets(page) == []
+    await page.get_by_role("button", name="Actions for").tap()
+    await expect(page.get_by_role("menu")).to_contain_text("tokens in")
+    await expect(page.get_by_role("menu")).to_contain_text("$0.00 spent")
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("navigation")).to_have_count(0)
+    await page.get_by_role("button", name="Show conversations").tap()
+    await expect(page.get_by_role("navigation")).to_be_visible()
+    assert await find_small_targets(page) == []
+    await page.get_by_role("listitem").get_by_role("link").tap()
+    await expect(page.get_by_role("navigation")).to_have_count(0)
 
 
 @pytest.mark.parametrize("panel", PANELS)
-async def test_a_panel_fits_a_phone(start_web: StartWeb, visitors: Visitors, panel: str) -> None:
-    web = await start_web(DemoAgent(pace=0))
-    await web.talk(
-        await web.client(),
+async def test_a_panel_fits_a_phone(start_web: StartWebServer, visitors: Visitors, panel: str) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    await web.create_conversation(
+        await web.sign_in(),
         "remember that my cat is called Ada",
         title="A title that is longer than any telephone is wide, by far",
     )
-    await web.client("Somebody With Quite A Long Name Who Is Also Here")
-    page = await in_hand(visitors, web)
+    await web.sign_in("Somebody With Quite A Long Name Who Is Also Here")
+    page = await visit_on_phone(visitors, web)
     await page.goto(f"{web.url}/{panel}")
     await expect(page.locator(".card").first).to_be_visible()
     await expect(page.locator(".panel .spinner")).to_have_count(0)
     for closed in await page.locator(".panel summary").all():
         await closed.tap()
-    assert await page.evaluate(_WIDER) == 0
-    assert await page.evaluate(_TOO_SMALL) == []
+    assert await measure_overflow(page) == 0
+    assert await page.evaluate(_FIND_SMALL_PANEL_TARGETS, MIN_TARGET_PIXELS) == []
 
 
-async def test_a_panel_is_reached_from_the_drawer_which_gives_way(start_web: StartWeb, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(pace=0))
-    page = await in_hand(visitors, web)
+async def test_opening_a_panel_closes_the_drawer(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    page = await visit_on_phone(visitors, web)
     for panel, title in PANELS.items():
         await page.get_by_role("button", name="Show conversations").tap()
         await page.get_by_role("navigation").get_by_role("button", name="owner").tap()
@@ -65,13 +86,13 @@ async def test_a_panel_is_reached_from_the_drawer_which_gives_way(start_web: Sta
         assert page.url == f"{web.url}/{panel}"
 
 
-async def test_a_dialogue_fits_a_phone(start_web: StartWeb, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(pace=0))
-    page = await in_hand(visitors, web)
+async def test_a_dialog_fits_a_phone(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    page = await visit_on_phone(visitors, web)
     await page.goto(f"{web.url}/settings")
     await page.get_by_role("button", name="New token").tap()
     box = await page.get_by_role("dialog").bounding_box()
     assert box is not None
     assert box["x"] >= 0
-    assert box["x"] + box["width"] <= PHONE["width"]
-    assert await page.evaluate(_TOO_SMALL) == []
+    assert box["x"] + box["width"] <= PHONE_VIEWPORT["width"]
+    assert await page.evaluate(_FIND_SMALL_PANEL_TARGETS, MIN_TARGET_PIXELS) == []

@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from playwright.async_api import expect
 
-from browser.conftest import answered, say
-from browser.test_files import chosen, is_shown
-from support.process import free_port, served
+from browser.conftest import send_message, wait_for_answer
+from browser.test_files import build_upload, expect_image_loaded
+from support.process import find_free_port, run_server
 from support.proxy import Proxy
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from browser.conftest import Visitors
 
 
-def certificate(folder: Path) -> ssl.SSLContext:
+def create_tls_context(folder: Path) -> ssl.SSLContext:
     """What a server shows that is called localhost, signed by nobody."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
@@ -50,39 +50,44 @@ def certificate(folder: Path) -> ssl.SSLContext:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["passes the path on", "takes the path away and speaks HTTPS"])
 async def test_everything_works_below_a_path(tmp_path: Path, visitors: Visitors, kind: str) -> None:
-    strips = kind.startswith("takes")
-    proxy = Proxy("/palaver", strips=strips, tls=certificate(tmp_path) if strips else None, upstream=free_port())
+    is_stripping = kind.startswith("takes")
+    proxy = Proxy(
+        "/palaver",
+        strips_path=is_stripping,
+        tls=create_tls_context(tmp_path) if is_stripping else None,
+        upstream=find_free_port(),
+    )
     async with proxy.running():
         settings = f"web:\n  public_url: {proxy.url}\n  trusted_proxies: [127.0.0.1]\n"
         (tmp_path / "config.yaml").write_text(settings)
-        async with served(tmp_path, proxy.upstream) as link:
-            await journey(visitors, proxy, link)
-    assert proxy.strays == []
+        async with run_server(tmp_path, proxy.upstream) as link:
+            await use_all_features(visitors, proxy, link)
+    assert proxy.unmatched_targets == []
 
 
-async def journey(visitors: Visitors, proxy: Proxy, link: str) -> None:
+async def use_all_features(visitors: Visitors, proxy: Proxy, link: str) -> None:
     assert link.startswith(f"{proxy.url}/sign-in#")
-    context = await visitors.context(proxy.url)
+    context = await visitors.open_context(proxy.url)
     page = await context.new_page()
     await page.goto(link)
     await expect(page.get_by_role("heading", name="Hello, owner")).to_be_visible()
     assert page.url == f"{proxy.url}/"
 
-    await say(page, f"think about {' '.join(f'thing{number}' for number in range(60))}")
+    await send_message(page, f"think about {' '.join(f'thing{number}' for number in range(60))}")
     answer = page.locator(".answer")
     await expect(answer.locator(".reasoning")).to_contain_text("thing5")
     await expect(answer).to_have_attribute("aria-busy", "true")  # it comes as it is said
     await page.reload()
-    await answered(page)
-    await expect(page.locator(".said")).to_have_count(1)
+    await wait_for_answer(page)
+    await expect(page.locator(".user-message")).to_have_count(1)
 
-    await page.locator("input[type=file]").set_input_files(chosen("dot.png"))
-    await expect(page.locator(".adding .file")).to_have_attribute("aria-busy", "false")
-    await say(page, "and look at this")
+    await page.locator("input[type=file]").set_input_files(build_upload("dot.png"))
+    await expect(page.locator(".draft-files .file")).to_have_attribute("aria-busy", "false")
+    await send_message(page, "and look at this")
     await expect(answer).to_have_count(2)
-    await answered(page)
+    await wait_for_answer(page)
     await page.reload()
-    await is_shown(page, "dot.png")
+    await expect_image_loaded(page, "dot.png")
 
     scope = await page.evaluate("async () => (await navigator.serviceWorker.ready).scope")
     assert scope == f"{proxy.url}/"
@@ -93,21 +98,21 @@ async def journey(visitors: Visitors, proxy: Proxy, link: str) -> None:
     assert manifest["manifest"]["startUrl"] == f"{proxy.url}/"
 
     await page.locator("header").get_by_role("button", name="Actions for").click()
-    await page.get_by_role("menuitem", name="Share a copy").click()
-    await page.get_by_role("button", name="Make the copy").click()
-    shared = await page.get_by_role("textbox", name="Link to the copy").input_value()
+    await page.get_by_role("menuitem", name="Share").click()
+    await page.get_by_role("button", name="Create link").click()
+    shared = await page.get_by_role("textbox", name="Shared link").input_value()
     assert shared.startswith(f"{proxy.url}/shared#")
     await page.get_by_role("button", name="Done").click()
-    outside = await visitors.context(proxy.url)
+    outside = await visitors.open_context(proxy.url)
     stranger = await outside.new_page()
     await stranger.goto(shared)
-    await expect(stranger.locator(".said").first).to_contain_text("think about thing0")
+    await expect(stranger.locator(".user-message").first).to_contain_text("think about thing0")
 
     await page.get_by_role("button", name="owner").click()
     await page.get_by_role("menuitem", name="People").click()
-    await page.get_by_role("button", name="Invite somebody").click()
-    await page.get_by_label("Name of the person").fill("Amina")
-    await page.get_by_role("dialog").get_by_role("button", name="Invite somebody").click()
+    await page.get_by_role("button", name="Invite someone").click()
+    await page.get_by_label("Name", exact=True).fill("Amina")
+    await page.get_by_role("dialog").get_by_role("button", name="Invite someone").click()
     invitation = await page.get_by_role("textbox", name="Sign-in link").input_value()
     await stranger.goto(invitation)
     await expect(stranger.get_by_role("heading", name="Hello, Amina")).to_be_visible()

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from playwright.async_api import expect
 
-from browser.conftest import answered, say
-from palaver.agent.base import TextDelta, Tool, ToolCall, ToolResult, Used
+from browser.conftest import send_message, wait_for_answer
+from palaver.agent.base import TextDelta, Tool, ToolCall, ToolResult, UsageReport
+from palaver.agent.compaction import SUMMARY_REQUEST
 from palaver.domain.usage import TurnUsage
 from palaver.testing import ScriptedAgent
 
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 
     from browser.conftest import Visitors
     from palaver.agent.base import AgentEvent, AgentRequest
-    from support.web import StartWeb
+    from support.web import StartWebServer
 
 
-async def test_a_tool_tells_how_long_it_takes_also_after_a_reload(start_web: StartWeb, visitors: Visitors) -> None:
+async def test_a_tool_shows_its_duration_also_after_a_reload(start_web: StartWebServer, visitors: Visitors) -> None:
     may_end, may_speak = asyncio.Event(), asyncio.Event()
 
     async def answer(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
@@ -32,8 +33,8 @@ async def test_a_tool_tells_how_long_it_takes_also_after_a_reload(start_web: Sta
         yield TextDelta("It is blue.")
 
     page = await visitors.visit(await start_web(ScriptedAgent(answer)))
-    await say(page, "what colour is the sea?")
-    took = page.locator(".tool .lasted")
+    await send_message(page, "what color is the sea?")
+    took = page.locator(".tool .duration")
     await expect(took).to_have_text(re.compile(r"^[2-9]\ss$"))
     await page.reload()
     await expect(took).to_have_text(re.compile(r"\ss$"))
@@ -41,49 +42,52 @@ async def test_a_tool_tells_how_long_it_takes_also_after_a_reload(start_web: Sta
     assert counted >= 2  # it has not begun anew
     may_end.set()
     await expect(took).to_have_text(re.compile(r"^\d+\.\d\ss$"))
-    told = await took.inner_text()
+    duration = await took.inner_text()
     may_speak.set()
-    await answered(page)
-    await expect(took).to_have_text(told)
-    await expect(page.locator(".answer .message-foot")).to_contain_text(re.compile(r"worked \d"))
+    await wait_for_answer(page)
+    await expect(took).to_have_text(duration)
+    await expect(page.locator(".answer .message-foot")).to_contain_text(re.compile(r"took \d"))
 
 
-async def test_the_meter_tells_how_full_the_context_is_and_offers_a_summary(
-    start_web: StartWeb, visitors: Visitors
-) -> None:
-    filled = iter([300, 420, 900, 950, 200])
+async def test_the_context_meter_warns_and_offers_compaction(start_web: StartWebServer, visitors: Visitors) -> None:
+    prompt_tokens = iter([300, 420, 900, 950, 200])
 
     def answer(request: AgentRequest) -> list[AgentEvent]:
-        if request.messages[-1]["content"].startswith("Summarise this conversation"):
+        if request.messages[-1]["content"].startswith(SUMMARY_REQUEST):
             return [TextDelta("They talked.")]
-        return [TextDelta("word " * 60), Used(TurnUsage(model="m", output_tokens=60, last_prompt_tokens=next(filled)))]
+        return [
+            TextDelta("word " * 60),
+            UsageReport(TurnUsage(model="m", output_tokens=60, last_prompt_tokens=next(prompt_tokens))),
+        ]
 
-    page = await visitors.visit(await start_web(ScriptedAgent(answer, window=1000)))
+    page = await visitors.visit(await start_web(ScriptedAgent(answer, context_window=1000)))
     for text in ("one", "two"):
-        await say(page, text)
-        await answered(page)
+        await send_message(page, text)
+        await wait_for_answer(page)
     meter = page.get_by_role("button", name="Context 42% full: 420 of 1K tokens")
     await expect(meter).to_have_text("42%")
     await meter.click()
     await expect(page.get_by_role("menu")).to_contain_text("120 out")
     await page.keyboard.press("Escape")
 
-    await say(page, "three")
+    await send_message(page, "three")
     warning = page.get_by_text("The context is 90% full.")
     await expect(warning).to_be_visible()
-    await page.get_by_role("button", name="Summarise now").click()
-    await expect(page.get_by_text("A summary stands for 2 older messages")).to_be_visible()
+    await page.get_by_role("button", name="Compact now").click()
+    await expect(page.get_by_text("The agent now sees a summary of 2 older messages")).to_be_visible()
     await expect(warning).to_have_count(0)
 
-    await say(page, "four")
+    await send_message(page, "four")
     await expect(page.get_by_text("The context is 95% full.")).to_be_visible()
-    await say(page, "five")  # which is summarised before it is answered
-    await expect(page.get_by_text("A summary stands for 6 older messages")).to_be_visible()
-    await answered(page)
-    await expect(page.locator(".meters")).to_have_text("20%")
+    await send_message(page, "five")  # which is compacted before it is answered
+    await expect(page.get_by_text("The agent now sees a summary of 6 older messages")).to_be_visible()
+    await wait_for_answer(page)
+    await expect(page.locator(".context-meter")).to_have_text("20%")
 
 
-async def test_tools_are_switched_off_for_one_conversation_and_back_on(start_web: StartWeb, visitors: Visitors) -> None:
+async def test_tools_are_turned_off_for_one_conversation_and_on_again(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
     async def run(_arguments: object) -> str:
         return ""
 
@@ -91,8 +95,8 @@ async def test_tools_are_switched_off_for_one_conversation_and_back_on(start_web
     agent = ScriptedAgent(tools=[tool])
     web = await start_web(agent)
     page = await visitors.visit(web)
-    await say(page, "hello")
-    await answered(page)
+    await send_message(page, "hello")
+    await wait_for_answer(page)
     other = await page.context.new_page()
     await other.goto(page.url)
 
@@ -107,23 +111,23 @@ async def test_tools_are_switched_off_for_one_conversation_and_back_on(start_web
     await expect(files).not_to_be_checked()
     await page.keyboard.press("Escape")
     for each in (page, other):
-        await expect(each.get_by_role("button", name="Tools; off: files, Memory")).to_be_visible()
-    await expect(page.get_by_text("From here on without these tools: files, Memory.")).to_be_visible()
+        await expect(each.get_by_role("button", name="Tools (off: files, Memory)")).to_be_visible()
+    await expect(page.get_by_text("Tools turned off: files, Memory.")).to_be_visible()
 
-    await say(page, "what have you got?")
+    await send_message(page, "what have you got?")
     await expect(page.locator(".answer")).to_have_count(2)
-    await answered(page)
+    await wait_for_answer(page)
     assert {each.toolset for each in agent.requests[-1].tools} == {"history"}
 
-    await other.get_by_role("button", name="Tools; off: files, Memory").click()
-    await other.get_by_role("menuitem", name="Switch all on").click()
-    line = page.locator(".quiet", has_text="From here on with all tools.")
+    await other.get_by_role("button", name="Tools (off: files, Memory)").click()
+    await other.get_by_role("menuitem", name="Turn all on").click()
+    line = page.locator(".event-line", has_text="All tools turned on.")
     await expect(line).to_be_visible()
-    await line.get_by_role("button", name="Take back").click()
-    await expect(page.get_by_role("button", name="Tools; off: files, Memory")).to_be_visible()
+    await line.get_by_role("button", name="Undo").click()
+    await expect(page.get_by_role("button", name="Tools (off: files, Memory)")).to_be_visible()
 
-    begun = await visitors.visit(web, "bob")
-    await say(begun, "hello")
-    await answered(begun)
-    await expect(begun.get_by_role("button", name="Tools", exact=True)).to_be_visible()
+    new_page = await visitors.visit(web, "bob")
+    await send_message(new_page, "hello")
+    await wait_for_answer(new_page)
+    await expect(new_page.get_by_role("button", name="Tools", exact=True)).to_be_visible()
     assert {each.toolset for each in agent.requests[-1].tools} == {"history", "memory", "mcp:files"}

@@ -1,1 +1,1 @@
-"""The terminal, tried out on real stores."""
+"""Tests of the command line on real stores."""

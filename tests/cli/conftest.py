@@ -1,4 +1,4 @@
-"""A home with conversations in it, and a terminal to look at them with."""
+"""A home folder with conversations, and the `palaver` command on it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Home:
-    """A home folder, what people say in it, and the `palaver` command on it."""
+    """A home folder with conversations of several people, and the `palaver` command on it."""
 
     ada = SessionSource("telegram", "100", user_id="100", user_name="Ada")
     bob = SessionSource("signal", "200", user_id="200", user_name="Bob")
@@ -32,11 +32,11 @@ class Home:
     clock: FakeClock = field(default_factory=lambda: FakeClock(datetime.now(UTC)))
 
     @contextmanager
-    def store(self) -> Iterator[SessionStore]:
+    def open_store(self) -> Iterator[SessionStore]:
         with SessionStore.open(self.path / "palaver.db", clock=self.clock) as store:
             yield store
 
-    def said(
+    def add_conversation(
         self,
         *lines: str | Mapping[str, Any],
         source: SessionSource = ada,
@@ -44,8 +44,8 @@ class Home:
         ago: timedelta = timedelta(),
         usage: TurnUsage | None = None,
     ) -> str:
-        """A conversation of these messages, a person's and the agent's by turns; its id."""
-        with self.store() as store:
+        """Add a conversation with alternating messages of a person and the agent, and return its id."""
+        with self.open_store() as store:
             self.clock.set(datetime.now(UTC) - ago)
             session_id: str = store.get_or_create_session(source, force_new=True).session_id
             for number, line in enumerate(lines):
@@ -58,29 +58,29 @@ class Home:
         return session_id
 
     def __call__(self, *args: str | Path, code: int = 0, env: Mapping[str, str] | None = None) -> Result:
-        """Run `palaver` with these arguments; it must leave with this exit code."""
+        """Run `palaver` with these arguments and check its exit code."""
         result = CliRunner(env=env).invoke(program, ["--home", str(self.path), *map(str, args)])
         assert not isinstance(result.exception, Exception), result.exception
         assert result.exit_code == code, result.output
         return result
 
-    def text(self, *args: str | Path, **how: Any) -> str:
-        """What `palaver` prints."""
-        return self(*args, **how).stdout
+    def get_text(self, *args: str | Path, **options: Any) -> str:
+        """Run `palaver` and return what it prints."""
+        return self(*args, **options).stdout
 
-    def json(self, *args: str | Path) -> Any:
-        """What `palaver … --json` prints, as data."""
-        return json.loads(self.text(*args, "--json"))
+    def get_json(self, *args: str | Path) -> Any:
+        """Run `palaver … --json` and return the document that it prints."""
+        return json.loads(self.get_text(*args, "--json"))
 
-    def error(self, *args: str | Path, code: int) -> str:
-        """What `palaver` complains about; nothing is printed besides."""
+    def get_error(self, *args: str | Path, code: int) -> str:
+        """Run `palaver`, check that it prints only an error, and return it."""
         result = self(*args, code=code)
         assert result.stdout == ""
         assert result.stderr.startswith("error: ")
         return result.stderr
 
-    def json_error(self, *args: str | Path, code: int) -> Any:
-        """The same for programs."""
+    def get_json_error(self, *args: str | Path, code: int) -> Any:
+        """Run `palaver … --json`, check that it prints only an error document, and return it."""
         result = self(*args, "--json", code=code)
         assert result.stdout == ""
         return json.loads(result.stderr)["error"]
@@ -88,7 +88,7 @@ class Home:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
     for name in ("PALAVER_HOME", "PALAVER_DATABASE_URL"):
         monkeypatch.delenv(name, raising=False)
     return Home(tmp_path / "home")

@@ -1,4 +1,4 @@
-"""How text, times and tables are shown."""
+"""Tests of cleaning text, and of formatting times, counts and JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "cleaned"),
     [
         ("plain", "plain"),
         ("two\nlines\tand a tab", "two\nlines\tand a tab"),
@@ -33,23 +33,23 @@ NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
         ("می‌خواهم 👨‍👩‍👧", "می‌خواهم 👨‍👩‍👧"),
     ],
 )
-def test_text_loses_its_hidden_powers_and_nothing_else(text: str, shown: str) -> None:
-    assert output.clean(text) == shown
+def test_cleaning_removes_what_controls_a_terminal_and_nothing_else(text: str, cleaned: str) -> None:
+    assert output.clean_text(text) == cleaned
 
 
 @given(st.text(st.characters()))
-def test_no_text_keeps_a_control_character(text: str) -> None:
-    cleaned = output.clean(text)
+def test_cleaned_text_has_no_control_characters(text: str) -> None:
+    cleaned = output.clean_text(text)
     assert all(char in "\n\t" or not (char < " " or "\x7f" <= char <= "\x9f") for char in cleaned)
     assert not {"\u202e", "\u2066", "\u2028"} & set(cleaned)
-    assert "\n" not in output.line(text)
+    assert "\n" not in output.clean_line(text)
     cleaned.encode()
 
 
 @given(st.recursive(st.text(st.characters()), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
-def test_json_is_harmless_and_whole(document: object) -> None:
+def test_json_has_no_control_characters_and_loses_nothing(document: object) -> None:
     for ascii_only in (True, False):
-        text = output.json_text(document, ascii_only=ascii_only)
+        text = output.format_json(document, ascii_only=ascii_only)
         assert json.loads(text) == document
         assert all(char == "\n" or not (char < " " or "\x7f" <= char <= "\x9f") for char in text)
         text.encode()
@@ -69,19 +69,19 @@ def test_json_is_harmless_and_whole(document: object) -> None:
         ("", 0),
     ],
 )
-def test_text_takes_as_many_columns_as_a_terminal_gives_it(text: str, width: int) -> None:
-    assert output.cells(text) == width
+def test_the_display_width_is_what_a_terminal_uses(text: str, width: int) -> None:
+    assert output.get_display_width(text) == width
 
 
 @given(st.text(), st.integers(1, 40))
-def test_a_text_that_was_made_to_fit_fits(text: str, most: int) -> None:
-    shown = output.fit(text, most)
-    assert output.cells(shown) <= most
-    assert shown == text or shown.endswith("…")
+def test_truncated_text_fits(text: str, max_width: int) -> None:
+    truncated = output.truncate_text(text, max_width)
+    assert output.get_display_width(truncated) <= max_width
+    assert truncated == text or truncated.endswith("…")
 
 
 @pytest.mark.parametrize(
-    ("ago", "said"),
+    ("age", "text"),
     [
         (timedelta(seconds=-5), "just now"),
         (timedelta(), "just now"),
@@ -98,16 +98,16 @@ def test_a_text_that_was_made_to_fit_fits(text: str, most: int) -> None:
         (timedelta(days=-2), "2026-11-17"),
     ],
 )
-def test_a_time_is_told_as_people_say_it(ago: timedelta, said: str) -> None:
-    assert output.ago(NOW - ago, NOW) == said
+def test_a_time_is_formatted_as_its_age(age: timedelta, text: str) -> None:
+    assert output.format_relative_time(NOW - age, NOW) == text
 
 
-def test_what_never_happened_has_no_time() -> None:
-    assert output.ago(None, NOW) == "never"
+def test_a_missing_time_is_never() -> None:
+    assert output.format_relative_time(None, NOW) == "never"
 
 
 @pytest.mark.parametrize(
-    ("milliseconds", "said"),
+    ("milliseconds", "text"),
     [
         (None, ""),
         (0, "< 0.1 s"),
@@ -118,10 +118,10 @@ def test_what_never_happened_has_no_time() -> None:
         (125_000, "2 min 5 s"),
     ],
 )
-def test_how_long_something_took_is_told_as_finely_as_it_matters(milliseconds: int | None, said: str) -> None:
-    assert output.lasted(milliseconds) == said
+def test_a_duration_is_formatted_with_two_significant_digits(milliseconds: int | None, text: str) -> None:
+    assert output.format_duration(milliseconds) == text
 
 
-@pytest.mark.parametrize(("count", "said"), [(0, "0 turns"), (1, "1 turn"), (1204, "1,204 turns")])
-def test_nouns_are_counted(count: int, said: str) -> None:
-    assert output.plural(count, "turn") == said
+@pytest.mark.parametrize(("count", "text"), [(0, "0 turns"), (1, "1 turn"), (1204, "1,204 turns")])
+def test_a_count_has_a_singular_or_plural_noun(count: int, text: str) -> None:
+    assert output.format_count(count, "turn") == text

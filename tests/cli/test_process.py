@@ -1,19 +1,17 @@
-"""`palaver` as a process: what it loads, and how it ends."""
+"""Tests of `palaver` as a process: imports, exit codes, output to pipes and terminals."""
 
 from __future__ import annotations
 
 import json
 import os
-import pty
-import select
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
+from cli.pseudo_terminal import run_in_terminal
 from palaver import __version__
 
 if TYPE_CHECKING:
@@ -21,17 +19,19 @@ if TYPE_CHECKING:
 
     from cli.conftest import Home
 
-HEAVY = {"apsw", "fastapi", "prompt_toolkit", "psycopg", "pydantic", "pydantic_ai", "yaml", "rich"}
-LOADED = "import sys, json; json.dump(sorted(sys.modules), sys.stderr)"
-RUN = f"""
+HEAVY_MODULES = {"apsw", "fastapi", "prompt_toolkit", "psycopg", "pydantic", "pydantic_ai", "yaml", "rich"}
+PRINT_MODULES_CODE = "import sys, json; json.dump(sorted(sys.modules), sys.stderr)"
+RUN_AND_PRINT_MODULES_CODE = f"""
 import atexit
-atexit.register(lambda: exec({LOADED!r}))
+atexit.register(lambda: exec({PRINT_MODULES_CODE!r}))
 from palaver.cli import main
 main()
 """
 
 
-def palaver(*args: str, env: dict[str, str] | None = None, encoding: str = "utf-8") -> subprocess.CompletedProcess[str]:
+def run_palaver(
+    *args: str, env: dict[str, str] | None = None, encoding: str = "utf-8"
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "palaver", *args],
         capture_output=True,
@@ -42,105 +42,82 @@ def palaver(*args: str, env: dict[str, str] | None = None, encoding: str = "utf-
     )
 
 
-def loaded_by(*args: str) -> set[str]:
+def list_loaded_modules(*args: str) -> set[str]:
     ran = subprocess.run(
-        [sys.executable, "-c", RUN, *args], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL
+        [sys.executable, "-c", RUN_AND_PRINT_MODULES_CODE, *args],
+        capture_output=True,
+        text=True,
+        check=True,
+        stdin=subprocess.DEVNULL,
     )
     return set(json.loads(ran.stderr))
 
 
-def in_a_terminal(*args: str, keys: bytes = b"") -> tuple[int, str]:
-    """Run in a terminal of its own and type the same whenever asked; the exit code and all that was shown."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.environ.update(COLUMNS="80", TERM="xterm")
-        os.execv(sys.executable, [sys.executable, "-m", "palaver", *args])
-    shown = b""
-    try:
-        while piece := _read(terminal):
-            shown += piece
-            if keys and piece.rstrip().endswith(b":"):
-                os.write(terminal, keys)
-    finally:
-        os.close(terminal)
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGHUP)  # ends it if it still waits; one that has ended is not disturbed
-        _, status = os.waitpid(pid, 0)
-    return os.waitstatus_to_exitcode(status), shown.decode()
-
-
-def _read(terminal: int) -> bytes:
-    """What is shown next; nothing when the program has ended, or shows nothing for half a minute."""
-    ready, _, _ = select.select([terminal], [], [], 30)
-    try:
-        return os.read(terminal, 4096) if ready else b""
-    except OSError:  # how Linux says that the other side has gone
-        return b""
-
-
-def test_the_version_is_said() -> None:
-    ran = palaver("--version")
+def test_version_is_printed() -> None:
+    ran = run_palaver("--version")
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"palaver, version {__version__}\n", "")
 
 
 @pytest.mark.parametrize("args", [["--version"], ["--help"], ["sessions", "list", "--help"], ["projects", "--help"]])
-def test_nothing_heavy_is_loaded_before_it_is_needed(args: list[str]) -> None:
-    assert loaded_by(*args) & (HEAVY | {"palaver.config", "palaver.services.store", "asyncio"}) == set()
+def test_version_and_help_import_no_heavy_modules(args: list[str]) -> None:
+    assert (
+        list_loaded_modules(*args) & (HEAVY_MODULES | {"palaver.config", "palaver.services.store", "asyncio"}) == set()
+    )
 
 
 @pytest.mark.parametrize("args", [["sessions", "list", "--json"], ["sessions", "list"], ["projects", "list"], []])
-def test_a_command_loads_only_its_database(home: Home, args: list[str]) -> None:
-    home.said("hi")
-    assert loaded_by("--home", str(home.path), *args) & HEAVY == {"apsw"}
+def test_a_command_imports_only_its_database(home: Home, args: list[str]) -> None:
+    home.add_conversation("hi")
+    assert list_loaded_modules("--home", str(home.path), *args) & HEAVY_MODULES == {"apsw"}
 
 
 def test_exit_codes_reach_the_shell(home: Home) -> None:
-    where = ("--home", str(home.path))
-    home.said("hi", title="talk")
+    home_option = ("--home", str(home.path))
+    home.add_conversation("hi", title="talk")
     for code, args in (
         (0, ("sessions", "list")),
-        (1, ("projects", "create", "x", "--colour", "red")),
+        (1, ("projects", "create", "x", "--color", "red")),
         (2, ("sessions", "lst")),
         (3, ("sessions", "show", "nothing like it")),
         (6, ("sessions", "redo", "talk")),
     ):
-        ran = palaver(*where, *args)
+        ran = run_palaver(*home_option, *args)
         assert ran.returncode == code, ran.stderr
         assert "Traceback" not in ran.stderr
-    assert palaver(*where, "sessions", "list", env={"PALAVER_DM_SCOPE": "everybody"}).returncode == 7
+    assert run_palaver(*home_option, "sessions", "list", env={"PALAVER_DM_SCOPE": "everybody"}).returncode == 7
 
 
-def test_the_variable_names_the_home_and_the_option_wins(home: Home, tmp_path: Path) -> None:
-    home.said("hi", title="talk")
+def test_the_home_option_overrides_the_variable(home: Home, tmp_path: Path) -> None:
+    home.add_conversation("hi", title="talk")
     env = {"PALAVER_HOME": str(home.path)}
-    assert "talk" in palaver("sessions", "list", env=env).stdout
-    elsewhere = palaver("--home", str(tmp_path / "other"), "sessions", "list", env=env)
-    assert elsewhere.stdout == "no conversations yet\n"
+    assert "talk" in run_palaver("sessions", "list", env=env).stdout
+    other = run_palaver("--home", str(tmp_path / "other"), "sessions", "list", env=env)
+    assert other.stdout == "No conversations yet.\n"
 
 
 @pytest.mark.parametrize(
     "args", [["sessions", "show", "talk", "--all"], ["sessions", "show", "talk", "--all", "--json"]]
 )
-def test_a_reader_who_leaves_early_is_no_error(home: Home, args: list[str]) -> None:
-    home.said(*["a long line " * 1000] * 40, title="talk")
+def test_a_closed_pipe_is_not_an_error(home: Home, args: list[str]) -> None:
+    home.add_conversation(*["a long line " * 1000] * 40, title="talk")
     with subprocess.Popen(
         [sys.executable, "-m", "palaver", "--home", str(home.path), *args],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONUNBUFFERED": ""},  # unbuffered, Python does not notice
+        env={**os.environ, "PYTHONUNBUFFERED": ""},  # unbuffered Python does not notice the closed pipe
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.read(10)
         process.stdout.close()
-        complaint = process.stderr.read()
-    assert complaint == b""
+        errors = process.stderr.read()
+    assert errors == b""
     assert process.returncode == 128 + signal.SIGPIPE
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")  # noqa: PTH110
-def test_a_full_disk_behind_the_output_is_told(home: Home) -> None:
-    home.said("hi")
+def test_a_full_disk_behind_stdout_is_reported(home: Home) -> None:
+    home.add_conversation("hi")
     with open("/dev/full", "w") as full:  # noqa: PTH123
         ran = subprocess.run(
             [sys.executable, "-m", "palaver", "--home", str(home.path), "sessions", "list"],
@@ -152,30 +129,30 @@ def test_a_full_disk_behind_the_output_is_told(home: Home) -> None:
     assert (ran.returncode, ran.stderr) == (1, "error: No space left on device\n")
 
 
-def test_output_that_cannot_carry_every_character_is_no_error(home: Home) -> None:
-    home.said("你好", title="天气 café")
+def test_an_encoding_without_some_characters_is_not_an_error(home: Home) -> None:
+    home.add_conversation("你好", title="天气 café")
     env = {"PYTHONIOENCODING": "latin-1"}
-    text = palaver("--home", str(home.path), "sessions", "list", env=env, encoding="latin-1")
+    text = run_palaver("--home", str(home.path), "sessions", "list", env=env, encoding="latin-1")
     assert (text.returncode, text.stderr) == (0, "")
     assert "?? café" in text.stdout
-    data = palaver("--home", str(home.path), "sessions", "list", "--json", env=env, encoding="ascii")
+    data = run_palaver("--home", str(home.path), "sessions", "list", "--json", env=env, encoding="ascii")
     assert json.loads(data.stdout)["sessions"][0]["title"] == "天气 café"
 
 
-def test_a_table_on_a_terminal_fits_it(home: Home) -> None:
-    session_id = home.said("hi", title="title " * 15)
-    code, shown = in_a_terminal("--home", str(home.path), "sessions", "list")
+def test_a_table_fits_the_terminal(home: Home) -> None:
+    session_id = home.add_conversation("hi", title="title " * 15)
+    code, output = run_in_terminal("--home", str(home.path), "sessions", "list")
     assert code == 0
-    assert session_id in shown
-    assert "\x1b[1m" in shown  # the head is bold
-    assert "…" in shown
+    assert session_id in output
+    assert "\x1b[1m" in output  # the header is bold
+    assert "…" in output
 
 
-@pytest.mark.parametrize(("keys", "code", "left"), [(b"n\r", 1, 1), (b"y\r", 0, 0)])
-def test_on_a_terminal_a_deletion_is_asked_about(home: Home, keys: bytes, code: int, left: int) -> None:
-    home.said("hi", title="talk")
-    left_with, shown = in_a_terminal("--home", str(home.path), "sessions", "delete", "talk", keys=keys)
-    assert "Delete 'talk' (Telegram, Ada, 1 message) for good?" in shown
-    assert left_with == code
-    assert "Traceback" not in shown
-    assert len(home.json("sessions", "list")["sessions"]) == left
+@pytest.mark.parametrize(("keys", "code", "session_count"), [(b"n\r", 1, 1), (b"y\r", 0, 0)])
+def test_on_a_terminal_delete_asks_for_confirmation(home: Home, keys: bytes, code: int, session_count: int) -> None:
+    home.add_conversation("hi", title="talk")
+    exit_code, output = run_in_terminal("--home", str(home.path), "sessions", "delete", "talk", keys=keys)
+    assert "Permanently delete 'talk' (Telegram, Ada, 1 message)?" in output
+    assert exit_code == code
+    assert "Traceback" not in output
+    assert len(home.get_json("sessions", "list")["sessions"]) == session_count

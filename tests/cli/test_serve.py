@@ -1,4 +1,4 @@
-"""`palaver serve` as a process: what it prints, how it is reached, and how it ends."""
+"""Tests of `palaver serve` as a process: its output, its address, its end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import httpx2
 import pytest
@@ -19,122 +19,121 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-PATIENCE = 60
+TIMEOUT_SECONDS = 60
 
 
-class Server:
-    """A server process, once it says where it is."""
+class ServerProcess:
+    """A server process that has printed its sign-in link."""
 
     def __init__(self, home: Path, *options: str) -> None:
-        kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+        environment = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "palaver", "--home", str(home), "serve", "--port", "0", "--no-open", *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=kept | {"PALAVER_MODEL": "demo", "PYTHONUNBUFFERED": "1"},
+            env=environment | {"PALAVER_MODEL": "demo", "PYTHONUNBUFFERED": "1"},
         )
-        self._giving_up = threading.Timer(PATIENCE, self.process.kill)
-        self._giving_up.start()
-        self.said = ""
-        while "/sign-in#" not in self.said and (line := self._out.readline()):
-            self.said += line
+        self._kill_timer = threading.Timer(TIMEOUT_SECONDS, self.process.kill)
+        self._kill_timer.start()
+        self.output = ""
+        assert self.process.stdout is not None
+        while "/sign-in#" not in self.output and (line := self.process.stdout.readline()):
+            self.output += line
 
     @property
-    def _out(self) -> Any:
-        return self.process.stdout
-
-    @property
-    def link(self) -> str:
-        found = re.search(r"http://\S+/sign-in#(\S+)", self.said)
-        assert found is not None, self.said
-        return found[1]
+    def sign_in_token(self) -> str:
+        match = re.search(r"http://\S+/sign-in#(\S+)", self.output)
+        assert match is not None, self.output
+        return match[1]
 
     @property
     def url(self) -> str:
-        found = re.search(r"is at (http://localhost:\d+)", self.said)
-        assert found is not None, self.said
-        return found[1]
+        match = re.search(r"is running at (http://localhost:\d+)", self.output)
+        assert match is not None, self.output
+        return match[1]
 
-    def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
-        """Ask it to end; its exit code and what it logged."""
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
+        """Send a signal, wait for the end, and return the exit code and the log."""
         self.process.send_signal(number)
-        _, logged = self.process.communicate(timeout=PATIENCE)
-        self._giving_up.cancel()
-        return self.process.returncode, logged
+        _, log = self.process.communicate(timeout=TIMEOUT_SECONDS)
+        self._kill_timer.cancel()
+        return self.process.returncode, log
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Server]]:
-    servers: list[Server] = []
+def start_server(tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
+    servers: list[ServerProcess] = []
 
-    def run(*options: str) -> Server:
-        servers.append(Server(tmp_path / "home", *options))
+    def start(*options: str) -> ServerProcess:
+        servers.append(ServerProcess(tmp_path / "home", *options))
         return servers[-1]
 
-    yield run
+    yield start
     for server in servers:
         if server.process.poll() is None:
             server.process.kill()
-            server.end()
+            server.stop()
 
 
 @contextmanager
-def signed_in(server: Server) -> Iterator[httpx2.Client]:
-    with httpx2.Client(base_url=server.url, headers={"Origin": server.url}, timeout=PATIENCE) as client:
-        answer = client.post("/api/sign-in/link", json={"token": server.link})
-        assert answer.is_success, answer.text
+def sign_in(server: ServerProcess) -> Iterator[httpx2.Client]:
+    with httpx2.Client(base_url=server.url, headers={"Origin": server.url}, timeout=TIMEOUT_SECONDS) as client:
+        response = client.post("/api/sign-in/link", json={"token": server.sign_in_token})
+        assert response.is_success, response.text
         yield client
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_says_where_it_is_lets_the_owner_in_and_ends_when_asked(
-    start: Callable[..., Server], number: signal.Signals
+def test_the_server_prints_its_address_and_a_sign_in_link_and_stops_on_a_signal(
+    start_server: Callable[..., ServerProcess], number: signal.Signals
 ) -> None:
-    server = start()
-    with signed_in(server) as owner:
+    server = start_server()
+    with sign_in(server) as owner:
         session_id = owner.post("/api/sessions", json={}).json()["id"]
-        said = owner.post(f"/api/sessions/{session_id}/messages", json={"content": "hello", "key": "k"})
-        assert said.json()["outcome"] == "accepted"
-    code, logged = server.end(number)
+        response = owner.post(f"/api/sessions/{session_id}/messages", json={"content": "hello", "key": "k"})
+        assert response.json()["outcome"] == "accepted"
+    code, log = server.stop(number)
     assert code == 0
-    events = [json.loads(line)["event"] for line in logged.splitlines()]
-    assert events == ["serve.ready", "serve.stopping", "serve.stopped"]
-    assert server.link not in logged
+    events = [json.loads(line)["event"] for line in log.splitlines()]
+    assert events == ["server_ready", "server_stopping", "server_stopped"]
+    assert server.sign_in_token not in log
 
 
-def test_two_servers_on_the_same_data_work_side_by_side(start: Callable[..., Server]) -> None:
-    first, second = start(), start()
+def test_two_servers_can_use_the_same_data(start_server: Callable[..., ServerProcess]) -> None:
+    first, second = start_server(), start_server()
     assert first.url != second.url
-    with signed_in(first) as here, signed_in(second) as there:
-        session_id = here.post("/api/sessions", json={"title": "Shared"}).json()["id"]
-        assert there.get(f"/api/sessions/{session_id}").json()["title"] == "Shared"
-    assert first.end()[0] == second.end()[0] == 0
+    with sign_in(first) as first_client, sign_in(second) as second_client:
+        session_id = first_client.post("/api/sessions", json={"title": "Shared"}).json()["id"]
+        assert second_client.get(f"/api/sessions/{session_id}").json()["title"] == "Shared"
+    assert first.stop()[0] == second.stop()[0] == 0
 
 
-def test_a_port_in_use_is_told_with_the_way_to_choose_another(start: Callable[..., Server], tmp_path: Path) -> None:
-    port = start().url.rpartition(":")[2]
+def test_a_port_in_use_is_an_error_that_says_how_to_choose_another(
+    start_server: Callable[..., ServerProcess], tmp_path: Path
+) -> None:
+    port = start_server().url.rpartition(":")[2]
     ran = subprocess.run(
         [sys.executable, "-m", "palaver", "--home", str(tmp_path / "home"), "serve", "--port", port, "--no-open"],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT_SECONDS,
         check=False,
         env=os.environ | {"PALAVER_MODEL": "demo"},
     )
     assert ran.returncode == 7
-    assert f"port {port} on 127.0.0.1 is in use already; choose another with --port" in ran.stderr
+    assert f"Port {port} on 127.0.0.1 is already in use. Choose another with --port" in ran.stderr
     assert "Traceback" not in ran.stderr
 
 
-def test_it_does_not_listen_beyond_this_machine_before_the_owner_has_a_way_to_sign_in(tmp_path: Path) -> None:
+def test_the_server_is_not_reachable_from_other_machines_before_the_owner_has_a_password(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "palaver", "--home", str(tmp_path), "serve", "--host", "0.0.0.0", "--port", "0"],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT_SECONDS,
         check=False,
         env=os.environ | {"PALAVER_MODEL": "demo"},
     )
     assert ran.returncode == 7
-    assert "nobody who owns this gateway has a password or a passkey" in ran.stderr
+    assert "no owner has a password or a passkey yet" in ran.stderr

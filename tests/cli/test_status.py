@@ -1,4 +1,4 @@
-"""`palaver status`."""
+"""Tests of `palaver status`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver import GatewayConfig, __version__
-from palaver.cli.status import database
+from palaver.cli.status import describe_database
 from palaver.config import Settings
 
 if TYPE_CHECKING:
@@ -16,42 +16,42 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(autouse=True)
-def _demo(monkeypatch: pytest.MonkeyPatch) -> None:
+def _use_demo_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PALAVER_MODEL", "demo")
 
 
-def test_it_says_where_the_data_is_and_who_answers(home: Home) -> None:
-    text = home.text("status")
+def test_status_shows_database_config_file_and_agent(home: Home) -> None:
+    text = home.get_text("status")
     assert __version__ in text
     assert str(home.path / "palaver.db") in text
     assert str(home.path / "config.yaml") in text
-    assert "no conversations yet" in text
-    assert "the demo agent" in text
+    assert "Conversations  none yet\n" in text
+    assert "Demo agent" in text
 
 
-@pytest.mark.parametrize(("count", "said"), [(1, "1 recent conversation\n"), (3, "3 recent conversations\n")])
-def test_conversations_are_counted(home: Home, count: int, said: str) -> None:
+@pytest.mark.parametrize("count", [1, 3])
+def test_status_counts_recent_conversations(home: Home, count: int) -> None:
     for _ in range(count):
-        home.said("hi")
-    assert said in home.text("status")
+        home.add_conversation("hi")
+    assert f"Conversations  {count} recent\n" in home.get_text("status")
 
 
-def test_counting_stops_at_fifty(home: Home) -> None:
-    with home.store() as store:
+def test_status_counts_up_to_fifty_conversations(home: Home) -> None:
+    with home.open_store() as store:
         for _ in range(51):
             store.get_or_create_session(home.ada, force_new=True)
             store.record_user_message(home.ada, "hi")
-    assert "50+ recent conversations" in home.text("status")
+    assert "Conversations  50+ recent\n" in home.get_text("status")
 
 
 @pytest.mark.parametrize(
-    ("url", "shown"),
+    ("url", "description"),
     [
         ("sqlite:////home/ada/palaver.db", "/home/ada/palaver.db"),
         ("postgresql://ada:s3cret@db.example:5432/talk?password=s3cret", "PostgreSQL, database talk on db.example"),
         ("postgresql:///talk", "PostgreSQL, database talk on this machine"),
     ],
 )
-def test_a_database_is_named_without_its_secrets(url: str, shown: str) -> None:
+def test_a_database_is_described_without_user_and_password(url: str, description: str) -> None:
     settings = Settings(home=Path(), database_url=url, gateway=GatewayConfig(), platform_settings={})
-    assert database(settings) == shown
+    assert describe_database(settings) == description

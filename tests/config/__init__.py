@@ -1,1 +1,1 @@
-"""The settings, tried out on real files."""
+"""Settings, tested with real files."""

@@ -1,4 +1,4 @@
-"""A home folder with a config.yaml in it, and what comes of reading it."""
+"""Fixtures that load settings from the text of a config.yaml."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from palaver.domain.errors import ConfigError
 if TYPE_CHECKING:
     from pathlib import Path
 
-EVERYTHING = """\
+FULL_CONFIG = """\
 database_url: talk.db
 timezone: Europe/Berlin
 session_reset: {mode: both, idle_minutes: 60, at_hour: 5, notify: false}
@@ -46,14 +46,16 @@ mcp_servers:
     url: http://127.0.0.1:9000/mcp?room=1
     headers: {X-Room: 0x1F}
   old: {command: gone, enabled: false}
-turns: {concurrency: 256, per_person: 1, queue_limit: 1000, busy: steer, collect_seconds: 1.5, longest_minutes: 1440}
+turns:
+  {max_running: 256, max_running_per_person: 1, max_queued: 1000,
+   busy_policy: steer, merge_window_seconds: 1.5, timeout_minutes: 1440}
 toolsets:
   memory: {platforms: [telegram, irc], roles: [owner, guest]}
   history: {enabled: false}
 platforms:
   telegram:
     enabled: true
-    busy: interrupt
+    busy_policy: interrupt
     access: everyone
     home_channel: {chat_id: -100123, name: 2026, thread_id: 007}
     settings:
@@ -68,39 +70,39 @@ platforms:
 """
 
 
-class Load(Protocol):
-    """Reads the settings of a home whose config.yaml holds this text."""
+class LoadSettings(Protocol):
+    """Loads the settings from the text of a config.yaml."""
 
     def __call__(self, text: str | bytes, **environ: str) -> Settings: ...
 
 
-class Mistakes(Protocol):
-    """The same for a text that is wrong: what is said about it, by line."""
+class FindProblems(Protocol):
+    """Returns the problems that are reported for an invalid config.yaml."""
 
     def __call__(self, text: str | bytes, **environ: str) -> list[str]: ...
 
 
 @pytest.fixture
-def everything() -> str:
-    """A config.yaml that says something about everything."""
-    return EVERYTHING
+def full_config() -> str:
+    """A config.yaml with every section."""
+    return FULL_CONFIG
 
 
 @pytest.fixture
-def load(tmp_path: Path) -> Load:
-    def load(text: str | bytes, **environ: str) -> Settings:
+def load(tmp_path: Path) -> LoadSettings:
+    def load_text(text: str | bytes, **environ: str) -> Settings:
         (tmp_path / "config.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
         return load_settings(environ, tmp_path)
 
-    return load
+    return load_text
 
 
 @pytest.fixture
-def mistakes(tmp_path: Path, load: Load) -> Mistakes:
-    def mistakes(text: str | bytes, **environ: str) -> list[str]:
+def find_problems(tmp_path: Path, load: LoadSettings) -> FindProblems:
+    def find(text: str | bytes, **environ: str) -> list[str]:
         with pytest.raises(ConfigError) as caught:
             load(text, **environ)
         assert caught.value.facts["file"] == str(tmp_path / "config.yaml")
         return str(caught.value).split("\n")
 
-    return mistakes
+    return find

@@ -1,4 +1,4 @@
-"""Settings of the agent, its tools and its turns: what arrives of them, and what is refused."""
+"""Settings of the agent, its tools and its turns: valid values and problems."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from palaver.domain.turn import BusyPolicy
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from config.conftest import Load, Mistakes
+    from config.conftest import FindProblems, LoadSettings
 
-MODELS = "demo, local, local:/path/of/model.gguf or provider:name such as openai:gpt-5"
-WINDOW = "a whole number of tokens, 500 to 100000000"
-ADDRESS = "an address that begins with http:// or https://"
-KEY = "ASCII characters without spaces, as the provider gave it"
-ONE_OF_TWO = "give either command or url, one of the two"
-BUSY = "queue, steer, interrupt or reject"
-SOME = "name at least one (enabled: false switches it off)"
+MODEL_RULE = "demo, local, local:/path/of/model.gguf or provider:name such as openai:gpt-5"
+WINDOW_RULE = "a whole number of tokens, 500 to 100000000"
+URL_RULE = "a URL that begins with http:// or https://"
+KEY_RULE = "ASCII characters without spaces, exactly as the provider gave it"
+COMMAND_OR_URL = "set either command or url"
+BUSY_RULE = "queue, steer, interrupt or reject"
+AT_LEAST_ONE = "list at least one (or use enabled: false)"
 
 
-def test_everything_about_the_agent_arrives(load: Load, everything: str, tmp_path: Path) -> None:
-    assert load(everything).agent == AgentProfile(
+def test_the_agent_profile_has_all_settings_of_the_file(load: LoadSettings, full_config: str, tmp_path: Path) -> None:
+    assert load(full_config).agent == AgentProfile(
         model="openai:gpt-5",
         fallback_models=("ollama:llama3:8b", "local", f"local:{tmp_path}/models/small.gguf"),
         context_windows={"ollama:llama3:8b": 8192},
@@ -44,16 +44,16 @@ def test_everything_about_the_agent_arrives(load: Load, everything: str, tmp_pat
     )
 
 
-def test_everything_about_turns_arrives(load: Load, everything: str) -> None:
-    assert load(everything).turns == TurnRules(
-        concurrency=256,
-        per_person=1,
-        queue_limit=1000,
-        busy=BusyPolicy.STEER,
-        busy_by_platform={Platform.TELEGRAM: BusyPolicy.INTERRUPT},
-        collect=timedelta(seconds=1.5),
-        longest=timedelta(days=1),
-        open_to_all=frozenset({Platform.TELEGRAM}),
+def test_the_turn_rules_have_all_settings_of_the_file(load: LoadSettings, full_config: str) -> None:
+    assert load(full_config).turns == TurnRules(
+        max_running=256,
+        max_running_per_person=1,
+        max_queued=1000,
+        busy_policy=BusyPolicy.STEER,
+        busy_policy_by_platform={Platform.TELEGRAM: BusyPolicy.INTERRUPT},
+        merge_window=timedelta(seconds=1.5),
+        timeout=timedelta(days=1),
+        open_platforms=frozenset({Platform.TELEGRAM}),
         toolsets={
             "memory": ToolsetRule(
                 platforms=frozenset({Platform.TELEGRAM, Platform("irc")}), roles=frozenset({Role.OWNER, Role.GUEST})
@@ -70,23 +70,23 @@ def test_everything_about_turns_arrives(load: Load, everything: str) -> None:
         "fallback_models: []",
     ],
 )
-def test_what_is_left_empty_has_the_defaults(load: Load, text: str) -> None:
+def test_empty_sections_have_the_defaults(load: LoadSettings, text: str) -> None:
     settings = load(text)
     assert (settings.agent, settings.turns) == (AgentProfile(), TurnRules())
 
 
-def test_a_toolset_that_is_not_named_keeps_its_rule(load: Load) -> None:
+def test_a_toolset_that_is_not_in_the_file_keeps_its_default_rule(load: LoadSettings) -> None:
     toolsets = load("toolsets: {memory: {roles: [guest]}}").turns.toolsets
     assert toolsets == {"history": ToolsetRule(), "memory": ToolsetRule(roles=frozenset({Role.GUEST}))}
 
 
-def test_strangers_may_speak_only_where_the_operator_says_so(load: Load) -> None:
+def test_a_platform_is_open_to_everyone_only_if_configured(load: LoadSettings) -> None:
     text = "platforms: {telegram: {access: everyone}, slack: {access: known}, discord: }"
-    assert load(text).turns.open_to_all == {Platform.TELEGRAM}
+    assert load(text).turns.open_platforms == {Platform.TELEGRAM}
 
 
 @pytest.mark.parametrize(
-    ("given", "model"),
+    ("name", "model"),
     [
         ("auto", "auto"),
         ("demo", "demo"),
@@ -99,117 +99,126 @@ def test_strangers_may_speak_only_where_the_operator_says_so(load: Load) -> None
         ("my-server:org/model@1.0", "my-server:org/model@1.0"),
     ],
 )
-def test_a_model_is_named_by_its_kind_path_or_provider(load: Load, tmp_path: Path, given: str, model: str) -> None:
+def test_a_model_name_is_accepted_and_its_path_made_absolute(
+    load: LoadSettings, tmp_path: Path, name: str, model: str
+) -> None:
     expected = model.format(home=tmp_path)
-    assert load(f"model: {given}", HOME="/users/ada").agent.model == expected
-    assert load("", HOME="/users/ada", PALAVER_MODEL=given).agent.model == expected
+    assert load(f"model: {name}", HOME="/users/ada").agent.model == expected
+    assert load("", HOME="/users/ada", PALAVER_MODEL=name).agent.model == expected
 
 
 @pytest.mark.parametrize(
-    "given",
+    "name",
     ["gpt-5", "", "Auto", "auto:x", "demo:x", "local:", "local: ", "openai:", "openai: gpt-5", ":x", "A:x", "7"],
 )
-def test_what_names_no_model_is_refused(mistakes: Mistakes, given: str) -> None:
-    assert mistakes(f"model: '{given}'") == [f'config.yaml:1: model: "{given}" is not allowed (auto, {MODELS})']
+def test_an_invalid_model_name_is_rejected(find_problems: FindProblems, name: str) -> None:
+    assert find_problems(f"model: '{name}'") == [f'config.yaml:1: model: "{name}" is not allowed (auto, {MODEL_RULE})']
 
 
 @pytest.mark.parametrize(
     "url", ["http://localhost:11434/v1", "https://example.org", "https://ada:pw@example.org/v1?x=1", "http://[::1]:80/"]
 )
-def test_an_address_is_taken_as_it_is(load: Load, url: str) -> None:
+def test_a_url_is_accepted_unchanged(load: LoadSettings, url: str) -> None:
     text = f"providers: {{openai: {{base_url: '{url}'}}}}\nmcp_servers: {{one: {{url: '{url}'}}}}"
     agent = load(text).agent
     assert agent.providers["openai"].base_url == agent.mcp_servers["one"].url == url
 
 
 @pytest.mark.parametrize("url", ["http://", "https://:80", "http://a b", "http://a:x", "http://a:99999", "http://[a"])
-def test_what_cannot_be_reached_is_no_address(mistakes: Mistakes, url: str) -> None:
+def test_an_invalid_url_is_rejected(find_problems: FindProblems, url: str) -> None:
     scheme = url.partition("//")[0]
-    assert mistakes(f"providers: {{openai: {{base_url: '{url}'}}}}") == [
-        f"config.yaml:1: providers.openai.base_url: {scheme}//… is not allowed ({ADDRESS})"
+    assert find_problems(f"providers: {{openai: {{base_url: '{url}'}}}}") == [
+        f"config.yaml:1: providers.openai.base_url: {scheme}//… is not allowed ({URL_RULE})"
     ]
 
 
 @pytest.mark.parametrize(
     ("key", "low", "high", "kind"),
     [
-        ("concurrency", 1, 256, "a whole number"),
-        ("per_person", 1, 256, "a whole number"),
-        ("queue_limit", 1, 1000, "a whole number"),
-        ("collect_seconds", 0, 60, "a number of seconds"),
-        ("longest_minutes", 1, 1440, "a whole number of minutes"),
+        ("max_running", 1, 256, "a whole number"),
+        ("max_running_per_person", 1, 256, "a whole number"),
+        ("max_queued", 1, 1000, "a whole number"),
+        ("merge_window_seconds", 0, 60, "a number of seconds"),
+        ("timeout_minutes", 1, 1440, "a whole number of minutes"),
     ],
 )
-def test_a_number_about_turns_has_its_bounds(
-    load: Load, mistakes: Mistakes, key: str, low: int, high: int, kind: str
+def test_the_numbers_of_turns_have_limits(
+    load: LoadSettings, find_problems: FindProblems, key: str, low: int, high: int, kind: str
 ) -> None:
     assert load(f"turns: {{{key}: {low}}}").turns != load(f"turns: {{{key}: {high}}}").turns
-    wrong = {str(low - 1): low - 1, str(high + 1): high + 1, "true": "true", "'5'": '"5"', ".nan": "NaN", "": "nothing"}
-    if key != "collect_seconds":
-        wrong["2.5"] = 2.5
-    for given, shown in wrong.items():
-        assert mistakes(f"turns: {{{key}: {given}}}") == [
-            f"config.yaml:1: turns.{key}: {shown} is not allowed ({kind}, {low} to {high})"
+    invalid = {
+        str(low - 1): low - 1,
+        str(high + 1): high + 1,
+        "true": "true",
+        "'5'": '"5"',
+        ".nan": "NaN",
+        "": "an empty value",
+    }
+    if key != "merge_window_seconds":
+        invalid["2.5"] = 2.5
+    for text, shown_value in invalid.items():
+        assert find_problems(f"turns: {{{key}: {text}}}") == [
+            f"config.yaml:1: turns.{key}: {shown_value} is not allowed ({kind}, {low} to {high})"
         ]
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "problem"),
     [
-        ("model: ", f"model: nothing is not allowed (auto, {MODELS})"),
-        ("context_windows: {'openai:x': 0}", f"context_windows.openai:x: 0 is not allowed ({WINDOW})"),
-        ("context_windows: {'openai:x': big}", f'context_windows.openai:x: "big" is not allowed ({WINDOW})'),
+        ("model: ", f"model: an empty value is not allowed (auto, {MODEL_RULE})"),
+        ("context_windows: {'openai:x': 0}", f"context_windows.openai:x: 0 is not allowed ({WINDOW_RULE})"),
+        ("context_windows: {'openai:x': big}", f'context_windows.openai:x: "big" is not allowed ({WINDOW_RULE})'),
         (
             "context_windows: {local: 1000}",
-            "context_windows.local: this cannot be a name (provider:name such as ollama:qwen3)",
+            "context_windows.local: this name is not valid (provider:name such as ollama:qwen3)",
         ),
         ("fallback_models: demo", 'fallback_models: "demo" is not allowed (a list)'),
-        ("fallback_models: [demo, auto]", f'fallback_models.1: "auto" is not allowed ({MODELS})'),
-        ("fallback_models: [~]", f"fallback_models.0: nothing is not allowed ({MODELS})"),
+        ("fallback_models: [demo, auto]", f'fallback_models.1: "auto" is not allowed ({MODEL_RULE})'),
+        ("fallback_models: [~]", f"fallback_models.0: an empty value is not allowed ({MODEL_RULE})"),
         ("instructions: [be brief]", "instructions: a list is not allowed (text)"),
         ("modle: demo", "modle: unknown key (did you mean model?)"),
         ("api_key: x", "api_key: unknown key (did you mean providers.<name>.api_key?)"),
         ("mcpServers: {}", "mcpServers: unknown key (did you mean mcp_servers?)"),
-        ("providers: {openai: {api_key: ''}}", f"providers.openai.api_key: … is not allowed ({KEY})"),
-        ("providers: {openai: {api_key: a b}}", f"providers.openai.api_key: … is not allowed ({KEY})"),
+        ("providers: {openai: {api_key: ''}}", f"providers.openai.api_key: … is not allowed ({KEY_RULE})"),
+        ("providers: {openai: {api_key: a b}}", f"providers.openai.api_key: … is not allowed ({KEY_RULE})"),
         ("providers: {openai: {apikey: x}}", "providers.openai.apikey: unknown key (did you mean api_key?)"),
-        ("providers: {openai: x}", "providers.openai: … is not allowed (a section with keys of its own)"),
+        ("providers: {openai: x}", "providers.openai: … is not allowed (a section with keys)"),
         (
             "providers: {OpenAI: {}}",
-            "providers.OpenAI: this cannot be a name "
-            "(up to 32 small letters, digits, '_' or '-', beginning with a letter)",
+            "providers.OpenAI: this name is not valid "
+            "(up to 32 lowercase letters, digits, '_' or '-', starting with a letter)",
         ),
-        ("mcp_servers: {one: }", f"mcp_servers.one: {ONE_OF_TWO}"),
-        ("mcp_servers: {one: {enabled: false}}", f"mcp_servers.one: {ONE_OF_TWO}"),
-        ("mcp_servers: {one: {command: x, url: 'http://x'}}", f"mcp_servers.one: {ONE_OF_TWO}"),
+        ("mcp_servers: {one: }", f"mcp_servers.one: {COMMAND_OR_URL}"),
+        ("mcp_servers: {one: {enabled: false}}", f"mcp_servers.one: {COMMAND_OR_URL}"),
+        ("mcp_servers: {one: {command: x, url: 'http://x'}}", f"mcp_servers.one: {COMMAND_OR_URL}"),
         (
             "mcp_servers: {one: {url: 'http://x', args: [x]}}",
-            "mcp_servers.one: args and env go with command, not with url",
+            "mcp_servers.one: args and env can only be used with command, not with url",
         ),
         (
             "mcp_servers: {one: {url: 'http://x', env: {A: x}}}",
-            "mcp_servers.one: args and env go with command, not with url",
+            "mcp_servers.one: args and env can only be used with command, not with url",
         ),
         (
             "mcp_servers: {one: {command: x, headers: {A: x}}}",
-            "mcp_servers.one: headers go with url, not with command",
+            "mcp_servers.one: headers can only be used with url, not with command",
         ),
         ("mcp_servers: {one: {command: ' '}}", "mcp_servers.one.command: … is not allowed (text)"),
-        ("mcp_servers: {one: {url: x}}", f"mcp_servers.one.url: … is not allowed ({ADDRESS})"),
+        ("mcp_servers: {one: {url: x}}", f"mcp_servers.one.url: … is not allowed ({URL_RULE})"),
         ("mcp_servers: {one: {command: x, args: -y}}", "mcp_servers.one.args: … is not allowed (a list)"),
         ("mcp_servers: {one: {command: x, args: [[]]}}", "mcp_servers.one.args.0: a list is not allowed (text)"),
-        ("mcp_servers: {one: {command: x, env: {A: }}}", "mcp_servers.one.env.A: nothing is not allowed (text)"),
+        ("mcp_servers: {one: {command: x, env: {A: }}}", "mcp_servers.one.env.A: an empty value is not allowed (text)"),
         (
             "mcp_servers: {one: {command: x, env: [A=1]}}",
-            "mcp_servers.one.env: a list is not allowed (a section with keys of its own)",
+            "mcp_servers.one.env: a list is not allowed (a section with keys)",
         ),
         (
             "mcp_servers: {one: {command: x, env: {1A: x}}}",
-            "mcp_servers.one.env.1A: this cannot be a name (letters, digits and '_', not beginning with a digit)",
+            "mcp_servers.one.env.1A: this name is not valid (letters, digits and '_', not starting with a digit)",
         ),
         (
             "mcp_servers: {one: {url: 'http://x', headers: {'A b': x}}}",
-            "mcp_servers.one.headers.…: this cannot be a name (the name of an HTTP header, such as Authorization)",
+            "mcp_servers.one.headers.…: this name is not valid (the name of an HTTP header, such as Authorization)",
         ),
         (
             'mcp_servers: {one: {url: "http://x", headers: {A: "x\\n"}}}',
@@ -217,16 +226,16 @@ def test_a_number_about_turns_has_its_bounds(
         ),
         (
             "mcp_servers: {my server: {command: x}}",
-            "mcp_servers.…: this cannot be a name (up to 32 letters, digits, '_' or '-', beginning with a letter)",
+            "mcp_servers.…: this name is not valid (up to 32 letters, digits, '_' or '-', starting with a letter)",
         ),
         ("mcp_servers: {one: {command: x, enabled: 1}}", "mcp_servers.one.enabled: … is not allowed (true or false)"),
-        ("turns: {busy: wait}", f'turns.busy: "wait" is not allowed ({BUSY})'),
-        ("turns: {busy: }", f"turns.busy: nothing is not allowed ({BUSY})"),
-        ("turns: {concurency: 3}", "turns.concurency: unknown key (did you mean concurrency?)"),
-        ("turns: 3", "turns: 3 is not allowed (a section with keys of its own)"),
-        ("platforms: {irc: {busy: wait}}", f'platforms.irc.busy: "wait" is not allowed ({BUSY})'),
+        ("turns: {busy_policy: wait}", f'turns.busy_policy: "wait" is not allowed ({BUSY_RULE})'),
+        ("turns: {busy_policy: }", f"turns.busy_policy: an empty value is not allowed ({BUSY_RULE})"),
+        ("turns: {max_runing: 3}", "turns.max_runing: unknown key (did you mean max_running?)"),
+        ("turns: 3", "turns: 3 is not allowed (a section with keys)"),
+        ("platforms: {irc: {busy_policy: wait}}", f'platforms.irc.busy_policy: "wait" is not allowed ({BUSY_RULE})'),
         ("platforms: {irc: {access: all}}", 'platforms.irc.access: "all" is not allowed (known or everyone)'),
-        ("platforms: {irc: {access: }}", "platforms.irc.access: nothing is not allowed (known or everyone)"),
+        ("platforms: {irc: {access: }}", "platforms.irc.access: an empty value is not allowed (known or everyone)"),
         ("toolsets: {memroy: {}}", "toolsets.memroy: unknown name (did you mean memory?)"),
         ("toolsets: {xyz: {}}", "toolsets.xyz: unknown name (known: history, memory)"),
         ("toolsets: {memory: {enabled: 1}}", "toolsets.memory.enabled: 1 is not allowed (true or false)"),
@@ -236,8 +245,8 @@ def test_a_number_about_turns_has_its_bounds(
             "toolsets: {memory: {roles: [owner, gest]}}",
             'toolsets.memory.roles.1: "gest" is not allowed (owner, member or guest)',
         ),
-        ("toolsets: {memory: {roles: []}}", f"toolsets.memory.roles: {SOME}"),
-        ("toolsets: {memory: {platforms: []}}", f"toolsets.memory.platforms: {SOME}"),
+        ("toolsets: {memory: {roles: []}}", f"toolsets.memory.roles: {AT_LEAST_ONE}"),
+        ("toolsets: {memory: {platforms: []}}", f"toolsets.memory.platforms: {AT_LEAST_ONE}"),
         (
             "toolsets: {memory: {platforms: [telegrm]}}",
             'toolsets.memory.platforms.0: "telegrm" is not allowed (local, web, api, telegram, discord, slack, '
@@ -245,15 +254,15 @@ def test_a_number_about_turns_has_its_bounds(
         ),
     ],
 )
-def test_each_mistake_is_said_in_words(mistakes: Mistakes, text: str, complaint: str) -> None:
-    assert mistakes(text) == [f"config.yaml:1: {complaint}"]
+def test_each_problem_has_a_clear_message(find_problems: FindProblems, text: str, problem: str) -> None:
+    assert find_problems(text) == [f"config.yaml:1: {problem}"]
 
 
-def test_a_server_is_blamed_on_its_own_line_and_with_the_others(mistakes: Mistakes) -> None:
-    text = "turns:\n  busy: wait\nmcp_servers:\n  one:\n    command: x\n  two:\n    args: [x]\nmodel: gpt\n"
-    assert mistakes(text, OPENAI_API_KEY="a b") == [
-        f'config.yaml:2: turns.busy: "wait" is not allowed ({BUSY})',
-        f"config.yaml:6: mcp_servers.two: {ONE_OF_TWO}",
-        f'config.yaml:8: model: "gpt" is not allowed (auto, {MODELS})',
-        f"OPENAI_API_KEY: … is not allowed ({KEY})",
+def test_problems_that_concern_a_whole_section_are_reported_with_its_line(find_problems: FindProblems) -> None:
+    text = "turns:\n  busy_policy: wait\nmcp_servers:\n  one:\n    command: x\n  two:\n    args: [x]\nmodel: gpt\n"
+    assert find_problems(text, OPENAI_API_KEY="a b") == [
+        f'config.yaml:2: turns.busy_policy: "wait" is not allowed ({BUSY_RULE})',
+        f"config.yaml:6: mcp_servers.two: {COMMAND_OR_URL}",
+        f'config.yaml:8: model: "gpt" is not allowed (auto, {MODEL_RULE})',
+        f"OPENAI_API_KEY: … is not allowed ({KEY_RULE})",
     ]

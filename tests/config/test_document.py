@@ -1,4 +1,4 @@
-"""Reading config.yaml: what YAML allows us, and where it stops."""
+"""Reading config.yaml: YAML features, and files that can't be read."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from palaver.domain.source import ChatType
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from config.conftest import Load, Mistakes
+    from config.conftest import FindProblems, LoadSettings
 
 
 @pytest.mark.parametrize("text", ["", "# only a comment\n", "---\n", "session_reset:\n  # mode: idle\nplatforms:\n"])
-def test_an_empty_file_or_section_says_nothing(load: Load, text: str) -> None:
+def test_an_empty_file_or_section_has_the_defaults(load: LoadSettings, text: str) -> None:
     assert load(text).gateway == GatewayConfig()
 
 
-def test_a_byte_order_mark_and_foreign_line_ends_do_no_harm(load: Load) -> None:
+def test_a_byte_order_mark_and_windows_line_endings_are_accepted(load: LoadSettings) -> None:
     assert load("\ufeffagent: helper\r\ntimezone: UTC\r\n").gateway.agent == "helper"
 
 
-def test_one_policy_may_be_written_once_and_used_again(load: Load) -> None:
+def test_anchors_and_merge_keys_work(load: LoadSettings) -> None:
     text = "session_reset: &p {mode: idle}\nreset_by_type:\n  dm: *p\n  group: {<<: *p, idle_minutes: 5}\n"
     config = load(text).gateway
     assert config.reset_by_type == {
@@ -37,9 +37,9 @@ def test_one_policy_may_be_written_once_and_used_again(load: Load) -> None:
     }
 
 
-def test_a_key_given_twice_is_found_at_every_depth(mistakes: Mistakes) -> None:
+def test_a_duplicate_key_is_found_at_every_depth(find_problems: FindProblems) -> None:
     text = "platforms:\n  irc:\n    settings:\n      a: 1\n      b: {c: 1, d: 2, c: 3}\n      a: 2\n  irc:\n"
-    assert mistakes(text) == [
+    assert find_problems(text) == [
         "config.yaml:5: platforms.irc.settings.b.c: given twice (first on line 5)",
         "config.yaml:6: platforms.irc.settings.a: given twice (first on line 4)",
         "config.yaml:7: platforms.irc: given twice (first on line 2)",
@@ -47,7 +47,7 @@ def test_a_key_given_twice_is_found_at_every_depth(mistakes: Mistakes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "what"),
+    ("text", "location", "reason"),
     [
         ("agent: main\nsessions: [1, 2", "2:16", "expected ',' or ']'"),
         ("a: b: c", "1:5", "mapping values are not allowed here"),
@@ -58,29 +58,29 @@ def test_a_key_given_twice_is_found_at_every_depth(mistakes: Mistakes) -> None:
         ("session_reset: {<<: 5}", "1:21", "merging"),
     ],
 )
-def test_what_is_not_yaml_is_reported_with_line_and_column(
-    mistakes: Mistakes, text: str, place: str, what: str
+def test_invalid_yaml_is_reported_with_line_and_column(
+    find_problems: FindProblems, text: str, location: str, reason: str
 ) -> None:
-    [found] = mistakes(text)
-    assert found.startswith(f"config.yaml:{place}: this is not YAML: ")
-    assert what in found
+    [problem] = find_problems(text)
+    assert problem.startswith(f"config.yaml:{location}: this is not valid YAML: ")
+    assert reason in problem
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "problem"),
     [
-        ("- agent: main", "config.yaml:1: settings are lines of `key: value`, this is a list"),
-        ("# hello\n\njust text", "config.yaml:3: settings are lines of `key: value`, this is a single value"),
+        ("- agent: main", "config.yaml:1: expected lines of `key: value`, found a list"),
+        ("# hello\n\njust text", "config.yaml:3: expected lines of `key: value`, found a single value"),
         ("[" * 600, "config.yaml:1: this is nested too deeply"),
         (b"agent: main\nname: \xff", "config.yaml:2: this is not UTF-8 text"),
     ],
 )
-def test_a_file_of_another_shape_is_refused(mistakes: Mistakes, text: str | bytes, complaint: str) -> None:
-    assert mistakes(text) == [complaint]
+def test_a_file_without_settings_is_rejected(find_problems: FindProblems, text: str | bytes, problem: str) -> None:
+    assert find_problems(text) == [problem]
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_reported_with_its_path(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.mkdir()
-    with pytest.raises(ConfigError, match=re.escape(f"{path}: cannot be read (Is a directory)")):
+    with pytest.raises(ConfigError, match=re.escape(f"{path}: can't read this file (Is a directory)")):
         load_settings({}, tmp_path)

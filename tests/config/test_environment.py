@@ -1,4 +1,4 @@
-"""The environment: what the variables say, and that they win over the file."""
+"""Environment variables override the file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.config import CHAT_PLATFORMS, VARIABLES, load_settings
+from palaver.config import CHAT_PLATFORMS, ENVIRONMENT_VARIABLES, load_settings
 from palaver.domain.gateway_config import HomeChannel
 from palaver.domain.keys import DmScope
 from palaver.domain.policy import ResetMode, ResetPolicy
@@ -16,12 +16,12 @@ from palaver.domain.source import ChatType, Platform
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from config.conftest import Load, Mistakes
+    from config.conftest import FindProblems, LoadSettings
 
 
-def test_the_environment_wins_over_the_file(load: Load, everything: str) -> None:
+def test_the_environment_wins_over_the_file(load: LoadSettings, full_config: str) -> None:
     settings = load(
-        everything,
+        full_config,
         PALAVER_DATABASE_URL="postgresql://db/talk",
         PALAVER_TIMEZONE="America/New_York",
         PALAVER_SESSION_RESET_MODE="daily",
@@ -42,7 +42,7 @@ def test_the_environment_wins_over_the_file(load: Load, everything: str) -> None
     assert settings.agent.model == "anthropic:claude"
 
 
-def test_keys_of_providers_may_come_from_the_environment_alone(tmp_path: Path) -> None:
+def test_api_keys_can_come_from_the_environment_alone(tmp_path: Path) -> None:
     environ = {"OPENAI_API_KEY": " one\n", "ANTHROPIC_API_KEY": "two", "GOOGLE_API_KEY": "three"}
     assert load_settings(environ, tmp_path).agent.providers == {
         "openai": Provider(api_key="one"),
@@ -51,32 +51,32 @@ def test_keys_of_providers_may_come_from_the_environment_alone(tmp_path: Path) -
     }
 
 
-def test_a_variable_changes_only_its_key_of_a_provider(load: Load, everything: str) -> None:
-    providers = load(everything, OPENAI_API_KEY="new", GOOGLE_API_KEY="newer").agent.providers
+def test_a_variable_changes_only_its_key_of_a_provider(load: LoadSettings, full_config: str) -> None:
+    providers = load(full_config, OPENAI_API_KEY="new", GOOGLE_API_KEY="newer").agent.providers
     assert providers == {
         "openai": Provider(api_key="new", base_url="https://eu.example.org/v1"),
         "google": Provider(api_key="newer"),
         "workshop": Provider(),
     }
-    moved = load(everything, OPENAI_BASE_URL="http://127.0.0.1:1234/v1").agent.providers["openai"]
-    assert moved == Provider(api_key="007", base_url="http://127.0.0.1:1234/v1")
+    with_base_url = load(full_config, OPENAI_BASE_URL="http://127.0.0.1:1234/v1").agent.providers["openai"]
+    assert with_base_url == Provider(api_key="007", base_url="http://127.0.0.1:1234/v1")
 
 
-def test_the_gemini_key_wins_over_the_google_key(load: Load, everything: str) -> None:
-    providers = load(everything, GOOGLE_API_KEY="google", GEMINI_API_KEY="gemini").agent.providers
+def test_the_gemini_key_wins_over_the_google_key(load: LoadSettings, full_config: str) -> None:
+    providers = load(full_config, GOOGLE_API_KEY="google", GEMINI_API_KEY="gemini").agent.providers
     assert providers["google"] == Provider(api_key="gemini")
 
 
-def test_an_empty_variable_says_nothing(load: Load, everything: str) -> None:
-    empty = {variable.name: " " for variable in VARIABLES}
-    assert load(everything, **empty) == load(everything)
+def test_an_empty_variable_is_ignored(load: LoadSettings, full_config: str) -> None:
+    empty = {variable.name: " " for variable in ENVIRONMENT_VARIABLES}
+    assert load(full_config, **empty) == load(full_config)
 
 
 @pytest.mark.parametrize("platform", CHAT_PLATFORMS)
-def test_a_home_channel_may_come_from_the_environment_alone(tmp_path: Path, platform: Platform) -> None:
+def test_a_home_channel_can_come_from_the_environment_alone(tmp_path: Path, platform: Platform) -> None:
     name = f"{platform.upper()}_HOME_CHANNEL"
     settings = load_settings({name: "1", f"{name}_NAME": "Home", f"{name}_THREAD_ID": "7"}, tmp_path)
-    assert settings.gateway.home_for(platform) == HomeChannel(platform, "1", "Home", "7")
+    assert settings.gateway.home_channels[platform] == HomeChannel(platform, "1", "Home", "7")
     assert settings.gateway.connected_platforms == ()
 
 
@@ -91,17 +91,17 @@ def test_a_home_channel_may_come_from_the_environment_alone(tmp_path: Path, plat
         ({"TELEGRAM_HOME_CHANNEL_THREAD_ID": "8"}, ("-1", "Family", "8")),
     ],
 )
-def test_a_variable_changes_only_what_it_names_unless_it_names_another_chat(
-    load: Load, environ: dict[str, str], home: tuple[str, str, str | None]
+def test_a_variable_changes_only_its_field_unless_it_is_another_chat(
+    load: LoadSettings, environ: dict[str, str], home: tuple[str, str, str | None]
 ) -> None:
     text = "platforms: {telegram: {home_channel: {chat_id: -1, name: Family, thread_id: 7}}}"
     settings = load(text, **environ)
-    assert settings.gateway.home_for("telegram") == HomeChannel(Platform.TELEGRAM, *home)
+    assert settings.gateway.home_channels[Platform.TELEGRAM] == HomeChannel(Platform.TELEGRAM, *home)
     assert settings.gateway.connected_platforms == (Platform.TELEGRAM,)
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "complaint"),
+    ("name", "value", "problem"),
     [
         ("PALAVER_SESSION_RESET_MODE", "weekly", '"weekly" is not allowed (none, idle, daily or both)'),
         ("PALAVER_SESSION_RESET_IDLE_MINUTES", "0", "0 is not allowed (a whole number of minutes, 1 to 52560000)"),
@@ -117,18 +117,26 @@ def test_a_variable_changes_only_what_it_names_unless_it_names_another_chat(
             '"gpt-5" is not allowed '
             "(auto, demo, local, local:/path/of/model.gguf or provider:name such as openai:gpt-5)",
         ),
-        ("OPENAI_API_KEY", "a b", "… is not allowed (ASCII characters without spaces, as the provider gave it)"),
-        ("GOOGLE_API_KEY", "naïve", "… is not allowed (ASCII characters without spaces, as the provider gave it)"),
+        (
+            "OPENAI_API_KEY",
+            "a b",
+            "… is not allowed (ASCII characters without spaces, exactly as the provider gave it)",
+        ),
+        (
+            "GOOGLE_API_KEY",
+            "naïve",
+            "… is not allowed (ASCII characters without spaces, exactly as the provider gave it)",
+        ),
         (
             "OPENAI_BASE_URL",
             "ftp://ada:pw@example.org",
-            "ftp://… is not allowed (an address that begins with http:// or https://)",
+            "ftp://… is not allowed (a URL that begins with http:// or https://)",
         ),
-        ("OPENAI_BASE_URL", "example.org", "… is not allowed (an address that begins with http:// or https://)"),
-        ("SLACK_HOME_CHANNEL_THREAD_ID", "7", "there is no home channel to go with it (set SLACK_HOME_CHANNEL)"),
+        ("OPENAI_BASE_URL", "example.org", "… is not allowed (a URL that begins with http:// or https://)"),
+        ("SLACK_HOME_CHANNEL_THREAD_ID", "7", "this needs a home channel (set SLACK_HOME_CHANNEL)"),
     ],
 )
-def test_a_mistake_in_the_environment_names_the_variable(
-    mistakes: Mistakes, name: str, value: str, complaint: str
+def test_a_problem_in_the_environment_names_the_variable(
+    find_problems: FindProblems, name: str, value: str, problem: str
 ) -> None:
-    assert mistakes("", **{name: value}) == [f"{name}: {complaint}"]
+    assert find_problems("", **{name: value}) == [f"{name}: {problem}"]

@@ -1,4 +1,4 @@
-"""Settings: where they come from, and what arrives of them."""
+"""Settings: the home folder, the database URL, and the values of a complete file."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.domain.source import ChatType, Platform
 
 if TYPE_CHECKING:
-    from config.conftest import Load, Mistakes
+    from config.conftest import FindProblems, LoadSettings
 
 
-def test_without_a_file_the_defaults_hold_and_nothing_is_written(tmp_path: Path) -> None:
-    home = tmp_path / "not there yet"
+def test_without_a_file_the_defaults_apply_and_nothing_is_written(tmp_path: Path) -> None:
+    home = tmp_path / "missing"
     settings = load_settings({}, home)
     assert settings.home == home
     assert settings.database_url == f"sqlite:///{home}/palaver.db"
@@ -31,18 +31,18 @@ def test_without_a_file_the_defaults_hold_and_nothing_is_written(tmp_path: Path)
     assert not home.exists()
 
 
-def test_home_is_the_argument_or_the_variable_or_a_folder_of_the_user(tmp_path: Path) -> None:
+def test_home_is_the_argument_else_the_variable_else_a_folder_of_the_user(tmp_path: Path) -> None:
     user = {"HOME": str(tmp_path)}
     assert load_settings(user).home == tmp_path / ".palaver"
     assert load_settings({**user, "PALAVER_HOME": ""}).home == tmp_path / ".palaver"
     assert load_settings({**user, "PALAVER_HOME": "~/elsewhere"}).home == tmp_path / "elsewhere"
     assert load_settings({**user, "PALAVER_HOME": "/srv/x"}).home == Path("/srv/x")
     assert load_settings({**user, "PALAVER_HOME": "/srv/x"}, tmp_path).home == tmp_path
-    assert load_settings({**user, "PALAVER_HOME": "here"}).home == Path("here").absolute()
+    assert load_settings({**user, "PALAVER_HOME": "relative"}).home == Path("relative").absolute()
 
 
 @pytest.mark.parametrize(
-    ("given", "url"),
+    ("value", "url"),
     [
         ("sqlite:////srv/talk.db", "sqlite:////srv/talk.db"),
         ("/srv/talk.db", "sqlite:////srv/talk.db"),
@@ -55,14 +55,14 @@ def test_home_is_the_argument_or_the_variable_or_a_folder_of_the_user(tmp_path: 
         ("postgres.db", "sqlite:///{home}/postgres.db"),
     ],
 )
-def test_the_database_is_named_by_url_or_path(load: Load, tmp_path: Path, given: str, url: str) -> None:
+def test_the_database_is_given_by_url_or_path(load: LoadSettings, tmp_path: Path, value: str, url: str) -> None:
     expected = url.format(home=tmp_path)
-    assert load(f"database_url: {given}", HOME="/users/ada").database_url == expected
-    assert load("", HOME="/users/ada", PALAVER_DATABASE_URL=given).database_url == expected
+    assert load(f"database_url: {value}", HOME="/users/ada").database_url == expected
+    assert load("", HOME="/users/ada", PALAVER_DATABASE_URL=value).database_url == expected
 
 
 @pytest.mark.parametrize(
-    ("given", "shown"),
+    ("value", "shown_value"),
     [
         ("mysql://ada:hunter2@db/talk", "mysql://…"),
         ("sqlite://hunter2", "sqlite://…"),
@@ -73,14 +73,16 @@ def test_the_database_is_named_by_url_or_path(load: Load, tmp_path: Path, given:
         ("postgresql://", "postgresql://…"),
     ],
 )
-def test_a_database_that_cannot_be_is_refused_without_its_password(mistakes: Mistakes, given: str, shown: str) -> None:
-    allowed = "is not allowed (sqlite:///path, postgresql://user@host/name or the path of a file)"
-    assert mistakes(f"database_url: '{given}'") == [f"config.yaml:1: database_url: {shown} {allowed}"]
-    assert mistakes("", PALAVER_DATABASE_URL=given) == [f"PALAVER_DATABASE_URL: {shown} {allowed}"]
+def test_an_invalid_database_url_is_rejected_without_showing_its_password(
+    find_problems: FindProblems, value: str, shown_value: str
+) -> None:
+    allowed = "is not allowed (sqlite:///path, postgresql://user@host/name or a file path)"
+    assert find_problems(f"database_url: '{value}'") == [f"config.yaml:1: database_url: {shown_value} {allowed}"]
+    assert find_problems("", PALAVER_DATABASE_URL=value) == [f"PALAVER_DATABASE_URL: {shown_value} {allowed}"]
 
 
-def test_everything_that_the_file_says_arrives(load: Load, everything: str, tmp_path: Path) -> None:
-    settings = load(everything)
+def test_the_gateway_config_has_all_settings_of_the_file(load: LoadSettings, full_config: str, tmp_path: Path) -> None:
+    settings = load(full_config)
     berlin, irc = "Europe/Berlin", Platform("irc")
     assert settings.database_url == f"sqlite:///{tmp_path}/talk.db"
     assert settings.gateway == GatewayConfig(
@@ -100,11 +102,11 @@ def test_everything_that_the_file_says_arrives(load: Load, everything: str, tmp_
         agent="helper",
         redact_pii=True,
     )
-    own = settings.platform_settings
-    assert own == {Platform.TELEGRAM: {"bot_token": "123:abc", "nested": {"deep": [1, "two"]}}}
+    adapter_settings = settings.platform_settings
+    assert adapter_settings == {Platform.TELEGRAM: {"bot_token": "123:abc", "nested": {"deep": [1, "two"]}}}
 
 
-def test_passwords_and_tokens_are_not_in_the_repr(load: Load) -> None:
+def test_passwords_and_tokens_are_not_in_the_repr(load: LoadSettings) -> None:
     text = """\
 database_url: postgresql://ada:hunter2@db/talk
 platforms: {telegram: {settings: {token: hunter3}}}
@@ -116,12 +118,12 @@ mcp_servers:
     assert "hunter" not in repr(load(text))
 
 
-def test_without_a_file_no_parser_is_loaded(tmp_path: Path) -> None:
+def test_without_a_file_no_parser_is_imported(tmp_path: Path) -> None:
     program = (
         "import sys, pathlib; from palaver.config import load_settings; "
         "environ = {'PALAVER_DM_SCOPE': 'person', 'PALAVER_MODEL': 'demo', 'OPENAI_API_KEY': 'k'}; "
         "load_settings(environ, pathlib.Path(sys.argv[1])); "
         "print(sorted({'pydantic', 'pydantic_core', 'yaml'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    result = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"

@@ -1,4 +1,4 @@
-"""Mistakes in the file: all of them, in words, and nothing secret."""
+"""Problems in the file: all are reported, with clear messages, and no secret is shown."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from config.conftest import Mistakes
+    from config.conftest import FindProblems
 
 
-def test_all_mistakes_are_reported_at_once_in_the_order_of_the_file(mistakes: Mistakes) -> None:
+def test_all_problems_are_reported_in_the_order_of_the_file(find_problems: FindProblems) -> None:
     text = """\
 timezone: Atlantis
 session_reset:
@@ -27,18 +27,18 @@ reset_by_type:
 agent: Main Agent
 at_hour: 3
 """
-    assert mistakes(text, PALAVER_DM_SCOPE="all", PALAVER_REDACT_PII="x") == [
+    assert find_problems(text, PALAVER_DM_SCOPE="all", PALAVER_REDACT_PII="x") == [
         'config.yaml:1: timezone: "Atlantis" is not allowed (an IANA name such as Europe/Berlin or UTC)',
         "config.yaml:3: session_reset.at_hour: 24 is not allowed (0 to 23)",
         "config.yaml:4: session_reset.idle_minutes: true is not allowed (a whole number of minutes, 1 to 52560000)",
         "config.yaml:5: session_reset.at_huor: unknown key (did you mean at_hour?)",
         "config.yaml:7: platforms.telegrm: unknown name (did you mean telegram?)",
         'config.yaml:9: platforms.telegram.enabled: "maybe" is not allowed (true or false)',
-        "config.yaml:10: platforms.telegram.home_channel.chat_id: this is missing",
+        "config.yaml:10: platforms.telegram.home_channel.chat_id: this key is required",
         "config.yaml:12: reset_by_type.crowd: unknown name (known: dm, group, channel, thread)",
         'config.yaml:12: reset_by_type.crowd.mode: "weekly" is not allowed (none, idle, daily or both)',
-        "config.yaml:13: agent: \"Main Agent\" is not allowed (up to 32 small letters, digits, '_' or '-', "
-        "beginning with a letter or digit, such as main)",
+        "config.yaml:13: agent: \"Main Agent\" is not allowed (up to 32 lowercase letters, digits, '_' or '-', "
+        "starting with a letter or digit, such as main)",
         "config.yaml:14: at_hour: unknown key (did you mean session_reset.at_hour?)",
         'PALAVER_DM_SCOPE: "all" is not allowed (chat, platform, person or shared)',
         'PALAVER_REDACT_PII: "x" is not allowed (true or false)',
@@ -46,23 +46,23 @@ at_hour: 3
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "problem"),
     [
-        ("sessions: [1]", "sessions: a list is not allowed (a section with keys of its own)"),
-        ("privacy: true", "privacy: true is not allowed (a section with keys of its own)"),
-        ("platforms: telegram", 'platforms: "telegram" is not allowed (a section with keys of its own)'),
-        ("platforms: {irc: 5}", "platforms.irc: 5 is not allowed (a section with keys of its own)"),
+        ("sessions: [1]", "sessions: a list is not allowed (a section with keys)"),
+        ("privacy: true", "privacy: true is not allowed (a section with keys)"),
+        ("platforms: telegram", 'platforms: "telegram" is not allowed (a section with keys)'),
+        ("platforms: {irc: 5}", "platforms.irc: 5 is not allowed (a section with keys)"),
         (
             "platforms: {irc: {settings: 5}}",
-            "platforms.irc.settings: 5 is not allowed (a section with keys of its own)",
+            "platforms.irc.settings: 5 is not allowed (a section with keys)",
         ),
         ("platforms: {Telegram: {}}", "platforms.Telegram: unknown name (did you mean telegram?)"),
         (
             "reset_by_platform: {web: {mode: idle}}",
-            "reset_by_platform: conversations on web never start afresh by themselves; leave web out",
+            "reset_by_platform: conversations on web never restart automatically; remove web",
         ),
         ("reset_by_platform: {discrod: {}}", "reset_by_platform.discrod: unknown name (did you mean discord?)"),
-        ("session_reset: {at_hour: }", "session_reset.at_hour: nothing is not allowed (0 to 23)"),
+        ("session_reset: {at_hour: }", "session_reset.at_hour: an empty value is not allowed (0 to 23)"),
         ("session_reset: {at_hour: '4'}", 'session_reset.at_hour: "4" is not allowed (0 to 23)'),
         ("session_reset: {mode: off}", "session_reset.mode: false is not allowed (none, idle, daily or both)"),
         ("privacy: {redact_pii: {}}", "privacy.redact_pii: a section is not allowed (true or false)"),
@@ -75,16 +75,16 @@ at_hour: 3
         ("sessions: {qqqqq: 1}", "sessions.qqqqq: unknown key (known: dm_scope, group_per_user, thread_per_user)"),
         ("redact_pii: true", "redact_pii: unknown key (did you mean privacy.redact_pii?)"),
         ("agent: 1\nagent: 2", "agent: given twice (first on line 1)"),
-        ("agent: !!python/name:os.system x", "agent: a tag has no meaning here"),
-        ("privacy: {redact_pii: !!bool x}", "privacy.redact_pii: this is not a value of the kind it is written as"),
-        ("sessions: !!set {a}", "sessions: a tag has no meaning here"),
-        ("platforms: {irc: {settings: &a {b: *a}}}", "platforms.irc.settings.b: this holds itself"),
-        ("? [a]\n: 1", "a key is plain text, not a list or a section"),
+        ("agent: !!python/name:os.system x", "agent: YAML tags are not supported here"),
+        ("privacy: {redact_pii: !!bool x}", "privacy.redact_pii: this value does not match its YAML tag"),
+        ("sessions: !!set {a}", "sessions: YAML tags are not supported here"),
+        ("platforms: {irc: {settings: &a {b: *a}}}", "platforms.irc.settings.b: this contains itself"),
+        ("? [a]\n: 1", "a key must be plain text, not a list or a section"),
     ],
 )
-def test_each_kind_of_mistake_is_said_in_words(mistakes: Mistakes, text: str, complaint: str) -> None:
-    line = 2 if "twice" in complaint else 1
-    assert mistakes(text) == [f"config.yaml:{line}: {complaint}"]
+def test_each_problem_has_a_clear_message(find_problems: FindProblems, text: str, problem: str) -> None:
+    line = 2 if "twice" in problem else 1
+    assert find_problems(text) == [f"config.yaml:{line}: {problem}"]
 
 
 @pytest.mark.parametrize(
@@ -124,5 +124,5 @@ def test_each_kind_of_mistake_is_said_in_words(mistakes: Mistakes, text: str, co
         "mcp_servers: {one: {command: x, env: {A: hunter2}, headers: {B: hunter2}}}",
     ],
 )
-def test_a_secret_is_never_shown(mistakes: Mistakes, text: str) -> None:
-    assert "hunter2" not in "\n".join(mistakes(text))
+def test_no_message_contains_a_secret(find_problems: FindProblems, text: str) -> None:
+    assert "hunter2" not in "\n".join(find_problems(text))

@@ -1,4 +1,4 @@
-"""Lines for config.yaml that say how things are."""
+"""The rules of a platform as lines of config.yaml."""
 
 from __future__ import annotations
 
@@ -6,45 +6,45 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.config.yaml_export import conduct_lines
+from palaver.config.yaml_export import format_platform_rules
 from palaver.domain.gateway_config import GatewayConfig
-from palaver.domain.platform_rules import conduct
+from palaver.domain.platform_rules import get_platform_rules
 from palaver.domain.policy import ResetMode, ResetPolicy
 from palaver.domain.profile import TurnRules
 from palaver.domain.source import ChatType, Platform
 from palaver.domain.turn import BusyPolicy
 
 if TYPE_CHECKING:
-    from config.conftest import Load
+    from config.conftest import LoadSettings
 
-ODD = ResetPolicy(
+UNUSUAL = ResetPolicy(
     mode=ResetMode.BOTH, idle_minutes=90, at_hour=0, timezone="America/Argentina/Buenos_Aires", notify=False
 )
 DAILY = ResetPolicy(mode=ResetMode.DAILY, at_hour=23)
 CONFIG = GatewayConfig(
     connected_platforms=(Platform.TELEGRAM,),
-    default_reset_policy=ODD,
-    reset_by_type={ChatType.GROUP: DAILY, ChatType.CHANNEL: ODD},
+    default_reset_policy=UNUSUAL,
+    reset_by_type={ChatType.GROUP: DAILY, ChatType.CHANNEL: UNUSUAL},
     reset_by_platform={Platform.SIGNAL: DAILY},
 )
-RULES = TurnRules(busy=BusyPolicy.INTERRUPT, busy_by_platform={Platform.TELEGRAM: BusyPolicy.STEER})
+RULES = TurnRules(busy_policy=BusyPolicy.INTERRUPT, busy_policy_by_platform={Platform.TELEGRAM: BusyPolicy.STEER})
 
 
-def test_the_lines_of_the_default_give_it_back(load: Load) -> None:
-    settings = load(conduct_lines(conduct(CONFIG, RULES, None), connected=False))
-    assert settings.gateway.default_reset_policy == ODD
+def test_the_lines_of_the_default_rules_give_the_same_rules(load: LoadSettings) -> None:
+    settings = load(format_platform_rules(get_platform_rules(CONFIG, RULES, None), connected=False))
+    assert settings.gateway.default_reset_policy == UNUSUAL
     assert settings.gateway.reset_by_type == CONFIG.reset_by_type
-    assert settings.turns.busy is BusyPolicy.INTERRUPT
+    assert settings.turns.busy_policy is BusyPolicy.INTERRUPT
 
 
 @pytest.mark.parametrize("name", ["telegram", "signal", "local", "web"])
-def test_the_lines_of_a_platform_give_it_what_holds_there_now(load: Load, name: str) -> None:
+def test_the_lines_of_a_platform_give_the_same_rules(load: LoadSettings, name: str) -> None:
     platform = Platform(name)
-    told = conduct(CONFIG, RULES, platform)
+    rules = get_platform_rules(CONFIG, RULES, platform)
     connected = platform in CONFIG.connected_platforms
-    settings = load(conduct_lines(told, connected=connected))
-    again = conduct(settings.gateway, settings.turns, platform)
-    assert [each.policy for each in again.afresh] == [each.policy for each in told.afresh[:1]]
-    assert (again.busy, again.busy_key) == (told.busy, f"platforms.{name}.busy")
-    if name not in {"local", "web"}:  # which are always there
+    settings = load(format_platform_rules(rules, connected=connected))
+    loaded = get_platform_rules(settings.gateway, settings.turns, platform)
+    assert [rule.policy for rule in loaded.reset_rules] == [rule.policy for rule in rules.reset_rules[:1]]
+    assert (loaded.busy_policy, loaded.busy_setting_key) == (rules.busy_policy, f"platforms.{name}.busy_policy")
+    if name not in {"local", "web"}:  # they are always connected
         assert (platform in settings.gateway.connected_platforms) is connected

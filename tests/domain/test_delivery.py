@@ -1,4 +1,4 @@
-"""Addresses, and how long to wait before trying again."""
+"""Addresses as text, and the delay before a retry."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.domain.delivery import FIRST_DELAY, LONGEST_DELAY, Address, delay_before
+from palaver.domain.delivery import FIRST_RETRY_DELAY, MAX_RETRY_DELAY, Address, compute_retry_delay
 from palaver.domain.errors import InvalidInput
 from palaver.domain.source import Platform
 
@@ -16,24 +16,24 @@ ids = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 
 
 @given(ids, st.none() | ids, st.text(st.characters(exclude_categories=["Cs"])))
-def test_an_address_survives_being_written_down(chat: str, thread: str | None, account: str) -> None:
+def test_an_address_survives_conversion_to_text(chat: str, thread: str | None, account: str) -> None:
     address = Address(Platform.MATRIX, chat, thread, account)
-    assert Address.parse(str(address)) == address
+    assert Address.from_text(str(address)) == address
 
 
 @pytest.mark.parametrize("text", ["", "telegram", "telegram:ada", "telegram::", "a:b:c:d:e"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_invalid_text_is_not_an_address(text: str) -> None:
     with pytest.raises(InvalidInput, match="address"):
-        Address.parse(text)
+        Address.from_text(text)
 
 
-def test_waits_double_and_are_spread_out() -> None:
-    assert delay_before(1, jitter=1) == FIRST_DELAY
-    assert delay_before(1, jitter=0) == FIRST_DELAY / 2
-    assert delay_before(4, jitter=1) == FIRST_DELAY * 8
-    assert delay_before(5000, jitter=1) == LONGEST_DELAY
+def test_retry_delays_double_up_to_a_maximum_with_jitter() -> None:
+    assert compute_retry_delay(1, jitter=1) == FIRST_RETRY_DELAY
+    assert compute_retry_delay(1, jitter=0) == FIRST_RETRY_DELAY / 2
+    assert compute_retry_delay(4, jitter=1) == FIRST_RETRY_DELAY * 8
+    assert compute_retry_delay(5000, jitter=1) == MAX_RETRY_DELAY
 
 
-def test_the_platform_may_ask_for_more_patience() -> None:
-    assert delay_before(1, retry_after=timedelta(hours=1)) == timedelta(hours=1)
-    assert delay_before(9, retry_after=timedelta(seconds=1), jitter=1) > timedelta(minutes=1)
+def test_a_delay_is_never_shorter_than_the_platform_asks() -> None:
+    assert compute_retry_delay(1, retry_after=timedelta(hours=1)) == timedelta(hours=1)
+    assert compute_retry_delay(9, retry_after=timedelta(seconds=1), jitter=1) > timedelta(minutes=1)

@@ -1,60 +1,60 @@
-"""A growing answer: what a reader hears adds up to what was said, whenever it looks."""
+"""A draft: a reader gets everything exactly once, whenever it reads."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.domain.draft import START, Draft, Piece, PieceKind, messages_of
+from palaver.domain.draft import START_POSITION, Draft, Piece, PieceKind, build_turn_messages
 
-words = st.builds(Piece, st.sampled_from([PieceKind.TEXT, PieceKind.REASONING]), st.text())
+growing_pieces = st.builds(Piece, st.sampled_from([PieceKind.TEXT, PieceKind.REASONING]), st.text())
 calls = st.builds(
-    lambda n, at: Piece(PieceKind.CALL, call_id=str(n), name="look", arguments="{}", began_at=at),
+    lambda n, started_at: Piece(PieceKind.CALL, call_id=str(n), name="look", arguments="{}", started_at=started_at),
     st.integers(0, 9),
     st.sampled_from(["", "2026-11-15T08:12:00+00:00"]),
 )
 results = st.builds(
-    lambda n, failed, took: Piece(
-        PieceKind.RESULT, "seen", call_id=str(n), name="look", failed=failed, duration_ms=took
+    lambda n, failed, duration: Piece(
+        PieceKind.RESULT, "seen", call_id=str(n), name="look", failed=failed, duration_ms=duration
     ),
     st.integers(0, 9),
     st.booleans(),
     st.none() | st.integers(0, 10**6),
 )
-pieces = st.lists(st.one_of(words, calls, results), max_size=30)
+pieces = st.lists(st.one_of(growing_pieces, calls, results), max_size=30)
 
 
 @given(pieces, st.lists(st.integers(0, 30)))
-def test_a_reader_who_looks_now_and_then_has_read_everything_in_the_end(said: list[Piece], looks: list[int]) -> None:
-    draft, heard, position = Draft(), Draft(), START
-    for i, piece in enumerate(said):
+def test_a_reader_gets_everything_however_often_it_reads(added: list[Piece], reads_after: list[int]) -> None:
+    draft, received, position = Draft(), Draft(), START_POSITION
+    for i, piece in enumerate(added):
         draft.add(piece)
-        if i in looks:
-            heard.extend(draft.since(position))
+        if i in reads_after:
+            received.extend(draft.get_pieces_since(position))
             position = draft.position
-    heard.extend(draft.since(position))
-    assert list(heard.pieces) == list(draft.pieces)
+    received.extend(draft.get_pieces_since(position))
+    assert list(received.pieces) == list(draft.pieces)
 
 
 @given(pieces)
-def test_a_piece_survives_being_written_down(said: list[Piece]) -> None:
-    assert [Piece.from_dict(piece.to_dict()) for piece in said] == said
+def test_a_piece_survives_conversion_to_a_dict(added: list[Piece]) -> None:
+    assert [Piece.from_dict(piece.to_dict()) for piece in added] == added
 
 
 @given(pieces)
-def test_messages_hold_every_word_call_and_result_once(said: list[Piece]) -> None:
+def test_messages_contain_all_text_calls_and_results_once(added: list[Piece]) -> None:
     draft = Draft()
-    draft.extend(said)
-    messages = messages_of(draft.pieces)
-    spoken = "".join(message["content"] or "" for message in messages if message["role"] == "assistant")
-    assert spoken == draft.text
+    draft.extend(added)
+    messages = build_turn_messages(draft.pieces)
+    answer_text = "".join(message["content"] or "" for message in messages if message["role"] == "assistant")
+    assert answer_text == draft.text
     assert "".join(message.get("reasoning", "") for message in messages) == "".join(
-        piece.text for piece in said if piece.kind is PieceKind.REASONING
+        piece.text for piece in added if piece.kind is PieceKind.REASONING
     )
-    called = [call["id"] for message in messages for call in message.get("tool_calls", [])]
-    assert called == [piece.call_id for piece in said if piece.kind is PieceKind.CALL]
-    answered = [
+    call_ids = [call["id"] for message in messages for call in message.get("tool_calls", [])]
+    assert call_ids == [piece.call_id for piece in added if piece.kind is PieceKind.CALL]
+    result_fields = [
         (m["tool_call_id"], m.get("is_error", False), m.get("duration_ms")) for m in messages if m["role"] == "tool"
     ]
-    told = [piece for piece in said if piece.kind is PieceKind.RESULT]
-    assert answered == [(piece.call_id, piece.failed, piece.duration_ms) for piece in told]
+    result_pieces = [piece for piece in added if piece.kind is PieceKind.RESULT]
+    assert result_fields == [(piece.call_id, piece.failed, piece.duration_ms) for piece in result_pieces]

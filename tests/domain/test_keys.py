@@ -1,4 +1,4 @@
-"""Which conversation a message belongs to: the table of keys, and a proof that no two lanes share one."""
+"""Session keys: the table of keys, proof that two lanes never share a key, id aliases, and shared lanes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from palaver.domain.errors import ConfigError
-from palaver.domain.keys import DmScope, build_session_key, canonical, is_shared
+from palaver.domain.keys import DmScope, build_session_key, fold_id_aliases, is_shared
 from palaver.domain.source import ChatType, Platform, SessionSource
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ UUID = "9D0652A3-DCC3-4D11-975F-74D61598733F"
 NUMBER = "+49170"
 
 
-def source(place: str, **fields: Any) -> SessionSource:
-    """A source from `platform type`, and its fields."""
-    platform, chat_type = place.split()
+def make_source(chat: str, **fields: Any) -> SessionSource:
+    """Make a source from `platform type` and its fields."""
+    platform, chat_type = chat.split()
     return SessionSource(platform, chat_type=chat_type, **fields)
 
 
 @pytest.mark.parametrize(
-    ("place", "fields", "key"),
+    ("chat", "fields", "key"),
     [
         ("telegram dm", {"chat_id": 5}, "agent:main:telegram:dm:5"),
         ("telegram dm", {"chat_id": 5, "user_id": 7, "user_id_alt": 8}, "agent:main:telegram:dm:5"),
@@ -66,12 +66,12 @@ def source(place: str, **fields: Any) -> SessionSource:
         ("irc group", {"chat_id": "#palaver", "user_id": "ada"}, "agent:main:irc:group:#palaver:ada"),
     ],
 )
-def test_a_source_has_this_key(place: str, fields: dict[str, Any], key: str) -> None:
-    assert build_session_key(source(place, **fields)) == key
+def test_the_key_of_a_source(chat: str, fields: dict[str, Any], key: str) -> None:
+    assert build_session_key(make_source(chat, **fields)) == key
 
 
 @pytest.mark.parametrize(
-    ("place", "fields", "per_group", "per_thread", "key"),
+    ("chat", "fields", "per_group", "per_thread", "key"),
     [
         ("slack group", {"chat_id": "c", "user_id": "u"}, False, False, "slack:group:c"),
         ("slack group", {"chat_id": "c", "user_id": "u"}, False, True, "slack:group:c"),
@@ -85,13 +85,13 @@ def test_a_source_has_this_key(place: str, fields: dict[str, Any], key: str) -> 
         ("slack dm", {"chat_id": "c", "thread_id": "t", "user_id": "u"}, True, True, "slack:dm:c:t"),
     ],
 )
-def test_people_are_kept_apart_as_configured(
-    place: str, fields: dict[str, Any], per_group: bool, per_thread: bool, key: str
+def test_the_configuration_decides_whether_each_user_has_a_session(
+    chat: str, fields: dict[str, Any], per_group: bool, per_thread: bool, key: str
 ) -> None:
-    built = build_session_key(
-        source(place, **fields), group_sessions_per_user=per_group, thread_sessions_per_user=per_thread
+    built_key = build_session_key(
+        make_source(chat, **fields), group_sessions_per_user=per_group, thread_sessions_per_user=per_thread
     )
-    assert built == f"agent:main:{key}"
+    assert built_key == f"agent:main:{key}"
 
 
 @pytest.mark.parametrize(
@@ -107,25 +107,25 @@ def test_people_are_kept_apart_as_configured(
         (DmScope.SHARED, "p_1", "agent:main:dm"),
     ],
 )
-def test_a_direct_conversation_reaches_as_far_as_its_scope(scope: str, person: str | None, key: str) -> None:
+def test_the_dm_scope_decides_which_direct_messages_share_a_lane(scope: str, person: str | None, key: str) -> None:
     dm = SessionSource("telegram", 5, thread_id=9)
     assert build_session_key(dm, dm_scope=scope, person=person) == key
 
 
 @pytest.mark.parametrize("scope", DmScope)
-def test_the_scope_of_direct_messages_leaves_groups_alone(scope: DmScope) -> None:
+def test_the_dm_scope_does_not_affect_groups(scope: DmScope) -> None:
     group = SessionSource("telegram", 5, chat_type="group", user_id=7)
     assert build_session_key(group, dm_scope=scope, person="p_1") == "agent:main:telegram:group:5:7"
 
 
-@pytest.mark.parametrize("ask", [build_session_key, is_shared])
-def test_an_unknown_scope_is_refused_with_the_list_of_good_ones(ask: Any) -> None:
+@pytest.mark.parametrize("function", [build_session_key, is_shared])
+def test_an_unknown_scope_is_rejected_with_the_valid_ones(function: Any) -> None:
     with pytest.raises(ConfigError, match=r"'family'.*chat, platform, person, shared"):
-        ask(SessionSource("telegram", 5), dm_scope="family")
+        function(SessionSource("telegram", 5), dm_scope="family")
 
 
 @pytest.mark.parametrize(
-    ("chat_id", "written"),
+    ("chat_id", "segment"),
     [
         ("!room:matrix.org", "!room%3Amatrix.org"),
         ("100%", "100%25"),
@@ -137,21 +137,21 @@ def test_an_unknown_scope_is_refused_with_the_list_of_good_ones(ask: Any) -> Non
         ("żółć 漢字", "żółć 漢字"),
     ],
 )
-def test_an_id_is_escaped_only_where_it_must_be(chat_id: str, written: str) -> None:
-    assert build_session_key(SessionSource("matrix", chat_id)) == f"agent:main:matrix:dm:{written}"
+def test_an_id_is_escaped_only_where_necessary(chat_id: str, segment: str) -> None:
+    assert build_session_key(SessionSource("matrix", chat_id)) == f"agent:main:matrix:dm:{segment}"
 
 
-def test_the_agent_is_the_first_segment_and_escaped_too() -> None:
+def test_the_agent_is_the_first_segment_and_is_escaped() -> None:
     dm = SessionSource("telegram", 5)
     assert build_session_key(dm, agent="work") == "agent:work:telegram:dm:5"
     assert build_session_key(dm, agent="a:b%") == "agent:a%3Ab%25:telegram:dm:5"
 
 
-# ---- no two lanes share a key ------------------------------------------------------------------------------
+# ---- two lanes never share a key ---------------------------------------------------------------------------
 
 
 class Lane(NamedTuple):
-    """What a key says: everything that tells one lane from another."""
+    """Everything that distinguishes one lane from another."""
 
     agent: str
     platform: str
@@ -161,18 +161,18 @@ class Lane(NamedTuple):
     who: str | None = None
 
 
-def expected(given_source: SessionSource, *, agent: str, group: bool, thread: bool) -> Lane:
-    """The lane that the rules name, without any text being built."""
-    where = Lane(agent, given_source.platform, given_source.chat_type, given_source.chat_id, given_source.thread_id)
-    if given_source.chat_type is ChatType.DM:
-        alone = not given_source.chat_id and given_source.thread_id is None
-        return where._replace(who=given_source.participant) if alone else where
-    apart = thread if given_source.thread_id or given_source.chat_type is ChatType.THREAD else group
-    return where._replace(who=given_source.participant if apart else None)
+def lane_by_rules(source: SessionSource, *, agent: str, group: bool, thread: bool) -> Lane:
+    """Return the lane of a source by the rules, without building a key."""
+    lane = Lane(agent, source.platform, source.chat_type, source.chat_id, source.thread_id)
+    if source.chat_type is ChatType.DM:
+        only_user_known = not source.chat_id and source.thread_id is None
+        return lane._replace(who=source.participant) if only_user_known else lane
+    per_user = thread if source.thread_id or source.chat_type is ChatType.THREAD else group
+    return lane._replace(who=source.participant if per_user else None)
 
 
-# What follows the chat type (b: a bare id, t: a thread by name, u: a user by name), and what it means.
-SHAPES = {
+# The segments after the chat type (b: a bare id, t: `thread=`, u: `user=`), and what they mean.
+GROUP_PLACES = {
     "": [],
     "b": ["chat"],
     "t": ["thread"],
@@ -182,24 +182,26 @@ SHAPES = {
     "tb": ["thread", "who"],
     "bbb": ["chat", "thread", "who"],
 }
-DM_SHAPES = {"": [], "b": ["chat"], "t": ["thread"], "u": ["who"], "bb": ["chat", "thread"]}
+DM_PLACES = {"": [], "b": ["chat"], "t": ["thread"], "u": ["who"], "bb": ["chat", "thread"]}
 
 
-def read(key: SessionKey) -> Lane:
-    """A key read back by the grammar alone."""
+def parse_key(key: SessionKey) -> Lane:
+    """Parse a key by the grammar alone."""
     _, agent, platform, chat_type, *ids = key.split(":")
-    tags = [re.match("thread=|user=", one) for one in ids]
-    shape = "".join(tag[0][0] if tag else "b" for tag in tags)
-    meaning = (DM_SHAPES if chat_type == "dm" else SHAPES)[shape]
-    values = [plain(one[tag.end() :] if tag else one) for one, tag in zip(ids, tags, strict=True)]
-    return Lane(plain(agent), platform, chat_type, **dict(zip(meaning, values, strict=True)))
+    labels = [re.match("thread=|user=", segment) for segment in ids]
+    place = "".join(label[0][0] if label else "b" for label in labels)
+    meaning = (DM_PLACES if chat_type == "dm" else GROUP_PLACES)[place]
+    values = [
+        unescape(segment[label.end() :] if label else segment) for segment, label in zip(ids, labels, strict=True)
+    ]
+    return Lane(unescape(agent), platform, chat_type, **dict(zip(meaning, values, strict=True)))
 
 
-def plain(segment: str) -> str:
+def unescape(segment: str) -> str:
     return re.sub("%([0-9A-F]{2})", lambda code: chr(int(code[1], 16)), segment)
 
 
-awkward = st.sampled_from(
+difficult_ids = st.sampled_from(
     [
         "5",
         "thread=5",
@@ -216,7 +218,7 @@ awkward = st.sampled_from(
         "a\0b",
     ]
 )
-some_id = st.one_of(awkward, st.text(min_size=1, max_size=8), st.text(":%=35ADt", min_size=1, max_size=6))
+some_id = st.one_of(difficult_ids, st.text(min_size=1, max_size=8), st.text(":%=35ADt", min_size=1, max_size=6))
 maybe_id = st.one_of(st.none(), some_id)
 plain_platforms = st.sampled_from([Platform.TELEGRAM, Platform.MATRIX, Platform("person"), Platform("dm")])
 plain_sources = st.builds(
@@ -232,46 +234,48 @@ flags = st.booleans()
 
 
 @given(plain_sources, some_id, flags, flags)
-def test_a_key_can_be_read_back(given_source: SessionSource, agent: str, group: bool, thread: bool) -> None:
-    key = build_session_key(given_source, agent=agent, group_sessions_per_user=group, thread_sessions_per_user=thread)
-    assert read(key) == expected(given_source, agent=agent, group=group, thread=thread)
+def test_a_key_can_be_parsed_back(source: SessionSource, agent: str, group: bool, thread: bool) -> None:
+    key = build_session_key(source, agent=agent, group_sessions_per_user=group, thread_sessions_per_user=thread)
+    assert parse_key(key) == lane_by_rules(source, agent=agent, group=group, thread=thread)
 
 
 @given(st.tuples(plain_sources, flags, flags, some_id), st.tuples(plain_sources, flags, flags, some_id))
-def test_two_lanes_share_a_key_only_when_they_are_one(
+def test_two_sources_have_the_same_key_only_if_they_have_the_same_lane(
     one: tuple[SessionSource, bool, bool, str], other: tuple[SessionSource, bool, bool, str]
 ) -> None:
     keys, lanes = [], []
-    for given_source, group, thread, agent in (one, other):
+    for source, group, thread, agent in (one, other):
         keys.append(
-            build_session_key(given_source, group_sessions_per_user=group, thread_sessions_per_user=thread, agent=agent)
+            build_session_key(source, group_sessions_per_user=group, thread_sessions_per_user=thread, agent=agent)
         )
-        lanes.append(expected(given_source, group=group, thread=thread, agent=agent))
+        lanes.append(lane_by_rules(source, group=group, thread=thread, agent=agent))
     assert (keys[0] == keys[1]) == (lanes[0] == lanes[1])
 
 
-def test_no_two_lanes_share_a_key_in_an_exhaustive_small_world() -> None:
-    world = (None, "5", "6", "thread=5", "user=5", "thread%3D5", "5:5", "5%3A5", "dm", "=")
+def test_no_two_lanes_share_a_key_among_all_combinations_of_some_ids() -> None:
+    some_ids = (None, "5", "6", "thread=5", "user=5", "thread%3D5", "5:5", "5%3A5", "dm", "=")
     lanes: dict[SessionKey, Lane] = {}
     for platform, chat_type, chat, thread, who in itertools.product(
-        ("telegram", "person", "dm"), ChatType, world, world, world
+        ("telegram", "person", "dm"), ChatType, some_ids, some_ids, some_ids
     ):
-        one = SessionSource(platform, chat, chat_type=chat_type, thread_id=thread, user_id=who)
-        key = build_session_key(one, thread_sessions_per_user=True)
-        lane = expected(one, agent="main", group=True, thread=True)
+        source = SessionSource(platform, chat, chat_type=chat_type, thread_id=thread, user_id=who)
+        key = build_session_key(source, thread_sessions_per_user=True)
+        lane = lane_by_rules(source, agent="main", group=True, thread=True)
         assert lanes.setdefault(key, lane) == lane
     assert len(set(lanes.values())) == len(lanes)
 
 
 @given(some_id, some_id, plain_sources)
-def test_a_persons_lane_is_no_other_lane(person: str, other: str, elsewhere: SessionSource) -> None:
+def test_the_lane_of_a_person_differs_from_every_other_lane(
+    person: str, other_person: str, source: SessionSource
+) -> None:
     dm = SessionSource("telegram", 5)
-    mine = build_session_key(dm, dm_scope="person", person=person)
-    theirs = build_session_key(dm, dm_scope="person", person=other)
-    assert (mine == theirs) == (person == other)
-    assert mine != build_session_key(elsewhere)
-    assert mine != build_session_key(elsewhere, dm_scope="shared")
-    assert mine != build_session_key(elsewhere, dm_scope="platform")
+    lane = build_session_key(dm, dm_scope="person", person=person)
+    other_lane = build_session_key(dm, dm_scope="person", person=other_person)
+    assert (lane == other_lane) == (person == other_person)
+    assert lane != build_session_key(source)
+    assert lane != build_session_key(source, dm_scope="shared")
+    assert lane != build_session_key(source, dm_scope="platform")
 
 
 @pytest.mark.parametrize("name", ChatType)
@@ -304,9 +308,9 @@ def test_a_person_named_like_a_chat_type_is_not_a_chat_on_a_platform_named_perso
         ("49170:12", None, "49170:12"),
     ],
 )
-def test_the_forms_of_a_whatsapp_chat_fold_into_one(chat_id: str, chat_id_alt: str | None, folded: str) -> None:
+def test_the_aliases_of_a_whatsapp_chat_fold_into_one_id(chat_id: str, chat_id_alt: str | None, folded: str) -> None:
     dm = SessionSource("whatsapp", chat_id, chat_id_alt=chat_id_alt)
-    assert canonical(dm) == SessionSource("whatsapp", folded)
+    assert fold_id_aliases(dm) == SessionSource("whatsapp", folded)
 
 
 @pytest.mark.parametrize(
@@ -321,11 +325,11 @@ def test_the_forms_of_a_whatsapp_chat_fold_into_one(chat_id: str, chat_id_alt: s
         (None, None, None),
     ],
 )
-def test_the_forms_of_a_signal_user_fold_into_one(
+def test_the_aliases_of_a_signal_user_fold_into_one_id(
     user_id: str | None, user_id_alt: str | None, folded: str | None
 ) -> None:
-    there = SessionSource("signal", "group.abc=", chat_type="group", user_id=user_id, user_id_alt=user_id_alt)
-    assert canonical(there) == SessionSource("signal", "group.abc=", chat_type="group", user_id=folded)
+    source = SessionSource("signal", "group.abc=", chat_type="group", user_id=user_id, user_id_alt=user_id_alt)
+    assert fold_id_aliases(source) == SessionSource("signal", "group.abc=", chat_type="group", user_id=folded)
 
 
 @pytest.mark.parametrize(
@@ -355,16 +359,16 @@ def test_the_forms_of_a_signal_user_fold_into_one(
         ],
     ],
 )
-def test_one_human_has_one_lane_in_whatever_form_the_platform_reports_them(
+def test_one_human_has_one_lane_whichever_aliases_the_platform_reports(
     sources: list[SessionSource],
 ) -> None:
-    assert len({build_session_key(one) for one in sources}) == 1
+    assert len({build_session_key(source) for source in sources}) == 1
 
 
-def test_two_people_in_one_chat_are_not_folded() -> None:
-    mine = SessionSource("whatsapp", LID, user_id="456@lid", user_id_alt="49999@s.whatsapp.net")
-    assert canonical(mine).chat_id == LID
-    assert canonical(mine).user_id == "49999"
+def test_different_people_are_not_folded() -> None:
+    source = SessionSource("whatsapp", LID, user_id="456@lid", user_id_alt="49999@s.whatsapp.net")
+    assert fold_id_aliases(source).chat_id == LID
+    assert fold_id_aliases(source).user_id == "49999"
 
 
 def test_a_whatsapp_group_keeps_its_id() -> None:
@@ -373,11 +377,11 @@ def test_a_whatsapp_group_keeps_its_id() -> None:
 
 
 @given(plain_sources)
-def test_other_platforms_are_left_alone(given_source: SessionSource) -> None:
-    assert canonical(given_source) is given_source
+def test_sources_of_other_platforms_are_unchanged(source: SessionSource) -> None:
+    assert fold_id_aliases(source) is source
 
 
-forms = st.one_of(
+aliases = st.one_of(
     st.none(), some_id, st.sampled_from([PHONE, DEVICE, LID, UUID, UUID.lower(), NUMBER, "49170", "1@g.us"])
 )
 
@@ -385,28 +389,28 @@ forms = st.one_of(
 aliased_sources = st.builds(
     SessionSource,
     st.sampled_from([Platform.WHATSAPP, Platform.SIGNAL]),
-    forms,
+    aliases,
     chat_type=st.sampled_from(ChatType),
-    chat_id_alt=forms,
-    user_id=forms,
-    user_id_alt=forms,
+    chat_id_alt=aliases,
+    user_id=aliases,
+    user_id_alt=aliases,
     thread_id=maybe_id,
 )
 
 
 @given(aliased_sources)
-def test_folding_twice_is_folding_once(given_source: SessionSource) -> None:
-    once = canonical(given_source)
-    assert canonical(once) == once
-    assert build_session_key(once) == build_session_key(given_source)
-    assert (once.participant is None) == (given_source.participant is None)
+def test_folding_is_idempotent_and_keeps_the_key(source: SessionSource) -> None:
+    folded = fold_id_aliases(source)
+    assert fold_id_aliases(folded) == folded
+    assert build_session_key(folded) == build_session_key(source)
+    assert (folded.participant is None) == (source.participant is None)
 
 
 # ---- shared lanes ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("place", "fields", "settings", "shared"),
+    ("chat", "fields", "settings", "shared"),
     [
         ("telegram dm", {"user_id": "u"}, {}, False),
         ("telegram dm", {"user_id": "u", "thread_id": 1}, {}, False),
@@ -425,25 +429,25 @@ def test_folding_twice_is_folding_once(given_source: SessionSource) -> None:
         ("telegram thread", {}, {"thread_sessions_per_user": True}, True),
     ],
 )
-def test_a_lane_is_shared_when_several_people_may_speak_in_it(
-    place: str, fields: dict[str, Any], settings: dict[str, Any], shared: bool
+def test_a_lane_is_shared_if_several_people_may_write_in_it(
+    chat: str, fields: dict[str, Any], settings: dict[str, Any], shared: bool
 ) -> None:
-    assert is_shared(source(place, **fields), **settings) is shared
+    assert is_shared(make_source(chat, **fields), **settings) is shared
 
 
 @given(plain_sources, flags, flags, some_id)
-def test_a_lane_outside_direct_messages_is_shared_exactly_when_its_key_names_nobody(
-    given_source: SessionSource, group: bool, thread: bool, somebody_else: str
+def test_a_group_lane_is_shared_exactly_if_its_key_names_no_user(
+    source: SessionSource, group: bool, thread: bool, other_user: str
 ) -> None:
-    assume(given_source.chat_type is not ChatType.DM)
-    assume(given_source.participant not in {None, somebody_else})
-    other = SessionSource(
-        given_source.platform,
-        given_source.chat_id,
-        chat_type=given_source.chat_type,
-        thread_id=given_source.thread_id,
-        user_id=somebody_else,
+    assume(source.chat_type is not ChatType.DM)
+    assume(source.participant not in {None, other_user})
+    other_source = SessionSource(
+        source.platform,
+        source.chat_id,
+        chat_type=source.chat_type,
+        thread_id=source.thread_id,
+        user_id=other_user,
     )
     settings: dict[str, Any] = {"group_sessions_per_user": group, "thread_sessions_per_user": thread}
-    same_key = build_session_key(given_source, **settings) == build_session_key(other, **settings)
-    assert is_shared(given_source, **settings) == same_key
+    same_key = build_session_key(source, **settings) == build_session_key(other_source, **settings)
+    assert is_shared(source, **settings) == same_key

@@ -1,4 +1,4 @@
-"""Messages as values."""
+"""Messages: reading, writing and previews."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.domain.message import Author, Message, preview, text_of_parts
+from palaver.domain.message import Author, Message, join_text_parts, make_preview
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.text(max_size=8),
@@ -25,22 +25,22 @@ messages = st.fixed_dictionaries(
         "tool_call_id": st.text(max_size=5),
         "reasoning": st.text(max_size=5),
         "author": st.fixed_dictionaries({"name": st.text(max_size=5)}, optional={"id": st.text(max_size=5)}),
-        "kept_for_somebody": st.text(max_size=5),
+        "unknown_key": st.text(max_size=5),
     },
 )
 
 
 @given(messages)
-def test_nothing_is_lost_on_the_way(data: dict[str, Any]) -> None:
+def test_a_message_survives_conversion_to_a_dict(data: dict[str, Any]) -> None:
     assert Message.from_dict(data).to_dict() == data
 
 
-def test_what_is_nothing_is_left_out() -> None:
+def test_null_values_are_left_out() -> None:
     message = Message.from_dict({"role": "user", "content": "x", "tool_calls": None, "author": None})
     assert message.to_dict() == {"role": "user", "content": "x"}
 
 
-def test_an_author_may_be_given_as_a_value() -> None:
+def test_an_author_can_be_given_as_an_object() -> None:
     message = Message.from_dict({"role": "user", "content": "x", "author": Author("Ada", "7")})
     assert message.to_dict()["author"] == {"id": "7", "name": "Ada"}
 
@@ -53,13 +53,13 @@ def test_an_author_may_be_given_as_a_value() -> None:
         ([{"type": "image_url", "image_url": {"url": "x"}}, {"text": 7}, None, 3], ""),
     ],
 )
-def test_the_text_of_parts(parts: list[Any], text: str) -> None:
-    assert text_of_parts(parts) == text
+def test_the_text_of_parts_is_joined(parts: list[Any], text: str) -> None:
+    assert join_text_parts(parts) == text
     assert Message("user", parts).text == text
 
 
 @given(st.text(max_size=500))
 def test_a_preview_is_one_short_line(text: str) -> None:
-    shown = preview(text)
-    assert len(shown) <= 120
-    assert shown == " ".join(shown.split())
+    preview = make_preview(text)
+    assert len(preview) <= 120
+    assert preview == " ".join(preview.split())

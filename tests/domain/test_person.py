@@ -1,4 +1,4 @@
-"""Who may do what with a conversation that they see."""
+"""What each role may do with a conversation that it sees."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import pytest
 
 from palaver.domain.errors import NotAllowed
 from palaver.domain.ids import JobId, PersonId
-from palaver.domain.person import Action, Principal, Role, check_allowed, check_sees_everything
+from palaver.domain.person import Action, Principal, Role, check_action_allowed, check_can_view_all
 
-WORK = {Action.READ, Action.RENAME, Action.UNDO, Action.FORK}
+ALLOWED_IN_SHARED = {Action.READ, Action.RENAME, Action.UNDO, Action.FORK}
 
 
-def allowed(role: Role, action: Action, *, shared: bool) -> bool:
+def is_allowed(role: Role, action: Action, *, shared: bool) -> bool:
     try:
-        check_allowed(Principal(PersonId("p"), role), action, shared=shared)
+        check_action_allowed(Principal(PersonId("p"), role), action, shared=shared)
     except NotAllowed:
         return False
     return True
@@ -21,19 +21,19 @@ def allowed(role: Role, action: Action, *, shared: bool) -> bool:
 
 @pytest.mark.parametrize("action", Action)
 @pytest.mark.parametrize("role", Role)
-def test_one_does_everything_with_ones_own(role: Role, action: Action) -> None:
-    assert allowed(role, action, shared=False)
+def test_everyone_can_do_everything_with_their_own_conversation(role: Role, action: Action) -> None:
+    assert is_allowed(role, action, shared=False)
 
 
 @pytest.mark.parametrize("action", Action)
 @pytest.mark.parametrize("role", [Role.MEMBER, Role.GUEST])
-def test_in_a_shared_conversation_one_works_but_takes_nothing_from_the_others(role: Role, action: Action) -> None:
-    assert allowed(role, action, shared=True) == (action in WORK)
-    assert allowed(Role.OWNER, action, shared=True)
+def test_in_a_shared_conversation_only_owners_can_organize_and_delete(role: Role, action: Action) -> None:
+    assert is_allowed(role, action, shared=True) == (action in ALLOWED_IN_SHARED)
+    assert is_allowed(Role.OWNER, action, shared=True)
 
 
 @pytest.mark.parametrize(
-    ("role", "job", "may"),
+    ("role", "job_id", "is_permitted"),
     [
         (Role.OWNER, None, True),
         (Role.OWNER, JobId("nightly"), False),
@@ -41,10 +41,12 @@ def test_in_a_shared_conversation_one_works_but_takes_nothing_from_the_others(ro
         (Role.GUEST, None, False),
     ],
 )
-def test_only_the_owner_in_person_may_look_at_everything(role: Role, job: JobId | None, may: bool) -> None:
-    principal = Principal(PersonId("p"), role, job)
-    if may:
-        check_sees_everything(principal)
+def test_only_an_owner_in_person_can_view_all_conversations(
+    role: Role, job_id: JobId | None, is_permitted: bool
+) -> None:
+    principal = Principal(PersonId("p"), role, job_id)
+    if is_permitted:
+        check_can_view_all(principal)
     else:
         with pytest.raises(NotAllowed):
-            check_sees_everything(principal)
+            check_can_view_all(principal)

@@ -1,11 +1,11 @@
-"""What holds for conversations on each platform, and what decides it."""
+"""The rules that apply on each platform, and the setting that each comes from."""
 
 from __future__ import annotations
 
 import pytest
 
 from palaver.domain.gateway_config import GatewayConfig
-from palaver.domain.platform_rules import conduct
+from palaver.domain.platform_rules import get_platform_rules
 from palaver.domain.policy import ResetMode, ResetPolicy
 from palaver.domain.profile import TurnRules
 from palaver.domain.source import ChatType, Platform, SessionSource
@@ -17,52 +17,55 @@ CONFIG = GatewayConfig(
     reset_by_type={ChatType.GROUP: DAILY},
     reset_by_platform={Platform.TELEGRAM: IDLE, Platform.WEB: IDLE},
 )
-RULES = TurnRules(busy=BusyPolicy.STEER, busy_by_platform={Platform.SLACK: BusyPolicy.REJECT})
-OTHERS = ("dm", "channel", "thread")
+RULES = TurnRules(busy_policy=BusyPolicy.STEER, busy_policy_by_platform={Platform.SLACK: BusyPolicy.REJECT})
+NOT_GROUP = ("dm", "channel", "thread")
 
 
 @pytest.mark.parametrize(
-    ("platform", "afresh"),
+    ("platform", "reset_rules"),
     [
-        (None, [("session_reset", OTHERS, BOTH), ("reset_by_type.group", ("group",), DAILY)]),
-        ("slack", [("session_reset", OTHERS, BOTH), ("reset_by_type.group", ("group",), DAILY)]),
+        (None, [("session_reset", NOT_GROUP, BOTH), ("reset_by_type.group", ("group",), DAILY)]),
+        ("slack", [("session_reset", NOT_GROUP, BOTH), ("reset_by_type.group", ("group",), DAILY)]),
         ("telegram", [("reset_by_platform.telegram", ("dm", "group", "channel", "thread"), IDLE)]),
         ("local", [("session_reset", ("dm",), BOTH)]),
         ("web", []),
         ("api", []),
     ],
 )
-def test_when_conversations_start_afresh_is_told_with_what_decides_it(
-    platform: str | None, afresh: list[tuple[str, tuple[str, ...], ResetPolicy]]
+def test_reset_rules_name_the_setting_they_come_from(
+    platform: str | None, reset_rules: list[tuple[str, tuple[str, ...], ResetPolicy]]
 ) -> None:
-    found = conduct(CONFIG, RULES, Platform(platform) if platform else None)
-    assert [(each.key, each.chat_types, each.policy) for each in found.afresh] == afresh
+    rules = get_platform_rules(CONFIG, RULES, Platform(platform) if platform else None)
+    assert [(rule.setting_key, rule.chat_types, rule.policy) for rule in rules.reset_rules] == reset_rules
 
 
 @pytest.mark.parametrize("platform", ["slack", "telegram", "local"])
-def test_what_is_told_is_what_is_applied(platform: str) -> None:
-    told = conduct(CONFIG, RULES, Platform(platform))
-    for each in told.afresh:
-        for chat_type in each.chat_types:
+def test_the_reported_rules_are_the_applied_rules(platform: str) -> None:
+    rules = get_platform_rules(CONFIG, RULES, Platform(platform))
+    for rule in rules.reset_rules:
+        for chat_type in rule.chat_types:
             source = SessionSource(platform, "1", chat_type=chat_type, thread_id="2", user_id="3")
-            assert CONFIG.reset_policy_for(source) == each.policy
-            assert RULES.busy_policy_for(source) is told.busy
+            assert CONFIG.get_reset_policy(source) == rule.policy
+            assert RULES.get_busy_policy(source) is rules.busy_policy
 
 
 @pytest.mark.parametrize("platform", ["web", "api"])
 @pytest.mark.parametrize("chat_type", ["dm", "group"])
-def test_where_conversations_stand_side_by_side_none_starts_afresh(platform: str, chat_type: str) -> None:
+def test_conversations_on_the_web_and_the_api_are_never_reset(platform: str, chat_type: str) -> None:
     source = SessionSource(platform, "1", chat_type=chat_type, user_id="3")
-    assert CONFIG.reset_policy_for(source).mode is ResetMode.NONE
+    assert CONFIG.get_reset_policy(source).mode is ResetMode.NONE
 
 
-def test_what_happens_while_the_agent_is_busy_is_told_with_what_decides_it() -> None:
-    slack, telegram = (conduct(CONFIG, RULES, Platform(name)) for name in ("slack", "telegram"))
-    assert (slack.busy, slack.busy_key) == (BusyPolicy.REJECT, "platforms.slack.busy")
-    assert (telegram.busy, telegram.busy_key) == (BusyPolicy.STEER, "turns.busy")
+def test_the_busy_policy_names_the_setting_it_comes_from() -> None:
+    slack, telegram = (get_platform_rules(CONFIG, RULES, Platform(name)) for name in ("slack", "telegram"))
+    assert (slack.busy_policy, slack.busy_setting_key) == (BusyPolicy.REJECT, "platforms.slack.busy_policy")
+    assert (telegram.busy_policy, telegram.busy_setting_key) == (BusyPolicy.STEER, "turns.busy_policy")
 
 
-def test_what_nobody_decided_is_called_the_default() -> None:
-    untouched, decided = conduct(GatewayConfig(), TurnRules(), None), conduct(CONFIG, RULES, None)
-    assert ([each.is_default for each in untouched.afresh], untouched.busy_is_default) == ([True], True)
-    assert ([each.is_default for each in decided.afresh], decided.busy_is_default) == ([False, False], False)
+def test_rules_that_are_not_configured_are_defaults() -> None:
+    unconfigured, configured = (
+        get_platform_rules(GatewayConfig(), TurnRules(), None),
+        get_platform_rules(CONFIG, RULES, None),
+    )
+    assert ([rule.is_default for rule in unconfigured.reset_rules], unconfigured.is_busy_default) == ([True], True)
+    assert ([rule.is_default for rule in configured.reset_rules], configured.is_busy_default) == ([False, False], False)

@@ -1,4 +1,4 @@
-"""When a conversation starts afresh: the fields of a policy, the rule, and the clocks it must survive."""
+"""The reset policy: its fields, when it resets a conversation, and changes of the clock."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from palaver.domain.errors import ConfigError
 from palaver.domain.policy import (
-    BACKGROUND_MAX_AGE,
     FIELD_RULES,
+    MAX_BACKGROUND_AGE,
     MAX_IDLE_MINUTES,
     ResetMode,
     ResetPolicy,
     ResetReason,
-    due,
-    explain,
-    horizon,
-    latest_boundary,
+    compute_reset_cutoff,
+    explain_reset,
+    find_latest_daily_reset,
+    find_reset_reason,
 )
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -38,7 +38,7 @@ def utc(text: str) -> datetime:
 # ---- the fields --------------------------------------------------------------------------------------------
 
 
-def test_by_default_nothing_is_ever_reset() -> None:
+def test_by_default_nothing_is_reset() -> None:
     policy = ResetPolicy()
     assert (policy.mode, policy.idle_minutes, policy.at_hour, policy.timezone, policy.notify) == (
         ResetMode.NONE,
@@ -47,7 +47,7 @@ def test_by_default_nothing_is_ever_reset() -> None:
         "UTC",
         True,
     )
-    assert due(policy, last_activity=utc("1990-01-01"), now=NOON) is None
+    assert find_reset_reason(policy, last_activity=utc("1990-01-01"), now=NOON) is None
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_by_default_nothing_is_ever_reset() -> None:
         ("notify", 1, "true or false"),
     ],
 )
-def test_a_value_that_is_not_allowed_is_refused_by_name(key: str, value: object, allowed: str) -> None:
+def test_an_invalid_value_is_rejected_with_its_key(key: str, value: object, allowed: str) -> None:
     fields: dict[str, Any] = {key: value}
     with pytest.raises(ConfigError) as caught:
         ResetPolicy(**fields)
@@ -91,19 +91,19 @@ def test_a_value_that_is_not_allowed_is_refused_by_name(key: str, value: object,
 
 
 @pytest.mark.parametrize("mode", list(ResetMode))
-def test_a_mode_may_be_given_as_its_name(mode: ResetMode) -> None:
-    named: Any = mode.value
-    assert ResetPolicy(mode=named).mode is mode
-    assert ResetPolicy(mode=named) == ResetPolicy(mode=mode)
-    assert hash(ResetPolicy(mode=named)) == hash(ResetPolicy(mode=mode))
+def test_a_mode_can_be_given_as_text(mode: ResetMode) -> None:
+    text: Any = mode.value
+    assert ResetPolicy(mode=text).mode is mode
+    assert ResetPolicy(mode=text) == ResetPolicy(mode=mode)
+    assert hash(ResetPolicy(mode=text)) == hash(ResetPolicy(mode=mode))
 
 
 @pytest.mark.parametrize(
     "fields", [{"at_hour": 0}, {"at_hour": 23}, {"idle_minutes": 1}, {"idle_minutes": MAX_IDLE_MINUTES}]
 )
-def test_the_outermost_values_are_allowed(fields: dict[str, Any]) -> None:
+def test_the_minimum_and_maximum_values_are_allowed(fields: dict[str, Any]) -> None:
     policy = ResetPolicy(mode=ResetMode.BOTH, **fields)
-    assert due(policy, last_activity=NOON, now=NOON) is None
+    assert find_reset_reason(policy, last_activity=NOON, now=NOON) is None
 
 
 # ---- idle --------------------------------------------------------------------------------------------------
@@ -121,32 +121,34 @@ def test_the_outermost_values_are_allowed(fields: dict[str, Any]) -> None:
         (timedelta(days=4000), ResetReason.IDLE),
     ],
 )
-def test_idle_means_strictly_longer_than_allowed(silence: timedelta, reason: ResetReason | None) -> None:
+def test_a_conversation_is_idle_after_strictly_more_than_the_idle_time(
+    silence: timedelta, reason: ResetReason | None
+) -> None:
     policy = ResetPolicy(mode=ResetMode.IDLE, idle_minutes=30)
-    assert due(policy, last_activity=NOON - silence, now=NOON) is reason
+    assert find_reset_reason(policy, last_activity=NOON - silence, now=NOON) is reason
 
 
-def test_idle_time_is_elapsed_time_also_when_the_clock_is_set_back_meanwhile() -> None:
-    """From 02:50 in summer time to 02:10 in winter time only twenty minutes pass; from 01:50 it is eighty."""
+def test_idle_time_is_elapsed_time_when_the_clock_is_set_back() -> None:
+    """From 02:50 before the change to 02:10 after it only twenty minutes pass; from 01:50 it is eighty."""
     berlin = ZoneInfo("Europe/Berlin")
     policy = ResetPolicy(mode=ResetMode.IDLE, idle_minutes=60)
     now = datetime(2026, 10, 25, 2, 10, tzinfo=berlin, fold=1)
-    assert due(policy, last_activity=datetime(2026, 10, 25, 2, 50, tzinfo=berlin), now=now) is None
-    assert due(policy, last_activity=datetime(2026, 10, 25, 1, 50, tzinfo=berlin), now=now) == "idle"
+    assert find_reset_reason(policy, last_activity=datetime(2026, 10, 25, 2, 50, tzinfo=berlin), now=now) is None
+    assert find_reset_reason(policy, last_activity=datetime(2026, 10, 25, 1, 50, tzinfo=berlin), now=now) == "idle"
 
 
-def test_idle_time_is_elapsed_time_also_when_the_clock_is_set_forward_meanwhile() -> None:
-    """Between 01:50 and 03:10 on that morning the clock face says eighty minutes, but twenty pass."""
+def test_idle_time_is_elapsed_time_when_the_clock_is_set_forward() -> None:
+    """From 01:50 to 03:10 the local time advances by eighty minutes, but only twenty pass."""
     berlin = ZoneInfo("Europe/Berlin")
     policy = ResetPolicy(mode=ResetMode.IDLE, idle_minutes=60)
     last = datetime(2026, 3, 29, 1, 50, tzinfo=berlin)
-    assert due(policy, last_activity=last, now=datetime(2026, 3, 29, 3, 10, tzinfo=berlin)) is None
+    assert find_reset_reason(policy, last_activity=last, now=datetime(2026, 3, 29, 3, 10, tzinfo=berlin)) is None
 
 
 # ---- daily -------------------------------------------------------------------------------------------------
 
-BOUNDARIES = [
-    # zone, at_hour, now, the latest boundary (both in UTC)
+DAILY_RESETS = [
+    # zone, at_hour, now, the latest reset (both in UTC)
     # an ordinary day: before the hour, on it, after it
     ("UTC", 4, "2026-11-15T03:59:59.999999", "2026-11-14T04:00"),
     ("UTC", 4, "2026-11-15T04:00", "2026-11-15T04:00"),
@@ -156,7 +158,7 @@ BOUNDARIES = [
     ("UTC", 23, "2026-11-15T22:59:59", "2026-11-14T23:00"),
     ("UTC", 23, "2026-11-15T23:00", "2026-11-15T23:00"),
     ("UTC", 23, "2026-01-01T00:00", "2025-12-31T23:00"),
-    # far from Greenwich the local day is another day
+    # far from Greenwich the local date differs
     ("Pacific/Kiritimati", 4, "2026-11-14T14:00", "2026-11-14T14:00"),
     ("Pacific/Kiritimati", 4, "2026-11-14T13:59", "2026-11-13T14:00"),
     ("Pacific/Pago_Pago", 23, "2026-11-15T09:59", "2026-11-14T10:00"),
@@ -172,7 +174,7 @@ BOUNDARIES = [
     ("Europe/Berlin", 3, "2026-03-29T01:00", "2026-03-29T01:00"),
     ("Europe/Berlin", 0, "2026-03-29T12:00", "2026-03-28T23:00"),
     ("Europe/Berlin", 23, "2026-03-29T21:00", "2026-03-29T21:00"),
-    # Berlin, 25 October 2026: 02:00 to 03:00 comes twice, from 00:00 and from 01:00 UTC
+    # Berlin, 25 October 2026: 02:00 to 03:00 occurs twice, from 00:00 and from 01:00 UTC
     ("Europe/Berlin", 2, "2026-10-24T23:59", "2026-10-24T00:00"),
     ("Europe/Berlin", 2, "2026-10-25T00:00", "2026-10-25T00:00"),
     ("Europe/Berlin", 2, "2026-10-25T01:00", "2026-10-25T00:00"),
@@ -186,7 +188,7 @@ BOUNDARIES = [
     ("America/New_York", 2, "2026-03-08T07:00", "2026-03-08T07:00"),
     ("America/New_York", 4, "2026-03-08T08:00", "2026-03-08T08:00"),
     ("America/New_York", 23, "2026-03-09T03:00", "2026-03-09T03:00"),
-    # New York, 1 November 2026: 01:00 to 02:00 comes twice, from 05:00 and from 06:00 UTC
+    # New York, 1 November 2026: 01:00 to 02:00 occurs twice, from 05:00 and from 06:00 UTC
     ("America/New_York", 1, "2026-11-01T05:00", "2026-11-01T05:00"),
     ("America/New_York", 1, "2026-11-01T06:30", "2026-11-01T05:00"),
     ("America/New_York", 0, "2026-11-01T06:30", "2026-11-01T04:00"),
@@ -196,7 +198,7 @@ BOUNDARIES = [
     ("Australia/Lord_Howe", 2, "2026-10-03T15:29:59", "2026-10-02T15:30"),
     ("Australia/Lord_Howe", 2, "2026-10-03T15:30", "2026-10-03T15:30"),
     ("Australia/Lord_Howe", 2, "2026-10-04T15:00", "2026-10-04T15:00"),
-    # and on 5 April 2026 half past one comes twice, but one o'clock and two o'clock only once
+    # on 5 April 2026 01:30 occurs twice there, but 01:00 and 02:00 only once
     ("Australia/Lord_Howe", 1, "2026-04-04T15:15", "2026-04-04T14:00"),
     ("Australia/Lord_Howe", 2, "2026-04-04T15:29", "2026-04-03T15:00"),
     ("Australia/Lord_Howe", 2, "2026-04-04T15:30", "2026-04-04T15:30"),
@@ -219,22 +221,22 @@ BOUNDARIES = [
 ]
 
 
-@pytest.mark.parametrize(("zone", "hour", "now", "boundary"), BOUNDARIES)
-def test_the_daily_boundary_follows_the_local_clock(zone: str, hour: int, now: str, boundary: str) -> None:
+@pytest.mark.parametrize(("zone", "hour", "now", "latest_reset"), DAILY_RESETS)
+def test_the_daily_reset_follows_the_local_clock(zone: str, hour: int, now: str, latest_reset: str) -> None:
     policy = ResetPolicy(mode=ResetMode.DAILY, at_hour=hour, timezone=zone)
-    present, struck = utc(now), utc(boundary)
-    assert latest_boundary(policy, present) == struck
-    assert due(policy, last_activity=struck - TICK, now=present) is ResetReason.DAILY
-    assert due(policy, last_activity=struck, now=present) is None
-    assert due(policy, last_activity=present, now=present) is None
+    present, reset_at = utc(now), utc(latest_reset)
+    assert find_latest_daily_reset(policy, present) == reset_at
+    assert find_reset_reason(policy, last_activity=reset_at - TICK, now=present) is ResetReason.DAILY
+    assert find_reset_reason(policy, last_activity=reset_at, now=present) is None
+    assert find_reset_reason(policy, last_activity=present, now=present) is None
 
 
-def test_the_zone_in_which_the_times_are_given_does_not_matter() -> None:
+def test_the_time_zone_of_the_given_times_does_not_matter() -> None:
     policy = ResetPolicy(mode=ResetMode.DAILY, at_hour=4, timezone="Europe/Berlin")
     tokyo, new_york = ZoneInfo("Asia/Tokyo"), ZoneInfo("America/New_York")
     last, now = utc("2026-11-15T02:59"), utc("2026-11-15T03:00")
-    assert due(policy, last_activity=last.astimezone(tokyo), now=now.astimezone(new_york)) == "daily"
-    assert due(policy, last_activity=now.astimezone(tokyo), now=now.astimezone(new_york)) is None
+    assert find_reset_reason(policy, last_activity=last.astimezone(tokyo), now=now.astimezone(new_york)) == "daily"
+    assert find_reset_reason(policy, last_activity=now.astimezone(tokyo), now=now.astimezone(new_york)) is None
 
 
 # ---- both --------------------------------------------------------------------------------------------------
@@ -250,15 +252,15 @@ def test_the_zone_in_which_the_times_are_given_does_not_matter() -> None:
         ("2026-11-15T01:59", ResetReason.IDLE),
     ],
 )
-def test_with_both_the_idle_rule_is_asked_first(last: str, reason: ResetReason | None) -> None:
+def test_with_both_the_idle_rule_comes_first(last: str, reason: ResetReason | None) -> None:
     policy = ResetPolicy(mode=ResetMode.BOTH, idle_minutes=600)
-    assert due(policy, last_activity=utc(last), now=NOON) is reason
+    assert find_reset_reason(policy, last_activity=utc(last), now=NOON) is reason
 
 
 @pytest.mark.parametrize("mode", list(ResetMode))
 @pytest.mark.parametrize("ahead", [TICK, MINUTE, timedelta(days=400)])
-def test_a_clock_that_was_set_back_resets_nothing(mode: ResetMode, ahead: timedelta) -> None:
-    assert due(ResetPolicy(mode=mode, idle_minutes=1), last_activity=NOON + ahead, now=NOON) is None
+def test_an_activity_in_the_future_does_not_reset(mode: ResetMode, ahead: timedelta) -> None:
+    assert find_reset_reason(ResetPolicy(mode=mode, idle_minutes=1), last_activity=NOON + ahead, now=NOON) is None
 
 
 # ---- background work ---------------------------------------------------------------------------------------
@@ -266,33 +268,35 @@ def test_a_clock_that_was_set_back_resets_nothing(mode: ResetMode, ahead: timede
 
 @pytest.mark.parametrize("mode", [ResetMode.IDLE, ResetMode.DAILY, ResetMode.BOTH])
 @pytest.mark.parametrize(
-    ("age", "kept"),
+    ("age", "prevents_reset"),
     [
         (timedelta(0), True),
         (timedelta(hours=23, minutes=59), True),
-        (BACKGROUND_MAX_AGE - TICK, True),
-        (BACKGROUND_MAX_AGE, False),
+        (MAX_BACKGROUND_AGE - TICK, True),
+        (MAX_BACKGROUND_AGE, False),
         (timedelta(days=3), False),
         (-MINUTE, True),
     ],
 )
-def test_running_work_keeps_a_conversation_until_it_is_forgotten(mode: ResetMode, age: timedelta, kept: bool) -> None:
-    reason = due(ResetPolicy(mode=mode), last_activity=NOON - timedelta(days=9), now=NOON, busy_since=NOON - age)
-    assert (reason is None) is kept
+def test_recent_background_work_prevents_a_reset(mode: ResetMode, age: timedelta, prevents_reset: bool) -> None:
+    reason = find_reset_reason(
+        ResetPolicy(mode=mode), last_activity=NOON - timedelta(days=9), now=NOON, busy_since=NOON - age
+    )
+    assert (reason is None) is prevents_reset
 
 
 # ---- times without a zone ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["last_activity", "now", "busy_since"])
-def test_a_time_without_a_zone_is_refused(name: str) -> None:
+def test_a_time_without_a_time_zone_is_rejected(name: str) -> None:
     times = {"last_activity": NOON, "now": NOON, "busy_since": NOON}
     times[name] = NOON.replace(tzinfo=None)
     with pytest.raises(ValueError, match=f"^{name} needs a time zone"):
-        due(ResetPolicy(mode=ResetMode.BOTH), **times)
+        find_reset_reason(ResetPolicy(mode=ResetMode.BOTH), **times)
 
 
-# ---- what holds for all of them ----------------------------------------------------------------------------
+# ---- properties of all policies ----------------------------------------------------------------------------
 
 policies = st.builds(
     ResetPolicy,
@@ -318,38 +322,40 @@ zones = st.timezone_keys(allow_prefix=False)
 
 
 @given(policies, moments, st.timedeltas(timedelta(0), timedelta(days=3)), st.timedeltas(timedelta(0)))
-def test_what_is_due_stays_due(policy: ResetPolicy, last: datetime, wait: timedelta, longer: timedelta) -> None:
+def test_a_conversation_that_is_due_stays_due(
+    policy: ResetPolicy, last: datetime, wait: timedelta, longer: timedelta
+) -> None:
     later = min(last + wait + min(longer, timedelta(days=3)), utc("2036-01-01"))
-    if due(policy, last_activity=last, now=last + wait) is not None:
-        assert due(policy, last_activity=last, now=later) is not None
+    if find_reset_reason(policy, last_activity=last, now=last + wait) is not None:
+        assert find_reset_reason(policy, last_activity=last, now=later) is not None
 
 
 @given(policies, moments)
-def test_the_hour_struck_within_the_last_day_or_two(policy: ResetPolicy, now: datetime) -> None:
-    struck = latest_boundary(policy, now)
-    assert timedelta(0) <= now - struck < timedelta(hours=26)
+def test_the_latest_daily_reset_is_at_most_26_hours_ago(policy: ResetPolicy, now: datetime) -> None:
+    latest = find_latest_daily_reset(policy, now)
+    assert timedelta(0) <= now - latest < timedelta(hours=26)
 
 
 @given(policies, moments)
-def test_a_boundary_is_its_own_latest_boundary(policy: ResetPolicy, now: datetime) -> None:
-    struck = latest_boundary(policy, now)
-    assert latest_boundary(policy, struck) == struck
-    assert latest_boundary(policy, struck - SECOND) < struck
+def test_at_the_time_of_a_daily_reset_that_reset_is_the_latest(policy: ResetPolicy, now: datetime) -> None:
+    latest = find_latest_daily_reset(policy, now)
+    assert find_latest_daily_reset(policy, latest) == latest
+    assert find_latest_daily_reset(policy, latest - SECOND) < latest
 
 
 @given(policies, zones, zones, moments, st.timedeltas(timedelta(days=-2), timedelta(days=90)))
-def test_a_conversation_goes_on_exactly_when_its_last_activity_is_not_before_the_horizon(
-    policy: ResetPolicy, of_the_policy: str, of_the_clock: str, now: datetime, silence: timedelta
+def test_a_conversation_is_reset_exactly_if_its_last_activity_is_before_the_cutoff(
+    policy: ResetPolicy, policy_zone: str, clock_zone: str, now: datetime, silence: timedelta
 ) -> None:
-    policy, clock = replace(policy, timezone=of_the_policy), ZoneInfo(of_the_clock)
-    oldest = horizon(policy, now.astimezone(clock))
-    edge = () if oldest is None else (oldest - TICK, oldest, oldest + TICK)
-    for last in (now - silence, *edge):
-        reason = due(policy, last_activity=last.astimezone(clock), now=now.astimezone(clock))
-        assert (reason is None) is (oldest is None or last >= oldest)
+    policy, clock = replace(policy, timezone=policy_zone), ZoneInfo(clock_zone)
+    cutoff = compute_reset_cutoff(policy, now.astimezone(clock))
+    around_cutoff = () if cutoff is None else (cutoff - TICK, cutoff, cutoff + TICK)
+    for last in (now - silence, *around_cutoff):
+        reason = find_reset_reason(policy, last_activity=last.astimezone(clock), now=now.astimezone(clock))
+        assert (reason is None) is (cutoff is None or last >= cutoff)
 
 
-# ---- what a person is told ---------------------------------------------------------------------------------
+# ---- the explanation for people ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -358,22 +364,23 @@ def test_a_conversation_goes_on_exactly_when_its_last_activity_is_not_before_the
         (
             ResetReason.IDLE,
             {},
-            "This conversation was idle for more than 24 hours, so a new one began. /restore brings the old one back.",
+            "This conversation was idle for more than 24 hours, so a new one was started. "
+            "Use /restore to go back to the old one.",
         ),
         (
             ResetReason.DAILY,
             {"at_hour": 4, "timezone": "Europe/Berlin"},
-            "Conversations here start afresh every day at 04:00 (Europe/Berlin), so a new one began. "
-            "/restore brings the old one back.",
+            "Conversations here restart every day at 04:00 (Europe/Berlin), so a new one was started. "
+            "Use /restore to go back to the old one.",
         ),
     ],
 )
-def test_a_person_reads_why(reason: ResetReason, fields: dict[str, Any], sentence: str) -> None:
-    assert explain(reason, ResetPolicy(mode=ResetMode.BOTH, **fields)) == sentence
+def test_the_reason_of_a_reset_is_explained(reason: ResetReason, fields: dict[str, Any], sentence: str) -> None:
+    assert explain_reset(reason, ResetPolicy(mode=ResetMode.BOTH, **fields)) == sentence
 
 
 @pytest.mark.parametrize(
-    ("minutes", "words"),
+    ("minutes", "duration"),
     [
         (1, "1 minute"),
         (45, "45 minutes"),
@@ -386,6 +393,6 @@ def test_a_person_reads_why(reason: ResetReason, fields: dict[str, Any], sentenc
         (10_080, "7 days"),
     ],
 )
-def test_the_time_is_told_in_the_unit_that_fits(minutes: int, words: str) -> None:
+def test_the_idle_time_is_shown_in_the_unit_that_fits(minutes: int, duration: str) -> None:
     policy = ResetPolicy(mode=ResetMode.IDLE, idle_minutes=minutes)
-    assert f"more than {words}, so" in explain(ResetReason.IDLE, policy)
+    assert f"more than {duration}, so" in explain_reset(ResetReason.IDLE, policy)

@@ -1,4 +1,4 @@
-"""Text as search words: what a word is, how a query is read, and the excerpt that shows a match."""
+"""Search words, queries and snippets."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.domain.search_text import Query, Term, indexed, parse_query, snippet, words
+from palaver.domain.search_text import Query, Term, build_index_text, build_snippet, parse_query, split_words
 
-# Text in which the awkward cases meet: accents apart and together, ligatures, jamo, half-width kana, marks.
-awkward_text = st.text(
+# Text with the difficult cases: accents composed and decomposed, ligatures, jamo, half-width kana, marks.
+difficult_text = st.text(
     st.one_of(
         st.sampled_from(
             "aAbB 1-_.\"*'\n\u200bßẞİıéÉﬁ½²ǆ\u0301\u0308\u0345\ufe0f\u20e3漢字かがカｶﾞﾊﾟ한글\u1112\u1161\u11ab"
@@ -24,7 +24,7 @@ awkward_text = st.text(
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "words"),
     [
         ("", []),
         ("  \n", []),
@@ -59,40 +59,40 @@ awkward_text = st.text(
         ("x" * 64, ["x" * 64]),
     ],
 )
-def test_text_has_these_words(text: str, found: list[str]) -> None:
-    assert words(text) == found
+def test_text_is_split_into_words(text: str, words: list[str]) -> None:
+    assert split_words(text) == words
 
 
-@given(awkward_text)
-def test_words_are_folded_already(text: str) -> None:
-    found = words(text)
-    assert words(" ".join(found)) == found
+@given(difficult_text)
+def test_words_are_already_folded(text: str) -> None:
+    words = split_words(text)
+    assert split_words(" ".join(words)) == words
 
 
-@given(awkward_text)
-def test_a_word_is_letters_digits_and_their_marks(text: str) -> None:
-    for word in words(text):
+@given(difficult_text)
+def test_a_word_consists_of_letters_digits_and_their_marks(text: str) -> None:
+    for word in split_words(text):
         assert 0 < len(word) <= 64
-        # Radicals are symbols, and planes 2 and 3 hold Han characters that this Python may not know yet.
+        # Radicals are symbols, and planes 2 and 3 have Han characters that this Python may not know yet.
         assert all(c.isalnum() or unicodedata.category(c) in {"Mn", "Mc", "Me", "So", "Cn"} for c in word)
 
 
-@given(awkward_text)
-def test_accents_typed_together_or_apart_are_the_same(text: str) -> None:
-    assert words(unicodedata.normalize("NFD", text)) == words(unicodedata.normalize("NFC", text))
+@given(difficult_text)
+def test_composed_and_decomposed_accents_are_equal(text: str) -> None:
+    assert split_words(unicodedata.normalize("NFD", text)) == split_words(unicodedata.normalize("NFC", text))
 
 
 @given(st.text(st.characters(max_codepoint=127)))
-def test_plain_text_gives_the_same_words_beside_other_text(text: str) -> None:
-    assert words(f"{text} é") == [*words(text), "e"]
+def test_ascii_text_gives_the_same_words_within_other_text(text: str) -> None:
+    assert split_words(f"{text} é") == [*split_words(text), "e"]
 
 
-def test_what_is_indexed_is_the_words_up_to_a_limit() -> None:
-    assert indexed("Hello, World! 服务") == "hello world 服 务"
-    assert indexed("a b c d", limit=3) == "a b c"
-    assert indexed("") == ""
-    assert len(indexed("word " * 20_000).split()) == 16_000
-    assert indexed("字" * 20_000).count(" ") == 15_999
+def test_the_index_text_is_the_words_up_to_a_limit() -> None:
+    assert build_index_text("Hello, World! 服务") == "hello world 服 务"
+    assert build_index_text("a b c d", limit=3) == "a b c"
+    assert build_index_text("") == ""
+    assert len(build_index_text("word " * 20_000).split()) == 16_000
+    assert build_index_text("字" * 20_000).count(" ") == 15_999
 
 
 @pytest.mark.parametrize(
@@ -125,32 +125,32 @@ def test_what_is_indexed_is_the_words_up_to_a_limit() -> None:
         ("x" * 70, [Term(("x" * 64,))]),
     ],
 )
-def test_a_query_is_read_as_people_type_it(text: str, terms: list[Term]) -> None:
+def test_a_query_is_parsed_as_people_type_it(text: str, terms: list[Term]) -> None:
     assert parse_query(text) == Query(tuple(terms))
 
 
 @pytest.mark.parametrize(
-    ("text", "empty"), [("", True), ("?!", True), ("-draft", True), ("-draft plan", False), ("plan", False)]
+    ("text", "is_empty"), [("", True), ("?!", True), ("-draft", True), ("-draft plan", False), ("plan", False)]
 )
-def test_a_query_of_exclusions_alone_asks_for_nothing(text: str, empty: bool) -> None:
-    assert parse_query(text).is_empty is empty
+def test_a_query_with_only_exclusions_is_empty(text: str, is_empty: bool) -> None:
+    assert parse_query(text).is_empty is is_empty
 
 
-@given(awkward_text)
-def test_any_text_is_a_query_of_words(text: str) -> None:
+@given(difficult_text)
+def test_any_text_is_a_valid_query(text: str) -> None:
     for term in parse_query(text).terms:
         assert term.words
         assert all(word for word in term.words)
 
 
-@given(awkward_text)
-def test_a_quoted_text_finds_its_own_words(text: str) -> None:
+@given(difficult_text)
+def test_a_quoted_text_is_a_phrase_of_its_words(text: str) -> None:
     query = parse_query('"' + text.replace('"', " ") + '"')
-    assert [word for term in query.terms for word in term.words] == words(text.replace('"', " "))
+    assert [word for term in query.terms for word in term.words] == split_words(text.replace('"', " "))
 
 
 @pytest.mark.parametrize(
-    ("text", "query", "shown"),
+    ("text", "query", "highlighted"),
     [
         ("The server is down", "server", "The [server] is down"),
         ("The  server\n\tis   down", "SERVER down", "The [server] is [down]"),
@@ -176,15 +176,15 @@ def test_a_quoted_text_finds_its_own_words(text: str) -> None:
         ("[brackets] stay", "brackets", "[[brackets]] stay"),
     ],
 )
-def test_matches_are_marked_in_the_text_as_it_was_written(text: str, query: str, shown: str) -> None:
-    assert snippet(text, parse_query(query)) == shown
+def test_matches_are_highlighted_in_the_original_text(text: str, query: str, highlighted: str) -> None:
+    assert build_snippet(text, parse_query(query)).highlight() == highlighted
 
 
 LONG = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau"
 
 
 @pytest.mark.parametrize(
-    ("query", "shown"),
+    ("query", "highlighted"),
     [
         ("alpha", "[alpha] beta gamma delta epsilon zeta eta…"),
         ("theta", "…zeta eta [theta] iota kappa lambda mu…"),
@@ -193,40 +193,42 @@ LONG = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi
         ("-theta", "alpha beta gamma delta epsilon zeta eta…"),
     ],
 )
-def test_an_excerpt_shows_the_first_match_and_where_it_was_cut(query: str, shown: str) -> None:
-    assert snippet(LONG, parse_query(query), width=40) == shown
+def test_a_snippet_shows_the_first_match_and_where_it_was_cut(query: str, highlighted: str) -> None:
+    assert build_snippet(LONG, parse_query(query), width=40).highlight() == highlighted
 
 
-def test_a_match_longer_than_the_excerpt_is_cut_too() -> None:
-    assert snippet("x" * 100, parse_query("x*"), width=20) == "[" + "x" * 19 + "]…"
-    phrase = snippet(f"see {LONG} end", parse_query(f'"{LONG}"'), width=40)
+def test_a_match_longer_than_the_snippet_is_cut() -> None:
+    assert build_snippet("x" * 100, parse_query("x*"), width=20).highlight() == "[" + "x" * 19 + "]…"
+    phrase = build_snippet(f"see {LONG} end", parse_query(f'"{LONG}"'), width=40).highlight()
     assert phrase.startswith("see [alpha beta")
     assert phrase.endswith("]…")
 
 
-def test_text_without_spaces_is_cut_where_it_must_be() -> None:
-    shown = snippet("前" * 300 + "服务器" + "后" * 300, parse_query("服务器"), width=30)
-    assert shown == "…" + "前" * 9 + "[服务器]" + "后" * 16 + "…"
+def test_text_without_spaces_is_cut_anywhere() -> None:
+    highlighted = build_snippet("前" * 300 + "服务器" + "后" * 300, parse_query("服务器"), width=30).highlight()
+    assert highlighted == "…" + "前" * 9 + "[服务器]" + "后" * 16 + "…"
 
 
-def test_marks_are_the_callers_choice() -> None:
-    assert snippet("a b", parse_query("b"), marks=("<b>", "</b>")) == "a <b>b</b>"
+def test_a_snippet_has_its_text_and_the_spans_of_its_highlights() -> None:
+    snippet = build_snippet("a b c b", parse_query("b"))
+    assert snippet.segments == (("a ", False), ("b", True), (" c ", False), ("b", True))
+    assert (snippet.text, snippet.highlights) == ("a b c b", [(2, 3), (6, 7)])
+    assert snippet.highlight("<b>", "</b>") == "a <b>b</b> c <b>b</b>"
+    assert str(snippet) == "a [b] c [b]"
 
 
-@given(awkward_text, awkward_text, st.integers(0, 80))
-def test_an_excerpt_is_part_of_the_text_and_fits(text: str, asked: str, width: int) -> None:
-    shown = snippet(text, parse_query(asked), width, marks=("\ue000", "\ue001"))
-    plain = shown.replace("\ue000", "").replace("\ue001", "")
-    whole = " ".join(text.split())
-    if "\ue000" not in text and "\ue001" not in text:
-        assert len(plain) <= max(width, 16)
-        assert plain == whole or plain.strip("…") in whole
+@given(difficult_text, difficult_text, st.integers(0, 80))
+def test_a_snippet_is_part_of_the_text_and_fits(text: str, query: str, width: int) -> None:
+    excerpt = build_snippet(text, parse_query(query), width).text
+    normalized = " ".join(text.split())
+    assert len(excerpt) <= max(width, 16)
+    assert excerpt == normalized or excerpt.strip("…") in normalized
 
 
-@given(awkward_text)
-def test_every_word_of_a_text_can_be_shown_in_it(text: str) -> None:
-    for word in words(text):
+@given(difficult_text)
+def test_every_word_of_a_text_can_be_highlighted(text: str) -> None:
+    for word in split_words(text):
         query = Query((Term((word,)),))
-        shown = snippet(text, query, width=1000, marks=("\ue000", "\ue001"))
-        marked = shown.partition("\ue000")[2].partition("\ue001")[0]
-        assert word in words(marked)
+        snippet = build_snippet(text, query, width=1000)
+        start, end = snippet.highlights[0]
+        assert word in split_words(snippet.text[start:end])

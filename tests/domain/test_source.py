@@ -1,4 +1,4 @@
-"""Where a message came from: names of platforms, types of chats, sources and their JSON form."""
+"""Platform names, chat types, sources, and the JSON form of a source."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.domain.errors import InvalidSource
-from palaver.domain.source import BUILT_IN, ChatType, Platform, SessionSource
+from palaver.domain.source import BUILT_IN_PLATFORMS, ChatType, Platform, SessionSource
 
 ids = st.one_of(st.none(), st.text(max_size=20), st.integers())
 names = st.one_of(st.none(), st.text(max_size=20))
 sources = st.builds(
     SessionSource,
-    st.one_of(st.sampled_from(BUILT_IN), st.from_regex(r"[a-z][a-z0-9_-]{0,31}", fullmatch=True)),
+    st.one_of(st.sampled_from(BUILT_IN_PLATFORMS), st.from_regex(r"[a-z][a-z0-9_-]{0,31}", fullmatch=True)),
     ids,
     chat_name=names,
     chat_type=st.sampled_from([*ChatType, "forum"]),
@@ -31,8 +31,8 @@ sources = st.builds(
 )
 
 
-@pytest.mark.parametrize("platform", BUILT_IN)
-def test_a_built_in_platform_is_its_lower_case_name(platform: Platform) -> None:
+@pytest.mark.parametrize("platform", BUILT_IN_PLATFORMS)
+def test_a_built_in_platform_behaves_like_its_lower_case_name(platform: Platform) -> None:
     assert platform == str(platform) == str(platform).lower()
     assert getattr(Platform, platform.upper()) is platform
     assert hash(platform) == hash(str(platform))
@@ -41,30 +41,30 @@ def test_a_built_in_platform_is_its_lower_case_name(platform: Platform) -> None:
 
 
 def test_there_are_eleven_built_in_platforms() -> None:
-    assert " ".join(BUILT_IN) == "local web api telegram discord slack whatsapp signal matrix webhook cron"
+    assert " ".join(BUILT_IN_PLATFORMS) == "local web api telegram discord slack whatsapp signal matrix webhook cron"
 
 
 @pytest.mark.parametrize(
-    ("given_name", "name"),
+    ("text", "name"),
     [("TELEGRAM", "telegram"), ("irc", "irc"), ("My_Plugin-2", "my_plugin-2"), ("x" * 32, "x" * 32)],
 )
-def test_a_platform_may_come_from_a_plugin_and_in_any_case(given_name: str, name: str) -> None:
-    assert Platform(given_name) == name
-    assert isinstance(Platform(given_name), Platform)
+def test_a_platform_name_can_be_a_plugins_and_in_any_case(text: str, name: str) -> None:
+    assert Platform(text) == name
+    assert isinstance(Platform(text), Platform)
 
 
 @pytest.mark.parametrize(
     "name",
     ["", "2fast", "-x", "a b", "a:b", "a/b", "x" * 33, "irc\n", "télé", "sla\N{KELVIN SIGN}", " telegram"],
 )
-def test_a_bad_platform_name_is_refused_with_what_is_allowed(name: str) -> None:
-    with pytest.raises(InvalidSource, match="up to 32 letters") as refused:
+def test_an_invalid_platform_name_is_rejected_with_the_rule(name: str) -> None:
+    with pytest.raises(InvalidSource, match="up to 32 letters") as caught:
         Platform(name)
-    assert repr(name) in str(refused.value)
+    assert repr(name) in str(caught.value)
 
 
 @pytest.mark.parametrize("name", [None, 7, b"telegram", ["telegram"], True])
-def test_what_is_not_text_is_no_platform(name: Any) -> None:
+def test_a_platform_name_must_be_text(name: Any) -> None:
     with pytest.raises(InvalidSource):
         Platform(name)
 
@@ -72,10 +72,10 @@ def test_what_is_not_text_is_no_platform(name: Any) -> None:
 def test_a_platform_cannot_be_changed_and_survives_pickling() -> None:
     with pytest.raises(AttributeError):
         cast("Any", Platform.WEB).name = "x"
-    again = pickle.loads(pickle.dumps(Platform.WEB))
-    assert isinstance(again, Platform)
-    assert again == Platform.WEB
-    assert repr(again) == "Platform('web')"
+    copy = pickle.loads(pickle.dumps(Platform.WEB))
+    assert isinstance(copy, Platform)
+    assert copy == Platform.WEB
+    assert repr(copy) == "Platform('web')"
 
 
 @pytest.mark.parametrize(
@@ -96,21 +96,21 @@ def test_a_platform_has_a_label_for_people(name: str, label: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "chat_type"),
+    ("text", "chat_type"),
     [("dm", "dm"), ("group", "group"), ("channel", "channel"), ("thread", "thread"), ("forum", "group")],
 )
-def test_a_chat_type_is_read_from_its_word(word: str, chat_type: str) -> None:
-    assert ChatType(word) == chat_type
+def test_a_chat_type_is_parsed_from_text(text: str, chat_type: str) -> None:
+    assert ChatType(text) == chat_type
 
 
-@pytest.mark.parametrize("word", ["", "DM", "private", None, 3, ["dm"]])
-def test_any_other_chat_type_is_refused_with_the_list_of_good_ones(word: Any) -> None:
-    with pytest.raises(InvalidSource, match="dm, group, channel, thread") as refused:
-        ChatType(word)
-    assert repr(word) in str(refused.value)
+@pytest.mark.parametrize("text", ["", "DM", "private", None, 3, ["dm"]])
+def test_an_invalid_chat_type_is_rejected_with_the_valid_ones(text: Any) -> None:
+    with pytest.raises(InvalidSource, match="dm, group, channel, thread") as caught:
+        ChatType(text)
+    assert repr(text) in str(caught.value)
 
 
-def test_a_source_takes_plain_words_and_numbers() -> None:
+def test_a_source_accepts_plain_text_and_numbers() -> None:
     source = SessionSource("Telegram", -100123, chat_type="forum", user_id=5, thread_id=0, user_id_alt=6, chat_id_alt=7)
     assert (source.platform, source.chat_type) == (Platform.TELEGRAM, ChatType.GROUP)
     assert isinstance(source.platform, Platform)
@@ -119,7 +119,7 @@ def test_a_source_takes_plain_words_and_numbers() -> None:
     assert (source.user_id_alt, source.chat_id_alt) == ("6", "7")
 
 
-def test_a_source_knows_only_what_it_was_told() -> None:
+def test_fields_that_are_not_given_are_unknown() -> None:
     source = SessionSource("irc")
     assert source.chat_id == ""
     assert source.chat_type is ChatType.DM
@@ -127,24 +127,24 @@ def test_a_source_knows_only_what_it_was_told() -> None:
     assert unknown == (None,) * 5
 
 
-def test_an_empty_id_is_an_unknown_one() -> None:
+def test_an_empty_id_is_unknown() -> None:
     empty = SessionSource("irc", None, user_id="", thread_id="", user_id_alt="", chat_id_alt="", chat_name="")
     assert empty == SessionSource("irc")
 
 
-def test_only_platform_and_chat_are_given_by_position() -> None:
+def test_only_platform_and_chat_are_positional() -> None:
     with pytest.raises(TypeError):
         cast("Any", SessionSource)("irc", "#palaver", "Palaver")
 
 
 @pytest.mark.parametrize("field", ["chat_id", "user_id", "thread_id", "user_id_alt", "chat_id_alt", "chat_name"])
 @pytest.mark.parametrize("value", [1.5, True, b"1", [1], {}])
-def test_an_id_that_is_neither_text_nor_a_whole_number_is_refused_by_name(field: str, value: Any) -> None:
+def test_an_id_of_another_type_is_rejected_by_field_name(field: str, value: Any) -> None:
     with pytest.raises(InvalidSource, match=field):
         SessionSource("irc", **{field: value})
 
 
-def test_a_source_is_a_value() -> None:
+def test_a_source_is_immutable_hashable_and_picklable() -> None:
     source = SessionSource("irc", "#palaver", user_id="ada")
     with pytest.raises(FrozenInstanceError):
         cast("Any", source).chat_id = "#other"
@@ -173,7 +173,7 @@ def test_a_source_is_a_value() -> None:
         (SessionSource("slack", chat_type="channel"), "channel: unknown"),
     ],
 )
-def test_a_source_describes_itself(source: SessionSource, description: str) -> None:
+def test_the_description_of_a_source(source: SessionSource, description: str) -> None:
     assert source.description == description
 
 
@@ -181,18 +181,18 @@ def test_a_source_describes_itself(source: SessionSource, description: str) -> N
     ("user_id", "user_id_alt", "participant"),
     [("7", None, "7"), ("7", "uuid", "uuid"), (None, "uuid", "uuid"), (None, None, None)],
 )
-def test_the_participant_is_the_steadier_id(
+def test_the_participant_is_the_more_stable_id(
     user_id: str | None, user_id_alt: str | None, participant: str | None
 ) -> None:
     assert SessionSource("signal", user_id=user_id, user_id_alt=user_id_alt).participant == participant
 
 
-def test_the_terminal_is_a_source_too() -> None:
+def test_the_source_of_the_terminal() -> None:
     cli = SessionSource.local_cli()
     assert (cli.platform, cli.chat_id, cli.chat_name, cli.chat_type) == ("local", "cli", "CLI terminal", "dm")
 
 
-def test_the_json_form_has_every_plain_field_and_second_ids_only_when_known() -> None:
+def test_the_json_form_has_second_ids_only_if_they_are_known() -> None:
     plain = SessionSource("telegram", 1).to_dict()
     assert plain == {
         "platform": "telegram",
@@ -205,8 +205,8 @@ def test_the_json_form_has_every_plain_field_and_second_ids_only_when_known() ->
         "chat_topic": None,
     }
     assert {type(plain["platform"]), type(plain["chat_type"])} == {str}
-    known = SessionSource("telegram", 1, user_id_alt="a", chat_id_alt="b").to_dict()
-    assert known == {**plain, "user_id_alt": "a", "chat_id_alt": "b"}
+    with_second_ids = SessionSource("telegram", 1, user_id_alt="a", chat_id_alt="b").to_dict()
+    assert with_second_ids == {**plain, "user_id_alt": "a", "chat_id_alt": "b"}
 
 
 @given(sources)
@@ -226,12 +226,12 @@ def test_a_source_survives_json(source: SessionSource) -> None:
         ({"platform": "nextcloud", "thread_id": 3}, SessionSource("nextcloud", thread_id="3")),
     ],
 )
-def test_stored_fields_are_read_with_patience(fields: dict[str, object], source: SessionSource) -> None:
+def test_missing_and_unknown_fields_are_accepted(fields: dict[str, object], source: SessionSource) -> None:
     assert SessionSource.from_dict(fields) == source
 
 
 @pytest.mark.parametrize(
-    ("fields", "named"),
+    ("fields", "message"),
     [
         ({}, "platform"),
         ({"platform": None}, "platform"),
@@ -245,6 +245,6 @@ def test_stored_fields_are_read_with_patience(fields: dict[str, object], source:
         ([("platform", "irc")], "list"),
     ],
 )
-def test_fields_that_say_no_source_are_refused(fields: Any, named: str) -> None:
-    with pytest.raises(InvalidSource, match=named):
+def test_invalid_fields_are_rejected(fields: Any, message: str) -> None:
+    with pytest.raises(InvalidSource, match=message):
         SessionSource.from_dict(fields)

@@ -1,4 +1,4 @@
-"""Titles: what is taken out of them, when two are the same, how they are numbered and made."""
+"""Titles: how they are cleaned, compared, numbered, and made from a message."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from palaver.domain.errors import InvalidTitle
-from palaver.domain.titles import MAX_TITLE, TitleSlot, base_of, clean_title, numbered, title_from, title_slot
+from palaver.domain.titles import (
+    MAX_TITLE_CHARS,
+    TitleSlot,
+    clean_title,
+    number_title,
+    parse_title_slot,
+    strip_title_number,
+    title_from,
+)
 
 
 def is_title(text: str) -> bool:
@@ -44,24 +52,24 @@ titles = some_text.filter(is_title)
         ("x" * 100 + "\u200b" * 50 + "  ", "x" * 100),
     ],
 )
-def test_a_title_is_one_line_of_printable_text(text: str, title: str) -> None:
+def test_a_title_is_cleaned_to_one_line_of_printable_text(text: str, title: str) -> None:
     assert clean_title(text) == title
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t", "\u200b\u202e\ufeff", "\x00", "\u3164"])
-def test_a_title_without_anything_printable_is_refused(text: str) -> None:
+def test_a_title_without_printable_characters_is_rejected(text: str) -> None:
     with pytest.raises(InvalidTitle, match="printable character"):
         clean_title(text)
 
 
-def test_a_long_title_is_refused_with_its_length() -> None:
-    with pytest.raises(InvalidTitle, match=r"130 characters.*at most 100") as refused:
+def test_a_long_title_is_rejected_with_its_length() -> None:
+    with pytest.raises(InvalidTitle, match=r"130 characters.*only 100") as caught:
         clean_title("é" * 130)
-    assert refused.value.facts == {"length": 130, "limit": MAX_TITLE}
+    assert caught.value.facts == {"length": 130, "limit": MAX_TITLE_CHARS}
 
 
 @given(some_text)
-def test_cleaning_twice_is_cleaning_once(text: str) -> None:
+def test_cleaning_is_idempotent(text: str) -> None:
     assume(is_title(text))
     assert clean_title(clean_title(text)) == clean_title(text)
 
@@ -90,8 +98,8 @@ def test_cleaning_twice_is_cleaning_once(text: str) -> None:
         ("CAFE\u0301", "caf\u00e9", 1),
     ],
 )
-def test_a_title_has_a_place_in_its_line(title: str, base: str, number: int) -> None:
-    assert title_slot(title) == TitleSlot(base, number)
+def test_a_title_has_a_number_in_its_series(title: str, base: str, number: int) -> None:
+    assert parse_title_slot(title) == TitleSlot(base, number)
 
 
 @pytest.mark.parametrize(
@@ -104,8 +112,8 @@ def test_a_title_has_a_place_in_its_line(title: str, base: str, number: int) -> 
         ("a b", "ab"),
     ],
 )
-def test_titles_are_compared_exactly_apart_from_case(one: str, other: str) -> None:
-    assert title_slot(one) != title_slot(other)
+def test_titles_are_compared_exactly_except_for_case(one: str, other: str) -> None:
+    assert parse_title_slot(one) != parse_title_slot(other)
 
 
 @pytest.mark.parametrize(
@@ -117,8 +125,8 @@ def test_titles_are_compared_exactly_apart_from_case(one: str, other: str) -> No
         (" A  B #draft", "A B #draft"),
     ],
 )
-def test_the_base_is_kept_as_it_was_written(title: str, base: str) -> None:
-    assert base_of(title) == base
+def test_the_title_without_its_number_is_kept_as_written(title: str, base: str) -> None:
+    assert strip_title_number(title) == base
 
 
 @pytest.mark.parametrize(
@@ -134,52 +142,52 @@ def test_the_base_is_kept_as_it_was_written(title: str, base: str) -> None:
         ("x" * 100, 1, "x" * 100),
     ],
 )
-def test_a_title_is_numbered_within_its_length(title: str, number: int, result: str) -> None:
-    assert numbered(title, number) == result
+def test_a_numbered_title_is_shortened_to_fit(title: str, number: int, result: str) -> None:
+    assert number_title(title, number) == result
 
 
 @given(titles, st.integers(2, 999_999_999))
-def test_a_numbered_title_is_a_title_at_that_place(title: str, number: int) -> None:
-    result = numbered(title, number)
+def test_a_numbered_title_is_a_valid_title_with_that_number(title: str, number: int) -> None:
+    result = number_title(title, number)
     assert clean_title(result) == result
-    assert title_slot(result).number == number
-    if len(base_of(title)) < 80:
-        assert title_slot(result).base == title_slot(title).base
+    assert parse_title_slot(result).number == number
+    if len(strip_title_number(title)) < 80:
+        assert parse_title_slot(result).base == parse_title_slot(title).base
 
 
 @pytest.mark.parametrize("number", [0, -1, 1_000_000_000])
-def test_a_number_that_could_not_be_read_back_is_refused(number: int) -> None:
+def test_an_invalid_number_is_rejected(number: int) -> None:
     with pytest.raises(InvalidTitle, match=str(number)):
-        numbered("My Project", number)
+        number_title("My Project", number)
 
 
-def said(content: object, role: str = "user") -> dict[str, object]:
+def message(content: object, role: str = "user") -> dict[str, object]:
     return {"role": role, "content": content}
 
 
 @pytest.mark.parametrize(
     ("messages", "title"),
     [
-        ([said("Plan a trip")], "Plan a trip"),
+        ([message("Plan a trip")], "Plan a trip"),
         (
-            [said("Be kind", "system"), said("Hello", "assistant"), said("Plan a trip"), said("Later")],
+            [message("Be kind", "system"), message("Hello", "assistant"), message("Plan a trip"), message("Later")],
             "Plan a trip",
         ),
-        ([said("  Plan\n\n a\ttrip\u200b ")], "Plan a trip"),
-        ([said([{"type": "text", "text": "Plan"}, {"type": "text", "text": "a trip"}])], "Plan a trip"),
+        ([message("  Plan\n\n a\ttrip\u200b ")], "Plan a trip"),
+        ([message([{"type": "text", "text": "Plan"}, {"type": "text", "text": "a trip"}])], "Plan a trip"),
         (
-            [said([{"type": "image_url", "image_url": {}}, {"type": "text", "text": "What is it?"}])],
+            [message([{"type": "image_url", "image_url": {}}, {"type": "text", "text": "What is it?"}])],
             "What is it?",
         ),
-        ([said([{"type": "image_url"}]), said("What is it?")], "What is it?"),
-        ([said("\u200b"), said(""), said(None), said("Now")], "Now"),
-        ([said([{"type": "text"}, {"type": "text", "text": 5}, "loose"])], None),
-        ([said({"type": "text", "text": "not a list"})], None),
-        ([said("Hello", "assistant"), {"content": "nobody"}], None),
+        ([message([{"type": "image_url"}]), message("What is it?")], "What is it?"),
+        ([message("\u200b"), message(""), message(None), message("Now")], "Now"),
+        ([message([{"type": "text"}, {"type": "text", "text": 5}, "loose"])], None),
+        ([message({"type": "text", "text": "not a list"})], None),
+        ([message("Hello", "assistant"), {"content": "nobody"}], None),
         ([], None),
     ],
 )
-def test_a_conversation_is_named_by_the_first_thing_its_user_says(messages: Any, title: str | None) -> None:
+def test_a_title_is_made_from_the_first_user_message(messages: Any, title: str | None) -> None:
     assert title_from(messages) == title
 
 
@@ -196,13 +204,13 @@ def test_a_conversation_is_named_by_the_first_thing_its_user_says(messages: Any,
         (" " * 5000 + "late", 64, "late"),
     ],
 )
-def test_a_long_first_message_is_cut_between_words_when_a_gap_is_near(text: str, limit: int, title: str) -> None:
-    assert title_from([said(text)], limit) == title
+def test_a_long_first_message_is_cut_between_words_if_possible(text: str, limit: int, title: str) -> None:
+    assert title_from([message(text)], limit) == title
 
 
 @given(st.text(max_size=300), st.integers(1, 100))
-def test_a_made_title_is_a_title_that_fits(text: str, limit: int) -> None:
-    title = title_from([said(text)], limit)
+def test_a_title_from_a_message_is_valid_and_fits(text: str, limit: int) -> None:
+    title = title_from([message(text)], limit)
     if title is not None:
         assert len(title) <= limit
         assert clean_title(title) == title

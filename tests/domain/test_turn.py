@@ -1,27 +1,29 @@
-"""What becomes of a turn whose worker died."""
+"""Which turns have ended, and what happens to a turn whose worker died."""
 
 from __future__ import annotations
 
 import pytest
 
-from palaver.domain.turn import MOST_ATTEMPTS, Fate, StopRequest, TurnState, after_death
+from palaver.domain.turn import MAX_TURN_ATTEMPTS, CrashedTurnAction, StopRequest, TurnState, decide_crashed_turn
 
 
 @pytest.mark.parametrize(
-    ("acted", "attempt", "wish", "fate"),
+    ("had_side_effects", "attempt", "stop_request", "action"),
     [
-        (False, 1, None, Fate.AGAIN),
-        (False, MOST_ATTEMPTS - 1, None, Fate.AGAIN),
-        (False, MOST_ATTEMPTS, None, Fate.PARKED),
-        (True, 1, None, Fate.INTERRUPTED),
-        (True, MOST_ATTEMPTS, None, Fate.INTERRUPTED),
-        (False, 1, StopRequest.STOP, Fate.INTERRUPTED),
-        (False, MOST_ATTEMPTS, StopRequest.INTERRUPT, Fate.INTERRUPTED),
+        (False, 1, None, CrashedTurnAction.RETRY),
+        (False, MAX_TURN_ATTEMPTS - 1, None, CrashedTurnAction.RETRY),
+        (False, MAX_TURN_ATTEMPTS, None, CrashedTurnAction.FAIL),
+        (True, 1, None, CrashedTurnAction.INTERRUPT),
+        (True, MAX_TURN_ATTEMPTS, None, CrashedTurnAction.INTERRUPT),
+        (False, 1, StopRequest.STOP, CrashedTurnAction.INTERRUPT),
+        (False, MAX_TURN_ATTEMPTS, StopRequest.INTERRUPT, CrashedTurnAction.INTERRUPT),
     ],
 )
-def test_the_fate_of_a_turn(acted: bool, attempt: int, wish: StopRequest | None, fate: Fate) -> None:
-    assert after_death(acted=acted, attempt=attempt, wish=wish) is fate
+def test_a_crashed_turn_is_retried_unless_it_had_side_effects_was_stopped_or_crashed_too_often(
+    had_side_effects: bool, attempt: int, stop_request: StopRequest | None, action: CrashedTurnAction
+) -> None:
+    assert decide_crashed_turn(had_side_effects=had_side_effects, attempt=attempt, stop_request=stop_request) is action
 
 
-def test_a_turn_that_waits_or_runs_has_not_ended() -> None:
-    assert [state for state in TurnState if not state.ended] == [TurnState.QUEUED, TurnState.RUNNING]
+def test_a_queued_or_running_turn_has_not_ended() -> None:
+    assert [state for state in TurnState if not state.has_ended] == [TurnState.QUEUED, TurnState.RUNNING]

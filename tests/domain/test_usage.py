@@ -1,4 +1,4 @@
-"""What a turn used and what it cost."""
+"""Tokens and cost of turns."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from palaver.domain.usage import CostStatus, TurnUsage, UsageTotals
         (12345, 12_345_000_000_000),
     ],
 )
-def test_money_is_whole_nano_dollars(cost: Any, nanos: int | None) -> None:
-    assert TurnUsage(cost=cost).nanos == nanos
+def test_cost_is_rounded_to_whole_nano_dollars(cost: Any, nanos: int | None) -> None:
+    assert TurnUsage(cost=cost).cost_nanos == nanos
 
 
 @given(st.lists(st.decimals(min_value=0, max_value=100, places=9), max_size=30))
-def test_sums_are_exact(costs: list[Decimal]) -> None:
-    nanos = sum(TurnUsage(cost=cost).nanos or 0 for cost in costs)
+def test_sums_of_costs_are_exact(costs: list[Decimal]) -> None:
+    nanos = sum(TurnUsage(cost=cost).cost_nanos or 0 for cost in costs)
     assert UsageTotals(cost_nanos=nanos).cost == sum(costs, Decimal(0))
 
 
@@ -45,12 +45,12 @@ def test_sums_are_exact(costs: list[Decimal]) -> None:
         (TurnUsage(cost=1, cost_status="actual"), CostStatus.ACTUAL),
     ],
 )
-def test_a_cost_is_as_sure_as_was_said(usage: TurnUsage, status: CostStatus) -> None:
-    assert usage.status is status
+def test_the_cost_status_is_estimated_unless_given(usage: TurnUsage, status: CostStatus) -> None:
+    assert usage.effective_cost_status is status
 
 
 @pytest.mark.parametrize(
-    ("field", "bad"),
+    ("field", "value"),
     [
         ("input_tokens", -1),
         ("output_tokens", True),
@@ -67,12 +67,12 @@ def test_a_cost_is_as_sure_as_was_said(usage: TurnUsage, status: CostStatus) -> 
         ("turn_id", "a\0b"),
     ],
 )
-def test_what_cannot_be_is_refused_by_name(field: str, bad: Any) -> None:
+def test_an_invalid_value_is_rejected_by_field_name(field: str, value: Any) -> None:
     with pytest.raises(InvalidInput, match=field):
-        TurnUsage(**{field: bad})
+        TurnUsage(**{field: value})
 
 
-def test_tokens_alone_count_and_nothing_does_not() -> None:
-    assert TurnUsage(input_tokens=1).counts
-    assert TurnUsage(cost=0).counts
-    assert not TurnUsage(model="m", last_prompt_tokens=5).counts
+def test_tokens_or_a_cost_count_as_usage() -> None:
+    assert TurnUsage(input_tokens=1).has_usage
+    assert TurnUsage(cost=0).has_usage
+    assert not TurnUsage(model="m", last_prompt_tokens=5).has_usage

@@ -1,4 +1,4 @@
-"""What is said is kept exactly, in order, and comes back as it was."""
+"""Transcripts: messages are stored exactly and in order; undo, redo, rewrite, fork and usage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import Message, SessionSource, SessionStore, TurnUsage
-from palaver.domain.errors import InvalidInput, InvalidMessage, NoSuchSession, NothingToRedo, NothingToUndo
+from palaver.domain.errors import InvalidInput, InvalidMessage, NothingToRedo, NothingToUndo, SessionNotFound
 from palaver.domain.events import EventKind
 from palaver.domain.usage import CostStatus
 
@@ -26,19 +26,19 @@ def session_id(store: SessionStore, dm: Source) -> str:
     return store.get_or_create_session(dm()).session_id
 
 
-def say(store: SessionStore, session_id: str, *turns: tuple[str, str]) -> None:
+def append_turns(store: SessionStore, session_id: str, *turns: tuple[str, str]) -> None:
     for question, answer in turns:
         store.append_to_transcript(session_id, {"role": "user", "content": question})
         store.append_to_transcript(session_id, {"role": "assistant", "content": answer})
 
 
-def texts(store: SessionStore, session_id: str, limit: int | None = None) -> list[Any]:
+def load_texts(store: SessionStore, session_id: str, limit: int | None = None) -> list[Any]:
     return [message["content"] for message in store.load_transcript(session_id, limit)]
 
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": '{"at": "Münster"}'}}
 
-EXACT: list[dict[str, Any]] = [
+MESSAGES: list[dict[str, Any]] = [
     {"role": "user", "content": "plain"},
     {"role": "system", "content": ""},
     {"role": "assistant", "content": None, "tool_calls": [CALL]},
@@ -54,63 +54,61 @@ EXACT: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("message", EXACT, ids=range(len(EXACT)))
-def test_a_message_comes_back_as_it_was(store: SessionStore, session_id: str, message: dict[str, Any]) -> None:
+@pytest.mark.parametrize("message", MESSAGES, ids=range(len(MESSAGES)))
+def test_a_message_is_stored_exactly(store: SessionStore, session_id: str, message: dict[str, Any]) -> None:
     store.append_to_transcript(session_id, message)
     assert store.load_transcript(session_id) == [message]
-    logged = store.events(session_id)[-1].message
+    logged = store.load_events(session_id)[-1].message
     assert logged is not None
     assert logged.to_dict() == message
 
 
-def test_messages_replay_in_log_order_whatever_the_clock_does(
-    store: SessionStore, session_id: str, clock: FakeClock
-) -> None:
+def test_messages_are_ordered_by_number_not_by_time(store: SessionStore, session_id: str, clock: FakeClock) -> None:
     for number in range(5):
         clock.advance(hours=-number)
         store.append_to_transcript(session_id, {"role": "user", "content": str(number)})
-    assert texts(store, session_id) == ["0", "1", "2", "3", "4"]
+    assert load_texts(store, session_id) == ["0", "1", "2", "3", "4"]
 
 
 def test_two_identical_messages_are_two_messages(store: SessionStore, session_id: str) -> None:
-    say(store, session_id, ("again", "Done."), ("again", "Done."))
-    assert texts(store, session_id) == ["again", "Done.", "again", "Done."]
+    append_turns(store, session_id, ("again", "Done."), ("again", "Done."))
+    assert load_texts(store, session_id) == ["again", "Done.", "again", "Done."]
     assert store.get_session(session_id).message_count == 4
 
 
-def test_several_messages_are_appended_as_one_change(store: SessionStore, session_id: str) -> None:
+def test_several_messages_are_appended_in_one_transaction(store: SessionStore, session_id: str) -> None:
     good = {"role": "assistant", "content": None, "tool_calls": [CALL]}
     last = store.append_to_transcript(session_id, [good, {"role": "tool", "content": "42", "tool_call_id": "call_1"}])
-    assert [event.seq for event in store.events(session_id)][-1] == last
+    assert [event.seq for event in store.load_events(session_id)][-1] == last
     with pytest.raises(InvalidMessage):
         store.append_to_transcript(session_id, [good, {"role": "narrator", "content": "no"}])
     assert len(store.load_transcript(session_id)) == 2
 
 
-def test_the_last_messages_can_be_asked_for(store: SessionStore, session_id: str) -> None:
-    say(store, session_id, *[(f"q{n}", f"a{n}") for n in range(30)])
-    assert texts(store, session_id, 3) == ["a28", "q29", "a29"]
-    assert len(texts(store, session_id, 1000)) == 60
+def test_a_limit_loads_only_the_last_messages(store: SessionStore, session_id: str) -> None:
+    append_turns(store, session_id, *[(f"q{n}", f"a{n}") for n in range(30)])
+    assert load_texts(store, session_id, 3) == ["a28", "q29", "a29"]
+    assert len(load_texts(store, session_id, 1000)) == 60
 
 
-def test_platform_ids_stay_with_their_message(store: SessionStore, session_id: str) -> None:
+def test_a_platform_message_id_is_stored_with_its_message(store: SessionStore, session_id: str) -> None:
     store.append_to_transcript(session_id, {"role": "user", "content": "hi", "platform_message_id": 9001})
-    message = store.events(session_id)[-1].message
+    message = store.load_events(session_id)[-1].message
     assert message is not None
     assert message.platform_message_id == "9001"
     assert store.load_transcript(session_id) == [{"role": "user", "content": "hi"}]
 
 
-def test_a_message_may_be_given_as_text_or_value(store: SessionStore, dm: Source) -> None:
-    said = store.record_user_message(dm(), "as text")
-    store.append_to_transcript(said.session_id, "is an answer")
-    store.append_to_transcript(said.session_id, Message("user", "as value"))
-    roles = [(message["role"], message["content"]) for message in store.load_transcript(said.session_id)]
+def test_a_message_may_be_a_string_or_a_message_value(store: SessionStore, dm: Source) -> None:
+    recorded = store.record_user_message(dm(), "as text")
+    store.append_to_transcript(recorded.session_id, "is an answer")
+    store.append_to_transcript(recorded.session_id, Message("user", "as value"))
+    roles = [(message["role"], message["content"]) for message in store.load_transcript(recorded.session_id)]
     assert roles == [("user", "as text"), ("assistant", "is an answer"), ("user", "as value")]
 
 
 @pytest.mark.parametrize(
-    ("bad", "names"),
+    ("invalid", "reason"),
     [
         ({"role": "narrator", "content": "x"}, "role.*narrator.*assistant"),
         ({"content": "x"}, "role"),
@@ -122,14 +120,14 @@ def test_a_message_may_be_given_as_text_or_value(store: SessionStore, dm: Source
         (7, "mapping"),
     ],
 )
-def test_what_is_not_a_message_is_refused_by_name(store: SessionStore, session_id: str, bad: Any, names: str) -> None:
-    with pytest.raises(InvalidMessage, match=names):
-        store.append_to_transcript(session_id, [bad])
+def test_an_invalid_message_is_refused(store: SessionStore, session_id: str, invalid: Any, reason: str) -> None:
+    with pytest.raises(InvalidMessage, match=reason):
+        store.append_to_transcript(session_id, [invalid])
     assert store.load_transcript(session_id) == []
 
 
-def test_counters_and_preview_follow_what_is_said(store: SessionStore, session_id: str, clock: FakeClock) -> None:
-    say(store, session_id, ("first question", "first   answer\nin two lines"))
+def test_counters_and_preview_follow_the_messages(store: SessionStore, session_id: str, clock: FakeClock) -> None:
+    append_turns(store, session_id, ("first question", "first   answer\nin two lines"))
     clock.advance(minutes=1)
     store.append_to_transcript(session_id, {"role": "tool", "content": "noise", "tool_call_id": "x"})
     session = store.get_session(session_id)
@@ -138,46 +136,46 @@ def test_counters_and_preview_follow_what_is_said(store: SessionStore, session_i
     assert session.last_message_at == clock.now()
 
 
-def test_a_session_that_is_not_there_is_named(store: SessionStore) -> None:
-    with pytest.raises(NoSuchSession, match="nowhere"):
+def test_a_missing_session_is_refused_with_its_id(store: SessionStore) -> None:
+    with pytest.raises(SessionNotFound, match="nowhere"):
         store.load_transcript("nowhere")
-    with pytest.raises(NoSuchSession, match="nowhere"):
+    with pytest.raises(SessionNotFound, match="nowhere"):
         store.append_to_transcript("nowhere", "hello?")
 
 
 # -- undo, redo, rewrite, fork -------------------------------------------------------------------------------
 
 
-def test_undo_takes_whole_turns_and_redo_brings_them_back(store: SessionStore, session_id: str) -> None:
-    say(store, session_id, ("one", "1"), ("two", "2"))
+def test_undo_hides_whole_turns_and_redo_shows_them_again(store: SessionStore, session_id: str) -> None:
+    append_turns(store, session_id, ("one", "1"), ("two", "2"))
     store.append_to_transcript(session_id, {"role": "tool", "content": "3", "tool_call_id": "x"})
     before = store.get_session(session_id)
     undone = store.undo(session_id)
     assert (undone.turns, undone.messages, undone.prompt) == (1, 3, "two")
-    assert texts(store, session_id) == ["one", "1"]
+    assert load_texts(store, session_id) == ["one", "1"]
     session = store.get_session(session_id)
     assert (session.message_count, session.preview) == (2, "1")
     redone = store.redo(session_id)
     assert (redone.turns, redone.messages, redone.prompt) == (1, 3, "two")
-    assert texts(store, session_id) == ["one", "1", "two", "2", "3"]
+    assert load_texts(store, session_id) == ["one", "1", "two", "2", "3"]
     assert store.get_session(session_id) == before
 
 
-def test_undos_stack_and_redos_unstack_them(store: SessionStore, session_id: str) -> None:
-    say(store, session_id, ("one", "1"), ("two", "2"), ("three", "3"), ("four", "4"))
+def test_several_undos_are_redone_in_reverse_order(store: SessionStore, session_id: str) -> None:
+    append_turns(store, session_id, ("one", "1"), ("two", "2"), ("three", "3"), ("four", "4"))
     store.undo(session_id)
     store.undo(session_id, 2)
-    assert texts(store, session_id) == ["one", "1"]
+    assert load_texts(store, session_id) == ["one", "1"]
     store.redo(session_id)
-    assert texts(store, session_id) == ["one", "1", "two", "2", "three", "3"]
+    assert load_texts(store, session_id) == ["one", "1", "two", "2", "three", "3"]
     store.redo(session_id)
-    assert len(texts(store, session_id)) == 8
+    assert len(load_texts(store, session_id)) == 8
     with pytest.raises(NothingToRedo):
         store.redo(session_id)
 
 
-def test_more_turns_than_there_are_undo_them_all(store: SessionStore, session_id: str) -> None:
-    say(store, session_id, ("one", "1"), ("two", "2"))
+def test_undoing_more_turns_than_there_are_undoes_all(store: SessionStore, session_id: str) -> None:
+    append_turns(store, session_id, ("one", "1"), ("two", "2"))
     assert store.undo(session_id, 99).turns == 2
     assert store.load_transcript(session_id) == []
     with pytest.raises(NothingToUndo):
@@ -186,71 +184,71 @@ def test_more_turns_than_there_are_undo_them_all(store: SessionStore, session_id
     assert [session.id for session in store.list_sessions()] == [session_id]
 
 
-def test_a_new_message_ends_the_chance_to_redo(store: SessionStore, session_id: str) -> None:
-    say(store, session_id, ("one", "1"))
+def test_after_a_new_message_nothing_can_be_redone(store: SessionStore, session_id: str) -> None:
+    append_turns(store, session_id, ("one", "1"))
     store.undo(session_id)
-    say(store, session_id, ("other", "2"))
+    append_turns(store, session_id, ("other", "2"))
     with pytest.raises(NothingToRedo):
         store.redo(session_id)
-    assert texts(store, session_id) == ["other", "2"]
+    assert load_texts(store, session_id) == ["other", "2"]
 
 
-def test_what_was_undone_stays_in_the_log(store: SessionStore, session_id: str) -> None:
-    say(store, session_id, ("one", "1"))
+def test_undone_messages_stay_in_the_log(store: SessionStore, session_id: str) -> None:
+    append_turns(store, session_id, ("one", "1"))
     store.undo(session_id)
-    log = store.events(session_id)
+    log = store.load_events(session_id)
     hidden = [event.message.content for event in log if event.hidden and event.message]
     assert hidden == ["one", "1"]
     assert log[-1].kind is EventKind.UNDONE
 
 
-def test_leading_messages_before_the_first_turn_are_never_undone(store: SessionStore, session_id: str) -> None:
+def test_messages_before_the_first_turn_are_never_undone(store: SessionStore, session_id: str) -> None:
     store.append_to_transcript(session_id, {"role": "system", "content": "be kind"})
-    say(store, session_id, ("one", "1"))
+    append_turns(store, session_id, ("one", "1"))
     store.undo(session_id, 5)
-    assert texts(store, session_id) == ["be kind"]
+    assert load_texts(store, session_id) == ["be kind"]
 
 
 @pytest.mark.parametrize("turns", [0, -1, True, 1.5])
-def test_a_number_of_turns_that_cannot_be_is_refused(store: SessionStore, session_id: str, turns: Any) -> None:
+def test_an_invalid_number_of_turns_is_refused(store: SessionStore, session_id: str, turns: Any) -> None:
     with pytest.raises(InvalidInput, match="turns"):
         store.undo(session_id, turns)
 
 
-def test_a_rewrite_makes_the_transcript_read_as_given(store: SessionStore, session_id: str) -> None:
-    say(store, session_id, ("one", "1"), ("two", "2"))
-    wanted = [
+def test_a_rewrite_hides_old_messages_and_appends_new_ones(store: SessionStore, session_id: str) -> None:
+    append_turns(store, session_id, ("one", "1"), ("two", "2"))
+    replacement = [
         {"role": "user", "content": "one"},
         {"role": "assistant", "content": "ONE"},
         {"role": "user", "content": "three"},
     ]
-    store.rewrite_transcript(session_id, wanted)
-    assert store.load_transcript(session_id) == wanted
+    store.rewrite_transcript(session_id, replacement)
+    assert store.load_transcript(session_id) == replacement
     session = store.get_session(session_id)
     assert (session.message_count, session.preview) == (3, "three")
-    stored = [event.message.content for event in store.events(session_id) if event.message]
-    assert stored == ["one", "1", "two", "2", "ONE", "three"]  # hidden, not deleted; what is the same stays
+    stored = [event.message.content for event in store.load_events(session_id) if event.message]
+    assert stored == ["one", "1", "two", "2", "ONE", "three"]  # hidden, not deleted; equal messages stay
 
 
-def test_a_rewrite_to_nothing_and_back(store: SessionStore, session_id: str) -> None:
-    say(store, session_id, ("one", "1"))
-    was = store.load_transcript(session_id)
+def test_a_transcript_can_be_emptied_and_written_again(store: SessionStore, session_id: str) -> None:
+    append_turns(store, session_id, ("one", "1"))
+    original = store.load_transcript(session_id)
     store.rewrite_transcript(session_id, [])
     assert store.load_transcript(session_id) == []
-    store.rewrite_transcript(session_id, was)
-    assert store.load_transcript(session_id) == was
+    store.rewrite_transcript(session_id, original)
+    assert store.load_transcript(session_id) == original
 
 
-def test_a_rewrite_that_fails_leaves_the_old_transcript(store: SessionStore, session_id: str) -> None:
-    say(store, session_id, ("one", "1"))
-    log = store.events(session_id)
+def test_a_failed_rewrite_changes_nothing(store: SessionStore, session_id: str) -> None:
+    append_turns(store, session_id, ("one", "1"))
+    log = store.load_events(session_id)
     with pytest.raises(InvalidMessage):
         store.rewrite_transcript(session_id, [{"role": "user", "content": "ok"}, {"role": "nobody", "content": "x"}])
-    assert store.events(session_id) == log
+    assert store.load_events(session_id) == log
 
 
-def test_a_rewrite_is_upkeep_and_not_activity(store: SessionStore, session_id: str, clock: FakeClock) -> None:
-    say(store, session_id, ("one", "1"))
+def test_a_rewrite_does_not_count_as_activity(store: SessionStore, session_id: str, clock: FakeClock) -> None:
+    append_turns(store, session_id, ("one", "1"))
     before = store.get_session(session_id)
     clock.advance(hours=5)
     store.rewrite_transcript(session_id, [{"role": "user", "content": "changed"}])
@@ -258,21 +256,21 @@ def test_a_rewrite_is_upkeep_and_not_activity(store: SessionStore, session_id: s
     assert (after.active_at, after.last_human_at) == (before.active_at, before.last_human_at)
 
 
-def test_a_fork_holds_the_turns_up_to_a_message(store: SessionStore, session_id: str) -> None:
-    say(store, session_id, ("one", "1"), ("two", "2"), ("three", "3"))
+def test_a_fork_copies_the_turns_up_to_a_message(store: SessionStore, session_id: str) -> None:
+    append_turns(store, session_id, ("one", "1"), ("two", "2"), ("three", "3"))
     store.undo(session_id)
-    two = next(event.seq for event in store.events(session_id) if event.message and event.message.content == "two")
-    whole, part = store.fork(session_id), store.fork(session_id, two)
-    assert texts(store, whole.id) == texts(store, part.id) == ["one", "1", "two", "2"]
-    assert texts(store, store.fork(session_id, two - 1).id) == ["one", "1"]
-    assert (part.message_count, part.preview, part.parent_id) == (4, "2", session_id)
-    say(store, part.id, ("only here", "yes"))
-    assert texts(store, session_id) == ["one", "1", "two", "2"]
+    two = next(event.seq for event in store.load_events(session_id) if event.message and event.message.content == "two")
+    full, partial = store.fork(session_id), store.fork(session_id, two)
+    assert load_texts(store, full.id) == load_texts(store, partial.id) == ["one", "1", "two", "2"]
+    assert load_texts(store, store.fork(session_id, two - 1).id) == ["one", "1"]
+    assert (partial.message_count, partial.preview, partial.parent_id) == (4, "2", session_id)
+    append_turns(store, partial.id, ("only here", "yes"))
+    assert load_texts(store, session_id) == ["one", "1", "two", "2"]
 
 
 @pytest.mark.parametrize("at", [0, 1, 999])
-def test_a_fork_at_a_message_that_is_not_there_is_refused(store: SessionStore, session_id: str, at: int) -> None:
-    say(store, session_id, ("one", "1"))
+def test_a_fork_at_a_missing_message_is_refused(store: SessionStore, session_id: str, at: int) -> None:
+    append_turns(store, session_id, ("one", "1"))
     with pytest.raises(InvalidInput, match=str(at)):
         store.fork(session_id, at)
 
@@ -280,7 +278,7 @@ def test_a_fork_at_a_message_that_is_not_there_is_refused(store: SessionStore, s
 # -- usage ---------------------------------------------------------------------------------------------------
 
 
-def test_usage_of_turns_adds_up(store: SessionStore, session_id: str) -> None:
+def test_the_usage_of_turns_is_added_up(store: SessionStore, session_id: str) -> None:
     store.update_session(
         session_id, turn_id="1", model="gpt", provider="openai", input_tokens=10, output_tokens=5,
         cache_read_tokens=3, cache_write_tokens=2, reasoning_tokens=1, cost="0.0125", last_prompt_tokens=15,
@@ -295,7 +293,7 @@ def test_usage_of_turns_adds_up(store: SessionStore, session_id: str) -> None:
     assert (session.model, session.provider, session.last_prompt_tokens) == ("gpt", "openai", 15)
 
 
-def test_the_same_turn_counted_twice_changes_nothing(store: SessionStore, session_id: str) -> None:
+def test_a_turn_is_counted_only_once(store: SessionStore, session_id: str) -> None:
     usage = TurnUsage(turn_id="t", model="m", input_tokens=10, cost="1", last_prompt_tokens=4)
     store.append_to_transcript(session_id, "answer", usage=usage)
     before = store.get_session(session_id)
@@ -306,7 +304,7 @@ def test_the_same_turn_counted_twice_changes_nothing(store: SessionStore, sessio
     assert store.get_session(session_id).usage.input_tokens == 11
 
 
-def test_an_answer_and_its_usage_are_one_change(store: SessionStore, session_id: str) -> None:
+def test_an_answer_is_stored_with_its_usage(store: SessionStore, session_id: str) -> None:
     usage = TurnUsage(turn_id="t", model="m", input_tokens=10, output_tokens=2, cost="0.5", cost_source="list")
     store.append_to_transcript(session_id, ["one", "two"], usage=usage)
     session = store.get_session(session_id)
@@ -314,7 +312,7 @@ def test_an_answer_and_its_usage_are_one_change(store: SessionStore, session_id:
     assert (session.usage.cost, session.usage.cost_source) == (Decimal("0.5"), "list")
 
 
-def test_what_is_not_given_is_not_touched(store: SessionStore, session_id: str) -> None:
+def test_fields_that_are_not_given_do_not_change(store: SessionStore, session_id: str) -> None:
     store.update_session(session_id, turn_id="1", model="gpt", input_tokens=10, cost="1", last_prompt_tokens=7)
     before = store.get_session(session_id)
     store.update_session(session_id, last_prompt_tokens=0)
@@ -332,16 +330,16 @@ def test_an_unknown_cost_is_not_zero(store: SessionStore, session_id: str) -> No
     assert (used.cost, used.cost_status, used.unpriced_turns) == (Decimal(0), CostStatus.ACTUAL, 1)
 
 
-def test_usage_can_be_addressed_by_lane(store: SessionStore, dm: Source) -> None:
+def test_usage_can_be_added_by_the_key_of_a_lane(store: SessionStore, dm: Source) -> None:
     entry = store.get_or_create_session(dm())
     store.update_session(entry.session_key, input_tokens=5)
     assert store.get_session(entry.session_id).usage.input_tokens == 5
-    with pytest.raises(NoSuchSession):
+    with pytest.raises(SessionNotFound):
         store.update_session("agent:main:telegram:dm:nobody", input_tokens=5)
 
 
 @pytest.mark.parametrize(
-    ("fields", "names"),
+    ("fields", "reason"),
     [
         ({"input_tokens": -1}, "input_tokens"),
         ({"input_tokens": "many"}, "input_tokens"),
@@ -352,35 +350,33 @@ def test_usage_can_be_addressed_by_lane(store: SessionStore, dm: Source) -> None
         ({"tokens": 1}, "tokens.*input_tokens"),
     ],
 )
-def test_usage_that_cannot_be_is_refused_by_name(
-    store: SessionStore, session_id: str, fields: dict[str, Any], names: str
-) -> None:
-    with pytest.raises(InvalidInput, match=names):
+def test_invalid_usage_is_refused(store: SessionStore, session_id: str, fields: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InvalidInput, match=reason):
         store.update_session(session_id, **fields)
     assert store.get_session(session_id).usage.input_tokens == 0
 
 
-# -- callers -------------------------------------------------------------------------------------------------
+# -- concurrent callers --------------------------------------------------------------------------------------
 
 
-async def test_every_operation_has_an_awaitable_twin(store: SessionStore, dm: Source) -> None:
-    said = await store.aio.record_user_message(dm(), "hello")
-    await store.aio.append_to_transcript(said.session_id, "hi")
-    assert await store.aio.load_transcript(said.session_id) == store.load_transcript(said.session_id)
-    assert (await store.aio.get_or_create_session(dm())).session_id == said.session_id
-    assert [hit.seq for hit in await store.aio.search("hello")] == [said.seq]
-    person = await store.aio.person_for(dm())
+async def test_the_operations_of_aio_are_awaited(store: SessionStore, dm: Source) -> None:
+    recorded = await store.aio.record_user_message(dm(), "hello")
+    await store.aio.append_to_transcript(recorded.session_id, "hi")
+    assert await store.aio.load_transcript(recorded.session_id) == store.load_transcript(recorded.session_id)
+    assert (await store.aio.get_or_create_session(dm())).session_id == recorded.session_id
+    assert [hit.seq for hit in await store.aio.search("hello")] == [recorded.seq]
+    person = await store.aio.get_or_create_person(dm())
     view = store.aio.seen_by(person.principal)
-    assert [session.id for session in await view.list()] == [said.session_id]
-    with pytest.raises(NoSuchSession):
+    assert [session.id for session in await view.list()] == [recorded.session_id]
+    with pytest.raises(SessionNotFound):
         await store.aio.load_transcript("nowhere")
 
 
-async def test_many_awaiting_callers_lose_nothing(store: SessionStore, dm: Source) -> None:
+async def test_many_tasks_lose_nothing(store: SessionStore, dm: Source) -> None:
     ids = [store.get_or_create_session(dm(f"user{n}")).session_id for n in range(8)]
     await asyncio.gather(*(store.aio.append_to_transcript(ids[n % 8], f"m{n}") for n in range(160)))
-    for place, session_id in enumerate(ids):
-        assert set(texts(store, session_id)) == {f"m{n}" for n in range(160) if n % 8 == place}
+    for index, session_id in enumerate(ids):
+        assert set(load_texts(store, session_id)) == {f"m{n}" for n in range(160) if n % 8 == index}
 
 
 def test_many_threads_lose_nothing(store: SessionStore, dm: Source) -> None:
@@ -400,8 +396,8 @@ def test_many_threads_lose_nothing(store: SessionStore, dm: Source) -> None:
     for thread in threads:
         thread.join()
     assert errors == []
-    said = texts(store, session_id)
-    assert sorted(said) == sorted(f"{name}.{number}" for name in range(8) for number in range(20))
+    stored = load_texts(store, session_id)
+    assert sorted(stored) == sorted(f"{name}.{number}" for name in range(8) for number in range(20))
     for name in range(8):
-        assert [text for text in said if text.startswith(f"{name}.")] == [f"{name}.{number}" for number in range(20)]
-    assert [event.seq for event in store.events(session_id)] == list(range(1, 162))
+        assert [text for text in stored if text.startswith(f"{name}.")] == [f"{name}.{number}" for number in range(20)]
+    assert [event.seq for event in store.load_events(session_id)] == list(range(1, 162))

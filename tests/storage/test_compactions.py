@@ -1,4 +1,4 @@
-"""A summary stands for the beginning of a conversation, until it is taken back; nothing is lost by it."""
+"""A summary replaces the beginning of a conversation for the agent, until it is undone; no message is lost by it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from palaver.domain.errors import InvalidInput, NoSuchSession, NothingToRestore
+from palaver.domain.errors import InvalidInput, NothingToRestore, SessionNotFound
 from palaver.domain.events import Event, EventKind
 from palaver.domain.ids import PersonId
 from palaver.storage import compactions, events, sessions
@@ -25,8 +25,8 @@ NOW = 1_000_000
 PERSON = PersonId("p_ada")
 
 
-class Talk:
-    """One conversation, and what storage does to it."""
+class Conversation:
+    """One session, and the storage functions under test."""
 
     def __init__(self, store: SessionStore, source: SessionSource) -> None:
         self.store = store
@@ -39,113 +39,122 @@ class Talk:
     def write(self, run: Callable[[Transaction], T]) -> T:
         return self.store._engine.run(Write(run))
 
-    def say(self, *texts: str) -> int:
-        """Messages of one letter and more: `u…` asks, anything else answers; the number of the last."""
-        said = [{"role": "user" if text.startswith("u") else "assistant", "content": text} for text in texts]
-        return self.store.append_to_transcript(self.id, said)
+    def append(self, *texts: str) -> int:
+        """Append messages and return the seq of the last: texts that begin with `u` are the user's."""
+        return self.store.append_to_transcript(self.id, make_messages(texts))
 
-    def compact(self, summary: str, kept_from: int, **more: Any) -> Compaction:
+    def compact(self, summary: str, first_kept_seq: int, **options: Any) -> Compaction:
         return self.write(
-            lambda tx: compactions.compact(tx, self.no, summary, kept_from=kept_from, messages=2, now=NOW, **more)
+            lambda tx: compactions.create(
+                tx, self.no, summary, first_kept_seq=first_kept_seq, message_count=2, now=NOW, **options
+            )
         )
 
-    def expand(self) -> Compaction:
-        return self.write(lambda tx: compactions.expand(tx, self.no, NOW, PERSON))
+    def undo_compaction(self) -> Compaction:
+        return self.write(lambda tx: compactions.undo_last(tx, self.no, NOW, PERSON))
 
-    def summary(self) -> str | None:
-        current = self.read(lambda tx: compactions.current(tx, self.no))
+    def find_summary(self) -> str | None:
+        current = self.read(lambda tx: compactions.find_current(tx, self.no))
         return current.summary if current else None
 
-    def context(self, upto: int = 10**9, kept_from: int = 0, **more: Any) -> tuple[list[str], bool]:
-        found, left_out = self.read(lambda tx: events.context(tx, self.no, kept_from=kept_from, upto=upto, **more))
-        return [event.message.text for event in found if event.message is not None], left_out
+    def load_context(self, up_to: int = 10**9, first_seq: int = 0, **options: Any) -> tuple[list[str], bool]:
+        found, is_shortened = self.read(
+            lambda tx: events.load_context(tx, self.no, first_seq=first_seq, up_to=up_to, **options)
+        )
+        return [event.message.text for event in found if event.message is not None], is_shortened
 
     @property
-    def last(self) -> Event:
-        return self.store.events(self.id)[-1]
+    def last_event(self) -> Event:
+        return self.store.load_events(self.id)[-1]
+
+
+def make_messages(texts: Any) -> list[dict[str, str]]:
+    return [{"role": "user" if text.startswith("u") else "assistant", "content": text} for text in texts]
 
 
 @pytest.fixture
-def talk(store: SessionStore, dm: Callable[..., SessionSource]) -> Talk:
-    return Talk(store, dm())
+def conversation(store: SessionStore, dm: Callable[..., SessionSource]) -> Conversation:
+    return Conversation(store, dm())
 
 
-# -- compact and expand --------------------------------------------------------------------------------------
+# -- compacting and undoing it ------------------------------------------------------------------------------
 
 
-def test_a_conversation_begins_without_a_summary(talk: Talk) -> None:
-    assert talk.summary() is None
+def test_a_new_conversation_has_no_summary(conversation: Conversation) -> None:
+    assert conversation.find_summary() is None
     with pytest.raises(NothingToRestore):
-        talk.expand()
+        conversation.undo_compaction()
 
 
-def test_a_compaction_is_an_event_and_hides_nothing(talk: Talk) -> None:
-    talk.say("u1", "a1", "u2", "a2")
-    done = talk.compact("They spoke. \0 \ud83d", 4, person_id=PERSON, focus="soup")
-    assert talk.read(lambda tx: compactions.current(tx, talk.no)) == done
-    assert (done.seq, done.kept_from, done.messages) == (talk.last.seq, 4, 2)
-    assert (talk.last.kind, talk.last.person_id, talk.last.facts["focus"]) == (EventKind.COMPACTED, PERSON, "soup")
-    assert len(talk.store.load_transcript(talk.id)) == 4
+def test_a_compaction_is_an_event_and_hides_nothing(conversation: Conversation) -> None:
+    conversation.append("u1", "a1", "u2", "a2")
+    compaction = conversation.compact("They talked. \0 \ud83d", 4, person_id=PERSON, focus="soup")
+    assert conversation.read(lambda tx: compactions.find_current(tx, conversation.no)) == compaction
+    event = conversation.last_event
+    assert (compaction.seq, compaction.first_kept_seq, compaction.message_count) == (event.seq, 4, 2)
+    assert (event.kind, event.person_id, event.facts["focus"]) == (EventKind.COMPACTED, PERSON, "soup")
+    assert len(conversation.store.load_transcript(conversation.id)) == 4
 
 
-def test_how_full_the_context_is_must_be_told_anew_after_a_compaction(talk: Talk) -> None:
-    kept_from = talk.say("u1", "a1", "u2")
-    talk.store.update_session(talk.id, last_prompt_tokens=900)
-    talk.compact("one", kept_from)
-    assert talk.store.get_session(talk.id).last_prompt_tokens == 0
-    talk.store.update_session(talk.id, last_prompt_tokens=100)
-    talk.expand()
-    assert talk.store.get_session(talk.id).last_prompt_tokens == 0
+def test_the_size_of_the_context_is_unknown_after_a_compaction(conversation: Conversation) -> None:
+    store = conversation.store
+    last_seq = conversation.append("u1", "a1", "u2")
+    store.update_session(conversation.id, last_prompt_tokens=900)
+    conversation.compact("one", last_seq)
+    assert store.get_session(conversation.id).last_prompt_tokens == 0
+    store.update_session(conversation.id, last_prompt_tokens=100)
+    conversation.undo_compaction()
+    assert store.get_session(conversation.id).last_prompt_tokens == 0
 
 
-def test_taking_compactions_back_goes_one_step_at_a_time(talk: Talk) -> None:
-    talk.say("u1", "a1", "u2", "a2", "u3", "a3")
-    first, second = talk.compact("first", 4), talk.compact("second", 6)
-    assert talk.expand() == second
-    assert talk.summary() == "first"
-    assert (talk.last.kind, talk.last.facts["compaction"], talk.last.person_id) == (
-        EventKind.EXPANDED,
-        second.seq,
-        PERSON,
-    )
-    assert talk.expand() == first
-    assert talk.summary() is None
+def test_compactions_are_undone_one_at_a_time(conversation: Conversation) -> None:
+    conversation.append("u1", "a1", "u2", "a2", "u3", "a3")
+    first, second = conversation.compact("first", 4), conversation.compact("second", 6)
+    assert conversation.undo_compaction() == second
+    assert conversation.find_summary() == "first"
+    event = conversation.last_event
+    assert (event.kind, event.person_id) == (EventKind.COMPACTION_UNDONE, PERSON)
+    assert event.facts["compaction_seq"] == second.seq
+    assert conversation.undo_compaction() == first
+    assert conversation.find_summary() is None
     with pytest.raises(NothingToRestore):
-        talk.expand()
+        conversation.undo_compaction()
 
 
-def test_a_session_that_is_gone_has_no_summary(talk: Talk) -> None:
-    talk.store.delete_session(talk.id)
-    assert talk.summary() is None
-    with pytest.raises(NoSuchSession):
-        talk.compact("x", 4)
-    with pytest.raises(NoSuchSession):
-        talk.expand()
+def test_a_deleted_session_has_no_summary(conversation: Conversation) -> None:
+    conversation.store.delete_session(conversation.id)
+    assert conversation.find_summary() is None
+    with pytest.raises(SessionNotFound):
+        conversation.compact("x", 4)
+    with pytest.raises(SessionNotFound):
+        conversation.undo_compaction()
 
 
-def test_a_fork_begins_whole(talk: Talk) -> None:
-    talk.say("u1", "a1", "u2")
-    talk.compact("x", 4)
-    copy = talk.store.fork(talk.id)
-    number = talk.read(lambda tx: sessions.get(tx, copy.id).no)
-    assert talk.read(lambda tx: compactions.current(tx, number)) is None
+def test_a_fork_has_no_summary(conversation: Conversation) -> None:
+    conversation.append("u1", "a1", "u2")
+    conversation.compact("x", 4)
+    fork_id = conversation.store.fork(conversation.id).id
+    fork_no = conversation.read(lambda tx: sessions.get(tx, fork_id).no)
+    assert conversation.read(lambda tx: compactions.find_current(tx, fork_no)) is None
 
 
-# -- what an undo and a rewrite do to it ---------------------------------------------------------------------
+# -- undo and rewrite of summarized messages ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("turns", "holds"), [(1, True), (2, True), (3, False)])
-def test_an_undo_of_what_a_summary_stands_for_ends_it(talk: Talk, turns: int, holds: bool) -> None:
-    talk.say("u1", "a1", "u2", "a2", "u3", "a3")
-    talk.compact("x", 4)
-    talk.store.undo(talk.id, turns)
-    assert (talk.summary() is not None) == holds
-    talk.store.redo(talk.id)
-    assert (talk.summary() is not None) == holds
+@pytest.mark.parametrize(("turns", "stays"), [(1, True), (2, True), (3, False)])
+def test_an_undo_of_summarized_messages_ends_the_compaction(
+    conversation: Conversation, turns: int, stays: bool
+) -> None:
+    conversation.append("u1", "a1", "u2", "a2", "u3", "a3")
+    conversation.compact("x", 4)
+    conversation.store.undo(conversation.id, turns)
+    assert (conversation.find_summary() is not None) == stays
+    conversation.store.redo(conversation.id)
+    assert (conversation.find_summary() is not None) == stays
 
 
 @pytest.mark.parametrize(
-    ("texts", "holds"),
+    ("texts", "stays"),
     [
         (["u1", "a1", "u2", "other"], True),
         (["u1", "a1"], True),
@@ -154,71 +163,73 @@ def test_an_undo_of_what_a_summary_stands_for_ends_it(talk: Talk, turns: int, ho
         ([], False),
     ],
 )
-def test_a_rewrite_of_what_a_summary_stands_for_ends_it(talk: Talk, texts: list[str], holds: bool) -> None:
-    talk.say("u1", "a1", "u2", "a2")
-    talk.compact("x", 4)
-    new = [{"role": "user" if text.startswith("u") else "assistant", "content": text} for text in texts]
-    talk.store.rewrite_transcript(talk.id, new)
-    assert (talk.summary() is not None) == holds
+def test_a_rewrite_of_summarized_messages_ends_the_compaction(
+    conversation: Conversation, texts: list[str], stays: bool
+) -> None:
+    conversation.append("u1", "a1", "u2", "a2")
+    conversation.compact("x", 4)
+    conversation.store.rewrite_transcript(conversation.id, make_messages(texts))
+    assert (conversation.find_summary() is not None) == stays
 
 
-def test_what_was_undone_while_it_was_summarised_does_not_come_back_in_a_summary(talk: Talk) -> None:
-    talk.say("u1", "a1", "u2", "a2")
-    talk.store.undo(talk.id, 2)
+def test_messages_undone_while_they_were_summarized_do_not_return_in_the_summary(conversation: Conversation) -> None:
+    conversation.append("u1", "a1", "u2", "a2")
+    conversation.store.undo(conversation.id, 2)
     with pytest.raises(InvalidInput, match="changed while"):
-        talk.compact("They spoke of what was undone.", 4)
-    assert talk.summary() is None
+        conversation.compact("They talked about what was undone.", 4)
+    assert conversation.find_summary() is None
 
 
-# -- what a turn is to see -----------------------------------------------------------------------------------
+# -- the context of a turn ----------------------------------------------------------------------------------
 
 
-def test_the_context_is_what_is_visible_from_a_place_on(talk: Talk) -> None:
-    talk.say("u1", "a1", "u2", "a2", "u3", "a3")
-    assert talk.context() == (["u1", "a1", "u2", "a2", "u3", "a3"], False)
-    talk.store.undo(talk.id)
-    talk.say("u4")
-    assert talk.context() == (["u1", "a1", "u2", "a2", "u4"], False)
-    assert talk.context(kept_from=4) == (["u2", "a2", "u4"], False)
+def test_the_context_contains_the_visible_messages_from_a_seq_on(conversation: Conversation) -> None:
+    conversation.append("u1", "a1", "u2", "a2", "u3", "a3")
+    assert conversation.load_context() == (["u1", "a1", "u2", "a2", "u3", "a3"], False)
+    conversation.store.undo(conversation.id)
+    conversation.append("u4")
+    assert conversation.load_context() == (["u1", "a1", "u2", "a2", "u4"], False)
+    assert conversation.load_context(first_seq=4) == (["u2", "a2", "u4"], False)
 
 
-def test_later_answers_are_part_of_it_and_later_questions_are_not(talk: Talk) -> None:
-    talk.say("u1", "u2", "u3", "a1", "a2")
-    assert talk.context(upto=3) == (["u1", "u2", "a1", "a2"], False)
+def test_the_context_contains_later_answers_but_no_later_questions(conversation: Conversation) -> None:
+    conversation.append("u1", "u2", "u3", "a1", "a2")
+    assert conversation.load_context(up_to=3) == (["u1", "u2", "a1", "a2"], False)
 
 
-def test_the_last_of_very_many_messages_begin_at_a_place_that_seldom_moves(talk: Talk) -> None:
-    begins = []
+def test_the_beginning_of_a_shortened_context_rarely_moves(conversation: Conversation) -> None:
+    beginnings = []
     for number in range(2, 42):
-        talk.say(f"u{number}")
-        shown, left_out = talk.context(most=10)
-        assert shown == [f"u{each}" for each in range(number - len(shown) + 1, number + 1)]
-        assert left_out == (number - 1 > 10)
-        assert min(number - 1, 6) <= len(shown) <= 10
-        begins.append(int(shown[0][1:]))
-    moves = [now - before for before, now in pairwise(begins) if now != before]
-    assert set(moves) == {5}
+        conversation.append(f"u{number}")
+        texts, is_shortened = conversation.load_context(max_messages=10)
+        assert texts == [f"u{each}" for each in range(number - len(texts) + 1, number + 1)]
+        assert is_shortened == (number - 1 > 10)
+        assert min(number - 1, 6) <= len(texts) <= 10
+        beginnings.append(int(texts[0][1:]))
+    steps = [after - before for before, after in pairwise(beginnings) if after != before]
+    assert set(steps) == {5}
 
 
-def test_undone_messages_do_not_move_the_place_where_the_rest_begins(talk: Talk) -> None:
-    talk.say(*(f"u{number}" for number in range(30)))
-    before = talk.context(most=10)
+def test_undone_messages_do_not_move_the_beginning_of_the_context(conversation: Conversation) -> None:
+    conversation.append(*(f"u{number}" for number in range(30)))
+    context = conversation.load_context(max_messages=10)
     for _ in range(5):
-        talk.say("u-undone", "a-undone")
-        talk.store.undo(talk.id)
-    assert talk.context(most=10) == before
+        conversation.append("u-undone", "a-undone")
+        conversation.store.undo(conversation.id)
+    assert conversation.load_context(max_messages=10) == context
 
 
-def test_after_a_compaction_everything_kept_is_shown_while_it_fits(talk: Talk) -> None:
-    talk.say(*(f"u{number}" for number in range(2, 32)))
-    assert talk.context(most=10, kept_from=22) == ([f"u{number}" for number in range(22, 32)], False)
-    shown, left_out = talk.context(most=10, kept_from=21)
-    assert left_out
-    assert shown[-1] == "u31"
+def test_after_a_compaction_all_kept_messages_are_in_the_context_while_they_fit(conversation: Conversation) -> None:
+    conversation.append(*(f"u{number}" for number in range(2, 32)))
+    expected = [f"u{number}" for number in range(22, 32)]
+    assert conversation.load_context(max_messages=10, first_seq=22) == (expected, False)
+    texts, is_shortened = conversation.load_context(max_messages=10, first_seq=21)
+    assert is_shortened
+    assert texts[-1] == "u31"
 
 
-@pytest.mark.parametrize("most", [1, 2, 3])
-def test_the_last_message_is_always_among_it(talk: Talk, most: int) -> None:
+@pytest.mark.parametrize("max_messages", [1, 2, 3])
+def test_the_context_always_contains_the_last_message(conversation: Conversation, max_messages: int) -> None:
     for number in range(8):
-        talk.say(f"u{number}")
-        assert talk.context(most=most)[0][-1] == f"u{number}"
+        conversation.append(f"u{number}")
+        assert conversation.load_context(max_messages=max_messages)[0][-1] == f"u{number}"

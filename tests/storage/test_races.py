@@ -1,7 +1,7 @@
-"""Two processes at the same conversation on PostgreSQL, in the one order of steps that is hard to meet by chance.
+"""Two processes at the same conversation on PostgreSQL, in the one order of steps that rarely happens by chance.
 
-What one of them does in the middle of the other's transaction is put there on purpose. (On SQLite a writer is
-alone, so there is no middle.)
+The tests run what one process does in the middle of the other's transaction on purpose. (On SQLite there is only one
+writer at a time, so there is no middle.)
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import pytest
 
 from palaver import GatewayConfig, SessionSource
 from palaver.domain.clock import SystemClock
-from palaver.domain.errors import NoSuchProject, NoSuchSession
+from palaver.domain.errors import NothingToRestore, ProjectNotFound, SessionNotFound
 from palaver.domain.message import Message
+from palaver.services.indexer import Indexer
 from palaver.storage import events, lanes, people, projects, search, sessions
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
@@ -30,16 +31,16 @@ pytestmark = pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
 NOW = to_micros(SystemClock().now())
 
 
-class Meddling:
-    """A transaction in which somebody else does something just before a certain statement, the first time."""
+class InterruptedTransaction:
+    """A transaction that lets another process act just before a certain statement, the first time it comes."""
 
-    def __init__(self, before: str, meddle: Callable[[], object]) -> None:
+    def __init__(self, before: str, act: Callable[[], object]) -> None:
         self._before = before
-        self._meddle: Callable[[], object] | None = meddle
+        self._act: Callable[[], object] | None = act
         self._tx: Any = None
 
-    def within(self, tx: Transaction) -> Any:
-        """The transaction of this attempt: after a conflict there is another."""
+    def wrap(self, tx: Transaction) -> Any:
+        """Use the transaction of this attempt: after a conflict there is another."""
         self._tx = tx
         return self
 
@@ -47,192 +48,205 @@ class Meddling:
         return getattr(self._tx, name)
 
     @property
-    def happened(self) -> bool:
-        return self._meddle is None
+    def was_interrupted(self) -> bool:
+        return self._act is None
 
-    def _notice(self, sql: str) -> None:
-        if self._meddle is not None and self._before in sql:
-            meddle, self._meddle = self._meddle, None
-            meddle()
+    def _interrupt(self, sql: str) -> None:
+        if self._act is not None and self._before in sql:
+            act, self._act = self._act, None
+            act()
 
-    def one(self, sql: str, *params: object) -> Row | None:
-        self._notice(sql)
-        row: Row | None = self._tx.one(sql, *params)
+    def fetch_one(self, sql: str, *params: object) -> Row | None:
+        self._interrupt(sql)
+        row: Row | None = self._tx.fetch_one(sql, *params)
         return row
 
-    def all(self, sql: str, *params: object) -> list[Row]:
-        self._notice(sql)
-        rows: list[Row] = self._tx.all(sql, *params)
+    def fetch_all(self, sql: str, *params: object) -> list[Row]:
+        self._interrupt(sql)
+        rows: list[Row] = self._tx.fetch_all(sql, *params)
         return rows
 
-    def run(self, sql: str, *params: object) -> int:
-        self._notice(sql)
-        count: int = self._tx.run(sql, *params)
+    def execute(self, sql: str, *params: object) -> int:
+        self._interrupt(sql)
+        count: int = self._tx.execute(sql, *params)
         return count
 
-    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        self._notice(sql)
-        self._tx.many(sql, rows)
+    def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        self._interrupt(sql)
+        self._tx.execute_many(sql, rows)
 
 
 @pytest.fixture
-def one(open_store: OpenStore) -> SessionStore:
+def other_store(open_store: OpenStore) -> SessionStore:
     return open_store()
 
 
-@pytest.fixture
-def other(open_store: OpenStore) -> SessionStore:
-    return open_store()
-
-
-def write(store: SessionStore, meddling: Meddling, work: Callable[[Any], Any]) -> Any:
-    result = store._engine.run(Write(lambda tx: work(meddling.within(tx))))
-    assert meddling.happened
+def write(store: SessionStore, interrupted: InterruptedTransaction, work: Callable[[Any], Any]) -> Any:
+    result = store._engine.run(Write(lambda tx: work(interrupted.wrap(tx))))
+    assert interrupted.was_interrupted
     return result
 
 
-def test_a_lane_is_switched_to_a_session_that_is_deleted_meanwhile(
-    one: SessionStore, other: SessionStore, dm: Callable[..., SessionSource]
+def test_switching_a_lane_to_a_session_deleted_meanwhile_fails(
+    store: SessionStore, other_store: SessionStore, dm: Callable[..., SessionSource]
 ) -> None:
-    lane = one.record_user_message(dm("ada"), "here")
-    target = one.record_user_message(dm("bob"), "there").session_id
-    meddling = Meddling("UPDATE route", lambda: other.delete_session(target))
-    with pytest.raises(NoSuchSession):
-        write(one, meddling, lambda tx: lanes.switch(tx, lane.session_key, sessions.get(tx, target), NOW))
-    assert one.get_or_create_session(dm("ada")).session_id == lane.session_id
+    lane = store.record_user_message(dm("ada"), "here")
+    target = store.record_user_message(dm("bob"), "there").session_id
+    interrupted = InterruptedTransaction("UPDATE lane", lambda: other_store.delete_session(target))
+    with pytest.raises(SessionNotFound):
+        write(store, interrupted, lambda tx: lanes.switch_session(tx, lane.session_key, sessions.get(tx, target), NOW))
+    assert store.get_or_create_session(dm("ada")).session_id == lane.session_id
 
 
-def test_a_session_is_forked_that_is_deleted_meanwhile(
-    one: SessionStore, other: SessionStore, dm: Callable[..., SessionSource]
+def test_forking_a_session_deleted_meanwhile_fails(
+    store: SessionStore, other_store: SessionStore, dm: Callable[..., SessionSource]
 ) -> None:
-    gone = one.record_user_message(dm(), "here").session_id
-    meddling = Meddling("INSERT INTO session", lambda: other.delete_session(gone))
+    deleted_id = store.record_user_message(dm(), "here").session_id
+    interrupted = InterruptedTransaction("INSERT INTO session", lambda: other_store.delete_session(deleted_id))
 
     def fork(tx: Any) -> Any:
-        found = sessions.get(tx, gone)
-        return sessions.fork(tx, found, None, NOW, person_id=None, audience_no=found.audience_no)
+        session_row = sessions.get(tx, deleted_id)
+        return sessions.fork(tx, session_row, None, NOW, person_id=None, audience_no=session_row.audience_no)
 
-    with pytest.raises(NoSuchSession):
-        write(one, meddling, fork)
-    assert list(one.list_sessions()) == []
+    with pytest.raises(SessionNotFound):
+        write(store, interrupted, fork)
+    assert list(store.list_sessions()) == []
 
 
-def test_a_session_is_put_into_a_project_that_is_deleted_meanwhile(
-    one: SessionStore, other: SessionStore, dm: Callable[..., SessionSource]
+def test_moving_a_session_to_a_project_deleted_meanwhile_fails(
+    store: SessionStore, other_store: SessionStore, dm: Callable[..., SessionSource]
 ) -> None:
-    session_id = one.record_user_message(dm(), "here").session_id
-    me = one.person_for(dm())
-    project = one.seen_by(me.principal).create_project("Garden")
-    meddling = Meddling("UPDATE session", lambda: other.seen_by(me.principal).delete_project(project.id))
+    session_id = store.record_user_message(dm(), "here").session_id
+    person = store.get_or_create_person(dm())
+    project = store.seen_by(person.principal).projects.create("Garden")
+    interrupted = InterruptedTransaction(
+        "UPDATE session", lambda: other_store.seen_by(person.principal).projects.delete(project.id)
+    )
 
     def move(tx: Any) -> Any:
-        no, found = projects.find(tx, me.id, project.id)
-        return sessions.move(tx, sessions.get(tx, session_id), found.id, no, NOW, me.id)
+        no, found = projects.get_by_id_or_name(tx, person.id, project.id)
+        return sessions.move_to_project(tx, sessions.get(tx, session_id), found.id, no, NOW, person.id)
 
-    with pytest.raises(NoSuchProject):
-        write(one, meddling, move)
-    assert one.get_session(session_id).project_id is None
+    with pytest.raises(ProjectNotFound):
+        write(store, interrupted, move)
+    assert store.get_session(session_id).project_id is None
 
 
-def test_a_restore_goes_to_a_session_that_is_deleted_meanwhile(
-    one: SessionStore, other: SessionStore, dm: Callable[..., SessionSource]
+def test_restoring_a_session_deleted_meanwhile_fails(
+    store: SessionStore, other_store: SessionStore, dm: Callable[..., SessionSource]
 ) -> None:
-    old = one.record_user_message(dm(), "old")
-    new = one.reset_session(old.session_key)
-    meddling = Meddling("UPDATE route", lambda: other.delete_session(old.session_id))
-    with pytest.raises(Exception, match="restore") as caught:
-        write(one, meddling, lambda tx: lanes.restore(tx, old.session_key, NOW))
-    assert type(caught.value).__module__ == "palaver.domain.errors"
-    assert one.get_or_create_session(dm()).session_id == new.session_id
+    old = store.record_user_message(dm(), "old")
+    new = store.reset_session(old.session_key)
+    interrupted = InterruptedTransaction("UPDATE lane", lambda: other_store.delete_session(old.session_id))
+    with pytest.raises(NothingToRestore):
+        write(store, interrupted, lambda tx: lanes.restore_session(tx, old.session_key, NOW))
+    assert store.get_or_create_session(dm()).session_id == new.session_id
 
 
-def test_messages_are_indexed_that_are_deleted_meanwhile(
-    one: SessionStore, other: SessionStore, dm: Callable[..., SessionSource]
+def collect_unindexed(store: SessionStore) -> search.IndexBatch:
+    batch = store._engine.run(Read(lambda tx: search.collect_unindexed(tx, 100)))
+    assert batch is not None
+    return batch
+
+
+@pytest.fixture
+def without_indexer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No thread indexes in the background; only a search does."""
+    monkeypatch.setattr(Indexer, "notify", lambda _self: None)
+
+
+@pytest.mark.usefixtures("without_indexer")
+def test_messages_deleted_while_they_are_indexed_are_not_found(
+    store: SessionStore, other_store: SessionStore, dm: Callable[..., SessionSource]
 ) -> None:
-    gone = one.record_user_message(dm("ada"), "needle").session_id
-    kept = one.record_user_message(dm("bob"), "needle").session_id
-    batch = one._engine.run(Read(lambda tx: search.unindexed(tx, 100)))
-    if batch is not None:  # otherwise the thread that indexes was quicker
-        meddling = Meddling("INSERT INTO search", lambda: other.delete_session(gone))
-        write(one, meddling, lambda tx: search.index(tx, batch))
-        assert {hit.session_id for hit in one.search("needle")} == {kept}
+    deleted_id = store.record_user_message(dm("ada"), "needle").session_id
+    kept_id = store.record_user_message(dm("bob"), "needle").session_id
+    batch = collect_unindexed(store)
+    interrupted = InterruptedTransaction("INSERT INTO search", lambda: other_store.delete_session(deleted_id))
+    write(store, interrupted, lambda tx: search.index_batch(tx, batch))
+    assert {hit.session_id for hit in store.search("needle")} == {kept_id}
 
 
-@pytest.mark.parametrize("quicker", ["older", "newer"])
-def test_two_processes_index_the_same_session(
-    one: SessionStore, other: SessionStore, dm: Callable[..., SessionSource], quicker: str
+@pytest.mark.usefixtures("without_indexer")
+@pytest.mark.parametrize("faster", ["older", "newer"])
+def test_two_processes_can_index_the_same_session(
+    store: SessionStore, other_store: SessionStore, dm: Callable[..., SessionSource], faster: str
 ) -> None:
-    """One has seen a rewrite in which there are no words, the other the message after it as well."""
-    session_id = one.record_user_message(dm(), "needle").session_id
-    one.search("needle")
-
-    def seen() -> search.Batch:
-        batch = one._engine.run(Read(lambda tx: search.unindexed(tx, 100)))
-        assert batch is not None
-        return batch
-
-    one.rewrite_transcript(session_id, [])
-    batches = {"older": seen()}
-    one.append_to_transcript(session_id, "haystack")
-    batches["newer"] = seen()
-    first, second = (batches.pop(quicker), *batches.values())
-    meddling = Meddling(
-        "UPDATE session SET indexed_seq", lambda: other._engine.run(Write(lambda tx: search.index(tx, first)))
+    """One has read a rewrite without any words, the other also the message after it."""
+    session_id = store.record_user_message(dm(), "needle").session_id
+    store.search("needle")
+    store.rewrite_transcript(session_id, [])
+    batches = {"older": collect_unindexed(store)}
+    store.append_to_transcript(session_id, "haystack")
+    batches["newer"] = collect_unindexed(store)
+    first, second = (batches.pop(faster), *batches.values())
+    interrupted = InterruptedTransaction(
+        "UPDATE session SET indexed_seq",
+        lambda: other_store._engine.run(Write(lambda tx: search.index_batch(tx, first))),
     )
-    write(one, meddling, lambda tx: search.index(tx, second))
-    assert [hit.message.text for hit in one.search("haystack")] == ["haystack"]
-    one.append_to_transcript(session_id, "straw")
-    assert [hit.message.text for hit in one.search("straw")] == ["straw"]
-    assert len(one.search("haystack")) == 1
+    write(store, interrupted, lambda tx: search.index_batch(tx, second))
+    assert [hit.message.text for hit in store.search("haystack")] == ["haystack"]
+    store.append_to_transcript(session_id, "straw")
+    assert [hit.message.text for hit in store.search("straw")] == ["straw"]
+    assert len(store.search("haystack")) == 1
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["dm", "group"])
 def test_a_message_never_follows_the_end_of_its_session(
-    one: SessionStore,
-    other: SessionStore,
+    store: SessionStore,
+    other_store: SessionStore,
     dm: Callable[..., SessionSource],
     group: Callable[..., SessionSource],
     shared: bool,
 ) -> None:
     source = group(thread_id="1") if shared else dm()
-    before = one.record_user_message(source, "before")
+    before = store.record_user_message(source, "before")
     arrival = lanes.Arrival(
         source=source, config=GatewayConfig(), now=SystemClock().now(), busy_since=lambda _session_id: None
     )
-    meddling = Meddling("INSERT INTO event", lambda: other.reset_session(before.session_key))
-    if not shared:  # one statement does all of it: nobody can come between
-        meddling = Meddling("UPDATE session", lambda: other.reset_session(before.session_key))
-    said = write(one, meddling, lambda tx: lanes.say(tx, arrival, Message("user", "after"), human=True))
-    log = one.events(said.session_id)
-    ends = [event.seq for event in log if event.kind == "ended"]
-    assert all(said.seq < end for end in ends)
+    # A direct message is appended by one statement, which nothing can interrupt: it starts with the update.
+    statement = "INSERT INTO event" if shared else "UPDATE session"
+    interrupted = InterruptedTransaction(statement, lambda: other_store.reset_session(before.session_key))
+    recorded = write(
+        store, interrupted, lambda tx: lanes.append_message(tx, arrival, Message("user", "after"), from_human=True)
+    )
+    log = store.load_events(recorded.session_id)
+    end_seqs = [event.seq for event in log if event.kind == "ended"]
+    assert all(recorded.seq < seq for seq in end_seqs)
 
 
-@pytest.mark.parametrize("who", [SessionSource.local_cli(), SessionSource("telegram", "7", user_id="7")], ids=str)
-def test_one_account_is_one_person(one: SessionStore, other: SessionStore, who: SessionSource) -> None:
-    meddling = Meddling("INSERT INTO identity", lambda: other.person_for(who))
-    found = write(one, meddling, lambda tx: people.find_or_add(tx, who, NOW))
-    assert found.person.id == other.person_for(who).id == one.person_for(who).id
+@pytest.mark.parametrize("source", [SessionSource.local_cli(), SessionSource("telegram", "7", user_id="7")], ids=str)
+def test_an_account_is_one_person(store: SessionStore, other_store: SessionStore, source: SessionSource) -> None:
+    interrupted = InterruptedTransaction("INSERT INTO identity", lambda: other_store.get_or_create_person(source))
+    person_row = write(store, interrupted, lambda tx: people.find_or_add_by_source(tx, source, NOW))
+    ids = {opened.get_or_create_person(source).id for opened in (store, other_store)}
+    assert ids == {person_row.person.id}
 
 
-def test_two_undos_hide_two_turns(one: SessionStore, other: SessionStore, dm: Callable[..., SessionSource]) -> None:
-    session_id = one.get_or_create_session(dm()).session_id
-    for number in range(3):
-        one.append_to_transcript(session_id, [{"role": "user", "content": f"q{number}"}, f"a{number}"])
-    meddling = Meddling("FOR UPDATE", lambda: other.undo(session_id))
-    write(one, meddling, lambda tx: events.undo(tx, sessions.get(tx, session_id).no, 1, NOW))
-    assert [message["content"] for message in one.load_transcript(session_id)] == ["q0", "a0"]
-    assert one.redo(session_id).messages == 2
-    assert one.redo(session_id).messages == 2
-    assert one.get_session(session_id).message_count == 6
-
-
-def test_a_rewrite_of_what_has_grown_meanwhile_reads_as_given(
-    one: SessionStore, other: SessionStore, dm: Callable[..., SessionSource]
+def test_two_undos_hide_two_turns(
+    store: SessionStore, other_store: SessionStore, dm: Callable[..., SessionSource]
 ) -> None:
-    session_id = one.record_user_message(dm(), "one").session_id
-    meddling = Meddling("FOR UPDATE", lambda: other.append_to_transcript(session_id, "two"))
-    new = [Message("user", "one"), Message("user", "three")]
-    write(one, meddling, lambda tx: events.rewrite(tx, sessions.get(tx, session_id).no, new, NOW))
-    assert [message["content"] for message in one.load_transcript(session_id)] == ["one", "three"]
-    assert one.get_session(session_id).message_count == 2
+    session_id = store.get_or_create_session(dm()).session_id
+    for number in range(3):
+        store.append_to_transcript(session_id, [{"role": "user", "content": f"q{number}"}, f"a{number}"])
+    interrupted = InterruptedTransaction("FOR UPDATE", lambda: other_store.undo(session_id))
+    write(store, interrupted, lambda tx: events.undo_turns(tx, sessions.get(tx, session_id).no, 1, NOW))
+    assert [message["content"] for message in store.load_transcript(session_id)] == ["q0", "a0"]
+    assert store.redo(session_id).messages == 2
+    assert store.redo(session_id).messages == 2
+    assert store.get_session(session_id).message_count == 6
+
+
+def test_a_rewrite_also_replaces_messages_appended_meanwhile(
+    store: SessionStore, other_store: SessionStore, dm: Callable[..., SessionSource]
+) -> None:
+    session_id = store.record_user_message(dm(), "one").session_id
+    interrupted = InterruptedTransaction("FOR UPDATE", lambda: other_store.append_to_transcript(session_id, "two"))
+    messages = [Message("user", "one"), Message("user", "three")]
+    write(
+        store,
+        interrupted,
+        lambda tx: events.rewrite_transcript(tx, sessions.get(tx, session_id).no, messages, NOW),
+    )
+    assert [message["content"] for message in store.load_transcript(session_id)] == ["one", "three"]
+    assert store.get_session(session_id).message_count == 2

@@ -1,4 +1,4 @@
-"""A gateway in a test: saying things to it, and waiting for what becomes of them."""
+"""A gateway in tests: sending messages to it, and waiting for its answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from palaver import SessionSource
-from palaver.domain.feed_events import FeedItem, Happened, TurnChanged
+from palaver.domain.feed_events import EventAppended, FeedItem, TurnChanged
 from palaver.domain.inbound import Inbound
 from palaver.storage import turns
 from palaver.storage.engines.base import Read
@@ -15,13 +15,13 @@ from palaver.storage.engines.base import Read
 if TYPE_CHECKING:
     from palaver import SessionStore
     from palaver.domain.turn import Turn
-    from palaver.platforms.loopback import Loopback
+    from palaver.platforms.loopback import LoopbackAdapter
     from palaver.services.gateway import Gateway
     from palaver.testing import ScriptedAgent
 
 MakeSource = Callable[..., SessionSource]
 
-PATIENCE = 60.0  # seconds for anything to happen, on a machine that has much else to do
+TIMEOUT_SECONDS = 60.0  # for anything that should happen at once, on a busy machine
 
 
 class StartGateway(Protocol):
@@ -29,56 +29,59 @@ class StartGateway(Protocol):
         self,
         agent: ScriptedAgent | None = None,
         *,
-        loopback: Loopback | None = None,
+        loopback: LoopbackAdapter | None = None,
         config: Any = None,
         clock: Any = None,
         **rules: Any,
     ) -> Gateway: ...
 
 
-async def until(condition: Callable[[], Any], patience: float = PATIENCE) -> Any:
-    """Wait for something to be true."""
-    async with asyncio.timeout(patience):
+async def wait_until(condition: Callable[[], Any], timeout_seconds: float = TIMEOUT_SECONDS) -> Any:
+    """Wait until a condition is true; return its value."""
+    async with asyncio.timeout(timeout_seconds):
         while True:
-            found = condition()
-            if found:
-                return found
+            if value := condition():
+                return value
             await asyncio.sleep(0.005)
 
 
-async def turn_of(gateway: Gateway, turn_id: str | None) -> Turn:
-    found = await gateway.store.engine.arun(Read(lambda tx: turns.get(tx, turn_id or "")))
-    assert found is not None
-    return found
+async def get_turn(gateway: Gateway, turn_id: str | None) -> Turn:
+    turn = await gateway.store.engine.arun(Read(lambda tx: turns.find(tx, turn_id or "")))
+    assert turn is not None
+    return turn
 
 
-async def ended(gateway: Gateway, turn_id: str | None) -> Turn:
+async def wait_for_turn(gateway: Gateway, turn_id: str | None) -> Turn:
     """Wait for the end of a turn."""
-    async with asyncio.timeout(PATIENCE):
-        while not (turn := await turn_of(gateway, turn_id)).state.ended:  # noqa: ASYNC110  (another process may end it)
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        while not (turn := await get_turn(gateway, turn_id)).state.has_ended:  # noqa: ASYNC110  (another process may end it)
             await asyncio.sleep(0.005)
     return turn
 
 
+async def send_message(gateway: Gateway, source: SessionSource, text: str, **fields: Any) -> str | None:
+    """Send a message and return the id of its turn."""
+    return (await gateway.inbox.accept(Inbound(source=source, content=text, **fields))).turn_id
+
+
 async def ask(gateway: Gateway, source: SessionSource, text: str, **fields: Any) -> Turn:
-    """Say something and wait for the answer."""
-    receipt = await gateway.inbox.accept(Inbound(source=source, content=text, **fields))
-    return await ended(gateway, receipt.turn_id)
+    """Send a message and wait for the end of its turn."""
+    return await wait_for_turn(gateway, await send_message(gateway, source, text, **fields))
 
 
-def texts(store: SessionStore, session_id: str | None) -> list[tuple[str, str]]:
-    """The conversation: who, what."""
+def load_texts(store: SessionStore, session_id: str | None) -> list[tuple[str, str]]:
+    """Load the role and the text of every message of a conversation."""
     return [(message["role"], message["content"]) for message in store.load_transcript(session_id or "")]
 
 
-def told(items: list[FeedItem]) -> list[str]:
-    """A feed in short: roles of messages, kinds of events, states of turns."""
-    short = []
+def summarize_feed(items: list[FeedItem]) -> list[str]:
+    """Shorten a feed to roles of messages, kinds of events and states of turns."""
+    summary = []
     for item in items:
-        if isinstance(item, Happened):
-            short.append(item.event.message.role if item.event.message else item.event.kind.value)
+        if isinstance(item, EventAppended):
+            summary.append(item.event.message.role if item.event.message else item.event.kind.value)
         elif isinstance(item, TurnChanged):
-            short.append(item.turn.state.value)
+            summary.append(item.turn.state.value)
         else:
-            short.append(type(item).__name__.lower())
-    return short
+            summary.append(type(item).__name__.lower())
+    return summary

@@ -1,1 +1,1 @@
-"""The web, over a real server."""
+"""Tests of the web, with a real server."""

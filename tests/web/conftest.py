@@ -8,9 +8,9 @@ import pytest
 from argon2 import PasswordHasher
 from argon2.profiles import CHEAPEST
 
-from conftest import emptied
+from conftest import empty_database
 from palaver.services.accounts import passwords
-from support.web import StartWeb, Web, starting_web
+from support.web import StartWebServer, WebServer, web_server_factory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -18,31 +18,31 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(autouse=True)
-def quick_passwords(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hashing costs little here, where nobody guesses for years; a test of the price asks for the full one."""
-    if "full_price" not in request.keywords:
+def use_cheap_password_hashing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hash passwords cheaply, to keep tests fast; tests marked `real_hashing` use the real cost."""
+    if "real_hashing" not in request.keywords:
         cheap = PasswordHasher.from_parameters(CHEAPEST)
-        monkeypatch.setattr(passwords, "_hasher", lambda: cheap)
-        monkeypatch.setattr(passwords, "NOBODYS", cheap.hash("nobody's"))
+        monkeypatch.setattr(passwords, "_create_hasher", lambda: cheap)
+        monkeypatch.setattr(passwords, "DUMMY_HASH", cheap.hash("dummy"))
 
 
 @pytest.fixture
-def web_store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of an empty database. SQLite, unless a test asks for another engine:
-    `@pytest.mark.parametrize("web_store", ["sqlite", "postgres"], indirect=True)`.
+def web_store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty database: SQLite, unless a test asks for another engine with
+    `@pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)`.
     """
     if getattr(request, "param", "sqlite") == "postgres":
-        return emptied(request.getfixturevalue("postgres_database"))
+        return empty_database(request.getfixturevalue("postgres_database"))
     return f"sqlite:///{tmp_path}/palaver.db"
 
 
 @pytest.fixture
-async def start_web(web_store: str, tmp_path: Path) -> AsyncIterator[StartWeb]:
-    """Starts servers on this test's database, each with a store of its own, and stops them in the end."""
-    async with starting_web(web_store, tmp_path) as start:
+async def start_web(web_store_url: str, tmp_path: Path) -> AsyncIterator[StartWebServer]:
+    """Start servers on this test's database, each with its own store, and stop them at the end."""
+    async with web_server_factory(web_store_url, tmp_path) as start:
         yield start
 
 
 @pytest.fixture
-async def web(start_web: StartWeb) -> Web:
+async def web(start_web: StartWebServer) -> WebServer:
     return await start_web()

@@ -1,4 +1,4 @@
-"""The live stream: everything once and in order, through every cut, to those it belongs to and nobody else."""
+"""The live stream: everything exactly once and in order, also after reconnects, and only to people with access."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ import pytest
 from palaver import Principal, Role, SessionSource, SessionStore
 from palaver.agent.base import Notice, TextDelta
 from palaver.domain.errors import StoreBusy
-from palaver.services.live import clients as service
-from palaver.services.live.channels import Placed
+from palaver.services.live import clients as live_clients
+from palaver.services.live.channels import FollowCursor
 from palaver.storage import live_queries
 from palaver.testing import ScriptedAgent
 from palaver.web import sse
-from support.gateway import PATIENCE, until
-from support.sse import Page, listening
+from support.gateway import TIMEOUT_SECONDS, wait_until
+from support.sse import LivePage, start_listening
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
@@ -34,134 +34,142 @@ if TYPE_CHECKING:
 
     from palaver.agent.base import AgentEvent, AgentRequest
     from palaver.storage.engines.base import Transaction
-    from support.web import StartWeb, Web
+    from support.web import StartWebServer, WebServer
 
-BOTH = pytest.mark.parametrize("web_store", ["sqlite", "postgres"], indirect=True)
+BOTH_ENGINES = pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
 
 
-class Slowly:
-    """Says what it was asked, word by word, as slowly as a test wants."""
+class WordByWord:
+    """Repeats the question word by word; a test can slow it down or pause it."""
 
-    def __init__(self, pace: float = 0.0, times: int = 1) -> None:
-        self.pace = pace
+    def __init__(self, delay: float = 0.0, times: int = 1) -> None:
+        self.delay = delay
         self.times = times
-        self.go_on = asyncio.Event()
-        self.go_on.set()
+        self.can_continue = asyncio.Event()
+        self.can_continue.set()
 
     async def __call__(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
         yield Notice("thinking")
         for word in (str(request.messages[-1]["content"]) + " ").split(" ")[:-1] * self.times:
             yield TextDelta(f"{word} ")
-            await asyncio.sleep(self.pace)
-            await self.go_on.wait()
+            await asyncio.sleep(self.delay)
+            await self.can_continue.wait()
 
 
-def slow(agent: Slowly) -> ScriptedAgent:
+def make_agent(agent: WordByWord) -> ScriptedAgent:
     return ScriptedAgent(agent)
 
 
-def answered(session: str, messages: int) -> Callable[[Page], bool]:
-    return lambda page: len(page.messages(session)) == messages and page.settled()
+def has_answers(session: str, messages: int) -> Callable[[LivePage], bool]:
+    return lambda page: len(page.list_messages(session)) == messages and page.is_settled()
 
 
-def counted(session: str, messages: int) -> Callable[[Page], bool]:
+def has_message_count(session: str, messages: int) -> Callable[[LivePage], bool]:
     return lambda page: page.sessions.get(session, {}).get("message_count") == messages
 
 
-# ---- what is told ------------------------------------------------------------------------------------------
+# ---- content --------------------------------------------------------------------------------------------
 
 
-@BOTH
-async def test_a_page_is_told_of_the_message_the_growing_answer_and_its_end(start_web: StartWeb) -> None:
-    agent = Slowly()
-    agent.go_on.clear()
-    web = await start_web(slow(agent))
-    owner = await web.client()
-    session = await web.session(owner)
-    page = Page(owner, (session,))
-    task = await listening(page, lambda page: page.settled("one two three "))
+@BOTH_ENGINES
+async def test_a_page_receives_the_message_the_growing_answer_and_its_end(start_web: StartWebServer) -> None:
+    agent = WordByWord()
+    agent.can_continue.clear()
+    web = await start_web(make_agent(agent))
+    owner = await web.sign_in()
+    session = await web.create_session(owner)
+    page = LivePage(owner, (session,))
+    task = await start_listening(page, lambda page: page.is_settled("one two three "))
     await owner.post(f"/api/sessions/{session}/messages", json={"content": "one two three", "key": "k"})
-    await until(lambda: page.drafts)
+    await wait_until(lambda: page.drafts)
     assert list(page.drafts.values()) == ["one "]
-    agent.go_on.set()
+    agent.can_continue.set()
     await task
-    assert page.messages(session) == [("user", "one two three"), ("assistant", "one two three ")]
+    assert page.list_messages(session) == [("user", "one two three"), ("assistant", "one two three ")]
     assert page.drafts == {}
-    names = [told.name for told in page.told if told.data.get("session_id") == session]
+    names = [event.name for event in page.received if event.data.get("session_id") == session]
     assert names.index("event") < names.index("draft") < len(names) - 1 - names[::-1].index("event")
-    assert names[-1] == "turn", "the messages of a turn come before its end"
-    notices = [told.data["text"] for told in page.told if told.name == "notice"]
+    assert names[-1] == "turn", "a turn's messages arrive before its end"
+    notices = [event.data["text"] for event in page.received if event.name == "notice"]
     assert notices == ["thinking"]
 
 
-async def test_lists_are_told_of_sessions_that_begin_run_and_change(web: Web) -> None:
-    owner = await web.client()
-    task = await listening(Page(owner), lambda page: any(each["title"] == "Named" for each in page.sessions.values()))
-    session = await web.session(owner)
-    await web.say(owner, session, "hello")
+async def test_a_page_receives_new_and_changed_sessions(web: WebServer) -> None:
+    owner = await web.sign_in()
+    task = await start_listening(
+        LivePage(owner), lambda page: any(each["title"] == "Named" for each in page.sessions.values())
+    )
+    session = await web.create_session(owner)
+    await web.send_message(owner, session, "hello")
     await owner.patch(f"/api/sessions/{session}", json={"title": "Named"})
     page = await task
     assert page.sessions[session] == (await owner.get(f"/api/sessions/{session}")).json()
-    assert {told.name for told in page.told if told.name} == {"session"}, "what is not followed is not told"
+    assert {event.name for event in page.received if event.name} == {"session"}, (
+        "only followed conversations send other events"
+    )
 
 
-async def test_a_session_says_whether_it_is_busy(start_web: StartWeb) -> None:
-    agent = Slowly()
-    agent.go_on.clear()
-    web = await start_web(slow(agent))
-    owner = await web.client()
-    session = await web.session(owner)
-    page = Page(owner)
-    task = await listening(page, lambda page: page.sessions.get(session, {}).get("running"))
+async def test_a_session_update_says_whether_it_is_running(start_web: StartWebServer) -> None:
+    agent = WordByWord()
+    agent.can_continue.clear()
+    web = await start_web(make_agent(agent))
+    owner = await web.sign_in()
+    session = await web.create_session(owner)
+    page = LivePage(owner)
+    task = await start_listening(page, lambda page: page.sessions.get(session, {}).get("running"))
     await owner.post(f"/api/sessions/{session}/messages", json={"content": "hello", "key": "k"})
     await task
-    task = await listening(page, lambda page: not page.sessions[session]["running"])
-    agent.go_on.set()
+    task = await start_listening(page, lambda page: not page.sessions[session]["running"])
+    agent.can_continue.set()
     assert (await task).sessions[session]["message_count"] == 2
 
 
-async def test_what_is_read_in_one_tab_is_read_in_the_other(web: Web) -> None:
-    owner = await web.client()
-    session = await web.session(owner)
-    receipt = await web.say(owner, session, "hello")
-    task = await listening(Page(owner), lambda page: page.sessions.get(session, {}).get("read_seq") == receipt["seq"])
+async def test_marking_as_read_reaches_other_tabs(web: WebServer) -> None:
+    owner = await web.sign_in()
+    session = await web.create_session(owner)
+    receipt = await web.send_message(owner, session, "hello")
+    task = await start_listening(
+        LivePage(owner), lambda page: page.sessions.get(session, {}).get("read_seq") == receipt["seq"]
+    )
     await owner.put(f"/api/sessions/{session}/read", json={"seq": receipt["seq"]})
     await task
 
 
-async def test_whoever_has_renamed_themselves_speaks_under_the_new_name(web: Web) -> None:
-    owner = await web.client()
-    session = await web.session(owner)
-    page = Page(owner, (session,))
-    task = await listening(page, answered(session, 4))
-    await web.say(owner, session, "hello")
+async def test_messages_after_a_rename_have_the_new_name(web: WebServer) -> None:
+    owner = await web.sign_in()
+    session = await web.create_session(owner)
+    page = LivePage(owner, (session,))
+    task = await start_listening(page, has_answers(session, 4))
+    await web.send_message(owner, session, "hello")
     await owner.patch("/api/me", json={"name": "Grace"})
-    await web.say(owner, session, "it is me")
+    await web.send_message(owner, session, "it is me")
     await task
-    asked = [event for event in page.events[session] if event["message"] and event["message"]["role"] == "user"]
-    assert [event["person"]["name"] for event in asked] == ["owner", "Grace"]
+    questions = [event for event in page.events[session] if event["message"] and event["message"]["role"] == "user"]
+    assert [event["person"]["name"] for event in questions] == ["owner", "Grace"]
 
 
-@BOTH
-async def test_a_session_that_is_deleted_is_gone_whoever_deletes_it(web: Web, web_store: str) -> None:
-    owner = await web.client()
-    session, other = await web.session(owner), await web.session(owner)
-    await web.say(owner, session, "hello")
-    await web.say(owner, other, "hello")
-    page = Page(owner, (session,))
-    task = await listening(page, lambda page: {session, other} <= set(page.gone))
-    await until(lambda: page.last)  # it follows
+@BOTH_ENGINES
+async def test_a_page_receives_each_deletion_once(web: WebServer, web_store_url: str) -> None:
+    owner = await web.sign_in()
+    session, other = await web.create_session(owner), await web.create_session(owner)
+    await web.send_message(owner, session, "hello")
+    await web.send_message(owner, other, "hello")
+    page = LivePage(owner, (session,))
+    task = await start_listening(page, lambda page: {session, other} <= set(page.removed_ids))
+    await wait_until(lambda: page.last_event_id)  # it follows the session
     await owner.delete(f"/api/sessions/{session}")
-    with SessionStore.open(web_store) as elsewhere:  # as the terminal does
-        await asyncio.to_thread(elsewhere.delete_session, other)
+    with SessionStore.open(web_store_url) as other_store:  # another process, like the terminal
+        await asyncio.to_thread(other_store.delete_session, other)
     await task
-    assert sorted(page.gone) == sorted([session, other]), "once each"
+    assert sorted(page.removed_ids) == sorted([session, other]), "each once"
 
 
-async def test_a_stream_that_is_silent_says_so(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "HEARTBEAT", 0.05)
-    page = await Page(await web.client()).until(lambda page: sum(told.name == "comment" for told in page.told) == 3)
-    assert {told.data["text"] for told in page.told if told.name == "comment"} == {"still here"}
+async def test_an_idle_stream_sends_heartbeats(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "HEARTBEAT_SECONDS", 0.05)
+    page = await LivePage(await web.sign_in()).read_until(
+        lambda page: sum(event.name == "comment" for event in page.received) == 3
+    )
+    assert {event.data["text"] for event in page.received if event.name == "comment"} == {"heartbeat"}
 
 
 @pytest.mark.parametrize(
@@ -171,156 +179,164 @@ async def test_a_stream_that_is_silent_says_so(web: Web, monkeypatch: pytest.Mon
         ("follow=20260101_000000_00000000:-1", None),
         ("follow=20260101_000000_00000000:" + "9" * 30, None),
         ("&".join(f"follow=20260101_000000_{n:08d}" for n in range(21)), None),
-        ("", "made up"),
+        ("", "invented"),
         ("", "20260101_000000_00000000:1+t_wrong"),
     ],
 )
-async def test_what_is_no_place_is_refused(web: Web, query: str, cursor: str | None) -> None:
+async def test_invalid_follows_and_cursors_are_rejected(web: WebServer, query: str, cursor: str | None) -> None:
     headers = {} if cursor is None else {"Last-Event-ID": cursor}
-    answer = await (await web.client()).get(f"/api/live?{query}", headers=headers)
-    assert answer.status_code == 422
+    response = await (await web.sign_in()).get(f"/api/live?{query}", headers=headers)
+    assert response.status_code == 422
 
 
-async def test_a_place_with_as_many_turns_as_may_wait_is_taken(web: Web) -> None:
-    owner = await web.client()
-    session = await web.talk(owner, "hello")
+async def test_a_cursor_with_the_maximum_of_open_turns_is_accepted(web: WebServer) -> None:
+    owner = await web.sign_in()
+    session = await web.create_conversation(owner, "hello")
     waiting = "".join(f"+t_{number:016x}" for number in range(1001))
-    page = Page(owner, (session,), last=f"{session}:0{waiting}")
-    assert (await page.until(answered(session, 2))).lists == 1
+    page = LivePage(owner, (session,), last_event_id=f"{session}:0{waiting}")
+    assert (await page.read_until(has_answers(session, 2))).lists_event_count == 1
 
 
-@pytest.mark.parametrize("trouble", [StoreBusy("the disk is slow"), RuntimeError("a mistake of ours")])
-async def test_what_could_not_be_told_at_once_is_told_later(
-    web: Web, monkeypatch: pytest.MonkeyPatch, trouble: Exception
+@pytest.mark.parametrize("error", [StoreBusy("the disk is slow"), RuntimeError("a bug")])
+async def test_an_update_that_failed_is_sent_later(
+    web: WebServer, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    owner = await web.client()
-    session = await web.talk(owner, "hello")
-    monkeypatch.setattr(service, "ANYWAY", 0.05)
-    read, troubles = live_queries.changed, [trouble]
+    owner = await web.sign_in()
+    session = await web.create_conversation(owner, "hello")
+    monkeypatch.setattr(live_clients, "POLL_SECONDS", 0.05)
+    load, errors = live_queries.load_changed_sessions, [error]
 
-    def changed(tx: Transaction, numbers: Iterable[int], ids: Iterable[str] = ()) -> list[live_queries.Changed]:
-        wanted = list(numbers)
-        if wanted and troubles:
-            raise troubles.pop()
-        return read(tx, wanted, ids)
+    def load_or_fail(
+        tx: Transaction, numbers: Iterable[int], ids: Iterable[str] = ()
+    ) -> list[live_queries.ChangedSession]:
+        session_numbers = list(numbers)
+        if session_numbers and errors:
+            raise errors.pop()
+        return load(tx, session_numbers, ids)
 
-    monkeypatch.setattr(live_queries, "changed", changed)
-    task = await listening(Page(owner), lambda page: page.sessions.get(session, {}).get("title") == "Named")
+    monkeypatch.setattr(live_queries, "load_changed_sessions", load_or_fail)
+    task = await start_listening(LivePage(owner), lambda page: page.sessions.get(session, {}).get("title") == "Named")
     await owner.patch(f"/api/sessions/{session}", json={"title": "Named"})
     await task
-    assert not troubles
+    assert not errors
 
 
-@pytest.mark.parametrize("web_store", ["postgres"], indirect=True)  # a file is looked at, nobody has to be listened to
-async def test_a_page_fetches_its_lists_when_the_server_was_deaf_for_a_while(web: Web, web_store: str) -> None:
-    task = await listening(Page(await web.client()), lambda page: page.lists)
-    with psycopg.connect(web_store, autocommit=True) as connection:
+@pytest.mark.parametrize("web_store_url", ["postgres"], indirect=True)  # SQLite is polled and has no connection to lose
+async def test_a_page_reloads_lists_after_the_server_lost_its_database_connection(
+    web: WebServer, web_store_url: str
+) -> None:
+    task = await start_listening(LivePage(await web.sign_in()), lambda page: page.lists_event_count)
+    with psycopg.connect(web_store_url, autocommit=True) as connection:
         connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'LISTEN palaver'")
     await task
 
 
-# ---- cuts --------------------------------------------------------------------------------------------------
+# ---- reconnects -----------------------------------------------------------------------------------------
 
 
-@BOTH
-async def test_a_page_that_is_cut_again_and_again_misses_nothing_and_sees_nothing_twice(start_web: StartWeb) -> None:
-    web = await start_web(slow(Slowly(0.002)), rules={"per_person": 8})
-    owner = await web.client()
-    one, two = await web.session(owner), await web.session(owner)
-    chance = random.Random(20261115)
-    stayed, cut = Page(owner, (f"{one}:0", f"{two}:0")), Page(owner, (f"{one}:0", f"{two}:0"))
+@BOTH_ENGINES
+async def test_a_page_that_reconnects_often_receives_everything_exactly_once(start_web: StartWebServer) -> None:
+    web = await start_web(make_agent(WordByWord(0.002)), rules={"max_running_per_person": 8})
+    owner = await web.sign_in()
+    one, two = await web.create_session(owner), await web.create_session(owner)
+    rng = random.Random(20261115)
+    connected, reconnecting = LivePage(owner, (f"{one}:0", f"{two}:0")), LivePage(owner, (f"{one}:0", f"{two}:0"))
 
-    def over(page: Page) -> bool:
-        return page.settled("the sixth message ") and len(page.messages(one)) == len(page.messages(two)) == 12
+    def is_done(page: LivePage) -> bool:
+        return (
+            page.is_settled("the sixth message ") and len(page.list_messages(one)) == len(page.list_messages(two)) == 12
+        )
 
-    staying = await listening(stayed, over)
+    listening = await start_listening(connected, is_done)
 
-    async def speak(session: str) -> None:
+    async def send_messages(session: str) -> None:
         for number in ("first", "second", "third", "fourth", "fifth", "sixth"):
-            await web.say(owner, session, f"the {number} message")
+            await web.send_message(owner, session, f"the {number} message")
 
-    speaking = asyncio.gather(speak(one), speak(two))
-    cuts = 0
-    while not over(cut):
-        await cut.until(over, most=chance.randint(1, 12))
-        cuts += 1
-    await speaking
-    assert over(await staying)
-    assert cuts > 5
+    sending = asyncio.gather(send_messages(one), send_messages(two))
+    connection_count = 0
+    while not is_done(reconnecting):
+        await reconnecting.read_until(is_done, max_events=rng.randint(1, 12))
+        connection_count += 1
+    await sending
+    assert is_done(await listening)
+    assert connection_count > 5
     for session in (one, two):
-        assert cut.events[session] == stayed.events[session]
-    assert cut.turns.items() <= stayed.turns.items(), "what began and ended meanwhile is known by its messages"
-    assert cut.lists == cuts - 1
-    assert cut.drafts == stayed.drafts == {}
+        assert reconnecting.events[session] == connected.events[session]
+    assert reconnecting.turns.items() <= connected.turns.items(), (
+        "a turn that started and ended while disconnected is known by its messages"
+    )
+    assert reconnecting.lists_event_count == connection_count - 1
+    assert reconnecting.drafts == connected.drafts == {}
 
 
-async def test_a_turn_that_ended_while_nobody_looked_is_told_after_its_messages(start_web: StartWeb) -> None:
-    agent = Slowly()
-    agent.go_on.clear()
-    web = await start_web(slow(agent))
-    owner = await web.client()
-    session = await web.session(owner)
-    page = Page(owner, (session,))
-    task = await listening(page, lambda page: page.drafts)
-    sent = await owner.post(f"/api/sessions/{session}/messages", json={"content": "hello there", "key": "k"})
+async def test_a_turn_that_ended_while_disconnected_arrives_after_its_messages(start_web: StartWebServer) -> None:
+    agent = WordByWord()
+    agent.can_continue.clear()
+    web = await start_web(make_agent(agent))
+    owner = await web.sign_in()
+    session = await web.create_session(owner)
+    page = LivePage(owner, (session,))
+    task = await start_listening(page, lambda page: page.drafts)
+    response = await owner.post(f"/api/sessions/{session}/messages", json={"content": "hello there", "key": "k"})
     await task
-    turn = sent.json()["turn_id"]
+    turn = response.json()["turn_id"]
     assert page.turns == {turn: "running"}
 
-    agent.go_on.set()
-    await until(lambda: web.gateway.turns.running == 0)
-    seen = len(page.told)
-    await page.until(lambda page: page.turns[turn] == "done")
-    names = [told.name for told in page.told[seen:] if told.name in {"event", "turn"}]
+    agent.can_continue.set()
+    await wait_until(lambda: web.gateway.turn_worker.running_count == 0)
+    count = len(page.received)
+    await page.read_until(lambda page: page.turns[turn] == "done")
+    names = [event.name for event in page.received[count:] if event.name in {"event", "turn"}]
     assert names == ["event", "turn"]
-    assert page.messages(session)[-1] == ("assistant", "hello there ")
+    assert page.list_messages(session)[-1] == ("assistant", "hello there ")
 
 
-async def test_a_page_that_comes_in_the_middle_of_an_answer_is_given_all_of_it_so_far(start_web: StartWeb) -> None:
-    agent = Slowly()
-    agent.go_on.clear()
-    web = await start_web(slow(agent))
-    owner = await web.client()
-    session = await web.session(owner)
-    early, late = Page(owner, (session,)), Page(owner, (f"{session}:0",))
-    task = await listening(early, lambda page: page.drafts)
+async def test_a_page_that_connects_during_an_answer_receives_the_whole_draft(start_web: StartWebServer) -> None:
+    agent = WordByWord()
+    agent.can_continue.clear()
+    web = await start_web(make_agent(agent))
+    owner = await web.sign_in()
+    session = await web.create_session(owner)
+    early, late = LivePage(owner, (session,)), LivePage(owner, (f"{session}:0",))
+    task = await start_listening(early, lambda page: page.drafts)
     await owner.post(f"/api/sessions/{session}/messages", json={"content": "hello there", "key": "k"})
     await task
-    await late.until(lambda page: page.drafts)
+    await late.read_until(lambda page: page.drafts)
     assert late.drafts == early.drafts
-    assert [told.data["afresh"] for told in late.told if told.name == "draft"] == [True]
-    agent.go_on.set()
+    assert [event.data["replaces_draft"] for event in late.received if event.name == "draft"] == [True]
+    agent.can_continue.set()
 
 
-async def test_a_page_sees_the_answer_that_runs_though_a_later_message_was_dropped(start_web: StartWeb) -> None:
-    agent = Slowly()
-    agent.go_on.clear()
-    web = await start_web(slow(agent))
-    owner = await web.client()
-    session = await web.session(owner)
+async def test_a_page_receives_the_running_draft_after_a_queued_message_was_dropped(start_web: StartWebServer) -> None:
+    agent = WordByWord()
+    agent.can_continue.clear()
+    web = await start_web(make_agent(agent))
+    owner = await web.sign_in()
+    session = await web.create_session(owner)
     for number in range(2):
         body = {"content": f"message {number}", "key": f"key-{number}"}
         await owner.post(f"/api/sessions/{session}/messages", json=body)
-    await until(lambda: web.gateway.turns.running == 1)
+    await wait_until(lambda: web.gateway.turn_worker.running_count == 1)
     clear = {"text": "/queue clear", "key": "clear", "session_id": session}
-    assert (await owner.post("/api/commands", json=clear)).json()["facts"] == {"dropped": 1}
-    page = await Page(owner, (session,)).until(lambda page: page.drafts)
+    assert (await owner.post("/api/commands", json=clear)).json()["facts"] == {"cleared": 1}
+    page = await LivePage(owner, (session,)).read_until(lambda page: page.drafts)
     assert list(page.drafts.values()) == ["message "]
-    assert page.events == {}, "nothing that it has"
-    agent.go_on.set()
+    assert page.events == {}, "no events that it already has"
+    agent.can_continue.set()
 
 
-async def test_a_long_history_comes_whole_and_in_order(web: Web) -> None:
-    owner = await web.client()
-    session = await web.session(owner)
+async def test_a_long_history_arrives_completely_and_in_order(web: WebServer) -> None:
+    owner = await web.sign_in()
+    session = await web.create_session(owner)
     await web.gateway.store.aio.append_to_transcript(session, [f"message {n}" for n in range(3000)])
     last = (await owner.get(f"/api/sessions/{session}")).json()["last_seq"]
-    page = await Page(owner, (f"{session}:0",)).until(lambda page: f"{session}:{last}" == page.last)
-    assert [content for _, content in page.messages(session)] == [f"message {n}" for n in range(3000)]
+    page = await LivePage(owner, (f"{session}:0",)).read_until(lambda page: f"{session}:{last}" == page.last_event_id)
+    assert [content for _, content in page.list_messages(session)] == [f"message {n}" for n in range(3000)]
 
 
-class Served:
-    """`palaver serve` as a process of its own, always at the same port."""
+class ServerProcess:
+    """`palaver serve` in its own process, always on the same port."""
 
     def __init__(self, home: Path) -> None:
         with socket.socket() as free:
@@ -331,7 +347,7 @@ class Served:
         self._process: subprocess.Popen[str] | None = None
 
     async def start(self) -> str | None:
-        """Start it; the secret of the sign-in link it shows, if it does."""
+        """Start the server, and return the secret of the sign-in link it prints."""
         arguments = [sys.executable, "-m", "palaver", "serve", "--no-open", "--port", str(self.port)]
         self._process = await asyncio.to_thread(
             subprocess.Popen, arguments, env=self._env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -340,9 +356,9 @@ class Served:
         assert output is not None
         link = None
         while not link:
-            said = await asyncio.to_thread(output.readline)
-            assert said, "the server has ended"
-            link = re.search(r"/sign-in#(\S+)", said)
+            line = await asyncio.to_thread(output.readline)
+            assert line, "the server has exited"
+            link = re.search(r"/sign-in#(\S+)", line)
         return link[1]
 
     async def kill(self) -> None:
@@ -354,8 +370,8 @@ class Served:
 
 
 @pytest.fixture
-async def served(tmp_path: Path) -> AsyncIterator[Served]:
-    server = Served(tmp_path)
+async def server_process(tmp_path: Path) -> AsyncIterator[ServerProcess]:
+    server = ServerProcess(tmp_path)
     try:
         yield server
     finally:
@@ -364,146 +380,150 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
 
 
 @pytest.mark.slow
-async def test_a_page_comes_back_after_the_server_was_killed_in_the_middle_of_an_answer(served: Served) -> None:
-    secret = await served.start()
+async def test_a_page_catches_up_after_the_server_was_killed_during_an_answer(server_process: ServerProcess) -> None:
+    secret = await server_process.start()
     async with (
-        httpx2.AsyncClient(base_url=served.url, headers={"Origin": served.url}, timeout=PATIENCE) as owner,
+        httpx2.AsyncClient(
+            base_url=server_process.url, headers={"Origin": server_process.url}, timeout=TIMEOUT_SECONDS
+        ) as owner,
         asyncio.timeout(120),
     ):
         assert (await owner.post("/api/sign-in/link", json={"token": secret})).is_success
         session = (await owner.post("/api/sessions", json={})).json()["id"]
-        staying, leaving = Page(owner, (f"{session}:0",)), Page(owner, (f"{session}:0",))
+        stable, reconnecting = LivePage(owner, (f"{session}:0",)), LivePage(owner, (f"{session}:0",))
 
-        always = asyncio.create_task(staying.until_whatever_happens(answered(session, 4)))
+        stable_task = asyncio.create_task(stable.read_until_with_reconnects(has_answers(session, 4)))
         for number in range(2):
-            growing = asyncio.create_task(leaving.until_whatever_happens(lambda page: page.drafts))
+            draft_task = asyncio.create_task(reconnecting.read_until_with_reconnects(lambda page: page.drafts))
             body = {"content": "show me markdown", "key": f"key-{number}"}
             assert (await owner.post(f"/api/sessions/{session}/messages", json=body)).status_code == 202
-            await growing  # and hangs up
-            await served.kill()
-            await served.start()
-            await leaving.until_whatever_happens(answered(session, 2 * (number + 1)))
-        await always
+            await draft_task  # then disconnects
+            await server_process.kill()
+            await server_process.start()
+            await reconnecting.read_until_with_reconnects(has_answers(session, 2 * (number + 1)))
+        await stable_task
         log = (await owner.get(f"/api/sessions/{session}/events?limit=100")).json()["events"]
 
-    assert leaving.events[session] == staying.events[session] == log
-    assert [role for role, _ in leaving.messages(session)] == ["user", "assistant"] * 2
-    assert leaving.drafts == staying.drafts == {}
-    assert leaving.turns == staying.turns
-    assert set(leaving.turns.values()) == {"done"}
+    assert reconnecting.events[session] == stable.events[session] == log
+    assert [role for role, _ in reconnecting.list_messages(session)] == ["user", "assistant"] * 2
+    assert reconnecting.drafts == stable.drafts == {}
+    assert reconnecting.turns == stable.turns
+    assert set(reconnecting.turns.values()) == {"done"}
 
 
-# ---- who is told -------------------------------------------------------------------------------------------
+# ---- access ---------------------------------------------------------------------------------------------
 
 
-@BOTH
-async def test_nothing_of_somebody_else_is_in_a_stream(web: Web) -> None:
-    owner, ada, ben = await web.client(), await web.client("Ada"), await web.client("Ben")
-    hers, his = await web.session(ada, title="Hers"), await web.session(ben, title="His")
-    await web.say(ada, hers, "the first secret")
-    pages = [Page(ben, (f"{hers}:0", f"{his}:0")), Page(owner, (f"{hers}:0",))]
-    last = {ben: his, owner: await web.session(owner)}
-    tasks = [await listening(page, counted(last[page.client], 2)) for page in pages]
-    await web.say(ada, hers, "the second secret")
-    await ada.patch(f"/api/sessions/{hers}", json={"title": "A secret too", "pinned": True})
+@BOTH_ENGINES
+async def test_a_stream_contains_nothing_of_other_people(web: WebServer) -> None:
+    owner, ada, ben = await web.sign_in(), await web.sign_in("Ada"), await web.sign_in("Ben")
+    ada_session, ben_session = await web.create_session(ada, title="Hers"), await web.create_session(ben, title="His")
+    await web.send_message(ada, ada_session, "the first secret")
+    pages = [LivePage(ben, (f"{ada_session}:0", f"{ben_session}:0")), LivePage(owner, (f"{ada_session}:0",))]
+    last = {ben: ben_session, owner: await web.create_session(owner)}
+    tasks = [await start_listening(page, has_message_count(last[page.client], 2)) for page in pages]
+    await web.send_message(ada, ada_session, "the second secret")
+    await ada.patch(f"/api/sessions/{ada_session}", json={"title": "A secret too", "pinned": True})
     for client, session in last.items():
-        await web.say(client, session, "my own")
+        await web.send_message(client, session, "my own")
     for page, task in zip(pages, tasks, strict=True):
         await task
-        assert page.gone == [hers], "as if it had never been there"
-        assert hers not in page.sessions
-        assert hers not in page.events
-        assert not any("secret" in str(told.data) for told in page.told)
-        missing = await Page(page.client, ("20200101_000000_00000000:0",)).until(lambda page: page.gone)
-        assert [told.data.keys() for told in missing.told if told.name == "gone"] == [{"id"}]
+        assert page.removed_ids == [ada_session], "like a session that does not exist"
+        assert ada_session not in page.sessions
+        assert ada_session not in page.events
+        assert not any("secret" in str(event.data) for event in page.received)
+        missing = await LivePage(page.client, ("20200101_000000_00000000:0",)).read_until(lambda page: page.removed_ids)
+        assert [event.data.keys() for event in missing.received if event.name == "session_removed"] == [{"id"}]
 
 
-async def test_an_owner_who_asks_for_everything_is_told_of_everything(web: Web) -> None:
-    owner, ada = await web.client(), await web.client("Ada")
-    session = await web.session(ada)
-    page = Page(owner, (f"{session}:0",), everything=True)
-    task = await listening(page, lambda page: page.settled("Done.") and session in page.sessions)
-    await web.say(ada, session, "hello")
+async def test_an_owner_can_stream_everyones_conversations(web: WebServer) -> None:
+    owner, ada = await web.sign_in(), await web.sign_in("Ada")
+    session = await web.create_session(ada)
+    page = LivePage(owner, (f"{session}:0",), include_all=True)
+    task = await start_listening(page, lambda page: page.is_settled("Done.") and session in page.sessions)
+    await web.send_message(ada, session, "hello")
     await task
-    assert page.sessions[session]["owner"] == "Ada"
+    assert page.sessions[session]["owner_name"] == "Ada"
     assert (await ada.get("/api/live?all=true")).status_code == 403
-    assert (await (await web.stranger()).get("/api/live")).status_code == 401
+    assert (await (await web.open_anonymous_client()).get("/api/live")).status_code == 401
 
 
-async def test_whoever_is_signed_out_hears_nothing_more(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "HEARTBEAT", 0.05)
-    ada = await web.client("Ada")
-    task = await listening(Page(ada), lambda _page: False)
+async def test_signing_out_ends_the_stream(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "HEARTBEAT_SECONDS", 0.05)
+    ada = await web.sign_in("Ada")
+    task = await start_listening(LivePage(ada), lambda _page: False)
     await ada.post("/api/sign-out")
     with pytest.raises(AssertionError, match="the stream ended"):
         await task
-    await until(lambda: web.state.live.clients == 0)
+    await wait_until(lambda: web.state.live.client_count == 0)
 
 
-# ---- many, and slow ----------------------------------------------------------------------------------------
+# ---- many and slow clients ------------------------------------------------------------------------------
 
 
-async def test_fifty_pages_on_one_busy_conversation_see_the_same(start_web: StartWeb) -> None:
-    web = await start_web(slow(Slowly(0.001, times=20)))
-    owner = await web.client()
+async def test_fifty_pages_on_one_busy_conversation_receive_the_same(start_web: StartWebServer) -> None:
+    web = await start_web(make_agent(WordByWord(0.001, times=20)))
+    owner = await web.sign_in()
     limits = httpx2.Limits(max_connections=None)
-    many = await web.stack.enter_async_context(
-        httpx2.AsyncClient(base_url=web.url, cookies=owner.cookies, limits=limits, timeout=PATIENCE)
+    many = await web.exit_stack.enter_async_context(
+        httpx2.AsyncClient(base_url=web.url, cookies=owner.cookies, limits=limits, timeout=TIMEOUT_SECONDS)
     )
-    session = await web.session(owner)
+    session = await web.create_session(owner)
     text = "one two three four five"
-    pages = [Page(many, (f"{session}:0",)) for _ in range(50)]
-    tasks = [await listening(page, lambda page: page.settled(f"{text} " * 20)) for page in pages]
-    assert web.state.live.clients == 50
-    await web.say(owner, session, text)
+    pages = [LivePage(many, (f"{session}:0",)) for _ in range(50)]
+    tasks = [await start_listening(page, lambda page: page.is_settled(f"{text} " * 20)) for page in pages]
+    assert web.state.live.client_count == 50
+    await web.send_message(owner, session, text)
     await asyncio.gather(*tasks)
     assert all(page.events == pages[0].events for page in pages)
     assert all(set(page.turns.values()) == {"done"} for page in pages)
-    await until(lambda: web.state.live.clients == 0)
+    await wait_until(lambda: web.state.live.client_count == 0)
 
 
-async def test_a_page_that_takes_nothing_is_cut_and_holds_nobody_up(
-    start_web: StartWeb, monkeypatch: pytest.MonkeyPatch
+async def test_a_client_that_stops_reading_is_disconnected_and_blocks_no_one(
+    start_web: StartWebServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sse, "STALLED", 2.0)
+    monkeypatch.setattr(sse, "SEND_TIMEOUT_SECONDS", 2.0)
     web = await start_web(ScriptedAgent(lambda _request: [TextDelta("x" * 10_000)] * 600))
-    owner = await web.client()
-    session = await web.session(owner)
+    owner = await web.sign_in()
+    session = await web.create_session(owner)
     host, port = web.url.removeprefix("http://").split(":")
     cookies = "; ".join(f"{name}={value}" for name, value in owner.cookies.items())
     request = f"GET /api/live?follow={session}:0 HTTP/1.1\r\nHost: {host}:{port}\r\nCookie: {cookies}\r\n\r\n"
-    with socket.socket() as asleep:
-        asleep.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        await asyncio.to_thread(asleep.connect, (host, int(port)))
-        asleep.sendall(request.encode())
-        await until(lambda: web.state.live.clients == 1)
-        awake = await listening(Page(owner, (f"{session}:0",)), lambda page: page.settled("x" * 6_000_000))
-        await web.say(owner, session, "go on")
-        await awake
-        await until(lambda: web.state.live.clients == 0)
+    with socket.socket() as socket_without_reads:
+        socket_without_reads.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        await asyncio.to_thread(socket_without_reads.connect, (host, int(port)))
+        socket_without_reads.sendall(request.encode())
+        await wait_until(lambda: web.state.live.client_count == 1)
+        reading = await start_listening(
+            LivePage(owner, (f"{session}:0",)), lambda page: page.is_settled("x" * 6_000_000)
+        )
+        await web.send_message(owner, session, "go on")
+        await reading
+        await wait_until(lambda: web.state.live.client_count == 0)
 
 
-async def test_a_slow_page_that_missed_much_in_many_conversations_is_given_all_of_it(web: Web) -> None:
-    store, owner = web.gateway.store, web.gateway.store.owner()
-    places = []
+async def test_a_slow_client_receives_everything_it_missed_in_many_conversations(web: WebServer) -> None:
+    store, owner = web.gateway.store, web.gateway.store.get_owner()
+    follows = []
     for number in range(12):
         source = SessionSource("web", f"tab {number}", user_id=owner.id)
         session_id = store.get_or_create_session(source).session_id
         store.append_to_transcript(session_id, [f"line {line}" for line in range(190)])
-        places.append(service.Place(session_id, 0))
+        follows.append(live_clients.FollowRequest(session_id, 0))
     principal = Principal(owner.id, Role.OWNER)
-    async with web.state.live.client(principal, places, everything=True) as client:
-        await asyncio.sleep(0.5)  # in which it takes nothing, and could be cut for that
-        placed = 0
-        async for item in client.items():
-            placed += isinstance(item, Placed)
-            if placed == len(places):
+    async with web.state.live.connect(principal, follows, everything=True) as client:
+        await asyncio.sleep(0.5)  # it reads nothing meanwhile, which must not disconnect it
+        cursor_count = 0
+        async for item in client.stream_items():
+            cursor_count += isinstance(item, FollowCursor)
+            if cursor_count == len(follows):
                 break
-    assert placed == len(places)
+    assert cursor_count == len(follows)
 
 
-async def test_a_stop_of_the_server_ends_every_stream(web: Web) -> None:
-    task = await listening(Page(await web.client()), lambda _page: False)
+async def test_stopping_the_server_ends_every_stream(web: WebServer) -> None:
+    task = await start_listening(LivePage(await web.sign_in()), lambda _page: False)
     await web.state.live.stop()
     with pytest.raises(AssertionError, match="the stream ended"):
         await task

@@ -1,4 +1,4 @@
-"""The OpenAPI document is true: whatever is sent, every answer is one it tells of, and never a mistake of ours."""
+"""The OpenAPI document is correct: every request gets a documented response, and never an internal error."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from support.web import Web, api_document, serving_web
+from support.web import WebServer, build_api_document, run_web_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-DOCUMENT = api_document()
+DOCUMENT = build_api_document()
 OPERATIONS = [
     (method.upper(), path, operation)
     for path, operations in DOCUMENT["paths"].items()
     for method, operation in operations.items()
 ]
-NEVER_ENDS = {"follow_live"}  # it is a stream: its own tests read it
-EXAMPLES = 12  # for each operation
+STREAMS = {"open_live_stream"}  # tested in `test_live.py`
+EXAMPLES_PER_OPERATION = 12
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -42,8 +42,8 @@ CHECKS = [
 ]
 
 
-class _From(HTTPAdapter):
-    """Connects from one of the many addresses that this machine has for itself."""
+class _SourceAddressAdapter(HTTPAdapter):
+    """Connects from one of this machine's many loopback addresses."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -53,8 +53,8 @@ class _From(HTTPAdapter):
         super().init_poolmanager(*args, **kwargs, source_address=(self._address, 0))
 
 
-class Served:
-    """A server on a thread of its own, for tools that know no event loop."""
+class ServerThread:
+    """A server in its own thread, for synchronous tools."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -63,59 +63,59 @@ class Served:
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
 
     async def _run(self) -> None:
-        self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
-        async with serving_web(f"sqlite:///{self._folder}/palaver.db", self._folder) as self.web:
-            owner = await self.web.client()
-            self.known = {"session_id": await self.web.talk(owner, "hello", "and again")}
-            made = await owner.post("/api/projects", json={"name": "Lisbon"})
-            self.known["project_id"] = made.json()["id"]
+        self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
+        async with run_web_server(f"sqlite:///{self._folder}/palaver.db", self._folder) as self.web:
+            owner = await self.web.sign_in()
+            self.existing_ids = {"session_id": await self.web.create_conversation(owner, "hello", "and again")}
+            project = await owner.post("/api/projects", json={"name": "Lisbon"})
+            self.existing_ids["project_id"] = project.json()["id"]
             self._ready.set()
-            await self._over.wait()
+            await self._stopped.wait()
 
-    def signed_in(self) -> requests.Session:
-        """The owner, signed in afresh, from an address of their own: each may try only so often."""
-        web: Web = self.web
-        link = asyncio.run_coroutine_threadsafe(web.state.accounts.owner_link(), self._loop).result(20)
+    def sign_in(self) -> requests.Session:
+        """Sign the owner in again, from a new address, because sign-ins are limited per address."""
+        web: WebServer = self.web
+        link = asyncio.run_coroutine_threadsafe(web.state.accounts.create_owner_link(), self._loop).result(20)
         session = requests.Session()
-        session.mount("http://", _From(f"127.0.1.{next(self._addresses)}"))
+        session.mount("http://", _SourceAddressAdapter(f"127.0.1.{next(self._addresses)}"))
         session.headers["Origin"] = web.url
         assert session.post(f"{web.url}/api/sign-in/link", json={"token": link}, timeout=20).ok
         return session
 
-    def __enter__(self) -> Served:
+    def __enter__(self) -> ServerThread:
         self._thread.start()
         assert self._ready.wait(20)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._over.set)
+        self._loop.call_soon_threadsafe(self._stopped.set)
         self._thread.join(20)
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with Served(tmp_path_factory.mktemp("openapi")) as server:
-        yield server
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerThread]:
+    with ServerThread(tmp_path_factory.mktemp("openapi")) as thread:
+        yield thread
 
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [(method, path) for method, path, operation in OPERATIONS if operation["operationId"] not in NEVER_ENDS],
+    [(method, path) for method, path, operation in OPERATIONS if operation["operationId"] not in STREAMS],
 )
-def test_whatever_is_sent_gets_an_answer_that_is_documented(served: Served, method: str, path: str) -> None:
+def test_every_request_gets_a_documented_response(server: ServerThread, method: str, path: str) -> None:
     schema = schemathesis.openapi.from_dict(DOCUMENT)
-    schema.config.update(base_url=served.web.url)
-    client = served.signed_in()
-    number = iter(range(10_000))
+    schema.config.update(base_url=server.web.url)
+    client = server.sign_in()
+    counter = iter(range(10_000))
 
     operation = schema[path][method]
     cases = [operation.as_strategy()]
-    if operation.query or operation.body:  # there is something that can be wrong
+    if operation.query or operation.body:  # there is something that can be invalid
         cases.append(operation.as_strategy(GenerationMode.NEGATIVE))
 
     @given(case=one_of(cases))
     @settings(
-        max_examples=EXAMPLES,
+        max_examples=EXAMPLES_PER_OPERATION,
         deadline=None,
         derandomize=True,
         database=None,
@@ -124,8 +124,10 @@ def test_whatever_is_sent_gets_an_answer_that_is_documented(served: Served, meth
         suppress_health_check=list(HealthCheck),
     )
     def check(case: Any) -> None:
-        if next(number) % 2 and case.path_parameters:  # what exists is more interesting than what does not
-            case.path_parameters |= {name: served.known[name] for name in case.path_parameters if name in served.known}
+        if next(counter) % 2 and case.path_parameters:  # half of the cases use existing resources
+            case.path_parameters |= {
+                name: server.existing_ids[name] for name in case.path_parameters if name in server.existing_ids
+            }
         response = case.call(session=client, timeout=20)
         case.validate_response(response, checks=CHECKS)
 
@@ -133,16 +135,16 @@ def test_whatever_is_sent_gets_an_answer_that_is_documented(served: Served, meth
     client.close()
 
 
-def test_every_operation_has_a_name_of_its_own_and_a_summary() -> None:
+def test_every_operation_has_a_unique_id_and_a_summary() -> None:
     names = [operation["operationId"] for _, _, operation in OPERATIONS]
     assert sorted(names) == sorted(set(names))
     assert [name for name, (_, _, operation) in zip(names, OPERATIONS, strict=True) if "summary" not in operation] == []
 
 
-def test_every_error_that_is_documented_has_the_one_shape() -> None:
+def test_every_documented_error_has_the_common_shape() -> None:
     for _, path, operation in OPERATIONS:
         if path.startswith("/v1/"):
-            continue  # there errors have the shape that OpenAI's clients know
+            continue  # their errors have OpenAI's format
         for status, response in operation["responses"].items():
             if status.startswith(("4", "5")):
                 assert response["content"]["application/json"]["schema"]["$ref"].endswith("/ErrorOut"), (path, status)

@@ -1,4 +1,4 @@
-"""How the platforms are doing."""
+"""The delivery status of platforms over HTTP."""
 
 from __future__ import annotations
 
@@ -8,84 +8,84 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver.domain.errors import SendRejected, SendUncertain
-from palaver.platforms.loopback import Loopback
-from support.gateway import PATIENCE, until
+from palaver.platforms.loopback import LoopbackAdapter
+from support.gateway import TIMEOUT_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from palaver.domain.delivery import Delivery
-    from support.web import StartWeb, Web
+    from support.web import StartWebServer, WebServer
 
 
-async def health(web: Web) -> dict[str, Any]:
-    owner = await web.client()
-    found = (await owner.get("/api/platforms")).json()["platforms"]
-    return {each["platform"]: each for each in found}
+async def get_platforms(web: WebServer) -> dict[str, Any]:
+    owner = await web.sign_in()
+    platforms = (await owner.get("/api/platforms")).json()["platforms"]
+    return {each["platform"]: each for each in platforms}
 
 
-async def told(web: Web, counted: str) -> dict[str, Any]:
-    """What is told of the loopback platform, as soon as there is something to count."""
-    async with asyncio.timeout(PATIENCE):
+async def wait_for_count(web: WebServer, field: str) -> dict[str, Any]:
+    """Wait until a count of the loopback platform is not zero, and return the platform."""
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         while True:
-            found: dict[str, Any] = (await health(web)).get("loopback", {})
-            if found.get(counted):
-                return found
+            platform: dict[str, Any] = (await get_platforms(web)).get("loopback", {})
+            if platform.get(field):
+                return platform
             await asyncio.sleep(0.02)
 
 
-async def lost(_delivery: Delivery) -> str:
-    raise SendUncertain("the line was cut")
+async def lose_connection(_delivery: Delivery) -> str:
+    raise SendUncertain("the connection was lost")
 
 
-async def refused(_delivery: Delivery) -> str:
+async def reject(_delivery: Delivery) -> str:
     raise SendRejected("the chat is read-only")
 
 
-async def test_a_platform_that_is_connected_and_well_says_so(start_web: StartWeb) -> None:
-    loopback = Loopback()
+async def test_a_connected_platform_without_problems(start_web: StartWebServer) -> None:
+    loopback = LoopbackAdapter()
     web = await start_web(adapters=[loopback])
     await loopback.say("hello", user="ada")
-    await until(lambda: bool(loopback.sent))
-    assert await health(web) == {
+    await wait_until(lambda: bool(loopback.sent))
+    assert await get_platforms(web) == {
         "loopback": {
             "platform": "loopback",
             "connected": True,
-            "waiting": 0,
+            "pending": 0,
             "uncertain": 0,
             "failed": 0,
-            "trouble": None,
-            "trouble_at": None,
+            "last_error": None,
+            "last_error_at": None,
         }
     }
 
 
-@pytest.mark.parametrize("web_store", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
 @pytest.mark.parametrize(
-    ("wire", "counted", "words"),
-    [(lost, "uncertain", "the line was cut"), (refused, "failed", "the chat is read-only")],
+    ("wire", "field", "error"),
+    [(lose_connection, "uncertain", "the connection was lost"), (reject, "failed", "the chat is read-only")],
 )
-async def test_what_did_not_arrive_is_counted_and_told(
-    start_web: StartWeb, wire: Any, counted: str, words: str
+async def test_failed_and_uncertain_deliveries_are_counted_with_their_error(
+    start_web: StartWebServer, wire: Any, field: str, error: str
 ) -> None:
-    loopback = Loopback(wire)
+    loopback = LoopbackAdapter(wire)
     web = await start_web(adapters=[loopback])
     await loopback.say("hello", user="ada")
-    found = await told(web, counted)
-    assert (found[counted], found["waiting"], found["trouble"]) == (1, 0, words)
-    assert found["trouble_at"]
+    platform = await wait_for_count(web, field)
+    assert (platform[field], platform["pending"], platform["last_error"]) == (1, 0, error)
+    assert platform["last_error_at"]
 
 
-async def test_what_waits_for_a_platform_that_is_not_connected_is_told(start_web: StartWeb) -> None:
-    loopback = Loopback()
+async def test_pending_deliveries_of_a_disconnected_platform_are_counted(start_web: StartWebServer) -> None:
+    loopback = LoopbackAdapter()
     web = await start_web(adapters=[loopback])
     other = await start_web()
-    assert await health(other) == {}
+    assert await get_platforms(other) == {}
     await web.gateway.outbox.stop()
     await loopback.say("are you there", user="ada")
-    assert (await told(other, "waiting"))["connected"] is False
+    assert (await wait_for_count(other, "pending"))["connected"] is False
 
 
-async def test_only_the_owner_is_told(start_web: StartWeb) -> None:
-    web = await start_web(adapters=[Loopback()])
-    answer = await (await web.client("ada")).get("/api/platforms")
-    assert answer.status_code == 403
-    assert "loopback" not in answer.text
+async def test_only_the_owner_can_list_platforms(start_web: StartWebServer) -> None:
+    web = await start_web(adapters=[LoopbackAdapter()])
+    response = await (await web.sign_in("ada")).get("/api/platforms")
+    assert response.status_code == 403
+    assert "loopback" not in response.text

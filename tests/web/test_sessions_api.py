@@ -1,4 +1,4 @@
-"""Conversations over HTTP: listing, arranging, copying, and what commands do."""
+"""Conversations over HTTP: lists, changes, copies, and actions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from palaver import SessionSource
 from palaver.agent.base import TextDelta, Tool
 from palaver.testing import ScriptedAgent
-from support.gateway import ended, until
+from support.gateway import wait_for_turn, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
     import httpx2
 
     from palaver.agent.base import AgentEvent, AgentRequest
-    from support.web import StartWeb, Web
+    from support.web import StartWebServer, WebServer
 
-ENGINES = pytest.mark.parametrize("web_store", ["sqlite", "postgres"], indirect=True)
-
-
-async def listed(client: httpx2.AsyncClient, **params: Any) -> list[str]:
-    answer = await client.get("/api/sessions", params=params)
-    assert answer.status_code == 200, answer.text
-    return [session["name"] for session in answer.json()["sessions"]]
+BOTH_ENGINES = pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
 
 
-async def lines(client: httpx2.AsyncClient, session_id: str) -> list[str]:
-    """What is said in a conversation, as people read it."""
+async def list_names(client: httpx2.AsyncClient, **params: Any) -> list[str]:
+    response = await client.get("/api/sessions", params=params)
+    assert response.status_code == 200, response.text
+    return [session["display_name"] for session in response.json()["sessions"]]
+
+
+async def read_texts(client: httpx2.AsyncClient, session_id: str) -> list[str]:
+    """List the texts of the visible messages."""
     events = (await client.get(f"/api/sessions/{session_id}/messages")).json()["events"]
     return [event["message"]["content"] for event in events if event["message"]]
 
 
-# ---- beginning and listing ---------------------------------------------------------------------------------
+# ---- creating and listing -------------------------------------------------------------------------------
 
 
-@ENGINES
-async def test_a_conversation_is_listed_once_something_is_said_in_it(web: Web) -> None:
-    owner = await web.client()
-    session_id = await web.session(owner, title="Trip to Lisbon")
-    assert await listed(owner) == []
-    await web.say(owner, session_id, "hello")
+@BOTH_ENGINES
+async def test_a_conversation_is_listed_after_its_first_message(web: WebServer) -> None:
+    owner = await web.sign_in()
+    session_id = await web.create_session(owner, title="Trip to Lisbon")
+    assert await list_names(owner) == []
+    await web.send_message(owner, session_id, "hello")
     [session] = (await owner.get("/api/sessions")).json()["sessions"]
     assert (session["id"], session["title"], session["platform"]) == (session_id, "Trip to Lisbon", "web")
     assert (session["preview"], session["message_count"], session["running"]) == ("Done.", 2, False)
@@ -51,316 +51,316 @@ async def test_a_conversation_is_listed_once_something_is_said_in_it(web: Web) -
     assert session["usage"]["cost_usd"] is None
 
 
-async def test_a_new_conversation_takes_its_title_project_and_model_or_none_of_them(web: Web) -> None:
-    owner = await web.client()
+async def test_a_new_conversation_is_created_with_all_its_settings_or_not_at_all(web: WebServer) -> None:
+    owner = await web.sign_in()
     project = (await owner.post("/api/projects", json={"name": "Travel"})).json()["id"]
-    made = await owner.post("/api/sessions", json={"title": "One", "project": "travel", "model": "scripted-large"})
-    assert made.status_code == 201
-    assert (made.json()["project_id"], made.json()["chosen_model"]) == (project, "scripted-large")
-    refused = await owner.post("/api/sessions", json={"title": "Two", "project": "nowhere"})
-    assert (refused.status_code, refused.json()["error"]["code"]) == (404, "no_such_project")
+    created = await owner.post("/api/sessions", json={"title": "One", "project": "travel", "model": "scripted-large"})
+    assert created.status_code == 201
+    assert (created.json()["project_id"], created.json()["chosen_model"]) == (project, "scripted-large")
+    rejected = await owner.post("/api/sessions", json={"title": "Two", "project": "nowhere"})
+    assert (rejected.status_code, rejected.json()["error"]["code"]) == (404, "project_not_found")
     taken = await owner.post("/api/sessions", json={"title": "one"})
     assert (taken.status_code, taken.json()["error"]["code"]) == (422, "title_taken")
 
 
-@ENGINES
-async def test_a_conversation_that_is_begun_twice_with_one_key_is_one(web: Web) -> None:
-    owner, ben = await web.client(), await web.client("ben")
-    body = {"title": "Trip", "key": "begin-1"}
-    made = [(await owner.post("/api/sessions", json=body)).json() for _ in range(2)]
-    assert made[0] == made[1]
-    taken = await owner.post("/api/sessions", json={"title": "Trip", "key": "begin-2"})
+@BOTH_ENGINES
+async def test_creating_a_conversation_twice_with_one_key_creates_one(web: WebServer) -> None:
+    owner, ben = await web.sign_in(), await web.sign_in("ben")
+    body = {"title": "Trip", "key": "new-1"}
+    created = [(await owner.post("/api/sessions", json=body)).json() for _ in range(2)]
+    assert created[0] == created[1]
+    taken = await owner.post("/api/sessions", json={"title": "Trip", "key": "new-2"})
     assert taken.status_code == 422
-    other = await owner.post("/api/sessions", json={"title": "Trip again", "key": "begin-2"})
-    theirs = await ben.post("/api/sessions", json=body)
-    assert len({each["id"] for each in (made[0], other.json(), theirs.json())}) == 3
+    other = await owner.post("/api/sessions", json={"title": "Trip again", "key": "new-2"})
+    other_person = await ben.post("/api/sessions", json=body)
+    assert len({each["id"] for each in (created[0], other.json(), other_person.json())}) == 3
 
 
-async def test_several_conversations_go_on_side_by_side(web: Web) -> None:
-    owner = await web.client()
-    first, second = await web.talk(owner, "one"), await web.talk(owner, "two")
-    await web.say(owner, first, "three")
-    assert await lines(owner, first) == ["one", "Done.", "three", "Done."]
-    assert await lines(owner, second) == ["two", "Done."]
+async def test_several_conversations_continue_side_by_side(web: WebServer) -> None:
+    owner = await web.sign_in()
+    first, second = await web.create_conversation(owner, "one"), await web.create_conversation(owner, "two")
+    await web.send_message(owner, first, "three")
+    assert await read_texts(owner, first) == ["one", "Done.", "three", "Done."]
+    assert await read_texts(owner, second) == ["two", "Done."]
 
 
-@ENGINES
-async def test_pages_follow_each_other_without_a_gap(web: Web) -> None:
-    owner = await web.client()
+@BOTH_ENGINES
+async def test_pages_of_the_list_have_no_gaps(web: WebServer) -> None:
+    owner = await web.sign_in()
     for number in range(7):
-        await web.talk(owner, "hello", title=f"Number {number}")
-    seen: list[str] = []
+        await web.create_conversation(owner, "hello", title=f"Number {number}")
+    titles: list[str] = []
     cursor: str | None = None
     while True:
         params = {"limit": 3} | ({"cursor": cursor} if cursor else {})
         page = (await owner.get("/api/sessions", params=params)).json()
-        seen += [session["title"] for session in page["sessions"]]
-        cursor = page["cursor"]
+        titles += [session["title"] for session in page["sessions"]]
+        cursor = page["next_cursor"]
         if cursor is None:
             break
-    assert seen == [f"Number {number}" for number in reversed(range(7))]
+    assert titles == [f"Number {number}" for number in reversed(range(7))]
 
 
-@ENGINES
-async def test_a_list_holds_only_what_was_asked_for(web: Web) -> None:
-    owner = await web.client()
+@BOTH_ENGINES
+async def test_a_list_can_be_filtered(web: WebServer) -> None:
+    owner = await web.sign_in()
     store = web.gateway.store
-    lisbon = await web.talk(owner, "hello", title="Lisbon")
-    await web.talk(owner, "hello", title="Porto")
-    cellar = await web.talk(owner, "hello", title="Cellar")
+    lisbon = await web.create_conversation(owner, "hello", title="Lisbon")
+    await web.create_conversation(owner, "hello", title="Porto")
+    cellar = await web.create_conversation(owner, "hello", title="Cellar")
     await store.aio.record_user_message(SessionSource.local_cli(), "from the terminal")
     await owner.patch(f"/api/sessions/{lisbon}", json={"pinned": True, "project": None})
     await owner.patch(f"/api/sessions/{cellar}", json={"archived": True})
-    assert await listed(owner, shelf="pinned") == ["Lisbon"]
-    assert await listed(owner, shelf="archived") == ["Cellar"]
-    assert await listed(owner, platform="local") == ["CLI terminal"]
-    assert await listed(owner, text="lisB") == ["Lisbon"]
-    assert await listed(owner, text="lisbon done") == ["Lisbon"]
-    assert await listed(owner, text="nothing has this") == []
-    assert await listed(owner, platform="web", text="por") == ["Porto"]
+    assert await list_names(owner, state="pinned") == ["Lisbon"]
+    assert await list_names(owner, state="archived") == ["Cellar"]
+    assert await list_names(owner, platform="local") == ["CLI terminal"]
+    assert await list_names(owner, query="lisB") == ["Lisbon"]
+    assert await list_names(owner, query="lisbon done") == ["Lisbon"]
+    assert await list_names(owner, query="nothing has this") == []
+    assert await list_names(owner, platform="web", query="por") == ["Porto"]
 
 
-async def test_a_filtered_list_goes_on_where_it_stopped(web: Web) -> None:
-    owner = await web.client()
+async def test_a_filtered_list_continues_at_its_cursor(web: WebServer) -> None:
+    owner = await web.sign_in()
     for number in range(6):
-        await web.talk(owner, "hello", title=f"{'Even' if number % 2 == 0 else 'Odd'} {number}")
-    first = (await owner.get("/api/sessions", params={"text": "even", "limit": 2})).json()
+        await web.create_conversation(owner, "hello", title=f"{'Even' if number % 2 == 0 else 'Odd'} {number}")
+    first = (await owner.get("/api/sessions", params={"query": "even", "limit": 2})).json()
     assert [session["title"] for session in first["sessions"]] == ["Even 4", "Even 2"]
-    assert await listed(owner, text="even", limit=2, cursor=first["cursor"]) == ["Even 0"]
+    assert await list_names(owner, query="even", limit=2, cursor=first["next_cursor"]) == ["Even 0"]
 
 
-async def test_an_owner_can_list_what_one_person_takes_part_in(web: Web) -> None:
-    owner, ada = await web.client(), await web.client("ada")
-    await web.talk(ada, "hello", title="Hers")
-    await web.talk(owner, "hello", title="Mine")
+async def test_an_owner_can_list_one_persons_conversations(web: WebServer) -> None:
+    owner, ada = await web.sign_in(), await web.sign_in("ada")
+    await web.create_conversation(ada, "hello", title="Hers")
+    await web.create_conversation(owner, "hello", title="Mine")
     person = (await ada.get("/api/me")).json()["person"]["id"]
-    assert await listed(owner, person=person) == []
-    assert await listed(owner, person=person, all="true") == ["Hers"]
+    assert await list_names(owner, person_id=person) == []
+    assert await list_names(owner, person_id=person, all="true") == ["Hers"]
 
 
-async def test_a_made_up_cursor_is_refused_by_name(web: Web) -> None:
-    owner = await web.client()
-    refused = await owner.get("/api/sessions", params={"cursor": "somewhere"})
-    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "invalid_input")
+async def test_an_invalid_cursor_is_rejected(web: WebServer) -> None:
+    owner = await web.sign_in()
+    rejected = await owner.get("/api/sessions", params={"cursor": "somewhere"})
+    assert (rejected.status_code, rejected.json()["error"]["code"]) == (422, "invalid_input")
 
 
 # ---- changing ----------------------------------------------------------------------------------------------
 
 
-@ENGINES
-async def test_what_is_changed_together_is_changed_whole_or_not_at_all(web: Web) -> None:
-    owner = await web.client()
-    session_id = await web.talk(owner, "hello")
-    place = f"/api/sessions/{session_id}"
-    refused = await owner.patch(place, json={"title": "New", "pinned": True, "project": "nowhere"})
-    assert refused.status_code == 404
-    before = (await owner.get(place)).json()
+@BOTH_ENGINES
+async def test_changes_are_made_together_or_not_at_all(web: WebServer) -> None:
+    owner = await web.sign_in()
+    session_id = await web.create_conversation(owner, "hello")
+    url = f"/api/sessions/{session_id}"
+    rejected = await owner.patch(url, json={"title": "New", "pinned": True, "project": "nowhere"})
+    assert rejected.status_code == 404
+    before = (await owner.get(url)).json()
     assert (before["title"], before["pinned"]) == (None, False)
-    changed = (await owner.patch(place, json={"title": "New", "pinned": True, "busy": "steer", "model": "x"})).json()
+    changed = (
+        await owner.patch(url, json={"title": "New", "pinned": True, "busy_policy": "steer", "model": "x"})
+    ).json()
     assert (changed["title"], changed["pinned"]) == ("New", True)
     assert (changed["busy_policy"], changed["chosen_model"]) == ("steer", "x")
-    back = (await owner.patch(place, json={"title": None, "busy": None, "model": None})).json()
-    assert (back["title"], back["pinned"], back["busy_policy"], back["chosen_model"]) == (None, True, None, None)
+    reset = (await owner.patch(url, json={"title": None, "busy_policy": None, "model": None})).json()
+    assert (reset["title"], reset["pinned"], reset["busy_policy"], reset["chosen_model"]) == (None, True, None, None)
 
 
-@ENGINES
-async def test_toolsets_are_listed_switched_and_inherited(start_web: StartWeb) -> None:
+@BOTH_ENGINES
+async def test_toolsets_can_be_listed_switched_and_inherited(start_web: StartWebServer) -> None:
     async def run(_arguments: object) -> str:
         return ""
 
     tool = Tool(name="files_read", description="Read a file.", parameters={}, run=run, toolset="mcp:files")
     web = await start_web(ScriptedAgent(tools=[tool]))
-    owner = await web.client()
-    place = f"/api/sessions/{await web.talk(owner, 'hello')}"
+    owner = await web.sign_in()
+    url = f"/api/sessions/{await web.create_conversation(owner, 'hello')}"
 
-    async def switches() -> dict[str, bool]:
-        listed = (await owner.get(f"{place}/toolsets")).json()["toolsets"]
-        return {each["name"]: each["on"] for each in listed}
+    async def get_switches() -> dict[str, bool]:
+        toolsets = (await owner.get(f"{url}/toolsets")).json()["toolsets"]
+        return {each["name"]: each["enabled"] for each in toolsets}
 
-    listed = (await owner.get(f"{place}/toolsets")).json()["toolsets"]
-    assert listed[-1] == {
+    toolsets = (await owner.get(f"{url}/toolsets")).json()["toolsets"]
+    assert toolsets[-1] == {
         "name": "mcp:files",
         "description": "the tools of the server files",
-        "on": True,
+        "enabled": True,
         "tools": [{"name": "files_read", "description": "Read a file."}],
     }
-    assert await switches() == {"history": True, "memory": True, "mcp:files": True}
-    changed = await owner.patch(place, json={"toolsets": {"memory": False, "mcp:files": False}})
-    assert changed.json()["toolsets_off"] == ["mcp:files", "memory"]
-    changed = await owner.patch(place, json={"toolsets": {"mcp:files": True}, "title": "Quiet"})
-    assert changed.json()["toolsets_off"] == ["memory"]
-    assert await switches() == {"history": True, "memory": False, "mcp:files": True}
-    refused = await owner.patch(place, json={"toolsets": {"kitchen": False}, "title": "Loud"})
-    assert refused.status_code == 422
-    assert "there are: history, memory, mcp:files" in refused.text
-    copy = (await owner.post(f"{place}/fork", json={})).json()
-    assert copy["toolsets_off"] == ["memory"]
-    back = (await owner.patch(place, json={"toolsets": None})).json()
-    assert (back["toolsets_off"], back["title"]) == ([], "Quiet")
-    events = (await owner.get(f"{place}/events")).json()["events"]
-    told = [event["facts"] for event in events if event["kind"] == "changed"]
-    assert told[1] == {"setting": "toolsets", "value": ["memory"], "was": ["mcp:files", "memory"]}
+    assert await get_switches() == {"history": True, "memory": True, "mcp:files": True}
+    changed = await owner.patch(url, json={"toolsets": {"memory": False, "mcp:files": False}})
+    assert changed.json()["disabled_toolsets"] == ["mcp:files", "memory"]
+    changed = await owner.patch(url, json={"toolsets": {"mcp:files": True}, "title": "Quiet"})
+    assert changed.json()["disabled_toolsets"] == ["memory"]
+    assert await get_switches() == {"history": True, "memory": False, "mcp:files": True}
+    rejected = await owner.patch(url, json={"toolsets": {"kitchen": False}, "title": "Loud"})
+    assert rejected.status_code == 422
+    assert "Valid values: history, memory, mcp:files" in rejected.text
+    copy = (await owner.post(f"{url}/fork", json={})).json()
+    assert copy["disabled_toolsets"] == ["memory"]
+    reset = (await owner.patch(url, json={"toolsets": None})).json()
+    assert (reset["disabled_toolsets"], reset["title"]) == ([], "Quiet")
+    events = (await owner.get(f"{url}/events")).json()["events"]
+    changes = [event["facts"] for event in events if event["kind"] == "setting_changed"]
+    assert changes[1] == {"setting": "toolsets", "value": ["memory"], "previous": ["mcp:files", "memory"]}
 
 
-async def test_a_deleted_conversation_is_gone_for_good(web: Web) -> None:
-    owner = await web.client()
-    session_id = await web.talk(owner, "hello")
+async def test_a_deleted_conversation_no_longer_exists(web: WebServer) -> None:
+    owner = await web.sign_in()
+    session_id = await web.create_conversation(owner, "hello")
     assert (await owner.delete(f"/api/sessions/{session_id}")).status_code == 204
     assert (await owner.get(f"/api/sessions/{session_id}")).status_code == 404
     assert (await owner.delete(f"/api/sessions/{session_id}")).status_code == 404
-    assert await listed(owner) == []
+    assert await list_names(owner) == []
 
 
-# ---- taking back -------------------------------------------------------------------------------------------
+# ---- actions --------------------------------------------------------------------------------------------
 
 
-async def test_turns_are_taken_back_and_brought_back(web: Web) -> None:
-    owner = await web.client()
-    session_id = await web.talk(owner, "one", "two")
-    place = f"/api/sessions/{session_id}"
-    undone = (await owner.post(f"{place}/undo", json={"turns": 1})).json()
+async def test_turns_can_be_undone_and_redone(web: WebServer) -> None:
+    owner = await web.sign_in()
+    session_id = await web.create_conversation(owner, "one", "two")
+    url = f"/api/sessions/{session_id}"
+    undone = (await owner.post(f"{url}/undo", json={"turns": 1})).json()
     assert (undone["outcome"], undone["facts"]["prompt"]) == ("command", "two")
-    assert await lines(owner, session_id) == ["one", "Done."]
-    assert (await owner.post(f"{place}/redo", json={})).status_code == 200
-    assert await lines(owner, session_id) == ["one", "Done.", "two", "Done."]
-    refused = await owner.post(f"{place}/redo", json={})
-    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "refused")
-    assert "nothing to redo" in refused.json()["error"]["message"]
+    assert await read_texts(owner, session_id) == ["one", "Done."]
+    assert (await owner.post(f"{url}/redo", json={})).status_code == 200
+    assert await read_texts(owner, session_id) == ["one", "Done.", "two", "Done."]
+    rejected = await owner.post(f"{url}/redo", json={})
+    assert (rejected.status_code, rejected.json()["error"]["code"]) == (409, "request_rejected")
+    assert "nothing to redo" in rejected.json()["error"]["message"]
 
 
-async def test_a_command_sent_twice_with_the_same_key_is_done_once(web: Web) -> None:
-    owner = await web.client()
-    session_id = await web.talk(owner, "one", "two", "three")
+async def test_an_action_repeated_with_the_same_key_runs_once(web: WebServer) -> None:
+    owner = await web.sign_in()
+    session_id = await web.create_conversation(owner, "one", "two", "three")
     for _ in range(2):
-        answer = await owner.post(f"/api/sessions/{session_id}/undo", json={"turns": 1, "key": "once"})
-        assert answer.status_code == 200
-    assert await lines(owner, session_id) == ["one", "Done.", "two", "Done."]
+        response = await owner.post(f"/api/sessions/{session_id}/undo", json={"turns": 1, "key": "once"})
+        assert response.status_code == 200
+    assert await read_texts(owner, session_id) == ["one", "Done.", "two", "Done."]
 
 
-async def test_the_last_message_is_asked_again(start_web: StartWeb) -> None:
+async def test_the_last_answer_can_be_regenerated(start_web: StartWebServer) -> None:
     answers = iter(["first", "second"])
     web = await start_web(ScriptedAgent(lambda _request: next(answers)))
-    owner = await web.client()
-    session_id = await web.talk(owner, "well?")
+    owner = await web.sign_in()
+    session_id = await web.create_conversation(owner, "well?")
     receipt = (await owner.post(f"/api/sessions/{session_id}/retry", json={})).json()
-    await ended(web.gateway, receipt["turn_id"])
-    assert await lines(owner, session_id) == ["well?", "second"]
+    await wait_for_turn(web.gateway, receipt["turn_id"])
+    assert await read_texts(owner, session_id) == ["well?", "second"]
 
 
-async def test_an_answer_is_stopped_and_what_was_said_is_kept(start_web: StartWeb) -> None:
-    async def endless(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+async def test_a_stopped_answer_keeps_its_text(start_web: StartWebServer) -> None:
+    async def answer_endlessly(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
         yield TextDelta("so far")
         await asyncio.sleep(60)
 
-    web = await start_web(ScriptedAgent(endless))
-    owner = await web.client()
-    session_id = await web.session(owner)
-    place = f"/api/sessions/{session_id}"
+    web = await start_web(ScriptedAgent(answer_endlessly))
+    owner = await web.sign_in()
+    session_id = await web.create_session(owner)
+    url = f"/api/sessions/{session_id}"
     for number in range(2):
-        await owner.post(f"{place}/messages", json={"content": "go", "key": f"k{number}"})
-    await until(lambda: web.gateway.turns.running == 1)
-    session = (await owner.get(place)).json()
+        await owner.post(f"{url}/messages", json={"content": "go", "key": f"k{number}"})
+    await wait_until(lambda: web.gateway.turn_worker.running_count == 1)
+    session = (await owner.get(url)).json()
     assert (session["running"], session["queued"]) == (True, 1)
-    stopped = (await owner.post(f"{place}/stop", json={"queued": True})).json()
-    assert stopped["facts"]["dropped"] == 1
-    await until(lambda: web.gateway.turns.running == 0)
-    assert (await owner.get(place)).json()["running"] is False
-    events = (await owner.get(f"{place}/messages")).json()["events"]
-    said = [event["message"] for event in events if event["message"] and event["message"]["role"] == "assistant"]
-    assert [(message["content"], message["interrupted"]) for message in said] == [("so far", True)]
+    stopped = (await owner.post(f"{url}/stop", json={"clear_queue": True})).json()
+    assert stopped["facts"]["cleared"] == 1
+    await wait_until(lambda: web.gateway.turn_worker.running_count == 0)
+    assert (await owner.get(url)).json()["running"] is False
+    events = (await owner.get(f"{url}/messages")).json()["events"]
+    answers = [event["message"] for event in events if event["message"] and event["message"]["role"] == "assistant"]
+    assert [(message["content"], message["interrupted"]) for message in answers] == [("so far", True)]
 
 
-async def test_a_summary_is_made_and_taken_back(start_web: StartWeb) -> None:
+async def test_a_compaction_can_be_undone(start_web: StartWebServer) -> None:
     web = await start_web(ScriptedAgent("A rather long answer about the matter at hand, with all that belongs to it."))
-    owner = await web.client()
-    session_id = await web.talk(owner, *[f"question number {number}" for number in range(6)])
-    place = f"/api/sessions/{session_id}"
-    receipt = (await owner.post(f"{place}/compress", json={"focus": "the matter"})).json()
-    await ended(web.gateway, receipt["turn_id"])
-    kinds = [event["kind"] for event in (await owner.get(f"{place}/messages")).json()["events"]]
+    owner = await web.sign_in()
+    session_id = await web.create_conversation(owner, *[f"question number {number}" for number in range(6)])
+    url = f"/api/sessions/{session_id}"
+    receipt = (await owner.post(f"{url}/compact", json={"focus": "the matter"})).json()
+    await wait_for_turn(web.gateway, receipt["turn_id"])
+    kinds = [event["kind"] for event in (await owner.get(f"{url}/messages")).json()["events"]]
     assert "compacted" in kinds
-    assert (await owner.post(f"{place}/restore", json={})).status_code == 200
-    kinds = [event["kind"] for event in (await owner.get(f"{place}/messages")).json()["events"]]
-    assert "expanded" in kinds
+    assert (await owner.post(f"{url}/restore", json={})).status_code == 200
+    kinds = [event["kind"] for event in (await owner.get(f"{url}/messages")).json()["events"]]
+    assert "compaction_undone" in kinds
 
 
-async def test_too_little_is_not_compressed(web: Web) -> None:
-    owner = await web.client()
-    session_id = await web.talk(owner, "hello")
-    refused = await owner.post(f"/api/sessions/{session_id}/compress", json={})
-    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "refused")
+async def test_a_short_conversation_is_not_compacted(web: WebServer) -> None:
+    owner = await web.sign_in()
+    session_id = await web.create_conversation(owner, "hello")
+    rejected = await owner.post(f"/api/sessions/{session_id}/compact", json={})
+    assert (rejected.status_code, rejected.json()["error"]["code"]) == (409, "request_rejected")
 
 
 # ---- copies ------------------------------------------------------------------------------------------------
 
 
-@ENGINES
-async def test_a_fork_goes_on_by_itself(web: Web) -> None:
-    owner = await web.client()
-    session_id = await web.talk(owner, "one", "two")
+@BOTH_ENGINES
+async def test_a_fork_continues_independently(web: WebServer) -> None:
+    owner = await web.sign_in()
+    session_id = await web.create_conversation(owner, "one", "two")
     events = (await owner.get(f"/api/sessions/{session_id}/messages")).json()["events"]
     first = next(event["seq"] for event in events if event["message"])
-    fork = await owner.post(f"/api/sessions/{session_id}/fork", json={"at": first, "title": "Another way"})
+    fork = await owner.post(f"/api/sessions/{session_id}/fork", json={"up_to_seq": first, "title": "Another way"})
     assert fork.status_code == 201
     assert (fork.json()["parent_id"], fork.json()["title"]) == (session_id, "Another way")
-    await web.say(owner, fork.json()["id"], "three")
-    assert await lines(owner, fork.json()["id"]) == ["one", "Done.", "three", "Done."]
-    assert await lines(owner, session_id) == ["one", "Done.", "two", "Done."]
+    await web.send_message(owner, fork.json()["id"], "three")
+    assert await read_texts(owner, fork.json()["id"]) == ["one", "Done.", "three", "Done."]
+    assert await read_texts(owner, session_id) == ["one", "Done.", "two", "Done."]
 
 
-@ENGINES
-@pytest.mark.parametrize(("number", "kept"), [(0, []), (1, ["one", "Done."])])
-async def test_an_edited_message_is_said_in_a_copy_of_what_came_before_it(
-    web: Web, number: int, kept: list[str]
-) -> None:
-    owner = await web.client()
-    session_id = await web.talk(owner, "one", "two")
+@BOTH_ENGINES
+@pytest.mark.parametrize(("index", "kept"), [(0, []), (1, ["one", "Done."])])
+async def test_an_edited_message_is_sent_in_a_fork(web: WebServer, index: int, kept: list[str]) -> None:
+    owner = await web.sign_in()
+    session_id = await web.create_conversation(owner, "one", "two")
     events = (await owner.get(f"/api/sessions/{session_id}/messages")).json()["events"]
-    asked = [event["seq"] for event in events if event["message"] and event["message"]["role"] == "user"]
-    body = {"at": asked[number], "content": "instead", "key": "edit-1"}
+    question_seqs = [event["seq"] for event in events if event["message"] and event["message"]["role"] == "user"]
+    body = {"seq": question_seqs[index], "content": "instead", "key": "edit-1"}
     edited = await owner.post(f"/api/sessions/{session_id}/edit", json=body)
     assert edited.status_code == 202
     copy = edited.json()["session"]["id"]
-    await ended(web.gateway, edited.json()["receipt"]["turn_id"])
-    assert await lines(owner, copy) == [*kept, "instead", "Done."]
-    assert await lines(owner, session_id) == ["one", "Done.", "two", "Done."]
-    again = (await owner.post(f"/api/sessions/{session_id}/edit", json=body)).json()
-    assert (again["session"]["id"], again["receipt"]["outcome"]) == (copy, "duplicate")
+    await wait_for_turn(web.gateway, edited.json()["receipt"]["turn_id"])
+    assert await read_texts(owner, copy) == [*kept, "instead", "Done."]
+    assert await read_texts(owner, session_id) == ["one", "Done.", "two", "Done."]
+    repeated = (await owner.post(f"/api/sessions/{session_id}/edit", json=body)).json()
+    assert (repeated["session"]["id"], repeated["receipt"]["outcome"]) == (copy, "duplicate")
 
 
-async def test_the_files_of_a_message_go_along_when_it_is_edited(web: Web) -> None:
-    owner, ben = await web.client(), await web.client("ben")
-    sent = await owner.post("/api/attachments", files={"file": ("notes.txt", b"milk")})
-    file = sent.json()["id"]
+async def test_an_edited_message_keeps_its_files(web: WebServer) -> None:
+    owner, ben = await web.sign_in(), await web.sign_in("ben")
+    uploaded = await owner.post("/api/attachments", files={"file": ("notes.txt", b"milk")})
+    file = uploaded.json()["id"]
     session_id = (await owner.post("/api/sessions", json={})).json()["id"]
-    said = {"content": "read this", "key": "one", "attachments": [file]}
-    receipt = (await owner.post(f"/api/sessions/{session_id}/messages", json=said)).json()
-    await ended(web.gateway, receipt["turn_id"])
-    body = {"at": receipt["seq"], "content": "read it aloud", "key": "two", "attachments": [file]}
+    message = {"content": "read this", "key": "one", "attachment_ids": [file]}
+    receipt = (await owner.post(f"/api/sessions/{session_id}/messages", json=message)).json()
+    await wait_for_turn(web.gateway, receipt["turn_id"])
+    body = {"seq": receipt["seq"], "content": "read it aloud", "key": "two", "attachment_ids": [file]}
     edited = (await owner.post(f"/api/sessions/{session_id}/edit", json=body)).json()
     events = (await owner.get(f"/api/sessions/{edited['session']['id']}/messages")).json()["events"]
     parts = next(event["message"]["content"] for event in events if event["message"])
     assert [part.get("id") or part.get("text") for part in parts] == ["read it aloud", file]
-    theirs = await web.talk(ben, "hello")
-    stolen = await ben.post(f"/api/sessions/{theirs}/edit", json=body | {"at": 2})
-    assert stolen.status_code == 404
+    ben_session = await web.create_conversation(ben, "hello")
+    response = await ben.post(f"/api/sessions/{ben_session}/edit", json=body | {"seq": 2})
+    assert response.status_code == 404
 
 
-async def test_only_what_a_person_said_can_be_edited(web: Web) -> None:
-    owner = await web.client()
-    session_id = await web.talk(owner, "one")
+async def test_only_messages_of_people_can_be_edited(web: WebServer) -> None:
+    owner = await web.sign_in()
+    session_id = await web.create_conversation(owner, "one")
     events = (await owner.get(f"/api/sessions/{session_id}/messages")).json()["events"]
     for seq in (events[0]["seq"], events[-1]["seq"], 999):
-        refused = await owner.post(f"/api/sessions/{session_id}/edit", json={"at": seq, "content": "x", "key": "k"})
-        assert (refused.status_code, refused.json()["error"]["code"]) == (422, "invalid_input")
+        rejected = await owner.post(f"/api/sessions/{session_id}/edit", json={"seq": seq, "content": "x", "key": "k"})
+        assert (rejected.status_code, rejected.json()["error"]["code"]) == (422, "invalid_input")
 
 
-# ---- taking it away ----------------------------------------------------------------------------------------
+# ---- export ---------------------------------------------------------------------------------------------
 
 
-async def test_a_conversation_is_exported_as_data_and_as_text(web: Web) -> None:
-    owner = await web.client()
-    session_id = await web.talk(owner, "what is up?", title="Chat")
+async def test_a_conversation_can_be_exported_as_json_and_markdown(web: WebServer) -> None:
+    owner = await web.sign_in()
+    session_id = await web.create_conversation(owner, "what is up?", title="Chat")
     data = await owner.get(f"/api/sessions/{session_id}/export")
     assert data.json()["format"] == "palaver.session/1"
     assert f'filename="{session_id}.json"' in data.headers["content-disposition"]

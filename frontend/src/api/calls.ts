@@ -1,120 +1,120 @@
-/** Every request the page makes, by name. */
-import { ask } from "./client";
+/** The requests of the page, except those that only panels make (`panels/shared/calls.ts`). */
+import { request } from "./http";
 import type {
   Attachment,
   BusyPolicy,
   Command,
   Delivery,
-  Events,
-  Hits,
   Me,
   Models,
   Policies,
   Project,
   Receipt,
   ReplyTo,
+  MessageSearchResults,
   Session,
   SessionPatch,
+  SignInMethods,
   Toolsets,
-  WaysIn,
+  TranscriptPage,
 } from "./types";
 
-interface ListView {
-  shelf: "current" | "archived" | "pinned";
+interface SessionListQuery {
+  state: "active" | "archived" | "pinned";
   project?: string | null;
   platform?: string;
-  text?: string;
+  query?: string;
   all: boolean;
 }
 
-export interface Sending {
+export interface OutgoingMessage {
   content: string;
   key: string;
-  busy?: BusyPolicy | undefined;
-  attachments: string[];
-  reply?: ReplyTo | undefined;
+  busy_policy?: BusyPolicy | undefined;
+  attachment_ids: string[];
+  reply_to?: ReplyTo | undefined;
 }
 
-const session = (id: string, rest = "") => `/sessions/${encodeURIComponent(id)}${rest}`;
-const newKey = () => ({ key: makeKey() });
+const sessionPath = (id: string, rest = "") => `/sessions/${encodeURIComponent(id)}${rest}`;
+const withNewKey = () => ({ key: createKey() });
 
-/** A fresh name for something that must be done once. */
-export function makeKey(): string {
+/** Creates an idempotency key: the server does once what it is asked for twice with the same key. */
+export function createKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(12));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 // -- signing in
 
-export const waysIn = () => ask<WaysIn>("GET", "/sign-in");
-export const signInByLink = (token: string) => ask<unknown>("POST", "/sign-in/link", { body: { token } });
+export const getSignInMethods = () => request<SignInMethods>("GET", "/sign-in");
+export const signInByLink = (token: string) => request<unknown>("POST", "/sign-in/link", { body: { token } });
 export const signInByPassword = (name: string, password: string) =>
-  ask<unknown>("POST", "/sign-in/password", { body: { name, password } });
-export const passkeyOptions = () => ask<Record<string, unknown>>("POST", "/sign-in/passkey/options");
+  request<unknown>("POST", "/sign-in/password", { body: { name, password } });
+export const getPasskeyOptions = () => request<Record<string, unknown>>("POST", "/sign-in/passkey/options");
 export const signInByPasskey = (credential: unknown) =>
-  ask<unknown>("POST", "/sign-in/passkey", { body: { credential } });
-export const signOut = () => ask<undefined>("POST", "/sign-out");
-export const me = () => ask<Me>("GET", "/me");
+  request<unknown>("POST", "/sign-in/passkey", { body: { credential } });
+export const signOut = () => request<undefined>("POST", "/sign-out");
+export const getMe = () => request<Me>("GET", "/me");
 
 // -- conversations
 
-export const listSessions = (view: ListView, cursor: string | null, limit = 50) =>
-  ask<{ sessions: Session[]; cursor: string | null }>("GET", "/sessions", { query: { ...view, cursor, limit } });
-export const getSession = (id: string, all: boolean) => ask<Session>("GET", session(id), { query: { all } });
-export const createSession = (wanted: { title?: string; project?: string; key: string }) =>
-  ask<Session>("POST", "/sessions", { body: wanted });
-export const changeSession = (id: string, changes: SessionPatch, all: boolean) =>
-  ask<Session>("PATCH", session(id), { body: changes, query: { all } });
-export const deleteSession = (id: string, all: boolean) => ask<undefined>("DELETE", session(id), { query: { all } });
-export const markRead = (id: string, seq: number) => ask<unknown>("PUT", session(id, "/read"), { body: { seq } });
+export const listSessions = (view: SessionListQuery, cursor: string | null, limit = 50) =>
+  request<{ sessions: Session[]; next_cursor: string | null }>("GET", "/sessions", { query: { ...view, cursor, limit } });
+export const getSession = (id: string, all: boolean) => request<Session>("GET", sessionPath(id), { query: { all } });
+export const createSession = (options: { title?: string; project?: string; key: string }) =>
+  request<Session>("POST", "/sessions", { body: options });
+export const updateSession = (id: string, changes: SessionPatch, all: boolean) =>
+  request<Session>("PATCH", sessionPath(id), { body: changes, query: { all } });
+export const deleteSession = (id: string, all: boolean) => request<undefined>("DELETE", sessionPath(id), { query: { all } });
+export const markRead = (id: string, seq: number) => request<unknown>("PUT", sessionPath(id, "/read"), { body: { seq } });
 
-export interface Place {
+export interface TranscriptRange {
   before?: number;
   after?: number;
   around?: number;
   limit?: number;
 }
 
-export const readMessages = (id: string, place: Place, all: boolean) =>
-  ask<Events>("GET", session(id, "/messages"), { query: { ...place, all } });
+export const listMessages = (id: string, range: TranscriptRange, all: boolean) =>
+  request<TranscriptPage>("GET", sessionPath(id, "/messages"), { query: { ...range, all } });
 
-// -- saying and taking back
+// -- messages and turns
 
-export const sendMessage = (id: string, sending: Sending) =>
-  ask<Receipt>("POST", session(id, "/messages"), {
-    body: { ...sending, busy: sending.busy ?? null },
+export const sendMessage = (id: string, message: OutgoingMessage) =>
+  request<Receipt>("POST", sessionPath(id, "/messages"), {
+    body: { ...message, busy: message.busy_policy ?? null },
   });
-export const sendAgain = (id: string, delivery: string) =>
-  ask<Delivery>("POST", session(id, `/deliveries/${encodeURIComponent(delivery)}/again`));
-export const stop = (id: string, queued = false) =>
-  ask<Receipt>("POST", session(id, "/stop"), { body: { queued, ...newKey() } });
-export const undo = (id: string) => ask<Receipt>("POST", session(id, "/undo"), { body: { turns: 1, ...newKey() } });
-export const redo = (id: string) => ask<Receipt>("POST", session(id, "/redo"), { body: newKey() });
-export const retry = (id: string) => ask<Receipt>("POST", session(id, "/retry"), { body: newKey() });
-export const restore = (id: string) => ask<Receipt>("POST", session(id, "/restore"), { body: newKey() });
-export const compress = (id: string) => ask<Receipt>("POST", session(id, "/compress"), { body: newKey() });
-export const fork = (id: string, at: number | null) => ask<Session>("POST", session(id, "/fork"), { body: { at } });
-export const edit = (id: string, at: number, content: string, attachments: string[]) =>
-  ask<{ session: Session; receipt: Receipt }>("POST", session(id, "/edit"), { body: { at, content, attachments, ...newKey() } });
-export const exportPath = (id: string, format: "json" | "markdown") => `api${session(id, "/export")}?format=${format}`;
+export const resendDelivery = (id: string, deliveryId: string) =>
+  request<Delivery>("POST", sessionPath(id, `/deliveries/${encodeURIComponent(deliveryId)}/retry`));
+export const stopTurn = (id: string, clearQueue = false) =>
+  request<Receipt>("POST", sessionPath(id, "/stop"), { body: { clear_queue: clearQueue, ...withNewKey() } });
+export const undoTurn = (id: string) => request<Receipt>("POST", sessionPath(id, "/undo"), { body: { turns: 1, ...withNewKey() } });
+export const redoTurn = (id: string) => request<Receipt>("POST", sessionPath(id, "/redo"), { body: withNewKey() });
+export const retryTurn = (id: string) => request<Receipt>("POST", sessionPath(id, "/retry"), { body: withNewKey() });
+export const restoreSession = (id: string) => request<Receipt>("POST", sessionPath(id, "/restore"), { body: withNewKey() });
+export const compactSession = (id: string) => request<Receipt>("POST", sessionPath(id, "/compact"), { body: withNewKey() });
+export const forkSession = (id: string, upToSeq: number | null) => request<Session>("POST", sessionPath(id, "/fork"), { body: { up_to_seq: upToSeq } });
+export const editMessage = (id: string, seq: number, content: string, attachmentIds: string[]) =>
+  request<{ session: Session; receipt: Receipt }>("POST", sessionPath(id, "/edit"), { body: { seq, content, attachment_ids: attachmentIds, ...withNewKey() } });
+export const buildExportPath = (id: string, format: "json" | "markdown") => `api${sessionPath(id, "/export")}?format=${format}`;
 
-// -- the rest
+// -- everything else
 
-export const search = (text: string, all: boolean, signal: AbortSignal) =>
-  ask<Hits>("GET", "/search", { query: { text, limit: 20, all }, signal });
-export const projects = () => ask<{ projects: Project[] }>("GET", "/projects");
-export const createProject = (name: string, colour: string) =>
-  ask<Project>("POST", "/projects", { body: { name, colour } });
-export const changeProject = (id: string, changes: { name?: string; colour?: string }) =>
-  ask<Project>("PATCH", `/projects/${encodeURIComponent(id)}`, { body: changes });
-export const deleteProject = (id: string) => ask<undefined>("DELETE", `/projects/${encodeURIComponent(id)}`);
-export const models = (also: string | null) => ask<Models>("GET", "/models", { query: { also } });
-export const toolsets = (id: string) => ask<Toolsets>("GET", session(id, "/toolsets"));
-export const policies = () => ask<Policies>("GET", "/policies");
-export const commands = () => ask<{ commands: Command[] }>("GET", "/commands");
+export const searchMessages = (query: string, all: boolean, signal: AbortSignal) =>
+  request<MessageSearchResults>("GET", "/search", { query: { query, limit: 20, all }, signal });
+export const listProjects = () => request<{ projects: Project[] }>("GET", "/projects");
+export const createProject = (name: string, color: string) =>
+  request<Project>("POST", "/projects", { body: { name, color } });
+export const updateProject = (id: string, changes: { name?: string; color?: string }) =>
+  request<Project>("PATCH", `/projects/${encodeURIComponent(id)}`, { body: changes });
+export const deleteProject = (id: string) => request<undefined>("DELETE", `/projects/${encodeURIComponent(id)}`);
+export const listModels = (include: string | null) => request<Models>("GET", "/models", { query: { include } });
+export const listToolsets = (id: string) => request<Toolsets>("GET", sessionPath(id, "/toolsets"));
+export const getPolicies = () => request<Policies>("GET", "/policies");
+export const listCommands = () => request<{ commands: Command[] }>("GET", "/commands");
 
-export function upload(file: File): Promise<Attachment> {
+export function uploadFile(file: File): Promise<Attachment> {
   const form = new FormData();
   form.append("file", file);
-  return ask<Attachment>("POST", "/attachments", { body: form });
+  return request<Attachment>("POST", "/attachments", { body: form });
 }

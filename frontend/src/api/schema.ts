@@ -1,75 +1,43 @@
-// Made from the API's description by tools/types.mjs; do not edit. Shapes: ffd1628e2ab891d0a38fbb1b611e604ee235c656e1db37bd64e68ad84a6d21e5
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 795f693022c7bf4bb1e7710d586b848928c1f1a11154ae003a68f69ab42a8da3
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
-         * AfreshOut
-         * @description When conversations start afresh by themselves.
+         * ActionIn
+         * @description An action without parameters.
          */
-        AfreshOut: {
-            /**
-             * Chat Types
-             * @description In chats of which kinds.
-             */
-            chat_types: components["schemas"]["ChatType"][];
-            mode: components["schemas"]["ResetMode"];
-            /**
-             * Idle Minutes
-             * @description With `idle` and `both`: after this long without a human word.
-             */
-            idle_minutes: number;
-            /**
-             * At Hour
-             * @description With `daily` and `both`: when this hour strikes.
-             */
-            at_hour: number;
-            /**
-             * Timezone
-             * @description Where it strikes.
-             */
-            timezone: string;
-            /**
-             * Notify
-             * @description Whether the person is told.
-             */
-            notify: boolean;
+        ActionIn: {
             /**
              * Key
-             * @description What decides it in config.yaml.
-             * @example reset_by_platform.telegram
+             * @description Your own id for this request. Repeating it with the same key has no effect.
              */
-            key: string;
-            /**
-             * Is Default
-             * @description Nobody has decided anything else.
-             */
-            is_default: boolean;
+            key?: string | null;
         };
         /**
          * AgentMemoryOut
-         * @description Whether the agent remembers and recalls for you.
+         * @description Whether the agent can use its memory for you.
          */
         AgentMemoryOut: {
             /**
              * Enabled
-             * @description Whether the agent has a memory at all.
+             * @description Whether the agent's memory is turned on.
              */
             enabled: boolean;
             /**
              * Allowed
-             * @description Whether it may use it for somebody with your role.
+             * @description Whether the agent may use it for people with your role.
              */
             allowed: boolean;
             /**
              * Platforms
-             * @description Where it may use it; null is everywhere.
+             * @description The platforms on which the agent may use it; null for all.
              */
             platforms: string[] | null;
         };
         /**
          * AgentOut
-         * @description Which agent answers here.
+         * @description The agent that answers here.
          */
         AgentOut: {
             /** Model */
@@ -78,8 +46,24 @@ export interface components {
             description: string;
         };
         /**
+         * AnswerMessage
+         * @description The answer.
+         */
+        AnswerMessage: {
+            /**
+             * Role
+             * @default assistant
+             * @constant
+             */
+            role?: "assistant";
+            /** Content */
+            content: string;
+            /** Refusal */
+            refusal?: null;
+        };
+        /**
          * AttachmentOut
-         * @description A file that was sent.
+         * @description An uploaded file.
          */
         AttachmentOut: {
             /**
@@ -90,10 +74,10 @@ export interface components {
             /** Name */
             name: string;
             /**
-             * Type
-             * @description What its bytes are, whatever its name says.
+             * Media Type
+             * @description The media type, detected from the content and not from the name.
              */
-            type: string;
+            media_type: string;
             /**
              * Size
              * @description In bytes.
@@ -102,7 +86,7 @@ export interface components {
         };
         /**
          * AuthorOut
-         * @description Who said it, where several people speak.
+         * @description Who wrote a message in a conversation with several people.
          */
         AuthorOut: {
             /** Name */
@@ -117,46 +101,8 @@ export interface components {
          */
         BusyPolicy: "queue" | "steer" | "interrupt" | "reject";
         /**
-         * ChatCall
-         * @description A call, as OpenAI's clients make it.
-         */
-        ChatCall: {
-            /**
-             * Model
-             * @default palaver
-             */
-            model?: string;
-            /** Messages */
-            messages: components["schemas"]["ChatMessage"][];
-            /**
-             * Stream
-             * @default false
-             */
-            stream?: boolean;
-            stream_options?: components["schemas"]["StreamOptions"] | null;
-            /** N */
-            n?: 1 | null;
-            /**
-             * Tools
-             * @description The agent uses its own tools; those of a caller are refused.
-             */
-            tools?: unknown[] | null;
-            /**
-             * User
-             * @description Your own name for a conversation: calls with the same one go on with it.
-             */
-            user?: string | null;
-            /**
-             * Metadata
-             * @description `session_id` names a conversation to go on with.
-             */
-            metadata?: {
-                [key: string]: unknown;
-            } | null;
-        };
-        /**
          * ChatCompletion
-         * @description A whole answer.
+         * @description A complete answer.
          */
         ChatCompletion: {
             /** Id */
@@ -176,15 +122,53 @@ export interface components {
             usage: components["schemas"]["CompletionUsage"];
             /**
              * Metadata
-             * @description `session_id`: the conversation it was said in.
+             * @description `session_id`: the id of the conversation.
              */
             metadata: {
                 [key: string]: string;
             };
         };
         /**
+         * ChatCompletionRequest
+         * @description A request for an answer, in OpenAI's format.
+         */
+        ChatCompletionRequest: {
+            /**
+             * Model
+             * @default palaver
+             */
+            model?: string;
+            /** Messages */
+            messages: components["schemas"]["ChatMessage"][];
+            /**
+             * Stream
+             * @default false
+             */
+            stream?: boolean;
+            stream_options?: components["schemas"]["StreamOptions"] | null;
+            /** N */
+            n?: 1 | null;
+            /**
+             * Tools
+             * @description Not supported: the agent uses its own tools.
+             */
+            tools?: unknown[] | null;
+            /**
+             * User
+             * @description Your own name for a conversation. Requests with the same name continue it.
+             */
+            user?: string | null;
+            /**
+             * Metadata
+             * @description `session_id`: the id of a conversation to continue.
+             */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        /**
          * ChatMessage
-         * @description One message of a call.
+         * @description One message of a request.
          */
         ChatMessage: {
             /**
@@ -199,13 +183,13 @@ export interface components {
         };
         /**
          * ChatType
-         * @description What kind of place a chat is; a `forum`, as some adapters say, is a group.
+         * @description The type of a chat; some adapters say `forum`, which counts as a group.
          * @enum {string}
          */
         ChatType: "dm" | "group" | "channel" | "thread";
         /**
          * Choice
-         * @description An answer; there is always one.
+         * @description An answer. There is always exactly one.
          */
         Choice: {
             /**
@@ -214,10 +198,10 @@ export interface components {
              * @constant
              */
             index?: 0;
-            message: components["schemas"]["Said"];
+            message: components["schemas"]["AnswerMessage"];
             /**
              * Finish Reason
-             * @description `length` when the answer was cut short.
+             * @description `length` if the answer was interrupted.
              * @enum {string}
              */
             finish_reason: "stop" | "length";
@@ -226,11 +210,21 @@ export interface components {
         };
         /**
          * CommandIn
-         * @description Nothing but a key: the same one twice is done once.
+         * @description A slash command to run.
          */
         CommandIn: {
+            /**
+             * Text
+             * @example /new Trip to Lisbon
+             */
+            text: string;
             /** Key */
-            key?: string | null;
+            key: string;
+            /**
+             * Session Id
+             * @description The conversation to run it in.
+             */
+            session_id?: string | null;
         };
         /**
          * CommandOut
@@ -246,15 +240,28 @@ export interface components {
         };
         /**
          * CommandsOut
-         * @description The slash commands that you may use.
+         * @description The slash commands that you can use.
          */
         CommandsOut: {
             /** Commands */
             commands: components["schemas"]["CommandOut"][];
         };
         /**
+         * CompactIn
+         * @description How to summarize.
+         */
+        CompactIn: {
+            /**
+             * Focus
+             * @description What the summary should keep in particular.
+             */
+            focus?: string | null;
+            /** Key */
+            key?: string | null;
+        };
+        /**
          * CompletionUsage
-         * @description What the answer used, as far as the provider told.
+         * @description Tokens used, as reported by the provider.
          */
         CompletionUsage: {
             /** Prompt Tokens */
@@ -273,18 +280,8 @@ export interface components {
             };
         };
         /**
-         * CompressIn
-         * @description What a summary must not lose.
-         */
-        CompressIn: {
-            /** Focus */
-            focus?: string | null;
-            /** Key */
-            key?: string | null;
-        };
-        /**
          * DeliveriesOut
-         * @description Deliveries of a conversation, oldest first.
+         * @description A conversation's deliveries, oldest first.
          */
         DeliveriesOut: {
             /** Deliveries */
@@ -292,7 +289,7 @@ export interface components {
         };
         /**
          * DeliveryOut
-         * @description An answer that is sent to where people read it.
+         * @description An answer on its way to a chat platform.
          */
         DeliveryOut: {
             /** Id */
@@ -301,14 +298,14 @@ export interface components {
             turn_id: string;
             /**
              * Input Seq
-             * @description The message that is answered.
+             * @description The number of the message that is answered.
              */
             input_seq: number;
             /**
-             * Quotes
-             * @description Messages that are quoted before the answer.
+             * Quoted Seqs
+             * @description Messages quoted above the answer.
              */
-            quotes: number[];
+            quoted_seqs: number[];
             /** Platform */
             platform: string;
             /**
@@ -318,13 +315,13 @@ export interface components {
             state: "pending" | "sending" | "sent" | "uncertain" | "failed";
             /**
              * Error
-             * @description Why it failed, is uncertain, or is tried again.
+             * @description Why it failed, is uncertain or will be retried.
              */
             error: string | null;
             /**
              * Created At
              * Format: date-time
-             * @description The moment of the answer.
+             * @description When the answer was finished.
              */
             created_at: string;
             /** Ended At */
@@ -332,7 +329,7 @@ export interface components {
         };
         /**
          * DeviceOut
-         * @description A browser in which somebody is signed in.
+         * @description A browser that is signed in to your account.
          */
         DeviceOut: {
             /** Id */
@@ -340,34 +337,34 @@ export interface components {
             /** Name */
             name: string;
             /**
-             * Way
-             * @description How it signed in: by link, password or passkey.
+             * Sign In Method
+             * @description How it signed in: `link`, `password` or `passkey`.
              */
-            way: string;
+            sign_in_method: string;
             /**
-             * Address
-             * @description From where it signed in.
+             * Ip Address
+             * @description The IP address that it signed in from.
              */
-            address: string;
+            ip_address: string;
             /**
              * Signed In At
              * Format: date-time
              */
             signed_in_at: string;
             /**
-             * Seen At
+             * Last Seen At
              * Format: date-time
              */
-            seen_at: string;
+            last_seen_at: string;
             /**
-             * Current
-             * @description Whether it is the one that asks.
+             * Is Current
+             * @description Whether this request comes from it.
              */
-            current: boolean;
+            is_current: boolean;
         };
         /**
          * DevicesOut
-         * @description Where somebody is signed in, the latest first.
+         * @description Browsers signed in to your account, newest first.
          */
         DevicesOut: {
             /** Devices */
@@ -375,27 +372,30 @@ export interface components {
         };
         /**
          * EditIn
-         * @description What is said instead of an earlier message, in a copy of all that came before it.
+         * @description A new version of an earlier message, sent in a copy of what came before it.
          */
         EditIn: {
-            /** At */
-            at: number;
+            /**
+             * Seq
+             * @description The number of the message to replace.
+             */
+            seq: number;
             /** Content */
             content: string | ({
                 [key: string]: unknown;
             } | string)[];
             /** Key */
             key: string;
-            busy?: components["schemas"]["BusyPolicy"] | null;
+            busy_policy?: components["schemas"]["BusyPolicy"] | null;
             /**
-             * Attachments
-             * @description Ids of files that go along: those of the earlier message, or others.
+             * Attachment Ids
+             * @description Ids of files to attach: those of the earlier message or others.
              */
-            attachments?: string[];
+            attachment_ids?: string[];
         };
         /**
          * EditOut
-         * @description The copy, and what became of the message.
+         * @description The new conversation, and what happened to the message.
          */
         EditOut: {
             session: components["schemas"]["SessionOut"];
@@ -408,18 +408,18 @@ export interface components {
         ErrorBody: {
             /**
              * Code
-             * @description A stable name for programs.
-             * @example no_such_session
+             * @description A stable identifier for programs.
+             * @example session_not_found
              */
             code: string;
             /**
              * Message
-             * @description A sentence for people.
+             * @description An explanation for people.
              */
             message: string;
             /**
              * Facts
-             * @description What the sentence speaks of, as data.
+             * @description The values mentioned in the message, for programs.
              */
             facts: {
                 [key: string]: unknown;
@@ -441,17 +441,20 @@ export interface components {
         };
         /**
          * ErrorOut
-         * @description The shape of every error.
+         * @description An error. Every error response has this shape.
          */
         ErrorOut: {
             error: components["schemas"]["ErrorBody"];
         };
         /**
          * EventOut
-         * @description One line of a conversation's log.
+         * @description One entry in a conversation's log.
          */
         EventOut: {
-            /** Seq */
+            /**
+             * Seq
+             * @description The event's number in the log.
+             */
             seq: number;
             /** Kind */
             kind: string;
@@ -462,54 +465,58 @@ export interface components {
             at: string;
             /**
              * Hidden
-             * @description A message that was taken back; it is kept.
+             * @description The message was hidden by an undo or an edit. It is not deleted.
              */
             hidden: boolean;
-            person: components["schemas"]["PersonRef"] | null;
-            /** @description For kind `message`. */
+            person: components["schemas"]["EventPersonOut"] | null;
+            /** @description Only for kind `message`. */
             message: components["schemas"]["MessageOut"] | null;
             /**
              * Facts
-             * @description For every other kind.
+             * @description Details, for all other kinds.
              */
             facts: {
                 [key: string]: unknown;
             };
         };
         /**
+         * EventPersonOut
+         * @description The person who caused an event.
+         */
+        EventPersonOut: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+        };
+        /**
          * EventsOut
-         * @description A part of a log, oldest first.
+         * @description A page of a conversation's log, oldest first.
          */
         EventsOut: {
             /** Events */
             events: components["schemas"]["EventOut"][];
-            /** More Before */
-            more_before: boolean;
-            /** More After */
-            more_after: boolean;
+            /** Has More Before */
+            has_more_before: boolean;
+            /** Has More After */
+            has_more_after: boolean;
         };
         /**
          * ForkIn
-         * @description Where a copy ends, and what it is called.
+         * @description Where to branch off, and the title of the new conversation.
          */
         ForkIn: {
             /**
-             * At
-             * @description Up to and including the turn of this message; null: everything.
+             * Up To Seq
+             * @description Copy everything up to the turn of this message, inclusive; null copies everything.
              */
-            at?: number | null;
+            up_to_seq?: number | null;
             /** Title */
             title?: string | null;
         };
         /**
-         * Grouping
-         * @description What belongs together in a report.
-         * @enum {string}
-         */
-        Grouping: "day" | "model" | "platform" | "person" | "session";
-        /**
          * HealthOut
-         * @description Whether it works.
+         * @description The health of the server.
          */
         HealthOut: {
             /**
@@ -521,98 +528,49 @@ export interface components {
             version: string;
         };
         /**
-         * HitOut
-         * @description A message that was found.
+         * InvitationOut
+         * @description A person, and the sign-in link to send them.
          */
-        HitOut: {
-            /** Session Id */
-            session_id: string;
-            /** Title */
-            title: string | null;
-            /** Seq */
-            seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /** Role */
-            role: string;
-            /** Snippet */
-            snippet: string;
-            /**
-             * Marks
-             * @description Where the words stand in the snippet: from, to (exclusive).
-             */
-            marks: [
-                number,
-                number
-            ][];
-            /**
-             * Position
-             * @description Orders hits in the whole store.
-             */
-            position: number;
-        };
-        /**
-         * HitsOut
-         * @description What was found, newest first.
-         */
-        HitsOut: {
-            /** Hits */
-            hits: components["schemas"]["HitOut"][];
-            /**
-             * Cursor
-             * @description Continues the search as `before`; null at its end.
-             */
-            cursor: number | null;
-        };
-        /**
-         * InvitedOut
-         * @description Somebody, and the link to send them.
-         */
-        InvitedOut: {
+        InvitationOut: {
             person: components["schemas"]["MemberOut"];
-            link: components["schemas"]["LinkOut"];
+            link: components["schemas"]["SignInLinkOut"];
         };
         /**
-         * LinkIn
-         * @description What stands behind the # of a sign-in link.
+         * LinkSignInIn
+         * @description A sign-in link.
          */
-        LinkIn: {
-            /** Token */
+        LinkSignInIn: {
+            /**
+             * Token
+             * @description The part of the link after `#`.
+             */
             token: string;
         };
         /**
-         * LinkOut
-         * @description A link that signs somebody in once; it is shown here and never again.
+         * MarkReadIn
+         * @description How far you have read.
          */
-        LinkOut: {
+        MarkReadIn: {
             /**
-             * Url
-             * @description The token stands behind the #, so that no server is sent it before it is used.
+             * Seq
+             * @description The number of the last event that you have read.
              */
-            url: string;
-            /**
-             * Expires At
-             * Format: date-time
-             */
-            expires_at: string;
+            seq: number;
         };
         /**
          * MeOut
-         * @description Whoever is signed in, and what they speak with.
+         * @description Your account, and the server that you are signed in to.
          */
         MeOut: {
             person: components["schemas"]["PersonOut"];
-            ways: components["schemas"]["WaysOut"];
+            sign_in_methods: components["schemas"]["SignInMethodsOut"];
             /** Version */
             version: string;
             agent: components["schemas"]["AgentOut"];
         };
         /**
          * MemberOut
-         * @description Somebody as the owner sees them.
+         * @description A person, as the owner sees them.
          */
         MemberOut: {
             /** Id */
@@ -622,44 +580,44 @@ export interface components {
             role: components["schemas"]["Role"];
             /**
              * Platforms
-             * @description Where they are known.
+             * @description The platforms that they have written on.
              */
             platforms: string[];
-            /** @description How they sign in; null when they cannot. */
-            ways: components["schemas"]["WaysOut"] | null;
+            /** @description How they can sign in; null if they can't. */
+            sign_in_methods: components["schemas"]["SignInMethodsOut"] | null;
             /**
-             * Seen At
-             * @description When one of their browsers was last here.
+             * Last Seen At
+             * @description When they last used the web page.
              */
-            seen_at: string | null;
+            last_seen_at: string | null;
             /**
              * Created At
              * Format: date-time
              */
             created_at: string;
             /**
-             * At Terminal
-             * @description Whether they sit at the terminal, and so stay the owner.
+             * Uses Terminal
+             * @description They use the terminal of the server, and therefore are always an owner.
              */
-            at_terminal: boolean;
+            uses_terminal: boolean;
         };
         /**
          * MemoriesOut
-         * @description A page of what you may know, newest first.
+         * @description A page of memories, newest first.
          */
         MemoriesOut: {
             /** Memories */
             memories: components["schemas"]["MemoryOut"][];
             /**
-             * Cursor
-             * @description Continues the list; null at its end.
+             * Next Cursor
+             * @description Pass this to get the next page; null on the last page.
              */
-            cursor: string | null;
+            next_cursor: string | null;
             agent: components["schemas"]["AgentMemoryOut"];
         };
         /**
          * MemoryIn
-         * @description What to remember, in a few words.
+         * @description A fact to remember.
          */
         MemoryIn: {
             /**
@@ -670,7 +628,7 @@ export interface components {
         };
         /**
          * MemoryOut
-         * @description Something that is remembered.
+         * @description A memory: one fact that the agent remembers.
          */
         MemoryOut: {
             /** Id */
@@ -678,67 +636,67 @@ export interface components {
             /** Text */
             text: string;
             /**
-             * Asked By
-             * @description The name of whoever asked for it as it reads now, if that is known.
+             * Author Name
+             * @description The name of the person who saved it in its current form, if known.
              */
-            asked_by: string | null;
-            /** Asked By Me */
-            asked_by_me: boolean;
+            author_name: string | null;
+            /** Is Author */
+            is_author: boolean;
             /**
              * Created At
              * Format: date-time
-             * @description When they did.
+             * @description When it was saved in its current form.
              */
             created_at: string;
             /**
              * Shared
-             * @description It belongs to a place that several people share, and changes for all of them.
+             * @description It belongs to a chat with several people; changing it changes it for all of them.
              */
             shared: boolean;
             /**
-             * Others
-             * @description The names of others who know it too: at most ten of them.
+             * Other Names
+             * @description Names of other people who can see it; at most ten.
              */
-            others: string[];
+            other_names: string[];
             /**
              * Other Count
-             * @description How many others know it.
+             * @description How many other people can see it.
              */
             other_count: number;
         };
         /**
          * MessageIn
-         * @description Something to say.
+         * @description A message to send.
          */
         MessageIn: {
             /**
              * Content
-             * @description Text, or parts in the shape chat models use.
+             * @description Text, or a list of parts in the format that chat models use.
              */
             content: string | ({
                 [key: string]: unknown;
             } | string)[];
             /**
              * Key
-             * @description Your own name for this message: sent twice with the same key, it is one message.
+             * @description Your own id for this message. Sending it again with the same key has no effect.
              */
             key: string;
-            /** @description What happens to it while the agent is answering. */
-            busy?: components["schemas"]["BusyPolicy"] | null;
+            /** @description What to do if the agent is still answering another message. */
+            busy_policy?: components["schemas"]["BusyPolicy"] | null;
             /**
-             * Attachments
-             * @description Ids of files that were uploaded before.
+             * Attachment Ids
+             * @description Ids of uploaded files to attach.
              */
-            attachments?: string[];
+            attachment_ids?: string[];
             /**
-             * @description Where the answer is read: here alone, or also where the conversation takes place (`reachable`).
-             * @default here
+             * @description `session`: the answer only appears in the conversation. `origin`: it is also sent to the chat that the conversation comes from, if that is `reachable`.
+             * @default session
              */
-            reply?: components["schemas"]["ReplyTo"];
+            reply_to?: components["schemas"]["ReplyTo"];
         };
         /**
          * MessageOut
-         * @description What was said, in the shape chat models use; what does not apply is null.
+         * @description A message in the format that chat models use.
          */
         MessageOut: {
             /**
@@ -769,77 +727,79 @@ export interface components {
             is_error?: boolean;
             /**
              * Duration Ms
-             * @description How long the tool took; of the message that ends an answer, how long the agent worked on it.
+             * @description For a tool result: how long the tool took. For the last message of an answer: how long the agent took to answer.
              */
             duration_ms?: number | null;
             /**
-             * Answers
-             * @description The number of the message that it answers.
+             * Answers Seq
+             * @description The number of the message that this one answers.
              */
-            answers?: number | null;
+            answers_seq?: number | null;
         };
         /**
-         * ModelList
-         * @description The models that can be asked for.
+         * ModelOut
+         * @description A model.
          */
-        ModelList: {
+        ModelOut: {
+            /** Name */
+            name: string;
             /**
-             * Object
-             * @default list
-             * @constant
+             * Context Window
+             * @description The context window in tokens; null if unknown.
              */
-            object?: "list";
-            /** Data */
-            data: components["schemas"]["palaver__web__openai_wire__ModelOut"][];
+            context_window: number | null;
         };
         /**
          * ModelsOut
-         * @description Which models a conversation may choose.
+         * @description The models that conversations can use.
          */
         ModelsOut: {
             /** Models */
-            models: components["schemas"]["palaver__web__routes__models__ModelOut"][];
+            models: components["schemas"]["ModelOut"][];
             /** Default */
             default: string;
             /**
              * Description
-             * @description Which agent answers, and why.
+             * @description Describes the agent that answers, and why it was chosen.
              */
             description: string;
         };
         /**
-         * NameIn
-         * @description A name.
+         * MyNameIn
+         * @description Your new name.
          */
-        NameIn: {
+        MyNameIn: {
             /** Name */
             name: string;
         };
         /**
          * NewPasskeyIn
-         * @description What `navigator.credentials.create()` has answered, as JSON, and what to call it.
+         * @description A new passkey.
          */
         NewPasskeyIn: {
             /** Name */
             name: string;
-            /** Credential */
+            /**
+             * Credential
+             * @description The result of `navigator.credentials.create()` as JSON.
+             */
             credential: {
                 [key: string]: unknown;
             };
         };
         /**
          * NewPasswordIn
-         * @description A new password, and the one that it replaces, if there is one.
+         * @description A new password.
          */
         NewPasswordIn: {
-            /** Current */
-            current?: string | null;
-            /** New */
-            new: string;
+            /** Current Password */
+            current_password?: string | null;
+            /** New Password */
+            new_password: string;
         };
         /**
          * NewPersonIn
-         * @description Somebody who is to be let in.
+         * @description A person to invite.
          */
         NewPersonIn: {
             /** Name */
@@ -848,8 +808,44 @@ export interface components {
             role?: components["schemas"]["Role"];
         };
         /**
+         * NewProjectIn
+         * @description A new project.
+         */
+        NewProjectIn: {
+            /** Name */
+            name: string;
+            /**
+             * Color
+             * @example #3b82f6
+             */
+            color?: string | null;
+        };
+        /**
+         * NewSessionIn
+         * @description A new conversation.
+         */
+        NewSessionIn: {
+            /** Title */
+            title?: string | null;
+            /**
+             * Project
+             * @description One of your projects, by id or name.
+             */
+            project?: string | null;
+            /**
+             * Model
+             * @description The model to use; null for the default.
+             */
+            model?: string | null;
+            /**
+             * Key
+             * @description Your own id for this request. Repeating it with the same key returns the same conversation.
+             */
+            key?: string | null;
+        };
+        /**
          * NewShareOut
-         * @description A new copy, and what opens it. The secret is told only now.
+         * @description A new share, with the secret that opens it.
          */
         NewShareOut: {
             /** Id */
@@ -865,17 +861,20 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
-            /** Secret */
+            /**
+             * Secret
+             * @description Shown only once: store it now.
+             */
             secret: string;
             /**
              * Path
-             * @description Where the page shows it. The secret stands behind the #, which no server is sent.
+             * @description The path of the page that shows it. The secret comes after `#`, which browsers do not send to any server.
              */
             path: string;
         };
         /**
          * NewTokenIn
-         * @description What a token is for.
+         * @description A new API token.
          */
         NewTokenIn: {
             /** Name */
@@ -887,29 +886,60 @@ export interface components {
         };
         /**
          * NewTokenOut
-         * @description A new token; its secret is shown here and never again.
+         * @description A new API token with its secret.
          */
         NewTokenOut: {
             token: components["schemas"]["TokenOut"];
-            /** Secret */
+            /**
+             * Secret
+             * @description Shown only once: store it now.
+             */
             secret: string;
         };
         /**
          * OpenAIError
-         * @description An error in OpenAI's shape.
+         * @description An error in OpenAI's format.
          */
         OpenAIError: {
             error: components["schemas"]["ErrorDetail"];
         };
         /**
-         * PasskeyIn
-         * @description What `navigator.credentials.get()` has answered, as JSON.
+         * OpenAIModel
+         * @description A model.
          */
-        PasskeyIn: {
-            /** Credential */
-            credential: {
-                [key: string]: unknown;
-            };
+        OpenAIModel: {
+            /** Id */
+            id: string;
+            /**
+             * Object
+             * @default model
+             * @constant
+             */
+            object?: "model";
+            /**
+             * Created
+             * @default 0
+             */
+            created?: number;
+            /**
+             * Owned By
+             * @default palaver
+             */
+            owned_by?: string;
+        };
+        /**
+         * OpenAIModelList
+         * @description The available models.
+         */
+        OpenAIModelList: {
+            /**
+             * Object
+             * @default list
+             * @constant
+             */
+            object?: "list";
+            /** Data */
+            data: components["schemas"]["OpenAIModel"][];
         };
         /**
          * PasskeyOut
@@ -922,7 +952,7 @@ export interface components {
             name: string;
             /**
              * Site
-             * @description The host it was made for, and the only one at which it works.
+             * @description The host that it was created for; it works only there.
              */
             site: string;
             /**
@@ -930,22 +960,35 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
-            /** Used At */
-            used_at: string | null;
+            /** Last Used At */
+            last_used_at: string | null;
+        };
+        /**
+         * PasskeySignInIn
+         * @description A passkey.
+         */
+        PasskeySignInIn: {
+            /**
+             * Credential
+             * @description The result of `navigator.credentials.get()` as JSON.
+             */
+            credential: {
+                [key: string]: unknown;
+            };
         };
         /**
          * PasskeysOut
-         * @description Somebody's passkeys, the latest first.
+         * @description Your passkeys, newest first.
          */
         PasskeysOut: {
             /** Passkeys */
             passkeys: components["schemas"]["PasskeyOut"][];
         };
         /**
-         * PasswordIn
+         * PasswordSignInIn
          * @description A name and a password.
          */
-        PasswordIn: {
+        PasswordSignInIn: {
             /** Name */
             name: string;
             /** Password */
@@ -953,19 +996,19 @@ export interface components {
         };
         /**
          * PeopleOut
-         * @description A page of people, those who came last first.
+         * @description A page of people, newest first.
          */
         PeopleOut: {
             /** People */
             people: components["schemas"]["MemberOut"][];
-            /** Cursor */
-            cursor: string | null;
+            /** Next Cursor */
+            next_cursor: string | null;
         };
         /**
-         * PersonChangeIn
-         * @description What to change about somebody; what is not given stays.
+         * PersonChangesIn
+         * @description Changes to a person. Fields that you leave out stay as they are.
          */
-        PersonChangeIn: {
+        PersonChangesIn: {
             /** Name */
             name?: string | null;
             role?: components["schemas"]["Role"] | null;
@@ -982,65 +1025,43 @@ export interface components {
             role: components["schemas"]["Role"];
         };
         /**
-         * PersonRef
-         * @description Who did something.
-         */
-        PersonRef: {
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
-        };
-        /**
-         * PlaceOut
-         * @description Where a conversation takes place.
-         */
-        PlaceOut: {
-            /** Platform */
-            platform: string;
-            /** Chat Name */
-            chat_name: string | null;
-            /** User Name */
-            user_name: string | null;
-        };
-        /**
          * PlatformOut
-         * @description One platform; what went wrong is of the last day.
+         * @description A platform. Problems are those of the last 24 hours.
          */
         PlatformOut: {
             /** Platform */
             platform: string;
             /**
              * Connected
-             * @description This process receives and sends there.
+             * @description This server receives and sends messages there.
              */
             connected: boolean;
             /**
-             * Waiting
-             * @description Deliveries that are on their way.
+             * Pending
+             * @description Deliveries that are pending or being sent.
              */
-            waiting: number;
+            pending: number;
             /**
              * Uncertain
-             * @description Deliveries of which nobody knows whether they arrived.
+             * @description Deliveries with unknown status: they may or may not have arrived.
              */
             uncertain: number;
             /**
              * Failed
-             * @description Deliveries that did not arrive and are not tried again.
+             * @description Deliveries that failed and will not be retried.
              */
             failed: number;
             /**
-             * Trouble
-             * @description The last of these, in words.
+             * Last Error
+             * @description The error of the last failed or uncertain delivery.
              */
-            trouble: string | null;
-            /** Trouble At */
-            trouble_at: string | null;
+            last_error: string | null;
+            /** Last Error At */
+            last_error_at: string | null;
         };
         /**
          * PlatformsOut
-         * @description The platforms by name.
+         * @description Platforms, sorted by name.
          */
         PlatformsOut: {
             /** Platforms */
@@ -1048,7 +1069,7 @@ export interface components {
         };
         /**
          * PoliciesOut
-         * @description What holds where nothing else is said, and on each platform that is set up or that you are known on.
+         * @description The default policies, and those of each platform that is set up or that you have used.
          */
         PoliciesOut: {
             default: components["schemas"]["PolicyOut"];
@@ -1057,55 +1078,52 @@ export interface components {
         };
         /**
          * PolicyOut
-         * @description What holds on a platform.
+         * @description The policies of a platform.
          */
         PolicyOut: {
             /**
              * Platform
-             * @description Null is wherever nothing else is said.
+             * @description Null for all platforms without policies of their own.
              */
             platform: string | null;
             /**
-             * Afresh
-             * @description Empty where only a person begins a new conversation.
+             * Reset Rules
+             * @description Empty if conversations never restart automatically.
              */
-            afresh: components["schemas"]["AfreshOut"][];
-            /** @description What happens to a message that comes while the agent answers another. */
-            busy: components["schemas"]["BusyPolicy"];
-            /** Busy Key */
-            busy_key: string;
-            /** Busy Is Default */
-            busy_is_default: boolean;
+            reset_rules: components["schemas"]["ResetRuleOut"][];
+            /** @description What happens to a message that arrives while the agent is busy. */
+            busy_policy: components["schemas"]["BusyPolicy"];
+            /** Busy Setting Key */
+            busy_setting_key: string;
+            /** Is Busy Default */
+            is_busy_default: boolean;
             /**
-             * Lines
-             * @description Lines for config.yaml that say the same for this platform, to be changed.
+             * Config Yaml
+             * @description Lines for config.yaml with the current values of this platform, to start from.
              */
-            lines: string;
+            config_yaml: string;
         };
         /**
-         * ProjectIn
-         * @description A new project.
+         * ProjectChangesIn
+         * @description Changes to a project. Fields that you leave out stay as they are.
          */
-        ProjectIn: {
+        ProjectChangesIn: {
             /** Name */
-            name: string;
-            /**
-             * Colour
-             * @example #3b82f6
-             */
-            colour?: string | null;
+            name?: string | null;
+            /** Color */
+            color?: string | null;
         };
         /**
          * ProjectOut
-         * @description A folder for conversations.
+         * @description A project: a folder for conversations.
          */
         ProjectOut: {
             /** Id */
             id: string;
             /** Name */
             name: string;
-            /** Colour */
-            colour: string | null;
+            /** Color */
+            color: string | null;
             /** Session Count */
             session_count: number;
             /**
@@ -1115,49 +1133,31 @@ export interface components {
             created_at: string;
         };
         /**
-         * ProjectPatch
-         * @description What is to change; what is left out stays.
-         */
-        ProjectPatch: {
-            /** Name */
-            name?: string | null;
-            /** Colour */
-            colour?: string | null;
-        };
-        /**
          * ProjectsOut
-         * @description Your projects by name.
+         * @description Your projects, sorted by name.
          */
         ProjectsOut: {
             /** Projects */
             projects: components["schemas"]["ProjectOut"][];
         };
         /**
-         * ReadIn
-         * @description How far somebody has read.
+         * ReadPositionOut
+         * @description How far you have read; this number never goes down.
          */
-        ReadIn: {
-            /** Seq */
-            seq: number;
-        };
-        /**
-         * ReadOut
-         * @description How far that is now; it never goes back.
-         */
-        ReadOut: {
+        ReadPositionOut: {
             /** Read Seq */
             read_seq: number;
         };
         /**
          * ReceiptOut
-         * @description What became of a message or a command. When you read it, all of it is durable.
+         * @description What happened to a message or command. When you receive this, everything in it is stored durably.
          */
         ReceiptOut: {
             /**
              * Outcome
              * @enum {string}
              */
-            outcome: "accepted" | "queued" | "collected" | "steered" | "interrupting" | "command" | "duplicate" | "refused";
+            outcome: "accepted" | "queued" | "merged" | "steered" | "interrupting" | "command" | "duplicate" | "rejected";
             /** Session Id */
             session_id: string | null;
             /** Turn Id */
@@ -1168,72 +1168,83 @@ export interface components {
              */
             seq: number | null;
             /**
-             * Ahead
-             * @description Turns that come first in the same conversation.
+             * Turns Ahead
+             * @description How many turns of the same conversation come first.
              */
-            ahead: number;
+            turns_ahead: number;
             /**
              * Reply
-             * @description What the gateway itself says, in Markdown.
+             * @description Palaver's own reply to a command or refused message, in Markdown.
              */
             reply: string | null;
-            /** Facts */
+            /**
+             * Facts
+             * @description The result of a command, for programs.
+             */
             facts: {
                 [key: string]: unknown;
             };
         };
         /**
          * ReplyTo
-         * @description Where the answer to a message is read that was written on a surface of ours.
+         * @description Where the answer to a message from the web, the terminal or the API goes.
          * @enum {string}
          */
-        ReplyTo: "here" | "there";
+        ReplyTo: "session" | "origin";
         /**
          * ResetMode
-         * @description What makes a conversation start afresh.
+         * @description What triggers an automatic reset.
          * @enum {string}
          */
         ResetMode: "none" | "idle" | "daily" | "both";
         /**
+         * ResetRuleOut
+         * @description When conversations restart automatically.
+         */
+        ResetRuleOut: {
+            /**
+             * Chat Types
+             * @description The types of chats that this rule applies to.
+             */
+            chat_types: components["schemas"]["ChatType"][];
+            mode: components["schemas"]["ResetMode"];
+            /**
+             * Idle Minutes
+             * @description With `idle` and `both`: restart after this long without a human message.
+             */
+            idle_minutes: number;
+            /**
+             * At Hour
+             * @description With `daily` and `both`: restart at this hour.
+             */
+            at_hour: number;
+            /**
+             * Timezone
+             * @description The time zone of `at_hour`.
+             */
+            timezone: string;
+            /**
+             * Notify
+             * @description Whether Palaver tells the person about a restart.
+             */
+            notify: boolean;
+            /**
+             * Setting Key
+             * @description The setting in config.yaml.
+             * @example reset_by_platform.telegram
+             */
+            setting_key: string;
+            /**
+             * Is Default
+             * @description The operator has not changed this setting.
+             */
+            is_default: boolean;
+        };
+        /**
          * Role
-         * @description What a person is to this gateway.
          * @enum {string}
          */
         Role: "owner" | "member" | "guest";
-        /**
-         * RunIn
-         * @description A slash command to carry out.
-         */
-        RunIn: {
-            /**
-             * Text
-             * @example /new Trip to Lisbon
-             */
-            text: string;
-            /** Key */
-            key: string;
-            /**
-             * Session Id
-             * @description The conversation it is about.
-             */
-            session_id?: string | null;
-        };
-        /**
-         * Said
-         * @description What was answered.
-         */
-        Said: {
-            /**
-             * Role
-             * @default assistant
-             * @constant
-             */
-            role?: "assistant";
-            /** Content */
-            content: string;
-            /** Refusal */
-            refusal?: null;
-        };
         /**
          * Scope
          * @description What a token may be used for.
@@ -1241,147 +1252,70 @@ export interface components {
          */
         Scope: "read" | "write" | "chat" | "admin";
         /**
-         * SessionIn
-         * @description A new conversation.
+         * SearchHitOut
+         * @description A message that matches.
          */
-        SessionIn: {
-            /** Title */
-            title?: string | null;
-            /**
-             * Project
-             * @description One of your projects, by id or name.
-             */
-            project?: string | null;
-            /**
-             * Model
-             * @description Instead of the default.
-             */
-            model?: string | null;
-            /**
-             * Key
-             * @description Your own name for it: with the same key twice it is one conversation.
-             */
-            key?: string | null;
-        };
-        /**
-         * SessionOut
-         * @description A conversation, as the one who asks sees it.
-         */
-        SessionOut: {
-            /**
-             * Id
-             * @example 20261115_081200_1a2b3c4d
-             */
-            id: string;
+        SearchHitOut: {
+            /** Session Id */
+            session_id: string;
             /** Title */
             title: string | null;
+            /** Seq */
+            seq: number;
             /**
-             * Name
-             * @description What to call it: its title, or where it takes place.
-             */
-            name: string;
-            /** Preview */
-            preview: string;
-            /** Platform */
-            platform: string;
-            /**
-             * Chat Type
-             * @enum {string}
-             */
-            chat_type: "dm" | "group" | "channel" | "thread";
-            /**
-             * Shared
-             * @description Several people speak here.
-             */
-            shared: boolean;
-            source: components["schemas"]["PlaceOut"];
-            /** Message Count */
-            message_count: number;
-            /**
-             * Created At
+             * At
              * Format: date-time
              */
-            created_at: string;
+            at: string;
+            /** Role */
+            role: string;
+            /** Snippet */
+            snippet: string;
             /**
-             * Active At
-             * @description Null until something is said; only then do lists show it.
+             * Highlights
+             * @description The parts of the snippet to highlight: start and end (exclusive) of each.
              */
-            active_at: string | null;
-            /** Ended At */
-            ended_at: string | null;
-            /** Pinned */
-            pinned: boolean;
-            /** Archived */
-            archived: boolean;
-            /** Project Id */
-            project_id: string | null;
+            highlights: [
+                number,
+                number
+            ][];
             /**
-             * Parent Id
-             * @description What it was forked from.
+             * Position
+             * @description The position of the message in the order of the results.
              */
-            parent_id: string | null;
-            /**
-             * Model
-             * @description Used last.
-             */
-            model: string | null;
-            /**
-             * Chosen Model
-             * @description For this conversation alone; null: the default.
-             */
-            chosen_model: string | null;
-            /** @description For this conversation alone; null: as the settings say. */
-            busy_policy: components["schemas"]["BusyPolicy"] | null;
-            /**
-             * Toolsets Off
-             * @description Toolsets that are switched off here, by name.
-             */
-            toolsets_off: string[];
-            /**
-             * Running
-             * @description An answer is being given.
-             */
-            running: boolean;
-            /**
-             * Queued
-             * @description Messages that wait for an answer.
-             */
-            queued: number;
-            /**
-             * Last Seq
-             * @description The number of the last event in its log.
-             */
-            last_seq: number;
-            /**
-             * Read Seq
-             * @description The last one that you have seen.
-             */
-            read_seq: number;
-            /**
-             * Context Tokens
-             * @description What the last answer was given; 0: not known, as after a summary.
-             */
-            context_tokens: number;
-            usage: components["schemas"]["UsageOut"];
-            /**
-             * Reachable
-             * @description Answers can be sent to where it takes place: a message may ask for that.
-             */
-            reachable: boolean;
-            /**
-             * Owner
-             * @description Whose it is; only where everybody's were asked for.
-             */
-            owner: string | null;
+            position: number;
         };
         /**
-         * SessionPatch
-         * @description What is to change; what is left out stays.
+         * SearchResultsOut
+         * @description A page of matching messages, newest first.
          */
-        SessionPatch: {
+        SearchResultsOut: {
+            /** Hits */
+            hits: components["schemas"]["SearchHitOut"][];
+            /**
+             * Next Cursor
+             * @description Pass this as `cursor` to get the next page; null on the last page.
+             */
+            next_cursor: number | null;
+        };
+        /**
+         * ServerSignInMethodsOut
+         * @description How people can sign in on this server, besides with a link.
+         */
+        ServerSignInMethodsOut: {
+            /** Password */
+            password: boolean;
+            /** Passkey */
+            passkey: boolean;
+        };
+        /**
+         * SessionChangesIn
+         * @description Changes to a conversation. Fields that you leave out stay as they are.
+         */
+        SessionChangesIn: {
             /**
              * Title
-             * @description Null takes it away.
+             * @description Null removes the title.
              */
             title?: string | null;
             /**
@@ -1396,23 +1330,165 @@ export interface components {
             archived?: boolean;
             /**
              * Project
-             * @description By id or name; null takes it out of any.
+             * @description By id or name. Null removes the conversation from its project.
              */
             project?: string | null;
             /**
              * Model
-             * @description Null is the default.
+             * @description Null resets to the default.
              */
             model?: string | null;
-            /** @description Null is what the settings say. */
-            busy?: components["schemas"]["BusyPolicy"] | null;
+            /** @description Null resets to the server's setting. */
+            busy_policy?: components["schemas"]["BusyPolicy"] | null;
             /**
              * Toolsets
-             * @description Toolsets by name, to be switched on or off; the others stay. Null: all that the operator allows.
+             * @description Turns toolsets on or off, by name; others stay as they are. Null turns all allowed ones on.
              */
             toolsets?: {
                 [key: string]: boolean;
             } | null;
+        };
+        /**
+         * SessionOut
+         * @description A conversation, as you see it.
+         */
+        SessionOut: {
+            /**
+             * Id
+             * @example 20261115_081200_1a2b3c4d
+             */
+            id: string;
+            /** Title */
+            title: string | null;
+            /**
+             * Display Name
+             * @description What to call the conversation: its title or, without one, the name of its chat.
+             */
+            display_name: string;
+            /** Preview */
+            preview: string;
+            /** Platform */
+            platform: string;
+            /**
+             * Chat Type
+             * @enum {string}
+             */
+            chat_type: "dm" | "group" | "channel" | "thread";
+            /**
+             * Shared
+             * @description Several people take part.
+             */
+            shared: boolean;
+            source: components["schemas"]["SourceOut"];
+            /** Message Count */
+            message_count: number;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Active At
+             * @description When it was last active; null while it is empty. Lists leave empty conversations out.
+             */
+            active_at: string | null;
+            /** Ended At */
+            ended_at: string | null;
+            /** Pinned */
+            pinned: boolean;
+            /** Archived */
+            archived: boolean;
+            /** Project Id */
+            project_id: string | null;
+            /**
+             * Parent Id
+             * @description The conversation that this one was forked from.
+             */
+            parent_id: string | null;
+            /**
+             * Model
+             * @description The model that answered last.
+             */
+            model: string | null;
+            /**
+             * Chosen Model
+             * @description The model chosen for this conversation; null for the default.
+             */
+            chosen_model: string | null;
+            /** @description The busy policy chosen for this conversation; null for the server's setting. */
+            busy_policy: components["schemas"]["BusyPolicy"] | null;
+            /**
+             * Disabled Toolsets
+             * @description Names of the toolsets that are turned off in this conversation.
+             */
+            disabled_toolsets: string[];
+            /**
+             * Running
+             * @description The agent is responding.
+             */
+            running: boolean;
+            /**
+             * Queued
+             * @description How many messages are queued.
+             */
+            queued: number;
+            /**
+             * Last Seq
+             * @description The number of the last event in the log.
+             */
+            last_seq: number;
+            /**
+             * Read Seq
+             * @description The number of the last event that you have read.
+             */
+            read_seq: number;
+            /**
+             * Context Tokens
+             * @description How many tokens the model received for the last answer; 0 if unknown, for example after a compaction.
+             */
+            context_tokens: number;
+            usage: components["schemas"]["SessionUsageOut"];
+            /**
+             * Reachable
+             * @description Answers can be delivered to the chat that the conversation comes from.
+             */
+            reachable: boolean;
+            /**
+             * Owner Name
+             * @description The name of the person it belongs to; only in requests with `all`.
+             */
+            owner_name: string | null;
+        };
+        /**
+         * SessionUsageOut
+         * @description Tokens that a conversation used, and their cost.
+         */
+        SessionUsageOut: {
+            /** Input Tokens */
+            input_tokens: number;
+            /** Output Tokens */
+            output_tokens: number;
+            /** Cache Read Tokens */
+            cache_read_tokens: number;
+            /** Cache Write Tokens */
+            cache_write_tokens: number;
+            /** Reasoning Tokens */
+            reasoning_tokens: number;
+            /**
+             * Cost Usd
+             * @description The cost in US dollars; null if it is unknown.
+             */
+            cost_usd: string | null;
+            /**
+             * Unpriced Turns
+             * @description Turns whose cost is unknown and not part of `cost_usd`.
+             */
+            unpriced_turns: number;
+            /**
+             * Cost Status
+             * @enum {string}
+             */
+            cost_status: "unknown" | "estimated" | "actual";
         };
         /**
          * SessionsOut
@@ -1422,14 +1498,14 @@ export interface components {
             /** Sessions */
             sessions: components["schemas"]["SessionOut"][];
             /**
-             * Cursor
-             * @description Continues the list; null at its end. A page may be short before that.
+             * Next Cursor
+             * @description Pass this to get the next page; null on the last page. Any page may have fewer than `limit` items.
              */
-            cursor: string | null;
+            next_cursor: string | null;
         };
         /**
          * ShareOut
-         * @description A copy that you have made.
+         * @description A shared copy of a conversation.
          */
         ShareOut: {
             /** Id */
@@ -1447,28 +1523,10 @@ export interface components {
             created_at: string;
         };
         /**
-         * SharedMessageOut
-         * @description Something that was said.
+         * SharedConversationOut
+         * @description A conversation as it was when it was shared, without ids, names, tool calls and files.
          */
-        SharedMessageOut: {
-            /**
-             * Role
-             * @enum {string}
-             */
-            role: "assistant" | "user";
-            /**
-             * Name
-             * @description `Person`, or a number for each of several; null for the agent.
-             */
-            name: string | null;
-            /** Text */
-            text: string;
-        };
-        /**
-         * SharedOut
-         * @description A conversation as it was when it was shared, without ids, names, tools and files.
-         */
-        SharedOut: {
+        SharedConversationOut: {
             /** Title */
             title: string | null;
             /**
@@ -1480,48 +1538,75 @@ export interface components {
             messages: components["schemas"]["SharedMessageOut"][];
         };
         /**
+         * SharedMessageOut
+         * @description A message in a shared conversation.
+         */
+        SharedMessageOut: {
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "assistant" | "user";
+            /**
+             * Name
+             * @description `Person`, with a number if there are several; null for the agent.
+             */
+            name: string | null;
+            /** Text */
+            text: string;
+        };
+        /**
          * SharesOut
-         * @description Your copies, newest first.
+         * @description Your shares, newest first.
          */
         SharesOut: {
             /** Shares */
             shares: components["schemas"]["ShareOut"][];
         };
         /**
-         * SignedInOut
+         * SignInLinkOut
+         * @description A link that signs a person in once. It is shown only here.
+         */
+        SignInLinkOut: {
+            /**
+             * Url
+             * @description The secret comes after `#`, which browsers do not send to any server.
+             */
+            url: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+        };
+        /**
+         * SignInMethodsOut
+         * @description How a person can sign in, besides with a link.
+         */
+        SignInMethodsOut: {
+            /** Has Password */
+            has_password: boolean;
+            /** Passkey Count */
+            passkey_count: number;
+        };
+        /**
+         * SignInOut
          * @description Who is signed in now.
          */
-        SignedInOut: {
+        SignInOut: {
             person: components["schemas"]["PersonOut"];
         };
         /**
-         * SpentOut
-         * @description What one group used.
+         * SourceOut
+         * @description The chat that a conversation comes from.
          */
-        SpentOut: {
-            /** Input Tokens */
-            input_tokens: number;
-            /** Output Tokens */
-            output_tokens: number;
-            /** Cache Read Tokens */
-            cache_read_tokens: number;
-            /** Cache Write Tokens */
-            cache_write_tokens: number;
-            /** Reasoning Tokens */
-            reasoning_tokens: number;
-            /** Cost Usd */
-            cost_usd: string | null;
-            /** Unpriced Turns */
-            unpriced_turns: number;
-            /**
-             * Group
-             * @description A day, a model, a platform, or an id; null: what belongs to none.
-             */
-            group: string | null;
-            /** Label */
-            label: string;
-            /** Turns */
-            turns: number;
+        SourceOut: {
+            /** Platform */
+            platform: string;
+            /** Chat Name */
+            chat_name: string | null;
+            /** User Name */
+            user_name: string | null;
         };
         /**
          * StopIn
@@ -1529,17 +1614,17 @@ export interface components {
          */
         StopIn: {
             /**
-             * Queued
-             * @description Also drop what waits.
+             * Clear Queue
+             * @description Also clear the queue.
              * @default false
              */
-            queued?: boolean;
+            clear_queue?: boolean;
             /** Key */
             key?: string | null;
         };
         /**
          * StreamOptions
-         * @description What a stream ends with.
+         * @description Options of a stream.
          */
         StreamOptions: {
             /**
@@ -1564,14 +1649,14 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
-            /** Used At */
-            used_at: string | null;
+            /** Last Used At */
+            last_used_at: string | null;
             /** Expires At */
             expires_at: string | null;
         };
         /**
          * TokensOut
-         * @description Somebody's tokens, the latest first.
+         * @description Your API tokens, newest first.
          */
         TokensOut: {
             /** Tokens */
@@ -1579,7 +1664,7 @@ export interface components {
         };
         /**
          * ToolOut
-         * @description One tool.
+         * @description A tool.
          */
         ToolOut: {
             /** Name */
@@ -1589,31 +1674,31 @@ export interface components {
         };
         /**
          * ToolsetOut
-         * @description A set of tools.
+         * @description A group of tools.
          */
         ToolsetOut: {
             /**
              * Name
-             * @description `history`, `memory`, or `mcp:` and the name of a server.
+             * @description `history`, `memory`, or `mcp:` with the name of a server.
              * @example memory
              */
             name: string;
             /** Description */
             description: string;
             /**
-             * On
-             * @description False: it is switched off in this conversation.
+             * Enabled
+             * @description False if the toolset is turned off in this conversation.
              */
-            on: boolean;
+            enabled: boolean;
             /**
              * Tools
-             * @description Empty while its server cannot be reached.
+             * @description Empty while the toolset's server cannot be reached.
              */
             tools: components["schemas"]["ToolOut"][];
         };
         /**
          * ToolsetsOut
-         * @description The toolsets that the operator's rules give you in a conversation.
+         * @description The toolsets of a conversation.
          */
         ToolsetsOut: {
             /** Toolsets */
@@ -1621,7 +1706,7 @@ export interface components {
         };
         /**
          * UndoIn
-         * @description How much to take back.
+         * @description How many turns to undo.
          */
         UndoIn: {
             /**
@@ -1633,10 +1718,24 @@ export interface components {
             key?: string | null;
         };
         /**
-         * UsageOut
-         * @description What a conversation used, and what that cost in US dollars; null when nobody knows.
+         * UsageGrouping
+         * @enum {string}
          */
-        UsageOut: {
+        UsageGrouping: "day" | "model" | "platform" | "person" | "session";
+        /**
+         * UsageReportOut
+         * @description Usage by group, and in total.
+         */
+        UsageReportOut: {
+            /** Rows */
+            rows: components["schemas"]["UsageRowOut"][];
+            total: components["schemas"]["UsageRowOut"];
+        };
+        /**
+         * UsageRowOut
+         * @description The usage of one group.
+         */
+        UsageRowOut: {
             /** Input Tokens */
             input_tokens: number;
             /** Output Tokens */
@@ -1647,81 +1746,25 @@ export interface components {
             cache_write_tokens: number;
             /** Reasoning Tokens */
             reasoning_tokens: number;
-            /** Cost Usd */
+            /**
+             * Cost Usd
+             * @description The cost in US dollars; null if it is unknown.
+             */
             cost_usd: string | null;
-            /** Unpriced Turns */
+            /**
+             * Unpriced Turns
+             * @description Turns whose cost is unknown and not part of `cost_usd`.
+             */
             unpriced_turns: number;
             /**
-             * Cost Status
-             * @enum {string}
+             * Group
+             * @description A day, a model, a platform, or the id of a person or conversation; null for usage without one.
              */
-            cost_status: "unknown" | "estimated" | "actual";
-        };
-        /**
-         * UsageReportOut
-         * @description What was used, by group, and in all.
-         */
-        UsageReportOut: {
-            /** Rows */
-            rows: components["schemas"]["SpentOut"][];
-            total: components["schemas"]["SpentOut"];
-        };
-        /**
-         * WaysInOut
-         * @description How anybody at all can sign in here, besides by a link.
-         */
-        WaysInOut: {
-            /** Password */
-            password: boolean;
-            /** Passkey */
-            passkey: boolean;
-        };
-        /**
-         * WaysOut
-         * @description How somebody can sign in, besides by a link.
-         */
-        WaysOut: {
-            /** Password */
-            password: boolean;
-            /** Passkeys */
-            passkeys: number;
-        };
-        /**
-         * ModelOut
-         * @description A model that can be asked for.
-         */
-        palaver__web__openai_wire__ModelOut: {
-            /** Id */
-            id: string;
-            /**
-             * Object
-             * @default model
-             * @constant
-             */
-            object?: "model";
-            /**
-             * Created
-             * @default 0
-             */
-            created?: number;
-            /**
-             * Owned By
-             * @default palaver
-             */
-            owned_by?: string;
-        };
-        /**
-         * ModelOut
-         * @description A model.
-         */
-        palaver__web__routes__models__ModelOut: {
-            /** Name */
-            name: string;
-            /**
-             * Context Window
-             * @description How many tokens it takes; null when nobody knows.
-             */
-            context_window: number | null;
+            group: string | null;
+            /** Label */
+            label: string;
+            /** Turns */
+            turns: number;
         };
     };
     responses: never;

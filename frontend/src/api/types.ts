@@ -1,63 +1,63 @@
-/** The shapes of the API under the names the page uses. `schema.ts` is made from the API's own description. */
+/** The types of the API under the names that the page uses. `schema.ts` is generated from the API's own description. */
 import type { components } from "./schema";
 
-type Shapes = components["schemas"];
+type Schemas = components["schemas"];
 
-export type Session = Shapes["SessionOut"];
-export type SessionPatch = Partial<Shapes["SessionPatch"]>;
-export type Message = Shapes["MessageOut"];
-export type LogEvent = Shapes["EventOut"];
-export type Events = Shapes["EventsOut"];
-export type Receipt = Shapes["ReceiptOut"];
-export type Project = Shapes["ProjectOut"];
-export type Hit = Shapes["HitOut"];
-export type Hits = Shapes["HitsOut"];
-export type Me = Shapes["MeOut"];
-export type Models = Shapes["ModelsOut"];
-export type Toolset = Shapes["ToolsetOut"];
-export type Toolsets = Shapes["ToolsetsOut"];
-export type Command = Shapes["CommandOut"];
-export type Attachment = Shapes["AttachmentOut"];
-export type WaysIn = Shapes["WaysInOut"];
-export type Policies = Shapes["PoliciesOut"];
-export type BusyPolicy = Shapes["BusyPolicy"];
-export type ReplyTo = Shapes["ReplyTo"];
-export type Delivery = Shapes["DeliveryOut"];
+export type Session = Schemas["SessionOut"];
+export type SessionPatch = Partial<Schemas["SessionChangesIn"]>;
+export type Message = Schemas["MessageOut"];
+export type LogEvent = Schemas["EventOut"];
+export type TranscriptPage = Schemas["EventsOut"];
+export type Receipt = Schemas["ReceiptOut"];
+export type Project = Schemas["ProjectOut"];
+export type SearchHit = Schemas["SearchHitOut"];
+export type MessageSearchResults = Schemas["SearchResultsOut"];
+export type Me = Schemas["MeOut"];
+export type Models = Schemas["ModelsOut"];
+export type Toolset = Schemas["ToolsetOut"];
+export type Toolsets = Schemas["ToolsetsOut"];
+export type Command = Schemas["CommandOut"];
+export type Attachment = Schemas["AttachmentOut"];
+export type SignInMethods = Schemas["ServerSignInMethodsOut"];
+export type Policies = Schemas["PoliciesOut"];
+export type BusyPolicy = Schemas["BusyPolicy"];
+export type ReplyTo = Schemas["ReplyTo"];
+export type Delivery = Schemas["DeliveryOut"];
 
-/** One run of the agent, as the live stream tells of it. */
+/** A turn, as the live stream reports it. */
 export interface Turn {
   id: string;
   state: "queued" | "running" | "done" | "failed" | "interrupted";
   kind: "answer" | "compact";
   input_seq: number;
   attempt: number;
-  steers: boolean; // given to the answer before it, if that still takes something
+  is_steering: boolean; // its message goes to the running answer, if that still accepts one
   error: string | null;
   created_at: string;
   ended_at: string | null;
-  goes_to: string | null; // the platform that its answer is sent to
-  quotes: number[]; // messages that are quoted before the answer there
+  delivers_to: string | null; // the platform that its answer is sent to
+  quoted_seqs: number[]; // messages that are quoted above the answer on that platform
 }
 
-/** One piece of an answer that is being given. What is empty is left out. */
-export interface Piece {
+/** One piece of an answer that the agent is still writing. The server leaves out empty fields. */
+export interface DraftPiece {
   kind: "text" | "reasoning" | "call" | "result";
   text?: string;
   call_id?: string;
   name?: string;
   arguments?: string;
   failed?: boolean;
-  began_at?: string; // of a call
+  started_at?: string; // of a call
   duration_ms?: number; // of a result
 }
 
-/** What comes on the live stream, by the name of the event. */
+/** The events of the live stream, by name. */
 export type LiveItem =
   | { name: "session"; data: Session }
-  | { name: "gone"; data: { id: string } }
+  | { name: "session_removed"; data: { id: string } }
   | { name: "event"; data: { session_id: string; event: LogEvent } }
   | { name: "turn"; data: { session_id: string; turn: Turn } }
-  | { name: "draft"; data: { session_id: string; turn_id: string; afresh: boolean; pieces: Piece[] } }
+  | { name: "draft"; data: { session_id: string; turn_id: string; replaces_draft: boolean; pieces: DraftPiece[] } }
   | { name: "notice"; data: { session_id: string; turn_id: string; text: string } }
   | { name: "delivery"; data: { session_id: string; delivery: Delivery } }
-  | { name: "lists"; data: Record<string, never> };
+  | { name: "lists_changed"; data: Record<string, never> };

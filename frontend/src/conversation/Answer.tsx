@@ -1,42 +1,42 @@
-/** What the agent said and did in one turn; also while it is still at it. */
+/** The agent's answer in one turn, finished or still running: text, reasoning and tools. */
 import { memo } from "react";
 import type { Delivery } from "../api/types";
-import { clock, lasted, moment } from "../lib/time";
+import { formatDateTime, formatDuration, formatTime } from "../format/time";
 import { Markdown } from "../markdown/Markdown";
+import { retryTurn } from "../sessions/actions";
 import { RetryIcon } from "../ui/icons";
 import { words } from "../words";
-import { retry } from "./actions";
-import { Delivered } from "./Delivered";
+import { DeliveryStatus } from "./DeliveryStatus";
 import { MessageActions } from "./MessageActions";
 import { Reasoning } from "./Reasoning";
 import type { AnswerRow } from "./rows";
 import { ToolCard } from "./ToolCard";
 
 interface Props {
-  session: string;
+  sessionId: string;
   row: AnswerRow;
-  isLast: boolean; // nothing was said after it
-  mayAct: boolean;
-  maySend: boolean; // what did not arrive, again
+  isLast: boolean; // no message follows
+  canAct: boolean;
+  canResend: boolean; // a delivery that failed
   notice: string | null;
-  delivery: Delivery | undefined; // where it is sent somewhere
+  delivery: Delivery | undefined; // to a chat platform
 }
 
-export const Answer = memo(function Answer({ session, row, isLast, mayAct, maySend, notice, delivery }: Props) {
-  const lastPlace = row.parts.length - 1;
-  const last = row.parts[lastPlace];
-  const isSilent = row.running && (last === undefined || (last.kind === "tool" && last.result !== null));
+export const Answer = memo(function Answer({ sessionId, row, isLast, canAct, canResend, notice, delivery }: Props) {
+  const lastIndex = row.parts.length - 1;
+  const last = row.parts[lastIndex];
+  const isWaiting = row.running && (last === undefined || (last.kind === "tool" && last.result !== null));
   const text = row.parts.flatMap((part) => (part.kind === "text" ? part.text : [])).join("\n\n");
   const seq = row.seqs.at(-1);
   return (
     <article className="answer" aria-label={words.agent} aria-busy={row.running}>
-      {row.parts.map((part, place) => {
-        const isGrowing = row.running && place === lastPlace;
-        if (part.kind === "tool") return <ToolCard key={place} tool={part} running={row.running} />;
-        if (part.kind === "reasoning") return <Reasoning key={place} text={part.text} running={isGrowing} />;
-        return <Markdown key={place} text={part.text} />;
+      {row.parts.map((part, index) => {
+        const isGrowing = row.running && index === lastIndex;
+        if (part.kind === "tool") return <ToolCard key={index} tool={part} isRunning={row.running} />;
+        if (part.kind === "reasoning") return <Reasoning key={index} text={part.text} isRunning={isGrowing} />;
+        return <Markdown key={index} text={part.text} />;
       })}
-      {isSilent && (
+      {isWaiting && (
         <div className="waiting-dots" role="status" aria-label={words.working}>
           <i />
           <i />
@@ -46,27 +46,27 @@ export const Answer = memo(function Answer({ session, row, isLast, mayAct, maySe
       )}
       {!row.running && seq !== undefined && (
         <div className={isLast ? "message-foot shown" : "message-foot"}>
-          {delivery !== undefined && <Delivered session={session} delivery={delivery} mayAct={maySend} />}
-          {row.interrupted && <span className="tag">{words.stopped}</span>}
-          <MessageActions session={session} seq={seq} text={text} mayFork={mayAct}>
-            {isLast && mayAct && (
+          {delivery !== undefined && <DeliveryStatus sessionId={sessionId} delivery={delivery} canResend={canResend} />}
+          {row.interrupted && <span className="tag">{words.answerStopped}</span>}
+          <MessageActions sessionId={sessionId} seq={seq} text={text} canFork={canAct}>
+            {isLast && canAct && (
               <button
                 type="button"
                 className="icon-button small"
-                title={words.retry}
-                aria-label={words.retry}
-                onClick={() => void retry(session)}
+                title={words.regenerate}
+                aria-label={words.regenerate}
+                onClick={() => void retryTurn(sessionId)}
               >
                 <RetryIcon />
               </button>
             )}
           </MessageActions>
           {row.at !== null && (
-            <time dateTime={row.at} title={moment(row.at)}>
-              {clock(row.at)}
+            <time dateTime={row.at} title={formatDateTime(row.at)}>
+              {formatTime(row.at)}
             </time>
           )}
-          {row.took !== null && <span className="lasted">{words.worked(lasted(row.took))}</span>}
+          {row.durationMs !== null && <span className="duration">{words.answerDuration(formatDuration(row.durationMs))}</span>}
         </div>
       )}
     </article>

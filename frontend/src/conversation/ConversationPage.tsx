@@ -1,106 +1,107 @@
-/** One conversation. */
+/** The page of one conversation. */
 import { useCallback, useEffect, useState } from "react";
+import { attempt } from "../api/attempt";
 import * as calls from "../api/calls";
 import type { Session } from "../api/types";
+import { Composer } from "../composer/Composer";
+import { PendingMessage } from "../composer/PendingMessage";
+import { useFileDrop } from "../composer/useFileDrop";
+import { getPlatformName } from "../format/platforms";
+import { SidebarButton } from "../layout/SidebarButton";
+import { useDocumentTitle } from "../lib/documentTitle";
 import { useStore } from "../lib/store";
-import { useTitle } from "../lib/title";
-import type { Reply } from "../live/center";
-import { useCenter, useMe, useSession } from "../live/context";
-import { holds, isAnswering, type State } from "../live/state";
+import { useLiveClient, useMe, useSession } from "../live/context";
+import type { CommandReply } from "../live/liveClient";
+import { includesSeq, isAnswering, type State } from "../live/state";
 import { Markdown } from "../markdown/Markdown";
-import type { Entry } from "../outbox/entries";
-import { MenuButton } from "../shell/MenuButton";
-import { nameOf, platformName } from "../sidebar/naming";
-import { Link } from "../lib/Link";
+import { NEW_DRAFT } from "../outbox/composerDrafts";
+import { getSessionName } from "../sessions/names";
 import { CloseIcon, GatewayIcon } from "../ui/icons";
+import { Link } from "../ui/Link";
 import { words } from "../words";
-import { attempt } from "./actions";
-import { Composer } from "./Composer";
-import { NEW } from "./composing";
-import { Header } from "./Header";
+import { ContextWarning } from "./ContextMeter";
+import { ConversationHeader } from "./ConversationHeader";
 import { Messages } from "./Messages";
-import { NearlyFull } from "./Meters";
-import { Pending } from "./Pending";
-import { ReplyChoice, useReply } from "./ReplyChoice";
-import { useDrop } from "./useDrop";
+import { ReplyChoice, useReplyTarget } from "./ReplyChoice";
 
-const OURS = new Set(["web", "local", "api"]); // surfaces on which people read the conversation itself
-const NO_REPLIES: readonly Reply[] = [];
-const every = (entries: readonly Entry[]) => entries;
+const OWN_SURFACES = new Set(["web", "local", "api"]); // where people see the conversation itself, so that nothing has to be delivered
+const MAX_COMMAND_REPLIES = 2;
+const NO_REPLIES: readonly CommandReply[] = [];
 
 export default function ConversationPage({ id, seq }: { id: string; seq: number | null }) {
-  const center = useCenter();
+  const client = useLiveClient();
   const session = useSession(id);
-  const isMissing = useStore(center.missing, (missing) => missing.has(id));
+  const isMissing = useStore(client.missingSessions, (missing) => missing.has(id));
   const isReady = useStore(
-    center.state,
+    client.state,
     useCallback(
-      ({ conversations: { [id]: known } }: State) => known !== undefined && (seq === null || holds(known, seq)),
+      ({ conversations: { [id]: conversation } }: State) =>
+        conversation !== undefined && (seq === null || includesSeq(conversation, seq)),
       [id, seq],
     ),
   );
 
-  useEffect(() => void center.open(id, seq), [center, id, seq]);
-  useEffect(() => () => center.leave(), [center]);
-  useTitle(session === undefined ? "" : nameOf(session));
+  useEffect(() => void client.openSession(id, seq), [client, id, seq]);
+  useEffect(() => () => client.closeSession(), [client]);
+  useDocumentTitle(session === undefined ? "" : getSessionName(session));
 
-  if (isMissing) return <NotThere id={id} />;
-  return session === undefined || !isReady ? <Opening /> : <Open key={id} session={session} seq={seq} />;
+  if (isMissing) return <MissingConversation id={id} />;
+  return session === undefined || !isReady ? <LoadingConversation /> : <OpenConversation key={id} session={session} seq={seq} />;
 }
 
-/** What grows is drawn by `Messages` alone, so that writing stays quick meanwhile. */
-function Open({ session, seq }: { session: Session; seq: number | null }) {
-  const center = useCenter();
-  const { isOver, handlers } = useDrop((files) => center.unfinished.add(session.id, files));
-  const [reply, setReply] = useReply(session);
-  const [said, setSaid] = useState(0);
+/** Only `Messages` renders a growing answer, so that typing in the composer stays fast meanwhile. */
+function OpenConversation({ session, seq }: { session: Session; seq: number | null }) {
+  const client = useLiveClient();
+  const { isDragging, handlers } = useFileDrop((files) => client.composerDrafts.addFiles(session.id, files));
+  const [reply, setReply] = useReplyTarget(session);
+  const [sentCount, setSentCount] = useState(0);
   const me = useMe();
-  const isMine = useStore(center.everybodys, (all) => !all) || session.owner === me.person.name;
+  const isMine = useStore(client.showsAll, (all) => !all) || session.owner_name === me.person.name;
   const isRunning = useStore(
-    center.state,
+    client.state,
     useCallback((state: State) => isAnswering(state, session.id), [session.id]),
   );
   return (
     <section className="conversation" {...(isMine && handlers)}>
-      <Header session={session} mayAct={isMine} />
-      <Messages session={session} target={seq} mayAct={isMine} said={said} />
-      <div className="foot">
-        <Replies session={session.id} />
+      <ConversationHeader session={session} canAct={isMine} />
+      <Messages session={session} targetSeq={seq} canAct={isMine} sentCount={sentCount} />
+      <div className="conversation-foot">
+        <CommandReplies sessionId={session.id} />
         {isMine ? (
           <>
             {session.reachable && <ReplyChoice session={session} value={reply} onChange={setReply} />}
-            {!session.reachable && !OURS.has(session.platform) && (
-              <p className="where">{words.replyHere(platformName(session.platform))}</p>
+            {!session.reachable && !OWN_SURFACES.has(session.platform) && (
+              <p className="composer-note">{words.replyOnlyHere(getPlatformName(session.platform))}</p>
             )}
-            <NearlyFull session={session} />
+            <ContextWarning session={session} />
             <Composer
-              place={session.id}
-              placeholder={words.writeHere}
-              running={isRunning}
+              draftId={session.id}
+              placeholder={words.messagePlaceholder}
+              isRunning={isRunning}
               policy={session.busy_policy}
-              onSend={(what) => {
-                center.say({ ...what, reply, session: session.id, begin: {} });
-                setSaid(said + 1);
+              onSend={(message) => {
+                client.sendMessage({ ...message, reply, session: session.id, newSession: {} });
+                setSentCount(sentCount + 1);
               }}
-              onStop={() => void attempt(() => calls.stop(session.id))}
+              onStop={() => void attempt(() => calls.stopTurn(session.id))}
             />
           </>
         ) : (
-          <p className="where">{words.notYours}</p>
+          <p className="composer-note">{words.readOnlyConversation}</p>
         )}
       </div>
-      {isOver && <div className="drop-sign">{words.dropHere}</div>}
+      {isDragging && <div className="drop-hint">{words.dropFiles}</div>}
     </section>
   );
 }
 
-/** What the gateway answered to commands; it is no part of the conversation, and goes when it is dismissed. */
-function Replies({ session }: { session: string }) {
-  const center = useCenter();
-  const replies = useStore(center.replies, (all) => all[session] ?? NO_REPLIES);
+/** The gateway's replies to commands. They are not part of the conversation, and stay until they are dismissed. */
+function CommandReplies({ sessionId }: { sessionId: string }) {
+  const client = useLiveClient();
+  const replies = useStore(client.commandReplies, (all) => all[sessionId] ?? NO_REPLIES);
   return (
     <div className="replies" role="status">
-      {replies.slice(-2).map((reply) => (
+      {replies.slice(-MAX_COMMAND_REPLIES).map((reply) => (
         <div className="reply" key={reply.id}>
           <GatewayIcon />
           <Markdown text={reply.text} />
@@ -109,7 +110,7 @@ function Replies({ session }: { session: string }) {
             className="icon-button small"
             aria-label={words.dismiss}
             title={words.dismiss}
-            onClick={() => center.dismissReply(session, reply.id)}
+            onClick={() => client.dismissCommandReply(sessionId, reply.id)}
           >
             <CloseIcon />
           </button>
@@ -119,13 +120,13 @@ function Replies({ session }: { session: string }) {
   );
 }
 
-function Opening() {
+function LoadingConversation() {
   return (
     <section className="conversation" aria-busy="true" aria-label={words.loading}>
       <header className="bar">
-        <MenuButton />
+        <SidebarButton />
       </header>
-      <div className="opening">
+      <div className="skeleton">
         <i />
         <i />
         <i />
@@ -134,22 +135,25 @@ function Opening() {
   );
 }
 
-/** What was said and found it gone is still shown, so that nothing anybody wrote is lost. */
-function NotThere({ id }: { id: string }) {
-  const center = useCenter();
-  const entries = useStore(center.outbox.entries, every);
-  const isOffline = useStore(center.connection, (connection) => connection !== "live");
+/** Unsent messages to a deleted conversation are still shown, so that no text is lost. */
+function MissingConversation({ id }: { id: string }) {
+  const client = useLiveClient();
+  const entries = useStore(client.outbox.entries);
+  const isOffline = useStore(client.connection, (connection) => connection !== "live");
   return (
     <section className="conversation">
       <header className="bar">
-        <MenuButton />
+        <SidebarButton />
       </header>
       <div className="empty-page">
-        <h1>{words.notThere}</h1>
-        <p>{words.notThereText}</p>
-        {entries.map((entry) => entry.session === id && <Pending key={entry.key} entry={entry} place={NEW} isOffline={isOffline} />)}
+        <h1>{words.conversationNotFound}</h1>
+        <p>{words.conversationNotFoundHint}</p>
+        {entries.map(
+          (entry) =>
+            entry.session === id && <PendingMessage key={entry.key} entry={entry} draftId={NEW_DRAFT} isOffline={isOffline} />,
+        )}
         <Link to="" className="button">
-          {words.toStart}
+          {words.goHome}
         </Link>
       </div>
     </section>

@@ -1,36 +1,36 @@
-/** What can be done with any message. */
+/** The actions for a message: copy, branch, and copy its link. */
 import type { ReactNode } from "react";
-import { addressOf } from "../lib/router";
-import { useCenter } from "../live/context";
+import { buildHref } from "../lib/router";
+import { useLiveClient } from "../live/context";
+import { forkSession } from "../sessions/actions";
+import { copyText } from "../ui/clipboard";
 import { CopyButton } from "../ui/CopyButton";
-import { copy } from "../ui/copying";
 import { BranchIcon, LinkIcon } from "../ui/icons";
 import { toast } from "../ui/toasts";
 import { words } from "../words";
-import { fork } from "./actions";
 
 interface Props {
-  session: string;
+  sessionId: string;
   seq: number;
   text: string;
-  mayFork: boolean;
+  canFork: boolean;
   children?: ReactNode;
 }
 
-export function MessageActions({ session, seq, text, mayFork, children }: Props) {
-  const center = useCenter();
-  const link = () => copy(new URL(addressOf(session, String(seq)), location.href).href);
+export function MessageActions({ sessionId, seq, text, canFork, children }: Props) {
+  const client = useLiveClient();
+  const copyLink = () => copyText(new URL(buildHref(sessionId, String(seq)), location.href).href);
   return (
     <div className="message-actions">
       {text !== "" && <CopyButton text={text} />}
       {children}
-      {mayFork && (
+      {canFork && (
         <button
           type="button"
           className="icon-button small"
-          title={words.forkHere}
-          aria-label={words.forkHere}
-          onClick={() => void fork(center, session, seq)}
+          title={words.branchFromHere}
+          aria-label={words.branchFromHere}
+          onClick={() => void forkSession(client, sessionId, seq)}
         >
           <BranchIcon />
         </button>
@@ -40,7 +40,7 @@ export function MessageActions({ session, seq, text, mayFork, children }: Props)
         className="icon-button small"
         title={words.copyLink}
         aria-label={words.copyLink}
-        onClick={() => void link().then((isDone) => isDone && toast(words.linkCopied))}
+        onClick={() => void copyLink().then((isCopied) => isCopied && toast(words.linkCopied))}
       >
         <LinkIcon />
       </button>

@@ -1,190 +1,190 @@
 /**
- * The messages of a conversation: as many as the window shows, however many there are.
+ * The messages of a conversation. Only the visible ones are rendered.
  *
- * The list keeps to its end while an answer grows, unless somebody has scrolled away from it; what comes before is
- * fetched when they come near, without moving what they read.
+ * The list stays at its end while an answer grows, unless the reader has scrolled up. Earlier messages are loaded when the
+ * reader comes near them, without moving the text that they are reading.
  */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { attempt } from "../api/attempt";
 import * as calls from "../api/calls";
 import type { Session } from "../api/types";
-import { go } from "../lib/router";
+import { PendingMessage } from "../composer/PendingMessage";
+import { stripMarkdown } from "../format/text";
+import { formatDay, getDayKey } from "../format/time";
+import { navigate } from "../lib/router";
 import { useStore } from "../lib/store";
-import { dayKey, dayName } from "../lib/time";
-import { useCenter, useConversation, useMe } from "../live/context";
+import { useConversation, useLiveClient, useMe } from "../live/context";
 import type { Conversation } from "../live/state";
-import { stillPending, type Entry } from "../outbox/entries";
-import { plain } from "../sidebar/naming";
+import { findPendingEntries } from "../outbox/entries";
 import { ArrowDownIcon } from "../ui/icons";
 import { words } from "../words";
-import { attempt } from "./actions";
 import { Answer } from "./Answer";
-import { deliveryOf, deliveryOfEnd, goesAlongTo } from "./delivered";
-import { Pending } from "./Pending";
-import { QuietLine } from "./QuietLine";
-import { liveRows, rowOf, storedRows, withKeysOnce, type Row } from "./rows";
-import { Said } from "./Said";
+import { findAnswerDelivery, findEndDelivery, findMessageTarget } from "./deliveries";
+import { EventLine } from "./EventLine";
+import { buildLiveRows, buildStoredRows, findRow, makeKeysUnique, type Row } from "./rows";
+import { UserMessage } from "./UserMessage";
 
-const NEAR = 800; // pixels from an end at which more is fetched
-const SPOKEN = 600; // characters of an answer that are read aloud by themselves
-const AT_END = 60; // pixels that still count as the end
+const LOAD_DISTANCE_PX = 800; // from an end; more is loaded then
+const MAX_SPOKEN_CHARS = 600; // of an answer that screen readers announce
+const END_THRESHOLD_PX = 60; // that still counts as the end
+const SETTLE_MS = 300; // after which the list has scrolled to its first position
+const FIRST_CHECK_MS = 350; // a short page may not fill the window, so more has to be loaded
 
 interface Props {
   session: Session;
-  target: number | null; // the message a link leads to
-  mayAct: boolean;
-  said: number; // how often something was said here: whoever says something sees it
+  targetSeq: number | null; // of the message that a link leads to
+  canAct: boolean;
+  sentCount: number; // the list scrolls to its end when a message was sent
 }
-
-const every = (entries: readonly Entry[]) => entries;
 
 export function Messages(props: Props) {
-  const known = useConversation(props.session.id);
-  return known === undefined ? null : <List known={known} {...props} />;
+  const conversation = useConversation(props.session.id);
+  return conversation === undefined ? null : <MessageList conversation={conversation} {...props} />;
 }
 
-function List({ session, known, target, mayAct, said }: Props & { known: Conversation }) {
-  const center = useCenter();
-  const rows = useRows(session.id, known);
+function MessageList({ session, conversation, targetSeq, canAct, sentCount }: Props & { conversation: Conversation }) {
+  const client = useLiveClient();
+  const rows = useRows(session.id, conversation);
   const scroller = useRef<HTMLDivElement>(null);
   const [isAtEnd, setAtEnd] = useState(true);
-  const [isSettled, setSettled] = useState(false); // the first place has been found
-  const isOffline = useStore(center.connection, (connection) => connection !== "live");
-  const lastAnswer = rows.findLastIndex((row) => row.kind === "said" || row.kind === "answer");
+  const [isSettled, setSettled] = useState(false); // it has scrolled to its first position
+  const isOffline = useStore(client.connection, (connection) => connection !== "live");
+  const lastMessage = rows.findLastIndex((row) => row.kind === "message" || row.kind === "answer");
 
   const virtualizer = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
     getItemKey: (index) => rows[index]?.key ?? index,
-    estimateSize: (index) => estimated(rows[index]),
+    estimateSize: (index) => estimateHeight(rows[index]),
     overscan: 8,
     anchorTo: "end",
-    followOnAppend: target === null || isSettled,
-    scrollEndThreshold: AT_END,
+    followOnAppend: targetSeq === null || isSettled,
+    scrollEndThreshold: END_THRESHOLD_PX,
     paddingStart: 16,
     paddingEnd: 24,
   });
-  // What grows above the window must not move what is read in it, whichever way somebody scrolls.
+  // Rows that grow above the window must not move the visible text, in whichever direction the reader scrolls.
   virtualizer.shouldAdjustScrollPositionOnItemSizeChange = ({ key, start, end }, _, { itemSizeCache, scrollOffset }) =>
     (itemSizeCache.has(key) ? end : start) <= (scrollOffset ?? 0);
 
-  const place = target === null ? -1 : rowOf(rows, target);
+  const targetIndex = targetSeq === null ? -1 : findRow(rows, targetSeq);
   useLayoutEffect(() => {
-    if (place >= 0) virtualizer.scrollToIndex(place, { align: "center" });
+    if (targetIndex >= 0) virtualizer.scrollToIndex(targetIndex, { align: "center" });
     else virtualizer.scrollToEnd();
-    // Only once for each place; what grows later moves by itself.
+    // Only once for each target; the list keeps its position afterwards.
     // eslint-disable-next-line react-hooks/exhaustive-deps
-  }, [virtualizer, session.id, target]);
+  }, [virtualizer, session.id, targetSeq]);
 
   useEffect(() => {
-    const timer = setTimeout(() => setSettled(true), 300);
+    const timer = setTimeout(() => setSettled(true), SETTLE_MS);
     return () => clearTimeout(timer);
   }, []);
 
-  const look = () => {
+  const checkPosition = () => {
     const element = scroller.current;
     if (element === null) return;
     const below = element.scrollHeight - element.scrollTop - element.clientHeight;
-    setAtEnd(below < AT_END && !known.moreAfter);
+    setAtEnd(below < END_THRESHOLD_PX && !conversation.moreAfter);
     if (!isSettled) return;
-    if (element.scrollTop < NEAR && known.moreBefore) void center.loadEarlier(session.id).catch(() => undefined);
-    if (below < NEAR && known.moreAfter) void center.loadLater(session.id).catch(() => undefined);
+    if (element.scrollTop < LOAD_DISTANCE_PX && conversation.moreBefore) void client.loadEarlier(session.id).catch(() => undefined);
+    if (below < LOAD_DISTANCE_PX && conversation.moreAfter) void client.loadLater(session.id).catch(() => undefined);
   };
 
   useEffect(() => {
-    const timer = setTimeout(look, 350); // a short page may not fill the window
+    const timer = setTimeout(checkPosition, FIRST_CHECK_MS);
     return () => clearTimeout(timer);
   });
 
-  useSeen(session, isAtEnd);
+  useMarkRead(session, isAtEnd);
 
-  const toEnd = (behavior: "auto" | "smooth") => {
-    if (target !== null) go(session.id, { replace: true });
-    if (!known.moreAfter) virtualizer.scrollToEnd({ behavior });
-    else void attempt(() => center.toLatest(session.id)).then(() => requestAnimationFrame(() => virtualizer.scrollToEnd()));
+  const scrollToEnd = (behavior: "auto" | "smooth") => {
+    if (targetSeq !== null) navigate(session.id, { replace: true });
+    if (!conversation.moreAfter) virtualizer.scrollToEnd({ behavior });
+    else void attempt(() => client.loadLatest(session.id)).then(() => requestAnimationFrame(() => virtualizer.scrollToEnd()));
   };
 
   useEffect(() => {
-    if (said > 0) toEnd("auto");
-    // Only when something was said.
+    if (sentCount > 0) scrollToEnd("auto");
+    // Only when a message was sent.
     // eslint-disable-next-line react-hooks/exhaustive-deps
-  }, [said]);
+  }, [sentCount]);
 
   return (
     <div className="messages">
-      <div className="scroller" ref={scroller} onScroll={look} tabIndex={0} role="region" aria-label={words.conversationLog}>
+      <div className="scroller" ref={scroller} onScroll={checkPosition} tabIndex={0} role="region" aria-label={words.conversationLog}>
         <div className="rows" style={{ height: virtualizer.getTotalSize() }}>
           {virtualizer.getVirtualItems().map((item) => {
             const row = rows[item.index];
             return row === undefined ? null : (
               <div
-                key={row.key} // its own: the virtualizer may remember an older one for this place
+                key={row.key} // not `item.key`: the virtualizer may still have the key of another row at this index
                 ref={virtualizer.measureElement}
                 data-index={item.index}
-                className={item.index === place ? "row target" : "row"}
+                className={item.index === targetIndex ? "row target" : "row"}
                 style={{ transform: `translateY(${item.start}px)` }}
               >
-                <OneRow
+                <RowView
                   row={row}
                   session={session}
-                  isLast={item.index === lastAnswer}
-                  mayAct={mayAct}
+                  isLast={item.index === lastMessage}
+                  canAct={canAct}
                   isOffline={isOffline}
-                  known={known}
-                  isFirst={item.index === 0 && !known.moreBefore}
+                  conversation={conversation}
+                  isFirst={item.index === 0 && !conversation.moreBefore}
                 />
               </div>
             );
           })}
         </div>
       </div>
-      <Announcement rows={rows} />
-      {(!isAtEnd || known.moreAfter) && (
-        <button type="button" className="to-end" onClick={() => toEnd(reducesMotion() ? "auto" : "smooth")}>
+      <AnswerAnnouncement rows={rows} />
+      {(!isAtEnd || conversation.moreAfter) && (
+        <button type="button" className="jump-button" onClick={() => scrollToEnd(prefersReducedMotion() ? "auto" : "smooth")}>
           <ArrowDownIcon />
-          {session.running ? words.newBelow : words.jumpToLatest}
+          {session.running ? words.newMessagesBelow : words.jumpToLatest}
         </button>
       )}
     </div>
   );
 }
 
-function useRows(id: string, known: Conversation): readonly Row[] {
-  const center = useCenter();
+function useRows(id: string, conversation: Conversation): readonly Row[] {
+  const client = useLiveClient();
   const me = useMe();
-  const entries = useStore(center.outbox.entries, every);
-  const stored = useMemo(() => storedRows(known.events, dayKey), [known.events]);
+  const entries = useStore(client.outbox.entries);
+  const stored = useMemo(() => buildStoredRows(conversation.events, getDayKey), [conversation.events]);
   const pending = useMemo(() => {
-    const here = entries.filter((entry) => entry.session === id);
-    return stillPending(here, known.events, me.person.id);
-  }, [entries, known.events, id, me.person.id]);
-  return useMemo(() => withKeysOnce([...stored, ...liveRows(known, pending, stored)]), [known, pending, stored]);
+    const ownEntries = entries.filter((entry) => entry.session === id);
+    return findPendingEntries(ownEntries, conversation.events, me.person.id);
+  }, [entries, conversation.events, id, me.person.id]);
+  return useMemo(() => makeKeysUnique([...stored, ...buildLiveRows(conversation, pending, stored)]), [conversation, pending, stored]);
 }
 
-/** Whoever looks at the end of a conversation has read it. */
-function useSeen(session: Session, isAtEnd: boolean): void {
-  const center = useCenter();
+/** Marks a conversation as read while its end is visible. */
+function useMarkRead(session: Session, isAtEnd: boolean): void {
+  const client = useLiveClient();
   useEffect(() => {
     if (!isAtEnd || session.read_seq >= session.last_seq) return;
-    const look = () => {
-      if (document.visibilityState === "visible") void center.markRead(session.id);
+    const markIfVisible = () => {
+      if (document.visibilityState === "visible") void client.markRead(session.id);
     };
-    look();
-    document.addEventListener("visibilitychange", look);
-    return () => document.removeEventListener("visibilitychange", look);
-  }, [center, isAtEnd, session.id, session.last_seq, session.read_seq]);
+    markIfVisible();
+    document.addEventListener("visibilitychange", markIfVisible);
+    return () => document.removeEventListener("visibilitychange", markIfVisible);
+  }, [client, isAtEnd, session.id, session.last_seq, session.read_seq]);
 }
 
-/** Tells those who do not see the page that an answer is there, and what it says. */
-function Announcement({ rows }: { rows: readonly Row[] }) {
+/** Announces a finished answer to screen readers. */
+function AnswerAnnouncement({ rows }: { rows: readonly Row[] }) {
   const last = rows.findLast((row) => row.kind === "answer");
-  const [awaited, setAwaited] = useState<string | null>(null);
-  if (last?.running && last.key !== awaited) setAwaited(last.key);
-  const isThere = last !== undefined && !last.running && last.key === awaited;
-  const text = isThere ? last.parts.flatMap((part) => (part.kind === "text" ? part.text : [])).join(" ") : "";
+  const [awaitedKey, setAwaitedKey] = useState<string | null>(null);
+  if (last?.running && last.key !== awaitedKey) setAwaitedKey(last.key);
+  const isFinished = last !== undefined && !last.running && last.key === awaitedKey;
+  const text = isFinished ? last.parts.flatMap((part) => (part.kind === "text" ? part.text : [])).join(" ") : "";
   return (
     <div className="visually-hidden" role="status">
-      {isThere && `${words.agent}: ${plain(text.slice(0, SPOKEN))}`}
+      {isFinished && `${words.agent}: ${stripMarkdown(text.slice(0, MAX_SPOKEN_CHARS))}`}
     </div>
   );
 }
@@ -194,81 +194,81 @@ interface RowProps {
   session: Session;
   isFirst: boolean;
   isLast: boolean;
-  mayAct: boolean;
+  canAct: boolean;
   isOffline: boolean;
-  known: Conversation;
+  conversation: Conversation;
 }
 
-function OneRow({ row, session, isLast, isFirst, mayAct, isOffline, known }: RowProps) {
+function RowView({ row, session, isLast, isFirst, canAct, isOffline, conversation }: RowProps) {
   switch (row.kind) {
     case "day":
       return (
-        <div className="day" role="separator" title={isFirst ? words.beginning : undefined}>
-          <span>{dayName(row.at)}</span>
+        <div className="day" role="separator" title={isFirst ? words.conversationStart : undefined}>
+          <span>{formatDay(row.at)}</span>
         </div>
       );
-    case "said":
+    case "message":
       return (
-        <Said
-          session={session.id}
+        <UserMessage
+          sessionId={session.id}
           event={row.event}
-          shared={session.shared}
-          mayAct={mayAct}
-          goesTo={goesAlongTo(known, row.event.seq)}
+          isShared={session.shared}
+          canAct={canAct}
+          alsoSentTo={findMessageTarget(conversation, row.event.seq)}
         />
       );
     case "answer":
       return (
         <Answer
-          session={session.id}
+          sessionId={session.id}
           row={row}
           isLast={isLast}
-          mayAct={mayAct && !session.running}
-          maySend={mayAct}
-          notice={row.running ? known.notice : null}
-          delivery={deliveryOf(known, row)}
+          canAct={canAct && !session.running}
+          canResend={canAct}
+          notice={row.running ? conversation.notice : null}
+          delivery={findAnswerDelivery(conversation, row)}
         />
       );
-    case "quiet":
+    case "event":
       return (
-        <QuietLine
-          session={session.id}
+        <EventLine
+          sessionId={session.id}
           event={row.event}
-          latest={row.latest && mayAct}
-          delivery={deliveryOfEnd(known, row.event)}
-          maySend={mayAct}
+          canAct={row.isLatest && canAct}
+          delivery={findEndDelivery(conversation, row.event)}
+          canResend={canAct}
         />
       );
     case "waiting":
       return (
-        <div className="quiet">
-          <span>{row.turn.steers ? words.steersSoon : words.waitsBehind(row.ahead)}</span>
-          {row.ahead === 1 && mayAct && (
-            <button type="button" className="text-button" onClick={() => void attempt(() => calls.stop(session.id, true))}>
-              {words.stopAll}
+        <div className="event-line">
+          <span>{row.turn.is_steering ? words.willSteer : words.queuedBehind(row.ahead)}</span>
+          {row.ahead === 1 && canAct && (
+            <button type="button" className="text-button" onClick={() => void attempt(() => calls.stopTurn(session.id, true))}>
+              {words.stopAndClearQueue}
             </button>
           )}
         </div>
       );
     case "pending":
       return (
-        <Pending
+        <PendingMessage
           entry={row.entry}
-          place={session.id}
+          draftId={session.id}
           isOffline={isOffline}
-          goesTo={row.entry.reply === "there" ? session.platform : null}
+          alsoSentTo={row.entry.reply === "origin" ? session.platform : null}
         />
       );
   }
 }
 
-function estimated(row: Row | undefined): number {
-  if (row?.kind === "said") return 90;
+function estimateHeight(row: Row | undefined): number {
+  if (row?.kind === "message") return 90;
   if (row?.kind !== "answer") return 44;
   const length = row.parts.reduce((sum, part) => sum + (part.kind === "text" ? part.text.length : 60), 0);
   return 60 + Math.ceil(length / 80) * 26;
 }
 
-function reducesMotion(): boolean {
+function prefersReducedMotion(): boolean {
   return window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 }

@@ -1,45 +1,45 @@
-/** Which model answers in this conversation. */
+/** The menu that chooses the model of a conversation. */
 import type { Session } from "../api/types";
-import { short } from "../lib/numbers";
-import { useCenter } from "../live/context";
+import { formatCount } from "../format/numbers";
+import { useLiveClient } from "../live/context";
+import { updateSessions } from "../sessions/actions";
 import { ChevronDownIcon } from "../ui/icons";
 import { Menu, MenuChoice, MenuChoices } from "../ui/Menu";
 import { words } from "../words";
-import { change } from "./actions";
 import { useModels } from "./models";
 
-const DEFAULT = "";
+const DEFAULT_MODEL = "";
 
 export function ModelMenu({ session }: { session: Session }) {
-  const center = useCenter();
+  const client = useLiveClient();
   const data = useModels(session);
   if (data === undefined) return null;
   const current = session.chosen_model ?? data.default;
   const windows = new Map(data.models.map((model) => [model.name, model.context_window]));
   const others = [...windows.keys()].filter((model) => model !== data.default);
-  const hint = (model: string) => {
+  const buildHint = (model: string) => {
     const tokens = windows.get(model) ?? null;
-    return tokens === null ? {} : { hint: words.modelTakes(short(tokens)) };
+    return tokens === null ? {} : { hint: words.modelContextSize(formatCount(tokens)) };
   };
   return (
     <Menu
       button={
-        <button type="button" className="chip-button" title={words.modelFor(current)} aria-label={words.modelFor(current)}>
-          <span className="model-name">{shortName(current)}</span>
+        <button type="button" className="chip-button" title={words.modelLabel(current)} aria-label={words.modelLabel(current)}>
+          <span className="model-name">{removeProvider(current)}</span>
           <ChevronDownIcon />
         </button>
       }
     >
       <MenuChoices
         label={words.model}
-        value={session.chosen_model ?? DEFAULT}
-        onChange={(value) => void change(center, [session.id], { model: value === DEFAULT ? null : value })}
+        value={session.chosen_model ?? DEFAULT_MODEL}
+        onChange={(value) => void updateSessions(client, [session.id], { model: value === DEFAULT_MODEL ? null : value })}
       >
-        <MenuChoice value={DEFAULT} {...hint(data.default)}>
-          {words.theDefault(shortName(data.default))}
+        <MenuChoice value={DEFAULT_MODEL} {...buildHint(data.default)}>
+          {words.defaultModelChoice(removeProvider(data.default))}
         </MenuChoice>
         {others.map((model) => (
-          <MenuChoice key={model} value={model} {...hint(model)}>
+          <MenuChoice key={model} value={model} {...buildHint(model)}>
             {model}
           </MenuChoice>
         ))}
@@ -49,6 +49,6 @@ export function ModelMenu({ session }: { session: Session }) {
 }
 
 /** A model without its provider: `openai:gpt-5` is `gpt-5`. */
-function shortName(model: string): string {
+function removeProvider(model: string): string {
   return model.slice(model.indexOf(":") + 1);
 }

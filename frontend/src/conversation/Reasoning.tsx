@@ -1,14 +1,14 @@
-/** What the agent thought before it spoke: folded, unless it is thinking just now. */
+/** The agent's reasoning, folded. While it is running, the last line is shown. */
 import { ChevronIcon } from "../ui/icons";
 import { words } from "../words";
 
-export function Reasoning({ text, running }: { text: string; running: boolean }) {
+export function Reasoning({ text, isRunning }: { text: string; isRunning: boolean }) {
   return (
-    <details className="reasoning" data-running={running}>
+    <details className="reasoning" data-running={isRunning}>
       <summary>
         <ChevronIcon />
-        <span>{running ? words.thinking : words.reasoning}</span>
-        {running && <span className="last-line">{lastLine(text)}</span>}
+        <span>{isRunning ? words.thinking : words.reasoning}</span>
+        {isRunning && <span className="last-line">{getLastLine(text)}</span>}
       </summary>
       <div className="reasoning-text" dir="auto">
         {text}
@@ -17,6 +17,6 @@ export function Reasoning({ text, running }: { text: string; running: boolean })
   );
 }
 
-function lastLine(text: string): string {
+function getLastLine(text: string): string {
   return text.trimEnd().split("\n").at(-1)?.slice(-120) ?? "";
 }

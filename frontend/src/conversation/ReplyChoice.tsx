@@ -1,21 +1,21 @@
-/** Where what is written here is answered: on this page, or also where the conversation takes place. */
+/** Chooses where an answer goes: only to this page, or also to the platform of the conversation. */
 import { useState } from "react";
 import type { ReplyTo, Session } from "../api/types";
-import { keep, recall } from "../lib/keep";
-import { platformName } from "../sidebar/naming";
-import { PlatformSign } from "../ui/PlatformBadge";
-import { Segmented } from "../ui/Segmented";
+import { getPlatformName } from "../format/platforms";
+import { storage } from "../lib/storage";
+import { PlatformIcon } from "../ui/PlatformBadge";
+import { SegmentedControl } from "../ui/SegmentedControl";
 import { words } from "../words";
 
-/** What was chosen for a conversation, remembered in this browser. */
-export function useReply({ id, reachable }: Session): [ReplyTo, (reply: ReplyTo) => void] {
-  const name = `reply.${id}`;
-  const [chosen, setChosen] = useState<ReplyTo>(recall(name) === "there" ? "there" : "here");
+/** The choice for a conversation. This browser remembers it. */
+export function useReplyTarget({ id, reachable }: Session): [ReplyTo, (reply: ReplyTo) => void] {
+  const storageKey = `reply.${id}`;
+  const [chosen, setChosen] = useState<ReplyTo>(storage.get(storageKey) === "origin" ? "origin" : "session");
   const choose = (reply: ReplyTo) => {
-    keep(name, reply === "there" ? reply : null);
+    storage.set(storageKey, reply === "origin" ? reply : null);
     setChosen(reply);
   };
-  return [reachable ? chosen : "here", choose];
+  return [reachable ? chosen : "session", choose];
 }
 
 interface Props {
@@ -25,22 +25,22 @@ interface Props {
 }
 
 export function ReplyChoice({ session, value, onChange }: Props) {
-  const platform = platformName(session.platform);
-  const place = session.source.chat_name === null ? platform : `${platform} · ${session.source.chat_name}`;
+  const platform = getPlatformName(session.platform);
+  const origin = session.source.chat_name === null ? platform : `${platform} · ${session.source.chat_name}`;
   return (
-    <div className="where reply-choice" title={value === "here" ? words.replyHereHint(platform) : words.replyThereHint(platform)}>
-      <span aria-hidden="true">{words.replyGoes}</span>
-      <Segmented<ReplyTo>
-        label={words.replyGoes}
+    <div className="composer-note reply-choice" title={value === "session" ? words.replyHereHint(platform) : words.replyThereHint(platform)}>
+      <span aria-hidden="true">{words.replyTarget}</span>
+      <SegmentedControl<ReplyTo>
+        label={words.replyTarget}
         value={value}
         onChange={onChange}
         choices={[
-          ["here", words.replyGoesHere],
+          ["session", words.replyTargetHere],
           [
-            "there",
+            "origin",
             <>
-              <PlatformSign platform={session.platform} />
-              <bdi>{place}</bdi>
+              <PlatformIcon platform={session.platform} />
+              <bdi>{origin}</bdi>
             </>,
           ],
         ]}

@@ -1,28 +1,29 @@
-/** A tool that the agent used: what it was given, what came back, and how that went. */
+/** A tool call of the agent: its arguments, its result and its state. */
 import { useEffect, useState } from "react";
-import { lasted } from "../lib/time";
+import { formatDuration } from "../format/time";
 import { CheckIcon, ChevronIcon, ToolIcon, WarningIcon } from "../ui/icons";
 import { words } from "../words";
 import type { ToolPart } from "./rows";
 
-const SHORT = 2000; // characters of a result that are shown at first
+const MAX_PREVIEW_CHARS = 2000; // of a result, before it is expanded
+const MAX_SUMMARY_CHARS = 80;
 
-export function ToolCard({ tool, running }: { tool: ToolPart; running: boolean }) {
-  const state = tool.failed ? "failed" : tool.result !== null ? "done" : running ? "running" : "unknown";
+export function ToolCard({ tool, isRunning }: { tool: ToolPart; isRunning: boolean }) {
+  const state = tool.failed ? "failed" : tool.result !== null ? "done" : isRunning ? "running" : "unknown";
   const names = { failed: words.toolFailed, done: words.toolDone, running: words.toolRunning, unknown: "" };
   return (
     <details className="tool" data-state={state}>
       <summary>
         <ToolIcon />
         <b>{tool.name.replaceAll("_", " ")}</b>
-        <span className="tool-brief">{brief(tool.arguments)}</span>
+        <span className="tool-summary">{summarizeArguments(tool.arguments)}</span>
         <span className="tool-state">
           {state === "running" && <span className="spinner" />}
           {state === "done" && <CheckIcon />}
           {state === "failed" && <WarningIcon />}
           <span className={state === "done" ? "visually-hidden" : undefined}>{names[state]}</span>
-          {state === "running" && tool.beganAt !== null && <Counting since={tool.beganAt} />}
-          {tool.took !== null && <span className="lasted">{lasted(tool.took)}</span>}
+          {state === "running" && tool.startedAt !== null && <RunningTime since={tool.startedAt} />}
+          {tool.durationMs !== null && <span className="duration">{formatDuration(tool.durationMs)}</span>}
         </span>
         <ChevronIcon />
       </summary>
@@ -31,21 +32,21 @@ export function ToolCard({ tool, running }: { tool: ToolPart; running: boolean }
           <>
             <dt>{words.toolArguments}</dt>
             <dd>
-              <pre dir="ltr">{indented(tool.arguments)}</pre>
+              <pre dir="ltr">{indentJson(tool.arguments)}</pre>
             </dd>
           </>
         )}
         <dt>{words.toolResult}</dt>
         <dd>
-          {tool.result === null ? <p>{running ? words.working : words.toolNoResult}</p> : <Result text={tool.result} />}
+          {tool.result === null ? <p>{isRunning ? words.working : words.toolNoResult}</p> : <ToolResult text={tool.result} />}
         </dd>
       </dl>
     </details>
   );
 }
 
-/** How long it has been going on, by the second; not for those who are read to, whom it would never let be. */
-function Counting({ since }: { since: string }) {
+/** How long a tool has been running. Hidden from screen readers, which would announce every second. */
+function RunningTime({ since }: { since: string }) {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
     const timer = setInterval(() => setNow(Date.now()), 1000);
@@ -53,19 +54,19 @@ function Counting({ since }: { since: string }) {
   }, []);
   const seconds = Math.floor(Math.max(0, now - Date.parse(since)) / 1000);
   return (
-    <span className="lasted" aria-hidden="true">
-      {seconds > 0 && lasted(seconds * 1000, 0)}
+    <span className="duration" aria-hidden="true">
+      {seconds > 0 && formatDuration(seconds * 1000, 0)}
     </span>
   );
 }
 
-function Result({ text }: { text: string }) {
-  const [isWhole, setWhole] = useState(text.length <= SHORT);
+function ToolResult({ text }: { text: string }) {
+  const [isExpanded, setExpanded] = useState(text.length <= MAX_PREVIEW_CHARS);
   return (
     <>
-      <pre dir="auto">{isWhole ? text : `${text.slice(0, SHORT)}…`}</pre>
-      {!isWhole && (
-        <button type="button" className="text-button" onClick={() => setWhole(true)}>
+      <pre dir="auto">{isExpanded ? text : `${text.slice(0, MAX_PREVIEW_CHARS)}…`}</pre>
+      {!isExpanded && (
+        <button type="button" className="text-button" onClick={() => setExpanded(true)}>
           {words.showAll}
         </button>
       )}
@@ -73,24 +74,24 @@ function Result({ text }: { text: string }) {
   );
 }
 
-/** The arguments on one line, as shortly as they can be read. */
-function brief(given: string): string {
-  const read = parsed(given);
-  if (typeof read !== "object" || read === null) return given.slice(0, 80);
-  return Object.values(read)
+/** The values of the arguments on one line. */
+function summarizeArguments(json: string): string {
+  const args = parseJson(json);
+  if (typeof args !== "object" || args === null) return json.slice(0, MAX_SUMMARY_CHARS);
+  return Object.values(args)
     .map((value) => (typeof value === "string" ? value : JSON.stringify(value)))
     .join(" · ")
-    .slice(0, 80);
+    .slice(0, MAX_SUMMARY_CHARS);
 }
 
-function indented(given: string): string {
-  const read = parsed(given);
-  return read === undefined ? given : JSON.stringify(read, null, 2);
+function indentJson(json: string): string {
+  const value = parseJson(json);
+  return value === undefined ? json : JSON.stringify(value, null, 2);
 }
 
-function parsed(given: string): unknown {
+function parseJson(json: string): unknown {
   try {
-    return JSON.parse(given) as unknown;
+    return JSON.parse(json) as unknown;
   } catch {
     return undefined;
   }

@@ -1,56 +1,56 @@
-/** Which tools the agent has in this conversation: a switch for each set of them. */
+/** The menu with a switch for each toolset of a conversation. */
 import { useQuery } from "@tanstack/react-query";
 import * as calls from "../api/calls";
 import type { Session, Toolset } from "../api/types";
-import { useCenter } from "../live/context";
+import { useLiveClient } from "../live/context";
+import { updateSessions } from "../sessions/actions";
 import { ToolIcon, UndoIcon } from "../ui/icons";
-import { Menu, MenuItem, MenuLabel, MenuLine, MenuNote, MenuSwitch } from "../ui/Menu";
+import { Menu, MenuItem, MenuLabel, MenuNote, MenuSeparator, MenuSwitch } from "../ui/Menu";
 import { words } from "../words";
-import { change } from "./actions";
-import { toolsetName } from "./toolsets";
+import { getToolsetName } from "./toolsets";
 
 export function ToolsMenu({ session }: { session: Session }) {
-  const { toolsets_off: off } = session;
-  const label = off.length === 0 ? words.tools : words.toolsOff(off.map(toolsetName).join(", "));
+  const { disabled_toolsets: off } = session;
+  const label = off.length === 0 ? words.tools : words.toolsLabel(off.map(getToolsetName).join(", "));
   return (
     <Menu
       button={
-        <button type="button" className="icon-button tools-button" data-narrowed={off.length > 0} title={label} aria-label={label}>
+        <button type="button" className="icon-button tools-button" data-has-disabled={off.length > 0} title={label} aria-label={label}>
           <ToolIcon />
         </button>
       }
     >
-      <Switches session={session} />
+      <ToolsetSwitches session={session} />
     </Menu>
   );
 }
 
-/** Made, and asked for, only when the menu is open. */
-function Switches({ session }: { session: Session }) {
-  const center = useCenter();
-  const { data } = useQuery({ queryKey: ["toolsets", session.id], queryFn: () => calls.toolsets(session.id) });
-  const off = new Set(session.toolsets_off);
+/** Loaded only while the menu is open. */
+function ToolsetSwitches({ session }: { session: Session }) {
+  const client = useLiveClient();
+  const { data } = useQuery({ queryKey: ["toolsets", session.id], queryFn: () => calls.listToolsets(session.id) });
+  const off = new Set(session.disabled_toolsets);
   const toolsets = data?.toolsets ?? [];
   return (
     <>
       <MenuLabel>{words.tools}</MenuLabel>
-      {data === undefined && <MenuNote quiet>{words.loading}</MenuNote>}
-      {data !== undefined && toolsets.length === 0 && <MenuNote quiet>{words.noTools}</MenuNote>}
+      {data === undefined && <MenuNote isMuted>{words.loading}</MenuNote>}
+      {data !== undefined && toolsets.length === 0 && <MenuNote isMuted>{words.noTools}</MenuNote>}
       {toolsets.map((toolset) => (
         <MenuSwitch
           key={toolset.name}
           checked={!off.has(toolset.name)}
-          hint={about(toolset)}
-          onChange={(on) => void change(center, [session.id], { toolsets: { [toolset.name]: on } })}
+          hint={describeToolset(toolset)}
+          onChange={(isOn) => void updateSessions(client, [session.id], { toolsets: { [toolset.name]: isOn } })}
         >
-          {toolsetName(toolset.name)}
+          {getToolsetName(toolset.name)}
         </MenuSwitch>
       ))}
       {off.size > 0 && (
         <>
-          <MenuLine />
-          <MenuItem icon={<UndoIcon />} onSelect={() => void change(center, [session.id], { toolsets: null })}>
-            {words.allToolsOn}
+          <MenuSeparator />
+          <MenuItem icon={<UndoIcon />} onSelect={() => void updateSessions(client, [session.id], { toolsets: null })}>
+            {words.enableAllTools}
           </MenuItem>
         </>
       )}
@@ -58,9 +58,9 @@ function Switches({ session }: { session: Session }) {
   );
 }
 
-/** What is in a set: our own are explained, others list their tools. */
-function about({ name, tools }: Toolset): string {
-  const explained = words.toolsetHints[name];
-  if (explained !== undefined) return explained;
-  return tools.length === 0 ? words.serverAway : tools.map((tool) => tool.name.replaceAll("_", " ")).join(", ");
+/** Palaver's own toolsets have an explanation; for others the tools are listed. */
+function describeToolset({ name, tools }: Toolset): string {
+  const explanation = words.toolsetHints[name];
+  if (explanation !== undefined) return explanation;
+  return tools.length === 0 ? words.toolServerUnreachable : tools.map((tool) => tool.name.replaceAll("_", " ")).join(", ");
 }

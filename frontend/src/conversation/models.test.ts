@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { session } from "../lib/samples";
-import { fillOf } from "./models";
+import { session } from "../testing/samples";
+import { getContextFill } from "./models";
 
 const models = {
   default: "a",
@@ -12,20 +12,20 @@ const models = {
   ],
 };
 
-describe("how full a conversation is", () => {
-  it("goes by the model that answers in it", () => {
-    expect(fillOf(session("s", { context_tokens: 500 }), models)).toMatchObject({ share: 0.5, window: 1000 });
-    expect(fillOf(session("s", { context_tokens: 500, chosen_model: "c" }), models)?.share).toBe(0.125);
+describe("the fill of a context", () => {
+  it("depends on the model of the conversation", () => {
+    expect(getContextFill(session("s", { context_tokens: 500 }), models)).toMatchObject({ share: 0.5, window: 1000 });
+    expect(getContextFill(session("s", { context_tokens: 500, chosen_model: "c" }), models)?.share).toBe(0.125);
   });
 
-  it("is never more than full", () => {
-    expect(fillOf(session("s", { context_tokens: 5000 }), models)?.share).toBe(1);
+  it("is never above 1", () => {
+    expect(getContextFill(session("s", { context_tokens: 5000 }), models)?.share).toBe(1);
   });
 
-  it("is not known without a count, a model or its size", () => {
-    expect(fillOf(session("s"), models)).toBeNull();
-    expect(fillOf(session("s", { context_tokens: 5 }), undefined)).toBeNull();
-    expect(fillOf(session("s", { context_tokens: 5, chosen_model: "b" }), models)).toBeNull();
-    expect(fillOf(session("s", { context_tokens: 5, chosen_model: "gone" }), models)).toBeNull();
+  it("is unknown without a count, a model or its size", () => {
+    expect(getContextFill(session("s"), models)).toBeNull();
+    expect(getContextFill(session("s", { context_tokens: 5 }), undefined)).toBeNull();
+    expect(getContextFill(session("s", { context_tokens: 5, chosen_model: "b" }), models)).toBeNull();
+    expect(getContextFill(session("s", { context_tokens: 5, chosen_model: "unknown" }), models)).toBeNull();
   });
 });

@@ -1,24 +1,24 @@
-/** The models there are, and how much of one a conversation fills. */
+/** The available models, and how much of a model's context a conversation fills. */
 import { useQuery } from "@tanstack/react-query";
 import * as calls from "../api/calls";
 import type { Models, Session } from "../api/types";
 
-export const NEARLY_FULL = 0.85; // beyond that the server summarises by itself before the next answer
+export const COMPACTION_THRESHOLD = 0.85; // above it, the server compacts the context before the next answer
 
-export interface Fill {
+export interface ContextFill {
   tokens: number;
   window: number;
-  share: number; // 1 is full
+  share: number; // from 0 to 1
 }
 
-/** The models a conversation may choose, the one that it has chosen among them. */
+/** The models that a conversation can use, including the one that it has chosen. */
 export function useModels(session: Session): Models | undefined {
   const chosen = session.chosen_model;
-  return useQuery({ queryKey: ["models", chosen], queryFn: () => calls.models(chosen), staleTime: 300_000 }).data;
+  return useQuery({ queryKey: ["models", chosen], queryFn: () => calls.listModels(chosen), staleTime: 300_000 }).data;
 }
 
-/** How full a conversation is; null when nothing was counted yet, or nobody knows how much its model takes. */
-export function fillOf(session: Session, models: Models | undefined): Fill | null {
+/** Null before the first answer, or if the size of the model's context is unknown. */
+export function getContextFill(session: Session, models: Models | undefined): ContextFill | null {
   const tokens = session.context_tokens;
   const name = session.chosen_model ?? models?.default;
   const window = models?.models.find((each) => each.name === name)?.context_window ?? null;

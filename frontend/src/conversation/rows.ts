@@ -1,14 +1,13 @@
 /**
- * What a conversation shows, line by line, made from its log, the answers that are being given and what was just said
- * here. Pure.
+ * The rows of a conversation, built from its log, the running answers and the messages that were just sent. Pure.
  *
- * Always true: an answer has the same key while it is drafted and when it is stored, so that one becomes the other
- * without a flicker. No two rows have the same key.
+ * Always true: an answer has the same key while it is a draft and after it is stored, so that the row does not flicker. No two
+ * rows have the same key.
  */
-import type { LogEvent, Piece, Turn } from "../api/types";
+import { readText, readToolCalls } from "../api/messageContent";
+import type { DraftPiece, LogEvent, Message, Turn } from "../api/types";
 import type { Conversation } from "../live/state";
-import type { Entry } from "../outbox/entries";
-import { callsOf, textOf } from "./content";
+import type { OutboxEntry } from "../outbox/entries";
 
 export interface ToolPart {
   kind: "tool";
@@ -17,14 +16,14 @@ export interface ToolPart {
   arguments: string;
   result: string | null;
   failed: boolean;
-  beganAt: string | null; // known while it runs
-  took: number | null; // milliseconds
+  startedAt: string | null; // while it is running
+  durationMs: number | null;
 }
 
-interface Result {
+interface ToolOutcome {
   text: string;
   failed: boolean;
-  took: number | null;
+  durationMs: number | null;
 }
 
 export type Part = { kind: "text" | "reasoning"; text: string } | ToolPart;
@@ -33,54 +32,54 @@ export interface AnswerRow {
   kind: "answer";
   key: string;
   seqs: readonly number[];
-  answers: number | null; // the message it answers
+  answers: number | null; // the sequence number of the message that it answers
   at: string | null;
   parts: readonly Part[];
   running: boolean;
   interrupted: boolean;
-  took: number | null; // milliseconds, for all of it
+  durationMs: number | null; // of the whole answer
 }
 
 export type Row =
   | { kind: "day"; key: string; at: string }
-  | { kind: "said"; key: string; event: LogEvent }
+  | { kind: "message"; key: string; event: LogEvent }
   | AnswerRow
-  | { kind: "quiet"; key: string; event: LogEvent; latest: boolean } // nothing was said since, nor the same changed again
+  | { kind: "event"; key: string; event: LogEvent; isLatest: boolean } // no later message, and no later change of the same setting
   | { kind: "waiting"; key: string; turn: Turn; ahead: number }
-  | { kind: "pending"; key: string; entry: Entry };
+  | { kind: "pending"; key: string; entry: OutboxEntry };
 
-const QUIET = new Set(["reopened", "undone", "forked", "interrupted", "failed", "compacted", "expanded", "resent", "changed"]);
-const TOLD_STARTS = new Set(["idle", "daily", "manual", "fork"]);
+const SHOWN_EVENTS = new Set(["reopened", "undone", "forked", "turn_interrupted", "turn_failed", "compacted", "compaction_undone", "answer_resent", "setting_changed"]);
+const SHOWN_START_REASONS = new Set(["idle", "daily", "manual", "fork"]);
 
-/** The rows of a log. `dayOf` says on which day something happened, where the reader is. */
-export function storedRows(events: readonly LogEvent[], dayOf: (at: string) => string): Row[] {
+/** Builds the rows of a log. `getDay` returns the day of a time in the reader's time zone. */
+export function buildStoredRows(events: readonly LogEvent[], getDay: (at: string) => string): Row[] {
   const rows: Row[] = [];
-  const redone = new Set(events.filter((each) => each.kind === "redone").map((each) => each.facts.undone));
-  const lastSaid = events.findLast((event) => event.kind === "message")?.seq ?? 0;
-  const lastChange = new Map(events.filter((each) => each.kind === "changed").map((each) => [each.facts.setting, each.seq]));
+  const redoneSeqs = new Set(events.filter((each) => each.kind === "redone").map((each) => each.facts.undo_seq));
+  const lastMessageSeq = events.findLast((event) => event.kind === "message")?.seq ?? 0;
+  const lastChangeSeqs = new Map(events.filter((each) => each.kind === "setting_changed").map((each) => [each.facts.setting, each.seq]));
   let day = "";
   for (const event of events) {
-    if (!isShown(event, redone)) continue;
-    const today = dayOf(event.at);
-    if (today !== day) rows.push({ kind: "day", key: `day-${event.seq}`, at: event.at });
-    day = today;
-    const isOutdated = event.kind === "changed" && lastChange.get(event.facts.setting) !== event.seq;
-    addEvent(rows, event, event.seq > lastSaid && !isOutdated);
+    if (!isShown(event, redoneSeqs)) continue;
+    const eventDay = getDay(event.at);
+    if (eventDay !== day) rows.push({ kind: "day", key: `day-${event.seq}`, at: event.at });
+    day = eventDay;
+    const isOutdated = event.kind === "setting_changed" && lastChangeSeqs.get(event.facts.setting) !== event.seq;
+    addEvent(rows, event, event.seq > lastMessageSeq && !isOutdated);
   }
-  return withKeysOnce(rows);
+  return makeKeysUnique(rows);
 }
 
-/** What comes after the log: answers that are being given, what waits, and what was just said here. */
-export function liveRows(known: Conversation, pending: readonly Entry[], stored: readonly Row[]): Row[] {
-  if (known.moreAfter) return [];
+/** Builds the rows after the log: running answers, queued turns and messages that have not arrived yet. */
+export function buildLiveRows(conversation: Conversation, pending: readonly OutboxEntry[], stored: readonly Row[]): Row[] {
+  if (conversation.moreAfter) return [];
   const rows: Row[] = [];
   let ahead = 0;
-  for (const turn of known.turns) {
-    const key = answerKey(turn.input_seq);
+  for (const turn of conversation.turns) {
+    const key = buildAnswerKey(turn.input_seq);
     if (turn.state === "queued" && ahead > 0) {
       rows.push({ kind: "waiting", key: `waiting-${turn.id}`, turn, ahead });
     } else if (turn.kind === "answer" && !stored.some((row) => row.key === key)) {
-      rows.push(draftRow(turn.input_seq, partsOf(known.drafts[turn.id] ?? [])));
+      rows.push(buildDraftRow(turn.input_seq, buildParts(conversation.drafts[turn.id] ?? [])));
     }
     ahead += 1;
   }
@@ -88,34 +87,34 @@ export function liveRows(known: Conversation, pending: readonly Entry[], stored:
   return rows;
 }
 
-function isShown(event: LogEvent, redone: ReadonlySet<unknown>): boolean {
+function isShown(event: LogEvent, redoneSeqs: ReadonlySet<unknown>): boolean {
   if (event.kind === "message") return !event.hidden && event.message !== null;
-  if (event.kind === "started") return TOLD_STARTS.has(String(event.facts.reason));
-  if (event.kind === "undone") return !redone.has(event.seq);
-  return QUIET.has(event.kind);
+  if (event.kind === "started") return SHOWN_START_REASONS.has(String(event.facts.reason));
+  if (event.kind === "undone") return !redoneSeqs.has(event.seq);
+  return SHOWN_EVENTS.has(event.kind);
 }
 
-function addEvent(rows: Row[], event: LogEvent, latest: boolean): void {
+function addEvent(rows: Row[], event: LogEvent, isLatest: boolean): void {
   const message = event.message;
   if (event.kind !== "message" || message === null) {
-    rows.push({ kind: "quiet", key: `quiet-${event.seq}`, event, latest });
+    rows.push({ kind: "event", key: `event-${event.seq}`, event, isLatest });
   } else if (message.role === "assistant" || message.role === "tool") {
     addAnswer(rows, event, message);
   } else {
-    rows.push({ kind: "said", key: `said-${event.seq}`, event });
+    rows.push({ kind: "message", key: `message-${event.seq}`, event });
   }
 }
 
-function addAnswer(rows: Row[], event: LogEvent, message: NonNullable<LogEvent["message"]>): void {
+function addAnswer(rows: Row[], event: LogEvent, message: Message): void {
   const last = rows.at(-1);
-  const key = message.answers == null ? null : answerKey(message.answers);
+  const key = message.answers_seq == null ? null : buildAnswerKey(message.answers_seq);
   if (last?.kind === "answer" && (key === null || key === last.key)) {
     rows[rows.length - 1] = {
       ...last,
       seqs: [...last.seqs, event.seq],
-      parts: withMessage(last.parts, message),
+      parts: addMessage(last.parts, message),
       interrupted: last.interrupted || message.interrupted === true,
-      took: tookOf(message) ?? last.took,
+      durationMs: getDuration(message) ?? last.durationMs,
     };
     return;
   }
@@ -123,59 +122,59 @@ function addAnswer(rows: Row[], event: LogEvent, message: NonNullable<LogEvent["
     kind: "answer",
     key: key ?? `answer-at-${event.seq}`,
     seqs: [event.seq],
-    answers: message.answers ?? null,
+    answers: message.answers_seq ?? null,
     at: event.at,
-    parts: withMessage([], message),
+    parts: addMessage([], message),
     running: false,
     interrupted: message.interrupted === true,
-    took: tookOf(message),
+    durationMs: getDuration(message),
   });
 }
 
-/** How long an answer took that ends with a message; what a single tool took is told with the tool. */
-function tookOf(message: NonNullable<LogEvent["message"]>): number | null {
+/** The duration of the answer that a message ends. The duration of a tool call belongs to its tool part. */
+function getDuration(message: Message): number | null {
   return message.role === "assistant" ? (message.duration_ms ?? null) : null;
 }
 
-const answerKey = (inputSeq: number) => `answer-${inputSeq}`;
+const buildAnswerKey = (inputSeq: number) => `answer-${inputSeq}`;
 
-function withMessage(parts: readonly Part[], message: NonNullable<LogEvent["message"]>): Part[] {
+function addMessage(parts: readonly Part[], message: Message): Part[] {
   if (message.role === "tool") {
-    const took = message.duration_ms ?? null;
-    const result = { text: textOf(message.content), failed: message.is_error === true, took };
-    return withResult(parts, message.tool_call_id ?? "", message.tool_name ?? "", result);
+    const durationMs = message.duration_ms ?? null;
+    const result = { text: readText(message.content), failed: message.is_error === true, durationMs };
+    return addResult(parts, message.tool_call_id ?? "", message.tool_name ?? "", result);
   }
-  const more: Part[] = [...parts];
-  if (message.reasoning) more.push({ kind: "reasoning", text: message.reasoning });
-  const text = textOf(message.content);
-  if (text !== "") more.push({ kind: "text", text });
-  for (const call of callsOf(message.tool_calls)) more.push(toolPart(call));
-  return more;
+  const next: Part[] = [...parts];
+  if (message.reasoning) next.push({ kind: "reasoning", text: message.reasoning });
+  const text = readText(message.content);
+  if (text !== "") next.push({ kind: "text", text });
+  for (const call of readToolCalls(message.tool_calls)) next.push(buildToolPart(call));
+  return next;
 }
 
-function toolPart(call: { id: string; name: string; arguments: string }, beganAt: string | null = null): ToolPart {
-  return { kind: "tool", ...call, result: null, failed: false, beganAt, took: null };
+function buildToolPart(call: { id: string; name: string; arguments: string }, startedAt: string | null = null): ToolPart {
+  return { kind: "tool", ...call, result: null, failed: false, startedAt, durationMs: null };
 }
 
-function withResult(parts: readonly Part[], id: string, name: string, { text, ...how }: Result): Part[] {
-  const found = parts.findLastIndex((part) => part.kind === "tool" && part.id === id && part.result === null);
-  const call = found < 0 ? undefined : parts[found];
+function addResult(parts: readonly Part[], id: string, name: string, { text, ...outcome }: ToolOutcome): Part[] {
+  const index = parts.findLastIndex((part) => part.kind === "tool" && part.id === id && part.result === null);
+  const call = index < 0 ? undefined : parts[index];
   if (call?.kind !== "tool") {
-    return [...parts, { ...toolPart({ id, name, arguments: "" }), result: text, ...how }];
+    return [...parts, { ...buildToolPart({ id, name, arguments: "" }), result: text, ...outcome }];
   }
-  return parts.with(found, { ...call, result: text, ...how });
+  return parts.with(index, { ...call, result: text, ...outcome });
 }
 
-/** The parts of an answer that is being given. */
-export function partsOf(pieces: readonly Piece[]): Part[] {
+/** Builds the parts of a running answer. */
+export function buildParts(pieces: readonly DraftPiece[]): Part[] {
   let parts: Part[] = [];
   for (const piece of pieces) {
     if (piece.kind === "result") {
-      const result = { text: piece.text ?? "", failed: piece.failed === true, took: piece.duration_ms ?? null };
-      parts = withResult(parts, piece.call_id ?? "", piece.name ?? "", result);
+      const result = { text: piece.text ?? "", failed: piece.failed === true, durationMs: piece.duration_ms ?? null };
+      parts = addResult(parts, piece.call_id ?? "", piece.name ?? "", result);
     } else if (piece.kind === "call") {
       const call = { id: piece.call_id ?? "", name: piece.name ?? "", arguments: piece.arguments ?? "" };
-      parts.push(toolPart(call, piece.began_at ?? null));
+      parts.push(buildToolPart(call, piece.started_at ?? null));
     } else if (piece.text) {
       parts.push({ kind: piece.kind, text: piece.text });
     }
@@ -183,27 +182,27 @@ export function partsOf(pieces: readonly Piece[]): Part[] {
   return parts;
 }
 
-function draftRow(answers: number, parts: readonly Part[]): AnswerRow {
-  return { kind: "answer", key: answerKey(answers), seqs: [], answers, at: null, parts, running: true, interrupted: false, took: null };
+function buildDraftRow(answers: number, parts: readonly Part[]): AnswerRow {
+  return { kind: "answer", key: buildAnswerKey(answers), seqs: [], answers, at: null, parts, running: true, interrupted: false, durationMs: null };
 }
 
-/** The rows under keys of which each is there once: two alike would leave a row behind that belongs to nothing. */
-export function withKeysOnce(rows: readonly Row[]): Row[] {
+/** Makes the keys of rows unique: with two equal keys, React would keep a row that no longer exists. */
+export function makeKeysUnique(rows: readonly Row[]): Row[] {
   const seen = new Set<string>();
-  return rows.map((row, place) => {
-    const key = seen.has(row.key) ? `${row.key}-${place}` : row.key;
+  return rows.map((row, index) => {
+    const key = seen.has(row.key) ? `${row.key}-${index}` : row.key;
     seen.add(key);
     return key === row.key ? row : { ...row, key };
   });
 }
 
-/** Where a message stands among the rows; -1 when it is not there. */
-export function rowOf(rows: readonly Row[], seq: number): number {
-  const exact = rows.findIndex((row) => seqsOf(row).includes(seq));
-  return exact >= 0 ? exact : rows.findIndex((row) => seqsOf(row).some((each) => each >= seq));
+/** The index of the row of a message, or of the next one; -1 if there is none. */
+export function findRow(rows: readonly Row[], seq: number): number {
+  const exact = rows.findIndex((row) => getSeqs(row).includes(seq));
+  return exact >= 0 ? exact : rows.findIndex((row) => getSeqs(row).some((each) => each >= seq));
 }
 
-function seqsOf(row: Row): readonly number[] {
+function getSeqs(row: Row): readonly number[] {
   if (row.kind === "answer") return row.seqs;
-  return row.kind === "said" || row.kind === "quiet" ? [row.event.seq] : [];
+  return row.kind === "message" || row.kind === "event" ? [row.event.seq] : [];
 }

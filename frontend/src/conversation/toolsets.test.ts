@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { switchesBack, toolsetName } from "./toolsets";
+import { buildToolsetRevert, getToolsetName } from "./toolsets";
 
-describe("sets of tools", () => {
-  it("are called as people know them", () => {
-    expect(["memory", "mcp:files", "other"].map(toolsetName)).toEqual(["Memory", "files", "other"]);
+describe("toolsets", () => {
+  it("have readable names", () => {
+    expect(["memory", "mcp:files", "other"].map(getToolsetName)).toEqual(["Memory", "files", "other"]);
   });
 
-  it("are switched back to what was off before, and nothing else is touched", () => {
-    expect(switchesBack(["memory"], [])).toEqual({ memory: true });
-    expect(switchesBack(["a", "b"], ["b", "c"])).toEqual({ a: true, c: false });
-    expect(switchesBack(["a"], ["a"])).toEqual({});
+  it("are switched back to the previous state, and no others are touched", () => {
+    expect(buildToolsetRevert(["memory"], [])).toEqual({ memory: true });
+    expect(buildToolsetRevert(["a", "b"], ["b", "c"])).toEqual({ a: true, c: false });
+    expect(buildToolsetRevert(["a"], ["a"])).toEqual({});
   });
 });

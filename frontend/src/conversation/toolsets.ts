@@ -1,16 +1,15 @@
-/** Sets of tools as people know them. Pure. */
+/** The names of toolsets, and how to revert a change of them. Pure. */
 import { words } from "../words";
 
-const SERVED = "mcp:"; // how the name of a set begins that is a server's
+const MCP_PREFIX = "mcp:"; // of a toolset that an MCP server provides
 
-/** What to call a set of tools. */
-export function toolsetName(name: string): string {
-  return words.toolsetNames[name] ?? name.replace(SERVED, "");
+export function getToolsetName(name: string): string {
+  return words.toolsetNames[name] ?? name.replace(MCP_PREFIX, "");
 }
 
-/** The switches that lead from one list of what is off back to another. */
-export function switchesBack(now: readonly string[], before: readonly string[]): Record<string, boolean> {
-  const on = now.filter((name) => !before.includes(name)).map((name) => [name, true] as const);
-  const off = before.filter((name) => !now.includes(name)).map((name) => [name, false] as const);
+/** The switches that lead from one list of disabled toolsets back to another. */
+export function buildToolsetRevert(current: readonly string[], previous: readonly string[]): Record<string, boolean> {
+  const on = current.filter((name) => !previous.includes(name)).map((name) => [name, true] as const);
+  const off = previous.filter((name) => !current.includes(name)).map((name) => [name, false] as const);
   return Object.fromEntries([...on, ...off]);
 }

@@ -1,44 +1,42 @@
-/** The start page: a place to write, and, for whoever comes for the first time, what this is. */
+/** The start page: a composer and, until it is hidden, what this server is. */
 import { useEffect, useState } from "react";
-import { Composer } from "../conversation/Composer";
-import { NEW, offerText } from "../conversation/composing";
-import { Pending } from "../conversation/Pending";
-import { useDrop } from "../conversation/useDrop";
-import { keep, recall } from "../lib/keep";
-import { go } from "../lib/router";
+import { describeAgent } from "../agent/description";
+import { ModelSetupHint } from "../agent/ModelSetupHint";
+import { Composer } from "../composer/Composer";
+import { PendingMessage } from "../composer/PendingMessage";
+import { useFileDrop } from "../composer/useFileDrop";
+import { focusComposer } from "../layout/focus";
+import { SidebarButton } from "../layout/SidebarButton";
+import { useDocumentTitle } from "../lib/documentTitle";
+import { navigate } from "../lib/router";
+import { storage } from "../lib/storage";
 import { useStore } from "../lib/store";
-import { useTitle } from "../lib/title";
-import { useCenter, useMe } from "../live/context";
-import type { Entry } from "../outbox/entries";
-import { MenuButton } from "../shell/MenuButton";
-import { focusComposer } from "../shell/Shortcuts";
-import { chosenView } from "../sidebar/chosen";
-import { titleFrom } from "../sidebar/naming";
+import { useLiveClient, useMe } from "../live/context";
+import { NEW_DRAFT } from "../outbox/composerDrafts";
+import { suggestText } from "../outbox/textSuggestions";
+import { selectedView } from "../sessions/selectedView";
 import { words } from "../words";
-import { ModelAdvice } from "./ModelAdvice";
-import { whoAnswers } from "./whoAnswers";
-
-const every = (entries: readonly Entry[]) => entries;
+import { suggestTitle } from "./titleSuggestion";
 
 export function Home() {
-  const center = useCenter();
+  const client = useLiveClient();
   const me = useMe();
-  const entries = useStore(center.outbox.entries, every);
-  const isOffline = useStore(center.connection, (connection) => connection !== "live");
-  const { isOver, handlers } = useDrop((files) => center.unfinished.add(NEW, files));
-  const [begun, setBegun] = useState<string | null>(null);
-  const [isAboutShown, setAboutShown] = useState(recall("about") !== "hidden");
-  const session = entries.find((entry) => entry.key === begun)?.session ?? null;
-  const waiting = entries.filter((entry) => entry.session === null || (entry.refused !== null && entry.key === begun));
+  const entries = useStore(client.outbox.entries);
+  const isOffline = useStore(client.connection, (connection) => connection !== "live");
+  const { isDragging, handlers } = useFileDrop((files) => client.composerDrafts.addFiles(NEW_DRAFT, files));
+  const [sentKey, setSentKey] = useState<string | null>(null); // of the message that was sent here last
+  const [isAboutShown, setAboutShown] = useState(storage.get("about") !== "hidden");
+  const sessionId = entries.find((entry) => entry.key === sentKey)?.session ?? null;
+  const pending = entries.filter((entry) => entry.session === null || (entry.rejection !== null && entry.key === sentKey));
 
-  useTitle("");
+  useDocumentTitle("");
 
   useEffect(() => {
-    if (session !== null) go(session, { replace: false });
-  }, [session]);
+    if (sessionId !== null) navigate(sessionId, { replace: false });
+  }, [sessionId]);
 
   const showAbout = (isShown: boolean) => {
-    keep("about", isShown ? null : "hidden");
+    storage.set("about", isShown ? null : "hidden");
     setAboutShown(isShown);
   };
 
@@ -46,24 +44,24 @@ export function Home() {
   return (
     <section className="home" {...handlers}>
       <header className="bar plain">
-        <MenuButton />
+        <SidebarButton />
       </header>
-      <div className="home-middle">
-        <h1 dir="auto">{name === "" ? words.greetingNobody : words.greeting(name)}</h1>
-        <p className="intro">{words.startIntro}</p>
-        {waiting.map((entry) => (
-          <Pending key={entry.key} entry={entry} place={NEW} isOffline={isOffline} />
+      <div className="home-content">
+        <h1 dir="auto">{name === "" ? words.greetingWithoutName : words.greeting(name)}</h1>
+        <p className="intro">{words.homeIntro}</p>
+        {pending.map((entry) => (
+          <PendingMessage key={entry.key} entry={entry} draftId={NEW_DRAFT} isOffline={isOffline} />
         ))}
         <Composer
-          place={NEW}
-          placeholder={words.writeFirst}
-          running={false}
+          draftId={NEW_DRAFT}
+          placeholder={words.firstMessagePlaceholder}
+          isRunning={false}
           policy={null}
-          onSend={(said) => {
-            const title = titleFrom(said.text);
-            const { project } = chosenView.value;
-            const begin = { ...(title !== undefined && { title }), ...(project !== null && { project }) };
-            setBegun(center.say({ ...said, session: null, begin }).key);
+          onSend={(message) => {
+            const title = suggestTitle(message.text);
+            const { project } = selectedView.value;
+            const newSession = { ...(title !== undefined && { title }), ...(project !== null && { project }) };
+            setSentKey(client.sendMessage({ ...message, session: null, newSession }).key);
           }}
         />
         <div className="examples">
@@ -74,7 +72,7 @@ export function Home() {
                 type="button"
                 className="chip-button"
                 onClick={() => {
-                  offerText(NEW, example);
+                  suggestText(NEW_DRAFT, example);
                   focusComposer();
                 }}
               >
@@ -83,19 +81,19 @@ export function Home() {
             ))}
         </div>
         {isAboutShown ? (
-          <About onHide={() => showAbout(false)} />
+          <AboutServer onHide={() => showAbout(false)} />
         ) : (
           <button type="button" className="text-button about-show" onClick={() => showAbout(true)}>
             {words.aboutShow}
           </button>
         )}
       </div>
-      {isOver && <div className="drop-sign">{words.dropHere}</div>}
+      {isDragging && <div className="drop-hint">{words.dropFiles}</div>}
     </section>
   );
 }
 
-function About({ onHide }: { onHide: () => void }) {
+function AboutServer({ onHide }: { onHide: () => void }) {
   const me = useMe();
   return (
     <section className="about" aria-labelledby="about-title">
@@ -109,8 +107,8 @@ function About({ onHide }: { onHide: () => void }) {
       <div className="about-columns">
         <div>
           <h3>{words.aboutAgent}</h3>
-          <p dir="auto">{whoAnswers(me)}</p>
-          <ModelAdvice me={me} />
+          <p dir="auto">{describeAgent(me)}</p>
+          <ModelSetupHint me={me} />
         </div>
         <div>
           <h3>{words.aboutPlatforms}</h3>

@@ -1,17 +1,17 @@
 import { expect, it } from "vitest";
-import { go, sessionAt, whereWeAre } from "./router";
+import { getLocation, navigate, parseSessionLocation } from "./router";
 
 const ID = "20261115_081200_1a2b3c4d";
 
-it("finds a conversation and a message in it by its address", () => {
-  expect(sessionAt({ step: ID, hash: "12" })).toEqual({ id: ID, seq: 12 });
-  expect(sessionAt({ step: ID, hash: "x" })).toEqual({ id: ID, seq: null });
-  expect(sessionAt({ step: "usage", hash: "" })).toBeNull();
+it("reads a session and a message from an address", () => {
+  expect(parseSessionLocation({ path: ID, hash: "12" })).toEqual({ id: ID, seq: 12 });
+  expect(parseSessionLocation({ path: ID, hash: "x" })).toEqual({ id: ID, seq: null });
+  expect(parseSessionLocation({ path: "usage", hash: "" })).toBeNull();
 });
 
-it("takes whatever somebody typed into an address, also what stands for no character", () => {
-  go("usage", { hash: "%E0%" });
-  expect(whereWeAre().hash).toBe("%E0%");
-  go("usage", { hash: "%C3%A4" });
-  expect(whereWeAre().hash).toBe("ä");
+it("accepts any text in an address, even an invalid escape sequence", () => {
+  navigate("usage", { hash: "%E0%" });
+  expect(getLocation().hash).toBe("%E0%");
+  navigate("usage", { hash: "%C3%A4" });
+  expect(getLocation().hash).toBe("ä");
 });

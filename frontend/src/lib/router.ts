@@ -1,28 +1,28 @@
 /**
- * Where we are: one step below the place the page is served from, and what stands behind the #.
+ * The current location: one path segment below the base URL, and the part after the #.
  *
- * Always true: an address of this page has one step only (`/usage`, `/20261115_081200_1a2b3c4d#12`), so that the files of
- * the page are found from each of them by the same relative path.
+ * Always true: an address of the page has one path segment (`/usage`, `/20261115_081200_1a2b3c4d#12`), so the same relative
+ * paths lead to the page's files from every address.
  */
 import { useSyncExternalStore } from "react";
-import { home } from "../api/client";
+import { baseUrl } from "./baseUrl";
 
-export interface Here {
-  step: string;
+export interface PageLocation {
+  path: string;
   hash: string;
 }
 
-const SESSION = /^\d{8}_\d{6}_[0-9a-f]{8}$/;
-let here = read();
+const SESSION_ID = /^\d{8}_\d{6}_[0-9a-f]{8}$/;
+let current = readLocation();
 const listeners = new Set<() => void>();
 
-function read(): Here {
-  const step = decoded(location.pathname.slice(home.pathname.length)).replace(/\/$/, "");
-  return { step, hash: decoded(location.hash.slice(1)) };
+function readLocation(): PageLocation {
+  const path = decode(location.pathname.slice(baseUrl.pathname.length)).replace(/\/$/, "");
+  return { path, hash: decode(location.hash.slice(1)) };
 }
 
-/** Anything can be typed into an address, also what stands for no character. */
-function decoded(part: string): string {
+/** Decodes part of an address. People can type anything there, so an invalid escape sequence is left as it is. */
+function decode(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
@@ -30,44 +30,42 @@ function decoded(part: string): string {
   }
 }
 
-function moved(): void {
-  here = read();
+function updateLocation(): void {
+  current = readLocation();
   for (const listener of listeners) listener();
 }
 
-window.addEventListener("popstate", moved);
-window.addEventListener("hashchange", moved);
+window.addEventListener("popstate", updateLocation);
+window.addEventListener("hashchange", updateLocation);
 
-/** The address of a step, for links. */
-export function addressOf(step: string, hash = ""): string {
-  return home.pathname + encodeURIComponent(step) + (hash === "" ? "" : `#${hash}`);
+export function buildHref(path: string, hash = ""): string {
+  return baseUrl.pathname + encodeURIComponent(path) + (hash === "" ? "" : `#${hash}`);
 }
 
-/** Go there. */
-export function go(step: string, { hash = "", replace = false } = {}): void {
-  const target = addressOf(step, hash);
-  if (target === location.pathname + location.hash) return;
-  history[replace ? "replaceState" : "pushState"](null, "", target);
-  moved();
+export function navigate(path: string, { hash = "", replace = false } = {}): void {
+  const href = buildHref(path, hash);
+  if (href === location.pathname + location.hash) return;
+  history[replace ? "replaceState" : "pushState"](null, "", href);
+  updateLocation();
 }
 
-export function whereWeAre(): Here {
-  return here;
+export function getLocation(): PageLocation {
+  return current;
 }
 
-export function useHere(): Here {
+export function useLocation(): PageLocation {
   return useSyncExternalStore(
     (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    whereWeAre,
+    getLocation,
   );
 }
 
-/** The conversation an address names, and the message in it. */
-export function sessionAt({ step, hash }: Here): { id: string; seq: number | null } | null {
-  if (!SESSION.test(step)) return null;
+/** The session that an address names, and the message in it; null for the address of another page. */
+export function parseSessionLocation({ path, hash }: PageLocation): { id: string; seq: number | null } | null {
+  if (!SESSION_ID.test(path)) return null;
   const seq = /^\d{1,15}$/.test(hash) ? Number(hash) : null;
-  return { id: step, seq };
+  return { id: path, seq };
 }

@@ -1,10 +1,12 @@
-/** A value that changes, and those who look at it. Everything that happens within a frame is shown together. */
+/** A value that changes, and its listeners. They hear once of all changes within a frame. */
 import { useCallback, useSyncExternalStore } from "react";
+
+const MAX_DELAY_MS = 100;
 
 export class Store<S> {
   #value: S;
   #listeners = new Set<() => void>();
-  #told = true;
+  #isNotifying = false;
 
   constructor(value: S) {
     this.#value = value;
@@ -14,18 +16,16 @@ export class Store<S> {
     return this.#value;
   }
 
-  /** Change it; whoever looks is told soon. */
   update(change: (value: S) => S): void {
     const next = change(this.#value);
     if (next === this.#value) return;
     this.#value = next;
-    if (this.#told) {
-      this.#told = false;
-      soon(() => {
-        this.#told = true;
-        for (const listener of [...this.#listeners]) listener();
-      });
-    }
+    if (this.#isNotifying) return;
+    this.#isNotifying = true;
+    runInNextFrame(() => {
+      this.#isNotifying = false;
+      for (const listener of [...this.#listeners]) listener();
+    });
   }
 
   subscribe = (listener: () => void): (() => void) => {
@@ -34,19 +34,24 @@ export class Store<S> {
   };
 }
 
-/** In the next frame, or soon where no frames are drawn: a page that is hidden just now draws none until it is seen again. */
-function soon(act: () => void): void {
-  const once = () => {
+/** A page that has just been hidden draws no frame until it is visible again, so a timer limits the wait. */
+function runInNextFrame(act: () => void): void {
+  const run = () => {
     cancelAnimationFrame(frame);
     clearTimeout(timer);
     act();
   };
-  const timer = setTimeout(once, 100);
-  const frame = requestAnimationFrame(once);
+  const timer = setTimeout(run, MAX_DELAY_MS);
+  const frame = requestAnimationFrame(run);
 }
 
-/** Part of a store, in a component. `pick` gives the same object as long as nothing it looks at has changed. */
-export function useStore<S, T>(store: Store<S>, pick: (value: S) => T): T {
-  const snapshot = useCallback(() => pick(store.value), [store, pick]);
-  return useSyncExternalStore(store.subscribe, snapshot);
+/**
+ * The value of a store, or the part of it that `select` returns, in a component. `select` has to return the same object as
+ * long as that part has not changed.
+ */
+export function useStore<S>(store: Store<S>): S;
+export function useStore<S, T>(store: Store<S>, select: (value: S) => T): T;
+export function useStore<S>(store: Store<S>, select?: (value: S) => unknown): unknown {
+  const getSnapshot = useCallback(() => (select === undefined ? store.value : select(store.value)), [store, select]);
+  return useSyncExternalStore(store.subscribe, getSnapshot);
 }

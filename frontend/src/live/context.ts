@@ -1,50 +1,50 @@
-/** The centre, and whoever it is for, in components. */
+/** React hooks for the live client and for the account that is signed in. */
 import { createContext, useCallback, useContext } from "react";
 import type { Me, Session } from "../api/types";
 import { useStore } from "../lib/store";
-import type { Center } from "./center";
+import type { LiveClient } from "./liveClient";
 import type { Conversation, State } from "./state";
 
-export const CenterContext = createContext<Center | null>(null);
+export const LiveClientContext = createContext<LiveClient | null>(null);
 
-export function useCenter(): Center {
-  const center = useContext(CenterContext);
-  if (center === null) throw new Error("this is shown to nobody who is signed in");
-  return center;
+export function useLiveClient(): LiveClient {
+  const client = useContext(LiveClientContext);
+  if (client === null) throw new Error("this component needs a signed-in account");
+  return client;
 }
 
-/** Whoever is signed in, and a way to ask the server again who that is. */
-export interface Myself {
+/** The account that is signed in, and a function that loads it again after a change. */
+export interface Account {
   me: Me;
-  again: () => Promise<unknown>;
+  refetch: () => Promise<unknown>;
 }
 
-export const MyselfContext = createContext<Myself | null>(null);
+export const AccountContext = createContext<Account | null>(null);
 
-export function useMyself(): Myself {
-  const myself = useContext(MyselfContext);
-  if (myself === null) throw new Error("this is shown to nobody who is signed in");
-  return myself;
+export function useAccount(): Account {
+  const account = useContext(AccountContext);
+  if (account === null) throw new Error("this component needs a signed-in account");
+  return account;
 }
 
 export function useMe(): Me {
-  return useMyself().me;
+  return useAccount().me;
 }
 
 export function useSessions(): State["sessions"] {
-  return useStore(useCenter().state, (state) => state.sessions);
+  return useStore(useLiveClient().state, (state) => state.sessions);
 }
 
 export function useSession(id: string): Session | undefined {
   return useStore(
-    useCenter().state,
+    useLiveClient().state,
     useCallback((state: State) => state.sessions.get(id), [id]),
   );
 }
 
 export function useConversation(id: string): Conversation | undefined {
   return useStore(
-    useCenter().state,
+    useLiveClient().state,
     useCallback((state: State) => state.conversations[id], [id]),
   );
 }

@@ -1,20 +1,20 @@
 /**
- * Everything the page knows of conversations, and how what it is told changes that. Pure.
+ * What the page knows about conversations, and how the events of the live stream change it. Pure.
  *
- * Always true: the events of a conversation are in the order of their numbers, each once, and without a gap between the
- * first and the last. Being told the same thing twice changes nothing.
+ * Always true: the events of a conversation are in the order of their sequence numbers, each once, and without a gap between
+ * the first and the last. Applying the same event twice changes nothing.
  */
-import type { Delivery, Events, LiveItem, LogEvent, Piece, Session, Turn } from "../api/types";
+import type { Delivery, DraftPiece, LiveItem, LogEvent, Session, TranscriptPage, Turn } from "../api/types";
 
 export interface Conversation {
   events: readonly LogEvent[];
   moreBefore: boolean;
   moreAfter: boolean;
-  turns: readonly Turn[]; // those that wait or run
-  drafts: Readonly<Record<string, readonly Piece[]>>; // by turn
-  deliveries: Readonly<Record<string, Delivery>>; // of its newest answers, where they are sent somewhere
-  notice: string | null; // what the agent says of itself while it works
-  stale: boolean; // something came back that is not among the events
+  turns: readonly Turn[]; // queued and running ones
+  drafts: Readonly<Record<string, readonly DraftPiece[]>>; // by turn
+  deliveries: Readonly<Record<string, Delivery>>; // of its newest answers, by id
+  notice: string | null; // what the agent reports about its work
+  stale: boolean; // messages were restored that are not among the events, so they have to be loaded again
 }
 
 export interface State {
@@ -22,11 +22,11 @@ export interface State {
   conversations: Readonly<Record<string, Conversation>>;
 }
 
-export const NOTHING: State = { sessions: new Map(), conversations: {} };
+export const EMPTY_STATE: State = { sessions: new Map(), conversations: {} };
 
-const REMEMBERED = 30; // conversations of which the page knows what was said; others are fetched when they are opened again
+const MAX_CONVERSATIONS = 30; // whose messages are kept; others are loaded again when they are opened
 
-const EMPTY: Conversation = {
+const EMPTY_CONVERSATION: Conversation = {
   events: [],
   moreBefore: false,
   moreAfter: false,
@@ -37,39 +37,36 @@ const EMPTY: Conversation = {
   stale: false,
 };
 
-/** What the live stream tells. */
-export function told(state: State, item: LiveItem): State {
+export function applyLiveItem(state: State, item: LiveItem): State {
   switch (item.name) {
     case "session":
-      return knowing(state, [item.data]);
-    case "gone":
-      return without(state, [item.data.id]);
+      return upsertSessions(state, [item.data]);
+    case "session_removed":
+      return removeSessions(state, [item.data.id]);
     case "event":
-      return within(state, item.data.session_id, (known) => happened(known, item.data.event));
+      return updateConversation(state, item.data.session_id, (conversation) => applyEvent(conversation, item.data.event));
     case "turn":
-      return within(state, item.data.session_id, (known) => turned(known, item.data.turn));
+      return updateConversation(state, item.data.session_id, (conversation) => applyTurn(conversation, item.data.turn));
     case "draft":
-      return within(state, item.data.session_id, (known) => drafted(known, item.data));
+      return updateConversation(state, item.data.session_id, (conversation) => applyDraft(conversation, item.data));
     case "notice":
-      return within(state, item.data.session_id, (known) => ({ ...known, notice: item.data.text }));
+      return updateConversation(state, item.data.session_id, (conversation) => ({ ...conversation, notice: item.data.text }));
     case "delivery":
-      return within(state, item.data.session_id, (known) => delivered(known, item.data.delivery));
-    case "lists":
+      return updateConversation(state, item.data.session_id, (conversation) => applyDelivery(conversation, item.data.delivery));
+    case "lists_changed":
       return state;
   }
 }
 
-/** Sessions as they stand now. */
-export function knowing(state: State, sessions: readonly Session[]): State {
-  const changed = sessions.filter((each) => !sameSession(state.sessions.get(each.id), each));
+export function upsertSessions(state: State, sessions: readonly Session[]): State {
+  const changed = sessions.filter((session) => !isSameSession(state.sessions.get(session.id), session));
   if (changed.length === 0) return state;
-  const known = new Map(state.sessions);
-  for (const each of changed) known.set(each.id, each);
-  return { ...state, sessions: known };
+  const next = new Map(state.sessions);
+  for (const session of changed) next.set(session.id, session);
+  return { ...state, sessions: next };
 }
 
-/** Sessions that are there no more. */
-export function without(state: State, ids: readonly string[]): State {
+export function removeSessions(state: State, ids: readonly string[]): State {
   const sessions = new Map(state.sessions);
   const conversations = { ...state.conversations };
   for (const id of ids) {
@@ -80,110 +77,109 @@ export function without(state: State, ids: readonly string[]): State {
   return { sessions, conversations };
 }
 
-/** A part of a log that stands for all that was known of the conversation, but for what was told while it was on its way. */
-export function opened(state: State, id: string, page: Events): State {
-  const before = state.conversations[id] ?? EMPTY;
-  const fresh: Conversation = {
+/** Replaces the events of a conversation by a page of its log. Events that arrived while the page was loading are kept. */
+export function replaceTranscript(state: State, id: string, page: TranscriptPage): State {
+  const before = state.conversations[id] ?? EMPTY_CONVERSATION;
+  const replaced: Conversation = {
     ...before,
     events: page.events,
-    moreBefore: page.more_before,
-    moreAfter: page.more_after,
+    moreBefore: page.has_more_before,
+    moreAfter: page.has_more_after,
     stale: false,
   };
-  const since = before.moreAfter ? [] : before.events; // what is known already, or beyond this part, changes nothing
-  const others = Object.entries(state.conversations).filter(([each]) => each !== id);
-  const remembered = Object.fromEntries(others.slice(1 - REMEMBERED));
-  return { ...state, conversations: { ...remembered, [id]: since.reduce(happened, fresh) } };
+  const since = before.moreAfter ? [] : before.events; // events of the page itself, or beyond a gap, change nothing
+  const others = Object.entries(state.conversations).filter(([otherId]) => otherId !== id);
+  const kept = Object.fromEntries(others.slice(1 - MAX_CONVERSATIONS));
+  return { ...state, conversations: { ...kept, [id]: since.reduce(applyEvent, replaced) } };
 }
 
-/** An earlier or a later part of a log, next to what is known. */
-export function extended(state: State, id: string, page: Events, side: "before" | "after"): State {
-  return within(state, id, (known) => {
-    const first = known.events[0]?.seq ?? Infinity;
-    const last = known.events.at(-1)?.seq ?? 0;
+/** Adds an earlier or a later page of the log to the events of a conversation. */
+export function extendTranscript(state: State, id: string, page: TranscriptPage, side: "before" | "after"): State {
+  return updateConversation(state, id, (conversation) => {
+    const first = conversation.events[0]?.seq ?? Infinity;
+    const last = conversation.events.at(-1)?.seq ?? 0;
     if (side === "before") {
       const earlier = page.events.filter((event) => event.seq < first);
-      return { ...known, events: [...earlier, ...known.events], moreBefore: page.more_before };
+      return { ...conversation, events: [...earlier, ...conversation.events], moreBefore: page.has_more_before };
     }
     const later = page.events.filter((event) => event.seq > last);
-    return { ...known, events: [...known.events, ...later], moreAfter: page.more_after };
+    return { ...conversation, events: [...conversation.events, ...later], moreAfter: page.has_more_after };
   });
 }
 
-/** Whether what is known of a conversation reaches to a message, or to where it would be. */
-export function holds(known: Conversation, seq: number): boolean {
-  const first = known.events[0]?.seq ?? 0;
-  const last = known.events.at(-1)?.seq ?? 0;
-  return (seq >= first || !known.moreBefore) && (seq <= last || !known.moreAfter);
+/** Whether the loaded part of a conversation includes a message, or the place where it would be. */
+export function includesSeq(conversation: Conversation, seq: number): boolean {
+  const first = conversation.events[0]?.seq ?? 0;
+  const last = conversation.events.at(-1)?.seq ?? 0;
+  return (seq >= first || !conversation.moreBefore) && (seq <= last || !conversation.moreAfter);
 }
 
-/** Whether an answer is being given, by whatever tells of it first. */
+/** Whether the agent is answering. The session or the turn may report it first. */
 export function isAnswering({ sessions, conversations }: State, id: string): boolean {
   return sessions.get(id)?.running === true || (conversations[id]?.turns.some((turn) => turn.state === "running") ?? false);
 }
 
-/** Nobody tells us of this conversation any more: what goes on in it is not known. */
-export function unfollowed(state: State, id: string): State {
-  return within(state, id, (known) => ({ ...known, turns: [], drafts: {}, notice: null }));
+/** Clears what only the live stream reports. Nothing is conversation about it while the conversation is not followed. */
+export function clearLiveData(state: State, id: string): State {
+  return updateConversation(state, id, (conversation) => ({ ...conversation, turns: [], drafts: {}, notice: null }));
 }
 
-function within(state: State, id: string, change: (known: Conversation) => Conversation): State {
-  const known = state.conversations[id];
-  if (known === undefined) return state;
-  const changed = change(known);
-  return changed === known ? state : { ...state, conversations: { ...state.conversations, [id]: changed } };
+function updateConversation(state: State, id: string, change: (conversation: Conversation) => Conversation): State {
+  const conversation = state.conversations[id];
+  if (conversation === undefined) return state;
+  const changed = change(conversation);
+  return changed === conversation ? state : { ...state, conversations: { ...state.conversations, [id]: changed } };
 }
 
-function happened(known: Conversation, event: LogEvent): Conversation {
-  const last = known.events.at(-1)?.seq ?? 0;
-  if (event.seq <= last || known.moreAfter) return known; // known, or beyond what is shown
-  if (event.hidden) return known;
-  const events = [...hiding(known.events, event), event];
-  const stale = known.stale || event.kind === "redone" || event.kind === "rewritten";
-  const answered = event.message?.role === "assistant" ? event.message.answers : null;
-  const drafts = answered == null ? known.drafts : withoutDraftFor(known, answered);
-  return { ...known, events, stale, drafts };
+function applyEvent(conversation: Conversation, event: LogEvent): Conversation {
+  const lastSeq = conversation.events.at(-1)?.seq ?? 0;
+  if (event.seq <= lastSeq || conversation.moreAfter) return conversation; // already there, or beyond a gap
+  if (event.hidden) return conversation;
+  const events = [...removeUndone(conversation.events, event), event];
+  const stale = conversation.stale || event.kind === "redone" || event.kind === "rewritten";
+  const answeredSeq = event.message?.role === "assistant" ? event.message.answers_seq : null;
+  const drafts = answeredSeq == null ? conversation.drafts : removeDraftFor(conversation, answeredSeq);
+  return { ...conversation, events, stale, drafts };
 }
 
-/** What remains to be seen after an undo. */
-function hiding(events: readonly LogEvent[], event: LogEvent): readonly LogEvent[] {
-  const first = event.facts.first;
-  if (event.kind !== "undone" || typeof first !== "number") return events;
-  return events.filter((each) => each.kind !== "message" || each.seq < first);
+/** Removes the messages that an undo hides. */
+function removeUndone(events: readonly LogEvent[], event: LogEvent): readonly LogEvent[] {
+  const firstSeq = event.facts.first_seq;
+  if (event.kind !== "undone" || typeof firstSeq !== "number") return events;
+  return events.filter((each) => each.kind !== "message" || each.seq < firstSeq);
 }
 
-/** The stored answer takes the place of what was drafted. */
-function withoutDraftFor(known: Conversation, inputSeq: number): Conversation["drafts"] {
-  const turn = known.turns.find((each) => each.input_seq === inputSeq);
-  return turn === undefined ? known.drafts : withoutKey(known.drafts, turn.id);
+/** Removes the draft of an answer that is stored now. */
+function removeDraftFor(conversation: Conversation, inputSeq: number): Conversation["drafts"] {
+  const turn = conversation.turns.find((each) => each.input_seq === inputSeq);
+  return turn === undefined ? conversation.drafts : omitKey(conversation.drafts, turn.id);
 }
 
-function turned(known: Conversation, turn: Turn): Conversation {
-  const others = known.turns.filter((each) => each.id !== turn.id);
+function applyTurn(conversation: Conversation, turn: Turn): Conversation {
+  const others = conversation.turns.filter((each) => each.id !== turn.id);
   if (turn.state === "queued" || turn.state === "running") {
     const turns = [...others, turn].sort((a, b) => a.input_seq - b.input_seq);
-    return { ...known, turns };
+    return { ...conversation, turns };
   }
-  return { ...known, turns: others, drafts: withoutKey(known.drafts, turn.id), notice: null };
+  return { ...conversation, turns: others, drafts: omitKey(conversation.drafts, turn.id), notice: null };
 }
 
-function drafted(known: Conversation, more: { turn_id: string; afresh: boolean; pieces: Piece[] }): Conversation {
-  const before = more.afresh ? [] : (known.drafts[more.turn_id] ?? []);
-  return { ...known, drafts: { ...known.drafts, [more.turn_id]: grown(before, more.pieces) } };
+function applyDraft(conversation: Conversation, more: { turn_id: string; replaces_draft: boolean; pieces: DraftPiece[] }): Conversation {
+  const before = more.replaces_draft ? [] : (conversation.drafts[more.turn_id] ?? []);
+  return { ...conversation, drafts: { ...conversation.drafts, [more.turn_id]: appendPieces(before, more.pieces) } };
 }
 
-/** How a delivery stands now. */
-function delivered(known: Conversation, delivery: Delivery): Conversation {
-  return { ...known, deliveries: { ...known.deliveries, [delivery.id]: delivery } };
+function applyDelivery(conversation: Conversation, delivery: Delivery): Conversation {
+  return { ...conversation, deliveries: { ...conversation.deliveries, [delivery.id]: delivery } };
 }
 
-/** A draft with more of it: words go on in the last piece if it is of their kind. */
-export function grown(draft: readonly Piece[], more: readonly Piece[]): Piece[] {
+/** Adds pieces to a draft. Text is appended to the last piece if that is of the same kind. */
+export function appendPieces(draft: readonly DraftPiece[], more: readonly DraftPiece[]): DraftPiece[] {
   const pieces = [...draft];
   for (const piece of more) {
     const last = pieces.at(-1);
-    const isWords = piece.kind === "text" || piece.kind === "reasoning";
-    if (isWords && last?.kind === piece.kind) {
+    const isText = piece.kind === "text" || piece.kind === "reasoning";
+    if (isText && last?.kind === piece.kind) {
       pieces[pieces.length - 1] = { ...last, text: (last.text ?? "") + (piece.text ?? "") };
     } else {
       pieces.push(piece);
@@ -192,11 +188,11 @@ export function grown(draft: readonly Piece[], more: readonly Piece[]): Piece[] 
   return pieces;
 }
 
-function withoutKey<T>(record: Readonly<Record<string, T>>, key: string): Readonly<Record<string, T>> {
+function omitKey<T>(record: Readonly<Record<string, T>>, key: string): Readonly<Record<string, T>> {
   if (!(key in record)) return record;
-  return Object.fromEntries(Object.entries(record).filter(([each]) => each !== key));
+  return Object.fromEntries(Object.entries(record).filter(([otherKey]) => otherKey !== key));
 }
 
-function sameSession(a: Session | undefined, b: Session): boolean {
+function isSameSession(a: Session | undefined, b: Session): boolean {
   return a !== undefined && JSON.stringify(a) === JSON.stringify(b);
 }

@@ -1,136 +1,135 @@
 /**
- * The one live connection of this page: opened, watched, and opened again where it ended.
+ * The live stream: one connection that is opened, watched, and opened again when it ends.
  *
- * Always true: another conversation is followed on a new connection before the old one is let go, so nothing falls
- * between the two; after a cut the cursor brings what was missed.
+ * Always true: to follow another conversation, a new connection is opened before the old one is closed, so no event is lost
+ * between the two. After a lost connection, the cursor brings the events that were missed.
  */
-import { address, ApiError, reach, refusal } from "../api/client";
+import { ApiError } from "../api/errors";
+import { buildUrl, fetchResponse, readError } from "../api/http";
 import type { LiveItem } from "../api/types";
-import { FrameReader } from "./frames";
+import { SseParser } from "./sseParser";
 
 export type Connection = "connecting" | "live" | "reconnecting";
 
-interface Followed {
+interface FollowTarget {
   id: string;
-  after: number | null; // the last event that is known; null: from now on
+  after: number | null; // the last event that the page has; null: only new events
 }
 
-interface Wanted {
-  follow: Followed | null;
+interface Subscription {
+  follow: FollowTarget | null;
   all: boolean;
 }
 
-interface Listening {
+interface StreamListener {
   onItems: (items: LiveItem[]) => void;
-  onConnection: (connection: Connection) => void;
-  onRefused: (error: ApiError) => void;
+  onConnection: (state: Connection) => void;
+  onRejected: (error: ApiError) => void;
 }
 
-const SILENCE = 40_000; // milliseconds after which a silent line is taken for dead; heartbeats come every 15 s
-const FIRST_DELAY = 500;
-const LONGEST_DELAY = 15_000;
+const MAX_SILENCE_MS = 40_000; // after it the connection counts as lost; heartbeats come every 15 s
+const FIRST_DELAY_MS = 500;
+const MAX_DELAY_MS = 15_000;
 
 export class LiveStream {
-  #wanted: Wanted | null = null;
-  #current: Line | null = null;
-  #former = new Set<Line>(); // still listened to, until the current one is heard
+  #subscription: Subscription | null = null;
+  #current: StreamConnection | null = null;
+  #former = new Set<StreamConnection>(); // still open until the current one is ready
   #cursor: string | null = null;
   #failures = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(private readonly listening: Listening) {}
+  constructor(private readonly listener: StreamListener) {}
 
-  /** Follow this from now on. */
-  follow(wanted: Wanted): void {
-    this.#wanted = wanted;
-    // While an earlier line is alive nothing is missed; otherwise the cursor asks for the lists again.
-    const lines = this.#current === null ? [...this.#former] : [...this.#former, this.#current];
-    this.#open(lines.some((line) => line.heard) ? null : this.#cursor);
+    follow(subscription: Subscription): void {
+    this.#subscription = subscription;
+    // While an earlier connection is ready, no event is missed. Otherwise the cursor asks for those that were.
+    const connections = this.#current === null ? [...this.#former] : [...this.#former, this.#current];
+    this.#open(connections.some((connection) => connection.isReady) ? null : this.#cursor);
   }
 
-  /** Come back at once, if we are away. */
+  /** Connects at once if there is no connection. */
   wake(): void {
-    if (this.#wanted !== null && this.#current === null) this.#open(this.#cursor);
+    if (this.#subscription !== null && this.#current === null) this.#open(this.#cursor);
   }
 
-  /** Let the line go until somebody wakes us. */
-  rest(): void {
+  /** Closes the connection until `wake` is called. */
+  pause(): void {
     clearTimeout(this.#timer);
     this.#current?.close();
     this.#current = null;
     this.#closeFormer();
   }
 
-  /** Listen no more. */
-  close(): void {
-    this.#wanted = null;
-    this.rest();
+    close(): void {
+    this.#subscription = null;
+    this.pause();
   }
 
   #open(cursor: string | null): void {
     clearTimeout(this.#timer);
-    const wanted = this.#wanted;
-    if (wanted === null) return;
+    const subscription = this.#subscription;
+    if (subscription === null) return;
     if (this.#current !== null) this.#former.add(this.#current);
-    else this.listening.onConnection(this.#cursor === null ? "connecting" : "reconnecting");
-    const line: Line = new Line(wanted, cursor, {
-      onHeard: () => {
-        if (this.#current !== line) return;
+    else this.listener.onConnection(this.#cursor === null ? "connecting" : "reconnecting");
+    const connection: StreamConnection = new StreamConnection(subscription, cursor, {
+      onReady: () => {
+        if (this.#current !== connection) return;
         this.#closeFormer();
         this.#failures = 0;
-        this.listening.onConnection("live");
+        this.listener.onConnection("live");
       },
-      onItems: (items) => this.listening.onItems(items),
+      onItems: (items) => this.listener.onItems(items),
       onCursor: (value) => {
-        if (this.#current === line) this.#cursor = value;
+        if (this.#current === connection) this.#cursor = value;
       },
       onEnd: (error) => {
-        this.#former.delete(line);
-        if (this.#current === line) this.#ended(error);
+        this.#former.delete(connection);
+        if (this.#current === connection) this.#handleEnd(error);
       },
     });
-    this.#current = line;
-    void line.run();
+    this.#current = connection;
+    void connection.run();
   }
 
   #closeFormer(): void {
-    for (const line of this.#former) line.close();
+    for (const connection of this.#former) connection.close();
     this.#former.clear();
   }
 
-  #ended(error: unknown): void {
-    this.rest();
+  #handleEnd(error: unknown): void {
+    this.pause();
     if (error instanceof ApiError && error.status === 422) this.#cursor = null;
     else if (error instanceof ApiError && error.status < 500 && error.status !== 429) {
-      this.#wanted = null;
-      this.listening.onRefused(error);
+      this.#subscription = null;
+      this.listener.onRejected(error);
       return;
     }
-    this.listening.onConnection("reconnecting");
-    const delay = Math.min(FIRST_DELAY * 2 ** this.#failures, LONGEST_DELAY) * (0.5 + Math.random() / 2);
+    this.listener.onConnection("reconnecting");
+    const delay = Math.min(FIRST_DELAY_MS * 2 ** this.#failures, MAX_DELAY_MS) * (0.5 + Math.random() / 2);
     this.#failures += 1;
     this.#timer = setTimeout(() => this.#open(this.#cursor), delay);
   }
 }
 
-interface Hearing {
-  onHeard: () => void;
+interface ConnectionListener {
+  onReady: () => void;
   onItems: (items: LiveItem[]) => void;
   onCursor: (cursor: string) => void;
   onEnd: (error: unknown) => void;
 }
 
-/** One connection, from its beginning to its end. */
-class Line {
-  heard = false;
-  #closed = false;
+/** One connection, from its start to its end. */
+class StreamConnection {
+  isReady = false; // the server has subscribed it
+  #isClosed = false;
   #abort = new AbortController();
   #watchdog: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
-    private readonly wanted: Wanted,
+    private readonly subscription: Subscription,
     private readonly cursor: string | null,
-    private readonly hearing: Hearing,
+    private readonly listener: ConnectionListener,
   ) {}
 
   async run(): Promise<void> {
@@ -141,47 +140,47 @@ class Line {
       failure = error;
     }
     clearTimeout(this.#watchdog);
-    if (!this.#closed) this.hearing.onEnd(failure);
+    if (!this.#isClosed) this.listener.onEnd(failure);
   }
 
   close(): void {
-    this.#closed = true;
+    this.#isClosed = true;
     clearTimeout(this.#watchdog);
     this.#abort.abort();
   }
 
   async #listen(): Promise<void> {
-    const { follow, all } = this.wanted;
-    const place = follow && (follow.after === null ? follow.id : `${follow.id}:${follow.after}`);
-    this.#watch();
-    const response = await reach(address("api/live", { follow: place, all }), {
+    const { follow, all } = this.subscription;
+    const target = follow && (follow.after === null ? follow.id : `${follow.id}:${follow.after}`);
+    this.#restartWatchdog();
+    const response = await fetchResponse(buildUrl("api/live", { follow: target, all }), {
       headers: { Accept: "text/event-stream", ...(this.cursor !== null && { "Last-Event-ID": this.cursor }) },
       signal: this.#abort.signal,
       cache: "no-store",
     });
-    if (!response.ok || response.body === null) throw await refusal(response);
+    if (!response.ok || response.body === null) throw await readError(response);
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-    const frames = new FrameReader();
+    const parser = new SseParser();
     for (;;) {
       const { done, value } = await reader.read();
-      if (done || this.#closed) return;
-      this.#watch();
-      this.#take(frames, value);
+      if (done || this.#isClosed) return;
+      this.#restartWatchdog();
+      this.#readChunk(parser, value);
     }
   }
 
-  #take(frames: FrameReader, chunk: string): void {
-    const items = frames.read(chunk).map(({ name, data }) => ({ name, data: JSON.parse(data) as unknown }) as LiveItem);
-    if (!this.heard) {
-      this.heard = true; // the server has us on its list now
-      this.hearing.onHeard();
+  #readChunk(parser: SseParser, chunk: string): void {
+    const items = parser.read(chunk).map(({ name, data }) => ({ name, data: JSON.parse(data) as unknown }) as LiveItem);
+    if (!this.isReady) {
+      this.isReady = true; // the server sends its first chunk after it has subscribed us
+      this.listener.onReady();
     }
-    if (items.length > 0) this.hearing.onItems(items);
-    if (frames.cursor !== null) this.hearing.onCursor(frames.cursor);
+    if (items.length > 0) this.listener.onItems(items);
+    if (parser.cursor !== null) this.listener.onCursor(parser.cursor);
   }
 
-  #watch(): void {
+  #restartWatchdog(): void {
     clearTimeout(this.#watchdog);
-    this.#watchdog = setTimeout(() => this.#abort.abort(), SILENCE);
+    this.#watchdog = setTimeout(() => this.#abort.abort(), MAX_SILENCE_MS);
   }
 }

@@ -1,7 +1,7 @@
-/** A block of code: its language, its colours, and a way to copy it. */
+/** A block of code with syntax highlighting, its language and a copy button. */
 import { memo, useDeferredValue, useEffect, useMemo, useState } from "react";
 import { CopyButton } from "../ui/CopyButton";
-import { coloured, loadLanguage } from "./highlight";
+import { highlightCode, loadLanguage } from "./highlight";
 
 interface Props {
   code: string;
@@ -20,24 +20,24 @@ export const CodeBlock = memo(function CodeBlock({ code, language }: Props) {
   );
 });
 
-/** The code alone. */
 export function Code({ code, language }: Props) {
-  const shown = useDeferredValue(code);
-  const isThere = useLanguage(language);
-  const html = useMemo(() => (isThere ? coloured(shown, language) : null), [isThere, shown, language]);
+  const deferredCode = useDeferredValue(code);
+  const isLoaded = useLanguage(language);
+  const html = useMemo(() => (isLoaded ? highlightCode(deferredCode, language) : null), [isLoaded, deferredCode, language]);
   return (
     <pre dir="ltr">
-      {html === null ? <code>{shown}</code> : <code dangerouslySetInnerHTML={{ __html: html }} />}
+      {html === null ? <code>{deferredCode}</code> : <code dangerouslySetInnerHTML={{ __html: html }} />}
     </pre>
   );
 }
 
+/** Loads a language, and returns whether it is loaded. */
 function useLanguage(language: string): boolean {
   const [loaded, setLoaded] = useState("");
   useEffect(() => {
     let isMounted = true;
-    void loadLanguage(language).then((found) => {
-      if (found && isMounted) setLoaded(language);
+    void loadLanguage(language).then((isFound) => {
+      if (isFound && isMounted) setLoaded(language);
     });
     return () => {
       isMounted = false;

@@ -1,113 +1,111 @@
-/** A diagram: drawn, or the text that describes it; as one likes, and where it cannot be drawn, with the reason. */
+/** A diagram as an image or, if the reader prefers, as its source text. If it cannot be rendered, the source with the reason. */
 import { useEffect, useState } from "react";
+import { isDarkTheme } from "../layout/theme";
 import { useStore } from "../lib/store";
-import { darkness } from "../shell/theme";
 import { CopyButton } from "../ui/CopyButton";
 import { Dialog } from "../ui/Dialog";
 import { CloseIcon, CodeIcon, EnlargeIcon, PictureIcon } from "../ui/icons";
 import { words } from "../words";
 import { Code } from "./CodeBlock";
-import { DIAGRAM } from "./diagrams";
-import { draw, drawnBefore, LONGEST, type Drawn, type Picture } from "./drawing";
+import { getCachedDiagram, MAX_DIAGRAM_CHARS, renderDiagram, type DiagramImage, type DiagramResult } from "./diagramRenderer";
+import { DIAGRAM_LANGUAGE } from "./diagrams";
 
-const TALLEST = 640; // pixels of a picture between words; all of it is in the larger view
-const LARGEST = 3; // times its own size
-
-const itself = (isDark: boolean) => isDark;
+const MAX_HEIGHT_PX = 640; // within a message; the dialog shows it larger
+const MAX_SCALE = 3; // in the dialog
 
 export default function Diagram({ code }: { code: string }) {
-  const drawn = useDrawn(code);
+  const result = useDiagram(code);
   const [wantsCode, setWantsCode] = useState(false);
-  const [isLarge, setLarge] = useState(false);
-  const picture = drawn !== null && "address" in drawn ? drawn : null;
-  const error = drawn !== null && "error" in drawn ? drawn.error : null;
-  const isDrawing = picture !== null && !wantsCode;
-  const other = wantsCode ? words.diagramShow : words.diagramCode;
+  const [isDialogOpen, setDialogOpen] = useState(false);
+  const image = result !== null && "url" in result ? result : null;
+  const error = result !== null && "error" in result ? result.error : null;
+  const isImageShown = image !== null && !wantsCode;
+  const toggleLabel = wantsCode ? words.diagramShowImage : words.diagramShowSource;
   return (
     <figure className="code diagram">
       <figcaption>
-        <span>{isDrawing ? words.diagram : DIAGRAM}</span>
-        {picture !== null && (
+        <span>{isImageShown ? words.diagram : DIAGRAM_LANGUAGE}</span>
+        {image !== null && (
           <button
             type="button"
             className="icon-button small"
-            title={other}
-            aria-label={other}
+            title={toggleLabel}
+            aria-label={toggleLabel}
             onClick={() => setWantsCode(!wantsCode)}
           >
             {wantsCode ? <PictureIcon /> : <CodeIcon />}
           </button>
         )}
-        {picture !== null && (
+        {image !== null && (
           <button
             type="button"
             className="icon-button small"
-            title={words.diagramLarger}
-            aria-label={words.diagramLarger}
-            onClick={() => setLarge(true)}
+            title={words.diagramEnlarge}
+            aria-label={words.diagramEnlarge}
+            onClick={() => setDialogOpen(true)}
           >
             <EnlargeIcon />
           </button>
         )}
         <CopyButton text={code} />
       </figcaption>
-      {isDrawing ? (
-        <div className="diagram-picture">
-          <Drawing picture={picture} scale={Math.min(1, TALLEST / picture.height)} />
+      {isImageShown ? (
+        <div className="diagram-box">
+          <DiagramPicture image={image} scale={Math.min(1, MAX_HEIGHT_PX / image.height)} />
         </div>
       ) : (
-        <Code code={code} language={DIAGRAM} />
+        <Code code={code} language={DIAGRAM_LANGUAGE} />
       )}
       {error !== null && <p className="diagram-error">{error}</p>}
-      {isLarge && picture !== null && <Larger picture={picture} onClose={() => setLarge(false)} />}
+      {isDialogOpen && image !== null && <DiagramDialog image={image} onClose={() => setDialogOpen(false)} />}
     </figure>
   );
 }
 
-/** A picture whose place is known before it is painted, so that nothing moves when it is. */
-function Drawing({ picture, scale }: { picture: Picture; scale: number }) {
-  const { address, width, height, says } = picture;
+/** The size is set before the browser paints the image, so that nothing moves then. */
+function DiagramPicture({ image, scale }: { image: DiagramImage; scale: number }) {
+  const { url, width, height, description } = image;
   return (
     <img
-      className="drawing"
-      src={address}
-      alt={`${words.diagram}: ${says}`}
+      className="diagram-image"
+      src={url}
+      alt={`${words.diagram}: ${description}`}
       style={{ width: Math.ceil(width * scale), aspectRatio: `${width} / ${height}` }}
     />
   );
 }
 
-function Larger({ picture, onClose }: { picture: Picture; onClose: () => void }) {
-  const fitting = Math.min((window.innerWidth - 96) / picture.width, (window.innerHeight - 160) / picture.height);
+function DiagramDialog({ image, onClose }: { image: DiagramImage; onClose: () => void }) {
+  const windowScale = Math.min((window.innerWidth - 96) / image.width, (window.innerHeight - 160) / image.height);
   return (
-    <Dialog label={words.diagram} className="larger" onClose={onClose}>
-      <div className="larger-bar">
+    <Dialog label={words.diagram} className="diagram-dialog" onClose={onClose}>
+      <div className="diagram-dialog-bar">
         <button type="button" className="icon-button" title={words.close} aria-label={words.close} onClick={onClose}>
           <CloseIcon />
         </button>
       </div>
-      <div className="larger-picture" tabIndex={0}>
-        <Drawing picture={picture} scale={Math.min(LARGEST, Math.max(1, fitting))} />
+      <div className="diagram-dialog-image" tabIndex={0}>
+        <DiagramPicture image={image} scale={Math.min(MAX_SCALE, Math.max(1, windowScale))} />
       </div>
     </Dialog>
   );
 }
 
-/** What became of a diagram; null as long as it is being drawn. While it is drawn anew, as it was. */
-function useDrawn(code: string): Drawn | null {
-  const isDark = useStore(darkness, itself);
-  const isTooLong = code.length > LONGEST;
-  const [drawn, setDrawn] = useState<Drawn | null>(() => drawnBefore(code, isDark));
+/** The rendered diagram; null until then. While it is rendered again, as after a change of theme, the previous image stays. */
+function useDiagram(code: string): DiagramResult | null {
+  const isDark = useStore(isDarkTheme);
+  const isTooLong = code.length > MAX_DIAGRAM_CHARS;
+  const [result, setResult] = useState<DiagramResult | null>(() => getCachedDiagram(code, isDark));
   useEffect(() => {
     if (isTooLong) return;
     let isMounted = true;
-    const show = (result: Drawn) => {
-      if (isMounted) setDrawn(result);
+    const show = (next: DiagramResult) => {
+      if (isMounted) setResult(next);
     };
-    draw(code, isDark).then(show, () => show({ error: words.diagramUnreachable }));
+    renderDiagram(code, isDark).then(show, () => show({ error: words.diagramUnreachable }));
     return () => {
       isMounted = false;
     };
   }, [code, isDark, isTooLong]);
-  return isTooLong ? { error: words.diagramTooLong } : drawn;
+  return isTooLong ? { error: words.diagramTooLong } : result;
 }

@@ -1,19 +1,19 @@
-/** A diagram in a text. What shows it is fetched when the first one is seen; until then, and without it, it is code. */
+/** A diagram in a text. Its component is loaded when the first diagram is shown; until then, or if that fails, it is code. */
 import { Suspense } from "react";
-import { lazily } from "../lib/lazily";
-import { Boundary } from "../ui/Boundary";
+import { lazyWithPreload } from "../lib/lazyWithPreload";
+import { ErrorBoundary } from "../ui/ErrorBoundary";
 import { CodeBlock } from "./CodeBlock";
-import { DIAGRAM } from "./diagrams";
+import { DIAGRAM_LANGUAGE } from "./diagrams";
 
-const Diagram = lazily(() => import("./Diagram"));
+const Diagram = lazyWithPreload(() => import("./Diagram"));
 
 export function DiagramBlock({ code }: { code: string }) {
-  const asCode = <CodeBlock code={code} language={DIAGRAM} />;
+  const asCode = <CodeBlock code={code} language={DIAGRAM_LANGUAGE} />;
   return (
-    <Boundary instead={asCode}>
+    <ErrorBoundary fallback={asCode}>
       <Suspense fallback={asCode}>
         <Diagram code={code} />
       </Suspense>
-    </Boundary>
+    </ErrorBoundary>
   );
 }

@@ -1,30 +1,30 @@
-/** Markdown on the page, block by block; a block that has not changed is not drawn again. */
+/** Renders Markdown block by block. A block that has not changed is not rendered again. */
 import type { Token, Tokens } from "marked";
 import { memo, useEffect, useRef, useState, type ReactElement } from "react";
-import { blocksOf, groupsOf, holdsCode, insidesOf, type Blocks } from "./blocks";
+import { getChildren, groupBlocks, hasCode, splitBlocks, type Blocks } from "./blocks";
 import { CodeBlock } from "./CodeBlock";
 import { DiagramBlock } from "./DiagramBlock";
-import { diagramIn } from "./diagrams";
-import { htmlOf, languageOf } from "./html";
-import { typeset } from "./math";
+import { readDiagram } from "./diagrams";
+import { readLanguage, renderHtml } from "./html";
+import { typesetFormulas } from "./math";
 
 export const Markdown = memo(function Markdown({ text }: { text: string }) {
   const { tokens, definitions } = useBlocks(text);
   return (
     <div className="markdown" dir="auto">
-      {tokens.map((token, place) =>
-        token.type === "space" || token.type === "def" ? null : <Block key={place} token={token} definitions={definitions} />,
+      {tokens.map((token, index) =>
+        token.type === "space" || token.type === "def" ? null : <Block key={index} token={token} definitions={definitions} />,
       )}
     </div>
   );
 });
 
-/** The blocks of a text that may grow; those of the last time help to find them. */
+/** The blocks of a text that may grow. The blocks of the previous text are reused. */
 function useBlocks(text: string): Blocks {
-  const [blocks, setBlocks] = useState(() => blocksOf(text));
-  const fresh = blocksOf(text, blocks);
-  if (fresh !== blocks) setBlocks(fresh);
-  return fresh;
+  const [blocks, setBlocks] = useState(() => splitBlocks(text));
+  const next = splitBlocks(text, blocks);
+  if (next !== blocks) setBlocks(next);
+  return next;
 }
 
 interface BlockProps {
@@ -33,44 +33,43 @@ interface BlockProps {
 }
 
 const Block = memo(function Block({ token, definitions }: BlockProps) {
-  const diagram = diagramIn(token);
+  const diagram = readDiagram(token);
   if (diagram !== null) return <DiagramBlock code={diagram} />;
   if (token.type === "code") {
     const { text, lang } = token as Tokens.Code;
-    return <CodeBlock code={text} language={languageOf(lang)} />;
+    return <CodeBlock code={text} language={readLanguage(lang)} />;
   }
-  return holdsCode(token) ? <Around token={token} definitions={definitions} /> : <Html html={htmlOf(token)} />;
-}, sameBlock);
+  return hasCode(token) ? <ContainerBlock token={token} definitions={definitions} /> : <HtmlBlock html={renderHtml(token)} />;
+}, isSameBlock);
 
-/** Blocks that were read again but are as they were. */
-function sameBlock(before: BlockProps, after: BlockProps): boolean {
+function isSameBlock(before: BlockProps, after: BlockProps): boolean {
   const isSame = before.token.type === after.token.type && before.token.raw === after.token.raw;
   return before.token === after.token || (isSame && before.definitions === after.definitions);
 }
 
-/** A list or a quote with code in it, which is drawn as it is elsewhere. */
-function Around({ token, definitions }: BlockProps) {
-  const insides = insidesOf(token).map((tokens, place) => <Inside key={place} tokens={tokens} definitions={definitions} />);
-  return <div className="block">{token.type === "list" ? listOf(token as Tokens.List, insides) : <blockquote>{insides}</blockquote>}</div>;
+/** A list or a quote with code in it. The code gets a copy button and highlighting, as it does elsewhere. */
+function ContainerBlock({ token, definitions }: BlockProps) {
+  const children = getChildren(token).map((tokens, index) => <ChildBlocks key={index} tokens={tokens} definitions={definitions} />);
+  return <div className="block">{token.type === "list" ? renderList(token as Tokens.List, children) : <blockquote>{children}</blockquote>}</div>;
 }
 
-function listOf({ ordered, start }: Tokens.List, insides: readonly ReactElement[]): ReactElement {
-  const items = insides.map((inside) => <li key={inside.key}>{inside}</li>);
+function renderList({ ordered, start }: Tokens.List, children: readonly ReactElement[]): ReactElement {
+  const items = children.map((child) => <li key={child.key}>{child}</li>);
   return ordered ? <ol start={Number(start)}>{items}</ol> : <ul>{items}</ul>;
 }
 
-function Inside({ tokens, definitions }: { tokens: readonly Token[]; definitions: number }) {
-  return groupsOf(tokens).map((group, place) => {
+function ChildBlocks({ tokens, definitions }: { tokens: readonly Token[]; definitions: number }) {
+  return groupBlocks(tokens).map((group, index) => {
     const [first] = group;
-    if (first === undefined || !holdsCode(first)) return <Html key={place} html={htmlOf(...group)} />;
-    return <Block key={place} token={first} definitions={definitions} />;
+    if (first === undefined || !hasCode(first)) return <HtmlBlock key={index} html={renderHtml(...group)} />;
+    return <Block key={index} token={first} definitions={definitions} />;
   });
 }
 
-const Html = memo(function Html({ html }: { html: string }) {
+const HtmlBlock = memo(function HtmlBlock({ html }: { html: string }) {
   const element = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    if (element.current !== null) void typeset(element.current);
+    if (element.current !== null) void typesetFormulas(element.current);
   }, [html]);
   return <div className="block" ref={element} dangerouslySetInnerHTML={{ __html: html }} />;
 });

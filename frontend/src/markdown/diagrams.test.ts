@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { diagramIn, withDiagrams } from "./diagrams";
-import { lexed } from "./html";
+import { readDiagram, splitDiagrams } from "./diagrams";
+import { parseBlocks } from "./html";
 
-const first = (text: string) => diagramIn(lexed(text)[0]!); // eslint-disable-line @typescript-eslint/no-non-null-assertion
+const first = (text: string) => readDiagram(parseBlocks(text)[0]!); // eslint-disable-line @typescript-eslint/no-non-null-assertion
 
 describe("a diagram", () => {
-  it("is a fenced block of Mermaid", () => {
+  it("is a fenced Mermaid block", () => {
     expect(first("```mermaid\ngraph TD\n  A --> B\n```")).toBe("graph TD\n  A --> B");
     expect(first("~~~~ Mermaid\npie\n~~~~\n\nmore")).toBe("pie");
     expect(first("```python\nmermaid\n```")).toBeNull();
@@ -13,14 +13,14 @@ describe("a diagram", () => {
     expect(first("mermaid")).toBeNull();
   });
 
-  it("is one when its fence is closed, and not before", () => {
-    const whole = "````mermaid\ngraph TD\n```\n  A --> B\n````";
-    for (let end = 1; end < whole.length; end += 1) expect(first(whole.slice(0, end)), whole.slice(0, end)).toBeNull();
-    expect(first(whole)).toContain("A --> B");
+  it("is complete only once its fence is closed", () => {
+    const block = "````mermaid\ngraph TD\n```\n  A --> B\n````";
+    for (let end = 1; end < block.length; end += 1) expect(first(block.slice(0, end)), block.slice(0, end)).toBeNull();
+    expect(first(block)).toContain("A --> B");
   });
 
-  it("in what a person wrote stands between their words, which stay as they are", () => {
-    const parts = withDiagrams("  Look *here*:\n\n```mermaid\npie\n```\n\n<b>and</b>\n\n- there\n");
+  it("in a person's message is separated from the text around it, which does not change", () => {
+    const parts = splitDiagrams("  Look *here*:\n\n```mermaid\npie\n```\n\n<b>and</b>\n\n- there\n");
     expect(parts).toEqual([
       { isDiagram: false, text: "  Look *here*:" },
       { isDiagram: true, text: "pie" },
@@ -28,8 +28,8 @@ describe("a diagram", () => {
     ]);
   });
 
-  it("is not made of words about one", () => {
+  it("is not found in text that only mentions one", () => {
     const text = "I like mermaid\n\n\n  diagrams:\n\n```mermaid\npie\n\n";
-    expect(withDiagrams(text)).toEqual([{ isDiagram: false, text }]);
+    expect(splitDiagrams(text)).toEqual([{ isDiagram: false, text }]);
   });
 });

@@ -1,27 +1,27 @@
-/** Where a text has diagrams: fenced blocks of Mermaid that have come to their end. Pure. */
+/** Finds the diagrams in a text: fenced Mermaid blocks that are complete. Pure. */
 import type { Token, Tokens } from "marked";
-import { languageOf, lexed } from "./html";
+import { parseBlocks, readLanguage } from "./html";
 
-export const DIAGRAM = "mermaid";
+export const DIAGRAM_LANGUAGE = "mermaid";
 
-export interface Part {
+export interface TextPart {
   isDiagram: boolean;
   text: string;
 }
 
-/** The text of a diagram, if a block is one and nothing can be added to it any more. */
-export function diagramIn(token: Token): string | null {
+/** The source of a diagram; null if the block is not one, or not complete yet. */
+export function readDiagram(token: Token): string | null {
   if (token.type !== "code") return null;
   const { text, lang, raw } = token as Tokens.Code;
-  return languageOf(lang) === DIAGRAM && isClosed(raw) ? text : null;
+  return readLanguage(lang) === DIAGRAM_LANGUAGE && isClosed(raw) ? text : null;
 }
 
-/** A text that is no Markdown, and the diagrams in it. */
-export function withDiagrams(text: string): Part[] {
-  if (!text.includes(DIAGRAM)) return [{ isDiagram: false, text }];
-  const parts: Part[] = [];
-  for (const token of lexed(text)) {
-    const diagram = diagramIn(token);
+/** Splits a text that is shown as it was typed into diagrams and the text between them. */
+export function splitDiagrams(text: string): TextPart[] {
+  if (!text.includes(DIAGRAM_LANGUAGE)) return [{ isDiagram: false, text }];
+  const parts: TextPart[] = [];
+  for (const token of parseBlocks(text)) {
+    const diagram = readDiagram(token);
     const last = parts.at(-1);
     if (diagram !== null) parts.push({ isDiagram: true, text: diagram });
     else if (last?.isDiagram === false) last.text += token.raw;

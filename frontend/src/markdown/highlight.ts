@@ -1,9 +1,9 @@
-/** Colours for code. Each language is loaded when code in it is first seen. */
+/** Syntax highlighting. A language is loaded when code in it is first shown. */
 import type { HLJSApi, LanguageFn } from "highlight.js";
 
-type Loading = () => Promise<{ default: LanguageFn }>;
+type LanguageLoader = () => Promise<{ default: LanguageFn }>;
 
-const LANGUAGES: Record<string, Loading> = {
+const LANGUAGES: Record<string, LanguageLoader> = {
   bash: () => import("highlight.js/lib/languages/bash"),
   c: () => import("highlight.js/lib/languages/c"),
   cpp: () => import("highlight.js/lib/languages/cpp"),
@@ -47,35 +47,35 @@ const ALIASES: Record<string, string> = {
   toml: "ini", ts: "typescript", tsx: "typescript", vue: "xml", yml: "yaml", zsh: "bash",
 };
 
-const LONGEST = 30_000; // characters; colouring more would make the page wait
-let ready: HLJSApi | null = null;
-const loading = new Map<string, Promise<void>>();
+const MAX_CODE_CHARS = 30_000; // highlighting more would block the page
+let highlighter: HLJSApi | null = null;
+const registrations = new Map<string, Promise<void>>();
 
-/** Code with colours as HTML, if its language is here already; null: not yet, or not at all. */
-export function coloured(code: string, language: string): string | null {
+/** Highlighted code as HTML; null if its language is not loaded, not known, or the code is too long. */
+export function highlightCode(code: string, language: string): string | null {
   const name = ALIASES[language] ?? language;
-  if (ready?.getLanguage(name) === undefined || code.length > LONGEST) return null;
-  return ready.highlight(code, { language: name, ignoreIllegals: true }).value;
+  if (highlighter?.getLanguage(name) === undefined || code.length > MAX_CODE_CHARS) return null;
+  return highlighter.highlight(code, { language: name, ignoreIllegals: true }).value;
 }
 
-/** Bring a language here; whether it is. One that cannot be fetched now is tried again with the next code. */
+/** Loads a language, and returns whether that worked. After a failure the next code in that language tries again. */
 export async function loadLanguage(language: string): Promise<boolean> {
   const name = ALIASES[language] ?? language;
   const load = LANGUAGES[name];
   if (load === undefined) return false;
-  let started = loading.get(name);
-  if (started === undefined) loading.set(name, (started = register(name, load)));
+  let registration = registrations.get(name);
+  if (registration === undefined) registrations.set(name, (registration = registerLanguage(name, load)));
   try {
-    await started;
+    await registration;
     return true;
   } catch {
-    loading.delete(name);
+    registrations.delete(name);
     return false;
   }
 }
 
-async function register(name: string, load: Loading): Promise<void> {
+async function registerLanguage(name: string, load: LanguageLoader): Promise<void> {
   const [core, language] = await Promise.all([import("highlight.js/lib/core"), load()]);
   core.default.registerLanguage(name, language.default);
-  ready = core.default;
+  highlighter = core.default;
 }

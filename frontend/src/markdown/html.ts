@@ -1,31 +1,31 @@
 /**
- * Markdown as HTML that is safe to show.
+ * Renders Markdown as safe HTML.
  *
- * Always true: HTML inside Markdown is shown as it was written and never takes effect; no image is fetched from
- * elsewhere; a link opens in a page of its own, which cannot reach back.
+ * Always true: HTML inside Markdown is shown as text and never takes effect; no image is loaded from another site; a link
+ * opens in a new tab that has no access to this one.
  */
 import DOMPurify from "dompurify";
 import { Marked, Renderer, type Token } from "marked";
-import { escaped, formulas } from "./math";
+import { escapeHtml, formulaExtension } from "./math";
 
-const SAFE = /^(?:https?:|mailto:|tel:|#)/i;
+const SAFE_URL = /^(?:https?:|mailto:|tel:|#)/i;
 
-const marked = new Marked({ gfm: true, breaks: false }, formulas, {
+const marked = new Marked({ gfm: true, breaks: false }, formulaExtension, {
   renderer: {
-    html: ({ text }) => escaped(text),
+    html: ({ text }) => escapeHtml(text),
     link(token) {
-      const inside = this.parser.parseInline(token.tokens);
-      return linked(token.href, inside, token.title);
+      const content = this.parser.parseInline(token.tokens);
+      return renderLink(token.href, content, token.title);
     },
     image: ({ href, text }) =>
-      href.startsWith("data:image/") ? `<img src="${escaped(href)}" alt="${escaped(text)}">` : linked(href, escaped(text || href)),
+      href.startsWith("data:image/") ? `<img src="${escapeHtml(href)}" alt="${escapeHtml(text)}">` : renderLink(href, escapeHtml(text || href)),
     table(token) {
       return `<div class="table">${Renderer.prototype.table.call(this, token)}</div>`;
     },
   },
 });
 
-const PURE = {
+const PURIFY_OPTIONS = {
   ALLOWED_TAGS: [
     ...["a", "b", "blockquote", "br", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img"],
     ...["input", "li", "ol", "p", "pre", "span", "strong", "sub", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul"],
@@ -33,23 +33,21 @@ const PURE = {
   ALLOWED_ATTR: ["href", "title", "target", "rel", "class", "align", "start", "type", "checked", "disabled", "src", "alt"],
 };
 
-/** The top-level parts of a text. */
-export function lexed(text: string): Token[] {
+export function parseBlocks(text: string): Token[] {
   return marked.lexer(text);
 }
 
-/** Parts that follow each other, as HTML. */
-export function htmlOf(...tokens: Token[]): string {
-  return DOMPurify.sanitize(marked.parser(tokens), PURE);
+export function renderHtml(...tokens: Token[]): string {
+  return DOMPurify.sanitize(marked.parser(tokens), PURIFY_OPTIONS);
 }
 
-/** The language a block of code names, if it names one. */
-export function languageOf(info: string | undefined): string {
+/** The language that a code block names after its fence; empty if it names none. */
+export function readLanguage(info: string | undefined): string {
   return /^[\w+#.-]+/.exec(info ?? "")?.[0].toLowerCase() ?? "";
 }
 
-function linked(href: string, inside: string, title?: string | null): string {
-  if (!SAFE.test(href)) return inside;
-  const named = title ? ` title="${escaped(title)}"` : "";
-  return `<a href="${escaped(href)}"${named} target="_blank" rel="noopener noreferrer">${inside}</a>`;
+function renderLink(href: string, content: string, title?: string | null): string {
+  if (!SAFE_URL.test(href)) return content;
+  const titleAttribute = title ? ` title="${escapeHtml(title)}"` : "";
+  return `<a href="${escapeHtml(href)}"${titleAttribute} target="_blank" rel="noopener noreferrer">${content}</a>`;
 }

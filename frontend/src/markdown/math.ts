@@ -1,4 +1,4 @@
-/** Formulas in Markdown: `$…$`, `$$…$$`, `\(…\)` and `\[…\]`. They are typeset by KaTeX, which is loaded when one is seen. */
+/** Formulas in Markdown: `$…$`, `$$…$$`, `\(…\)` and `\[…\]`. KaTeX typesets them; it is loaded when the first one is shown. */
 import type { MarkedExtension, Tokens } from "marked";
 
 const INLINE = /^\$\$([^$]+?)\$\$|^\$(?![\s$])((?:\\.|[^\\\n$])+?)(?<!\s)\$(?![\d$])|^\\\((.+?)\\\)/;
@@ -8,55 +8,54 @@ interface Formula extends Tokens.Generic {
   tex: string;
 }
 
-export const formulas: MarkedExtension = {
+export const formulaExtension: MarkedExtension = {
   extensions: [
     {
       name: "formula",
       level: "inline",
-      start: (source) => firstOf(source, "$", "\\("),
-      tokenizer: (source) => found("formula", source, INLINE),
-      renderer: (token) => written(token as Formula, "math"),
+      start: (source) => findFirst(source, "$", "\\("),
+      tokenizer: (source) => matchFormula("formula", source, INLINE),
+      renderer: (token) => renderFormula(token as Formula, "math"),
     },
     {
-      name: "displayed",
+      name: "formulaBlock",
       level: "block",
-      start: (source) => firstOf(source, "\n$$", "\n\\["),
-      tokenizer: (source) => found("displayed", source, BLOCK),
-      renderer: (token) => `<p>${written(token as Formula, "math math-display")}</p>`,
+      start: (source) => findFirst(source, "\n$$", "\n\\["),
+      tokenizer: (source) => matchFormula("formulaBlock", source, BLOCK),
+      renderer: (token) => `<p>${renderFormula(token as Formula, "math math-display")}</p>`,
     },
   ],
 };
 
-function firstOf(source: string, ...signs: string[]): number | undefined {
-  const places = signs.map((sign) => source.indexOf(sign)).filter((place) => place >= 0);
-  return places.length === 0 ? undefined : Math.min(...places);
+function findFirst(source: string, ...delimiters: string[]): number | undefined {
+  const positions = delimiters.map((delimiter) => source.indexOf(delimiter)).filter((position) => position >= 0);
+  return positions.length === 0 ? undefined : Math.min(...positions);
 }
 
-function found(type: string, source: string, pattern: RegExp): Formula | undefined {
+function matchFormula(type: string, source: string, pattern: RegExp): Formula | undefined {
   const match = pattern.exec(source);
   return match === null ? undefined : { type, raw: match[0], tex: match.slice(1).join("") };
 }
 
-function written({ tex }: Formula, names: string): string {
-  return `<span class="${names}">${escaped(tex)}</span>`;
+function renderFormula({ tex }: Formula, className: string): string {
+  return `<span class="${className}">${escapeHtml(tex)}</span>`;
 }
 
-/** Text as HTML shows it. */
-export function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/** Typeset every formula in an element, once. They stay as they were written where KaTeX cannot be fetched. */
-export async function typeset(element: HTMLElement): Promise<void> {
-  const waiting = [...element.querySelectorAll<HTMLElement>(".math:not([data-done])")];
-  if (waiting.length === 0) return;
-  const fetched = await Promise.all([import("katex"), import("katex/dist/katex.min.css")]).catch(() => null);
-  if (fetched === null) return;
-  const [{ default: katex }] = fetched;
-  for (const each of waiting) {
-    if (each.dataset.done !== undefined) continue;
-    const tex = each.textContent;
-    each.dataset.done = "";
-    katex.render(tex, each, { displayMode: each.classList.contains("math-display"), throwOnError: false, trust: false });
+/** Typesets every formula in an element once. If KaTeX cannot be loaded, the formulas stay as TeX. */
+export async function typesetFormulas(element: HTMLElement): Promise<void> {
+  const formulas = [...element.querySelectorAll<HTMLElement>(".math:not([data-typeset])")];
+  if (formulas.length === 0) return;
+  const modules = await Promise.all([import("katex"), import("katex/dist/katex.min.css")]).catch(() => null);
+  if (modules === null) return;
+  const [{ default: katex }] = modules;
+  for (const formula of formulas) {
+    if (formula.dataset.typeset !== undefined) continue;
+    const tex = formula.textContent;
+    formula.dataset.typeset = "";
+    katex.render(tex, formula, { displayMode: formula.classList.contains("math-display"), throwOnError: false, trust: false });
   }
 }

@@ -1,47 +1,47 @@
 /**
- * What was said on this page and has no receipt yet. Pure.
+ * The messages that were sent on this page and may not have arrived yet. Pure.
  *
- * Always true: an entry is shown until the message it became is shown, and never beside it.
+ * Always true: an entry is shown until its message is shown, and never together with it.
  */
+import { readText } from "../api/messageContent";
 import type { BusyPolicy, LogEvent, ReplyTo } from "../api/types";
-import { textOf } from "../conversation/content";
 
-export interface Entry {
-  key: string; // makes sending it twice harmless
-  session: string | null; // null: a conversation that is still to be begun
-  begin: { title?: string; project?: string }; // how, where it is
+export interface OutboxEntry {
+  key: string; // the idempotency key: sending twice makes one message
+  session: string | null; // null: the conversation has to be created first
+  newSession: { title?: string; project?: string }; // how to create it
   text: string;
-  attachments: { id: string; name: string; type: string; size: number }[];
+  attachments: { id: string; name: string; media_type: string; size: number }[];
   busy?: BusyPolicy | undefined;
-  reply?: ReplyTo | undefined; // where its answer is read; nothing: here
+  reply?: ReplyTo | undefined; // where the answer is delivered; by default only to the session
   at: string;
-  after: number; // the last event that was known when it was said
-  seq: number | null; // its number in the log, once there is a receipt
-  refused: string | null; // why it was not taken
+  afterSeq: number; // the last event that the page knew when the message was sent
+  seq: number | null; // the sequence number of its message, once there is a receipt
+  rejection: string | null; // why the server did not accept it
 }
 
-/** Those entries of a conversation whose messages are not among its events. */
-export function stillPending(entries: readonly Entry[], events: readonly LogEvent[], person: string): Entry[] {
-  const taken = new Set<number>(entries.map((entry) => entry.seq).filter((seq) => seq !== null));
-  const last = events.at(-1)?.seq ?? 0;
+/** Finds the entries of a conversation whose messages are not among its events. */
+export function findPendingEntries(entries: readonly OutboxEntry[], events: readonly LogEvent[], personId: string): OutboxEntry[] {
+  const matched = new Set<number>(entries.map((entry) => entry.seq).filter((seq) => seq !== null));
+  const lastSeq = events.at(-1)?.seq ?? 0;
   return entries.filter((entry) => {
-    if (entry.seq !== null) return entry.seq > last;
-    if (entry.refused !== null) return true;
-    const match = events.find((event) => event.seq > entry.after && !taken.has(event.seq) && says(event, entry, person));
-    if (match !== undefined) taken.add(match.seq);
+    if (entry.seq !== null) return entry.seq > lastSeq;
+    if (entry.rejection !== null) return true;
+    const match = events.find((event) => event.seq > entry.afterSeq && !matched.has(event.seq) && isMessageOf(event, entry, personId));
+    if (match !== undefined) matched.add(match.seq);
     return match === undefined;
   });
 }
 
-function says(event: LogEvent, entry: Entry, person: string): boolean {
-  if (event.message?.role !== "user" || event.person?.id !== person) return false;
-  return textOf(event.message.content).trim() === entry.text.trim();
+function isMessageOf(event: LogEvent, entry: OutboxEntry, personId: string): boolean {
+  if (event.message?.role !== "user" || event.person?.id !== personId) return false;
+  return readText(event.message.content).trim() === entry.text.trim();
 }
 
-/** Entries as they were kept, without what cannot be read. */
-export function readEntries(kept: unknown): Entry[] {
-  if (!Array.isArray(kept)) return [];
-  return kept.filter(
-    (each): each is Entry => typeof each === "object" && each !== null && "key" in each && "text" in each,
+/** Reads stored entries, and leaves out what is not one. */
+export function parseEntries(stored: unknown): OutboxEntry[] {
+  if (!Array.isArray(stored)) return [];
+  return stored.filter(
+    (entry): entry is OutboxEntry => typeof entry === "object" && entry !== null && "key" in entry && "text" in entry,
   );
 }

@@ -1,90 +1,90 @@
 /**
- * Sending: an entry is kept in this browser before it is sent, sent in order, and let go with its receipt.
+ * Sends messages. An entry is stored in this browser before it is sent, and deleted from there once it has a receipt.
  *
- * Always true: whatever was cut, closed or reloaded in between, and however many tabs send it, an entry becomes one
- * message, because its key goes with it each time. Nothing is sent once its person is here no more.
+ * Always true: an entry becomes one message, even if the connection is lost, the page is closed or reloaded, or several tabs
+ * send it, because it always has the same key. Nothing is sent after its person has signed out.
  */
-import { ApiError } from "../api/client";
 import * as calls from "../api/calls";
+import { ApiError, describeError, describeRejection } from "../api/errors";
 import type { Receipt, Session } from "../api/types";
-import { keep, recallJson } from "../lib/keep";
+import { formatDateTime } from "../format/time";
+import { storage } from "../lib/storage";
 import { Store } from "../lib/store";
-import { moment } from "../lib/time";
-import { whyNot, whyRefused } from "../words/refusals";
-import { readEntries, type Entry } from "./entries";
+import { parseEntries, type OutboxEntry } from "./entries";
 
-const AGAIN = 3000; // milliseconds between two tries without a connection
-const KEPT = "outbox";
+const RETRY_DELAY_MS = 3000;
+const MAX_TITLE_CHARS = 100;
+const STORAGE_KEY = "outbox";
 
-type Sent = (entry: Entry, receipt: Receipt) => void;
+type SentListener = (entry: OutboxEntry, receipt: Receipt) => void;
 
 export class Outbox {
-  readonly entries: Store<readonly Entry[]>;
-  #sending = false;
-  #stopped = false;
+  readonly entries: Store<readonly OutboxEntry[]>;
+  #isSending = false;
+  #isStopped = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
-    private readonly person: string,
-    private readonly onSent: Sent,
+    private readonly personId: string,
+    private readonly onSent: SentListener,
   ) {
-    this.entries = new Store<readonly Entry[]>(this.#kept());
+    this.entries = new Store<readonly OutboxEntry[]>(this.#readStored());
   }
 
-  /** Begin to send. Ends with the function it gives: what is not sent then is kept for the next time. */
+  /** Starts sending. Returns a function that stops it; unsent entries stay stored. */
   start(): () => void {
-    this.#stopped = false;
+    this.#isStopped = false;
     void this.flush();
     return () => {
-      this.#stopped = true;
+      this.#isStopped = true;
       clearTimeout(this.#timer);
     };
   }
 
-  /** Send this, as soon as it can be. */
-  add(entry: Entry): void {
+    add(entry: OutboxEntry): void {
     this.#change((entries) => [...entries, entry]);
     void this.flush();
   }
 
-  /** Let an entry go: it was refused, or its message is shown. */
-  drop(key: string): void {
+  /** Removes an entry that was rejected, or whose message is shown. */
+  remove(key: string): void {
     this.#change((entries) => entries.filter((entry) => entry.key !== key));
   }
 
-  /** Try a refused entry again, under another key: of the first the server knows that it was refused. */
-  again(key: string): void {
-    this.#patch(key, { refused: null, key: calls.makeKey() });
+  /** Sends a rejected entry again, under another key: the server remembers that it rejected the first one. */
+  retry(key: string): void {
+    this.#patch(key, { rejection: null, key: calls.createKey() });
     void this.flush();
   }
 
-  /** Send what waits, in order in each conversation; stop where there is no connection, and come back. */
+  /** Sends the waiting entries, in order within each conversation. Without a connection it stops, and tries again later. */
   async flush(): Promise<void> {
-    if (this.#sending) return;
-    this.#sending = true;
+    if (this.#isSending) return;
+    this.#isSending = true;
     clearTimeout(this.#timer);
-    const stuck = new Set<string>(); // keys of entries with which the server fails: other conversations go on
-    let isCut = false;
+    const stuck = new Set<string>(); // keys of entries that the server fails to handle; other conversations continue
+    let hasLostConnection = false;
     try {
-      for (let next = this.#next(stuck); next !== undefined; next = this.#next(stuck)) {
-        if (!(await this.#isSent(next))) stuck.add(next.key);
+      for (let next = this.#findNext(stuck); next !== undefined; next = this.#findNext(stuck)) {
+        if (!(await this.#trySend(next))) stuck.add(next.key);
       }
     } catch {
-      isCut = true;
+      hasLostConnection = true;
     } finally {
-      this.#sending = false;
+      this.#isSending = false;
     }
-    if ((isCut || stuck.size > 0) && !this.#stopped) this.#timer = setTimeout(() => void this.flush(), AGAIN);
+    if ((hasLostConnection || stuck.size > 0) && !this.#isStopped) this.#timer = setTimeout(() => void this.flush(), RETRY_DELAY_MS);
   }
 
-  #next(stuck: ReadonlySet<string>): Entry | undefined {
-    if (this.#stopped) return undefined;
-    const waiting = this.entries.value.filter((entry) => entry.seq === null && entry.refused === null);
-    const held = new Set(waiting.filter((entry) => stuck.has(entry.key)).map((entry) => entry.session ?? entry.key));
-    return waiting.find((entry) => !held.has(entry.session ?? entry.key));
+  #findNext(stuck: ReadonlySet<string>): OutboxEntry | undefined {
+    if (this.#isStopped) return undefined;
+    const waiting = this.entries.value.filter((entry) => entry.seq === null && entry.rejection === null);
+    const blocked = new Set(waiting.filter((entry) => stuck.has(entry.key)).map((entry) => entry.session ?? entry.key));
+    return waiting.find((entry) => !blocked.has(entry.session ?? entry.key));
   }
 
-  async #isSent(entry: Entry): Promise<boolean> {
+  /** Returns whether the entry was sent; false: the server failed. */
+  async #trySend(entry: OutboxEntry): Promise<boolean> {
     try {
       await this.#send(entry);
       return true;
@@ -94,68 +94,68 @@ export class Outbox {
     }
   }
 
-  /** Throws where nobody knows whether it arrived; everything else is final. */
-  async #send(entry: Entry): Promise<void> {
+  /** Throws if it is unknown whether the message arrived. A rejection is final, and is stored in the entry. */
+  async #send(entry: OutboxEntry): Promise<void> {
     try {
-      const session = entry.session ?? (await this.#begun(entry));
+      const session = entry.session ?? (await this.#createSession(entry));
       const receipt = await calls.sendMessage(session, {
         content: entry.text,
         key: entry.key,
-        busy: entry.busy,
-        attachments: entry.attachments.map((file) => file.id),
-        reply: entry.reply,
+        busy_policy: entry.busy,
+        attachment_ids: entry.attachments.map((file) => file.id),
+        reply_to: entry.reply,
       });
       const sent = { ...entry, session };
-      if (receipt.outcome === "refused") this.#patch(entry.key, { refused: whyRefused(receipt) });
-      else if (receipt.seq === null) this.drop(entry.key);
+      if (receipt.outcome === "rejected") this.#patch(entry.key, { rejection: describeRejection(receipt) });
+      else if (receipt.seq === null) this.remove(entry.key);
       else this.#patch(entry.key, { seq: receipt.seq });
       this.onSent(sent, receipt);
     } catch (error) {
       if (!isFinal(error)) throw error;
-      this.#patch(entry.key, { refused: whyNot(error) });
+      this.#patch(entry.key, { rejection: describeError(error) });
     }
   }
 
-  async #begun(entry: Entry): Promise<string> {
-    const { id } = await created(entry);
+  async #createSession(entry: OutboxEntry): Promise<string> {
+    const { id } = await createSessionFor(entry);
     this.#patch(entry.key, { session: id });
     return id;
   }
 
-  #patch(key: string, changes: Partial<Entry>): void {
+  #patch(key: string, changes: Partial<OutboxEntry>): void {
     this.#change((entries) => entries.map((entry) => (entry.key === key ? { ...entry, ...changes } : entry)));
   }
 
-  /** Changes what is here and what is kept, each by itself: other tabs keep theirs in the same place. */
-  #change(change: (entries: readonly Entry[]) => readonly Entry[]): void {
+  /** Applies a change to the entries of this tab and, separately, to the stored ones: other tabs store theirs there too. */
+  #change(change: (entries: readonly OutboxEntry[]) => readonly OutboxEntry[]): void {
     this.entries.update(change);
-    const waiting = change(this.#kept()).filter((entry) => entry.seq === null);
-    keep(this.#name, waiting.length === 0 ? null : JSON.stringify(waiting));
+    const waiting = change(this.#readStored()).filter((entry) => entry.seq === null);
+    storage.set(this.#storageKey, waiting.length === 0 ? null : JSON.stringify(waiting));
   }
 
-  #kept(): Entry[] {
-    return readEntries(recallJson(this.#name));
+  #readStored(): OutboxEntry[] {
+    return parseEntries(storage.getJson(this.#storageKey));
   }
 
-  get #name(): string {
-    return `${KEPT}.${this.person}`;
+  get #storageKey(): string {
+    return `${STORAGE_KEY}.${this.personId}`;
   }
 }
 
-/** A conversation for what is said; where its title is taken, with the moment behind it, and else without one. */
-async function created({ begin: { title, ...begin }, at, key }: Entry): Promise<Session> {
-  const titles = title === undefined ? [] : [title, `${title} · ${moment(at)}`.slice(0, 100)];
-  for (const each of titles) {
+/** Creates the session of an entry. If its title is taken, it gets one with the time in it, or finally none. */
+async function createSessionFor({ newSession: { title, ...options }, at, key }: OutboxEntry): Promise<Session> {
+  const titles = title === undefined ? [] : [title, `${title} · ${formatDateTime(at)}`.slice(0, MAX_TITLE_CHARS)];
+  for (const candidate of titles) {
     try {
-      return await calls.createSession({ ...begin, key, title: each });
+      return await calls.createSession({ ...options, key, title: candidate });
     } catch (error) {
       if (!isFinal(error)) throw error;
     }
   }
-  return calls.createSession({ ...begin, key });
+  return calls.createSession({ ...options, key });
 }
 
-/** The server has refused it, and would do so again. */
+/** Whether the server rejected the request, and would reject it again. */
 function isFinal(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status < 500 && error.status !== 401 && error.status !== 429;
 }

@@ -1,47 +1,55 @@
-/** Going anywhere and doing anything from the keyboard. */
+/** The command palette: opens conversations and pages and runs actions from the keyboard. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useDeferredValue, useId, useMemo, useState, type KeyboardEvent } from "react";
+import { attempt } from "../api/attempt";
 import * as calls from "../api/calls";
-import type { Me, Session } from "../api/types";
-import { archive, attempt, change, compress, fork, redo, retry, undo } from "../conversation/actions";
-import { NEW, offerText } from "../conversation/composing";
-import { go, sessionAt, useHere } from "../lib/router";
-import { ago } from "../lib/time";
-import { useCenter, useMe, useSessions } from "../live/context";
-import type { Center } from "../live/center";
-import { panelsFor } from "../routes";
-import { focusComposer, focusSearch, openShortcuts, startNew } from "../shell/Shortcuts";
-import { giveWay } from "../shell/layout";
-import { toggleTheme } from "../shell/theme";
-import { newestFirst } from "../sidebar/arrange";
-import { nameOf } from "../sidebar/naming";
+import type { Session } from "../api/types";
+import { formatRecent } from "../format/time";
+import { closePalette, openShortcutsDialog } from "../layout/dialogs";
+import { focusComposer, focusSearch, startConversation } from "../layout/focus";
+import { hideSidebarIfNarrow } from "../layout/sidebarVisibility";
+import { toggleTheme } from "../layout/theme";
+import { navigate, parseSessionLocation, useLocation } from "../lib/router";
+import { useLiveClient, useSessions } from "../live/context";
+import type { LiveClient } from "../live/liveClient";
+import { NEW_DRAFT } from "../outbox/composerDrafts";
+import { suggestText } from "../outbox/textSuggestions";
+import { archiveSessions, compactSession, forkSession, redoTurn, retryTurn, undoTurn, updateSessions } from "../sessions/actions";
+import { getSessionName } from "../sessions/names";
+import { compareByActivity } from "../sessions/order";
 import { Dialog } from "../ui/Dialog";
 import { words } from "../words";
-import { byGroup, fitting, type Choice } from "./choices";
-import { closePalette } from "./open";
+import { findMatches, groupChoices, type Choice } from "./choices";
 
-const MOST = 8; // conversations shown at once
+const MAX_CONVERSATIONS = 8;
 
-export default function Palette() {
+/** A page that the palette can open. */
+interface PanelLink {
+  path: string;
+  label: () => string;
+  page: { preload: () => void };
+}
+
+export default function Palette({ panels }: { panels: readonly PanelLink[] }) {
   const id = useId();
   const [typed, setTyped] = useState("");
-  const [place, setPlace] = useState(0);
-  const shown = useDeferredValue(typed);
-  const offer = useOffer(shown.trim());
-  const found = useMemo(() => offer(shown), [offer, shown]);
-  const chosen = found[Math.max(0, Math.min(place, found.length - 1))];
+  const [index, setIndex] = useState(0);
+  const deferred = useDeferredValue(typed);
+  const findChoices = useChoices(panels, deferred.trim());
+  const found = useMemo(() => findChoices(deferred), [findChoices, deferred]);
+  const highlighted = found[Math.max(0, Math.min(index, found.length - 1))];
 
-  const take = (choice: Choice | undefined) => {
+  const run = (choice: Choice | undefined) => {
     if (choice === undefined) return;
     closePalette();
-    setTimeout(choice.act, 0); // after the dialogue has given the focus back
+    setTimeout(choice.act, 0); // after the dialog has returned the focus
   };
 
   const onKeyDown = (event: KeyboardEvent) => {
     const keys: Record<string, () => void> = {
-      ArrowDown: () => setPlace(Math.max(0, Math.min(place + 1, found.length - 1))),
-      ArrowUp: () => setPlace(Math.max(place - 1, 0)),
-      Enter: () => take(shown === typed ? chosen : offer(typed)[0]), // who types fast means what they typed
+      ArrowDown: () => setIndex(Math.max(0, Math.min(index + 1, found.length - 1))),
+      ArrowUp: () => setIndex(Math.max(index - 1, 0)),
+      Enter: () => run(deferred === typed ? highlighted : findChoices(typed)[0]), // the list may lag behind fast typing
     };
     const act = keys[event.key];
     if (act === undefined || event.nativeEvent.isComposing) return;
@@ -60,15 +68,15 @@ export default function Palette() {
         role="combobox"
         aria-expanded="true"
         aria-controls={id}
-        aria-activedescendant={chosen && `${id}-${chosen.id}`}
+        aria-activedescendant={highlighted && `${id}-${highlighted.id}`}
         onChange={(event) => {
           setTyped(event.target.value);
-          setPlace(0);
+          setIndex(0);
         }}
         onKeyDown={onKeyDown}
       />
       <div className="choices" role="listbox" id={id} aria-label={words.palette}>
-        {byGroup(found).map(([group, choices]) => (
+        {groupChoices(found).map(([group, choices]) => (
           <div key={group} role="group" aria-label={group}>
             <h3 aria-hidden="true">{group}</h3>
             {choices.map((choice) => (
@@ -76,15 +84,15 @@ export default function Palette() {
                 key={choice.id}
                 id={`${id}-${choice.id}`}
                 role="option"
-                aria-selected={choice === chosen}
+                aria-selected={choice === highlighted}
                 className="choice"
                 ref={(element) => {
-                  if (choice !== chosen) return;
+                  if (choice !== highlighted) return;
                   element?.scrollIntoView({ block: "nearest" });
-                  choice.point?.();
+                  choice.preload?.();
                 }}
-                onPointerEnter={choice.point}
-                onClick={() => take(choice)}
+                onPointerEnter={choice.preload}
+                onClick={() => run(choice)}
               >
                 <span dir="auto">{choice.label}</span>
                 <small dir="auto">{choice.detail}</small>
@@ -92,69 +100,68 @@ export default function Palette() {
             ))}
           </div>
         ))}
-        {found.length === 0 && <p className="nothing">{words.nothingFound}</p>}
+        {found.length === 0 && <p className="empty-note">{words.noResults}</p>}
       </div>
       <p className="palette-hint">{words.paletteHint}</p>
     </Dialog>
   );
 }
 
-/** What there is to choose for a text; `wanted` is looked for on the server too. */
-function useOffer(wanted: string): (typed: string) => Choice[] {
-  const center = useCenter();
-  const me = useMe();
+/** Returns a function that finds the choices for a text. The server searches for conversations with `query` in the title. */
+function useChoices(panels: readonly PanelLink[], query: string): (typed: string) => Choice[] {
+  const client = useLiveClient();
   const sessions = useSessions();
-  const open = sessionAt(useHere())?.id ?? null;
-  const commands = useQuery({ queryKey: ["commands"], queryFn: calls.commands, staleTime: Infinity }).data?.commands;
-  const elsewhere = useQuery({
-    queryKey: ["titles", wanted, center.everybodys.value],
-    queryFn: () => calls.listSessions({ shelf: "current", text: wanted, all: center.everybodys.value }, null, MOST),
-    enabled: wanted.length > 1,
+  const openId = parseSessionLocation(useLocation())?.id ?? null;
+  const commands = useQuery({ queryKey: ["commands"], queryFn: calls.listCommands, staleTime: Infinity }).data?.commands;
+  const serverMatches = useQuery({
+    queryKey: ["titles", query, client.showsAll.value],
+    queryFn: () => calls.listSessions({ state: "active", query: query, all: client.showsAll.value }, null, MAX_CONVERSATIONS),
+    enabled: query.length > 1,
     placeholderData: keepPreviousData,
   }).data?.sessions;
 
   return useMemo(() => {
-    const known = new Map([...sessions.values(), ...(elsewhere ?? [])].map((session) => [session.id, session]));
-    const newest = [...known.values()].filter((session) => session.active_at !== null).sort(newestFirst);
-    const giving = (commands ?? []).map((command): Choice => ({
+    const byId = new Map([...sessions.values(), ...(serverMatches ?? [])].map((session) => [session.id, session]));
+    const newest = [...byId.values()].filter((session) => session.active_at !== null).sort(compareByActivity);
+    const commandChoices = (commands ?? []).map((command): Choice => ({
       id: command.name,
       group: words.commands,
       label: `${command.name} ${command.usage}`.trim(),
       detail: command.summary,
       act: () => {
-        offerText(open ?? NEW, `${command.name} `);
+        suggestText(openId ?? NEW_DRAFT, `${command.name} `);
         requestAnimationFrame(focusComposer);
       },
     }));
-    const doing = actionsFor(center, me, open);
+    const actions = buildActions(client, panels, openId);
     return (typed: string) => {
       const isCommand = typed.startsWith("/");
-      const going = isCommand ? [] : fitting(newest, typed, (session) => [nameOf(session), ""]).slice(0, MOST);
-      const done = isCommand ? [] : fitting(doing, typed, wordsOf);
-      const given = isCommand || typed.trim() !== "" ? fitting(giving, typed, wordsOf) : [];
-      return [...going.map(wayTo), ...done, ...given];
+      const matchingSessions = isCommand ? [] : findMatches(newest, typed, (session) => [getSessionName(session), ""]).slice(0, MAX_CONVERSATIONS);
+      const matchingActions = isCommand ? [] : findMatches(actions, typed, getSearchTexts);
+      const matchingCommands = isCommand || typed.trim() !== "" ? findMatches(commandChoices, typed, getSearchTexts) : [];
+      return [...matchingSessions.map(buildSessionChoice), ...matchingActions, ...matchingCommands];
     };
-  }, [center, me, sessions, elsewhere, commands, open]);
+  }, [client, panels, sessions, serverMatches, commands, openId]);
 }
 
-function wordsOf({ label, detail }: Choice): readonly [string, string] {
+function getSearchTexts({ label, detail }: Choice): readonly [string, string] {
   return [label, detail];
 }
 
-function wayTo(session: Session): Choice {
+function buildSessionChoice(session: Session): Choice {
   return {
     id: session.id,
     group: words.conversations,
-    label: nameOf(session),
-    detail: ago(session.active_at ?? session.created_at),
+    label: getSessionName(session),
+    detail: formatRecent(session.active_at ?? session.created_at),
     act: () => {
-      go(session.id);
-      giveWay();
+      navigate(session.id);
+      hideSidebarIfNarrow();
     },
   };
 }
 
-function actionsFor(center: Center, me: Me, open: string | null): Choice[] {
+function buildActions(client: LiveClient, panels: readonly PanelLink[], openId: string | null): Choice[] {
   const action = (id: string, label: string, act: () => void): Choice => ({
     id: `do-${id}`,
     group: words.actions,
@@ -162,31 +169,31 @@ function actionsFor(center: Center, me: Me, open: string | null): Choice[] {
     detail: "",
     act,
   });
-  const session = open === null ? undefined : center.state.value.sessions.get(open);
-  const here =
+  const session = openId === null ? undefined : client.state.value.sessions.get(openId);
+  const sessionActions =
     session === undefined
       ? []
       : [
-          action("write", words.focusComposer, focusComposer),
-          ...(session.running ? [action("stop", words.stop, () => void attempt(() => calls.stop(session.id)))] : []),
-          action("undo", words.undo, () => void undo(session.id)),
-          action("redo", words.redoLast, () => void redo(session.id)),
-          action("retry", words.retry, () => void retry(session.id)),
+          action("write", words.writeMessage, focusComposer),
+          ...(session.running ? [action("stop", words.stopAnswer, () => void attempt(() => calls.stopTurn(session.id)))] : []),
+          action("undo", words.undoTurn, () => void undoTurn(session.id)),
+          action("redo", words.redoTurn, () => void redoTurn(session.id)),
+          action("retry", words.regenerate, () => void retryTurn(session.id)),
           action("pin", session.pinned ? words.unpin : words.pin, () =>
-            void change(center, [session.id], { pinned: !session.pinned }),
+            void updateSessions(client, [session.id], { pinned: !session.pinned }),
           ),
-          action("archive", session.archived ? words.unarchive : words.doArchive, () =>
-            void archive(center, [session.id], !session.archived),
+          action("archive", session.archived ? words.unarchive : words.archiveAction, () =>
+            void archiveSessions(client, [session.id], !session.archived),
           ),
-          action("fork", words.forkHere, () => void fork(center, session.id, null)),
-          action("compress", words.compress, () => void compress(session.id)),
+          action("fork", words.branchFromHere, () => void forkSession(client, session.id, null)),
+          action("compact", words.compactContext, () => void compactSession(session.id)),
         ];
   return [
-    action("new", words.newConversation, startNew),
-    ...here,
+    action("new", words.newConversation, startConversation),
+    ...sessionActions,
     action("search", words.search, focusSearch),
-    ...panelsFor(me).map(({ step, label, page }) => ({ ...action(step, label(), () => go(step)), point: page.fetch })),
+    ...panels.map(({ path, label, page }) => ({ ...action(path, label(), () => navigate(path)), preload: page.preload })),
     action("theme", words.toggleTheme, toggleTheme),
-    action("keys", words.showShortcuts, openShortcuts),
+    action("keys", words.showShortcuts, openShortcutsDialog),
   ];
 }

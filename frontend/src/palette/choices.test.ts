@@ -1,19 +1,19 @@
 import { expect, it } from "vitest";
-import { fitting } from "./choices";
+import { findMatches } from "./choices";
 
 const CITIES = ["Lisbon", "Zürich", "A trip to Lisbon", "Oslo"];
-const found = (typed: string) => fitting(CITIES, typed, (name) => [name, ""]);
+const findCities = (typed: string) => findMatches(CITIES, typed, (name) => [name, ""]);
 
-it("offers everything before anything was typed", () => {
-  expect(found(" ")).toEqual(CITIES);
+it("offers everything before anything is typed", () => {
+  expect(findCities(" ")).toEqual(CITIES);
 });
 
-it("puts first what begins with it", () => {
-  expect(found("lis")).toEqual(["Lisbon", "A trip to Lisbon"]);
-  expect(found("lisbon trip")).toEqual(["A trip to Lisbon"]);
+it("lists first what starts with the text", () => {
+  expect(findCities("lis")).toEqual(["Lisbon", "A trip to Lisbon"]);
+  expect(findCities("lisbon trip")).toEqual(["A trip to Lisbon"]);
 });
 
-it("finds letters with accents by those without, and the other way round", () => {
-  expect(found("zurich")).toEqual(["Zürich"]);
-  expect(found("Óslo")).toEqual(["Oslo"]);
+it("finds letters with accents by letters without, and the other way round", () => {
+  expect(findCities("zurich")).toEqual(["Zürich"]);
+  expect(findCities("Óslo")).toEqual(["Oslo"]);
 });

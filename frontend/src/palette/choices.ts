@@ -1,4 +1,4 @@
-/** What the palette offers, and which of it fits what was typed. Pure. */
+/** The choices of the palette, and which of them match the typed text. Pure. */
 
 export interface Choice {
   id: string;
@@ -6,36 +6,36 @@ export interface Choice {
   label: string;
   detail: string;
   act: () => void;
-  point?: () => void; // somebody points at it, and may take it next
+  preload?: () => void; // called when the choice is highlighted
 }
 
-/** Those that fit, best first; all of them where nothing was typed. */
-export function fitting<T>(things: readonly T[], typed: string, textOf: (thing: T) => readonly [label: string, detail: string]): T[] {
-  const wanted = folded(typed).split(/\s+/).filter(Boolean);
-  if (wanted.length === 0) return [...things];
-  return things
-    .map((thing, place) => ({ thing, place, rank: rankOf(textOf(thing), wanted) }))
+/** The matching items, best first; all items if nothing is typed. */
+export function findMatches<T>(items: readonly T[], typed: string, getTexts: (item: T) => readonly [label: string, detail: string]): T[] {
+  const terms = foldText(typed).split(/\s+/).filter(Boolean);
+  if (terms.length === 0) return [...items];
+  return items
+    .map((item, index) => ({ item, index, rank: rankMatch(getTexts(item), terms) }))
     .filter(({ rank }) => rank > 0)
-    .sort((a, b) => b.rank - a.rank || a.place - b.place)
-    .map(({ thing }) => thing);
+    .sort((a, b) => b.rank - a.rank || a.index - b.index)
+    .map(({ item }) => item);
 }
 
-/** As words are folded for the search in messages: who types without accents means them too. */
-function folded(text: string): string {
+/** Removes accents and case, as the search in messages does: people type without accents and still mean them. */
+function foldText(text: string): string {
   return text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
 }
 
-function rankOf([label, detail]: readonly [string, string], wanted: readonly string[]): number {
-  const text = folded(label);
-  const beside = folded(detail);
-  if (!wanted.every((word) => text.includes(word) || beside.includes(word))) return 0;
-  const first = wanted[0] ?? "";
-  if (text.startsWith(first)) return 3;
-  return wanted.every((word) => text.includes(word)) ? 2 : 1;
+function rankMatch([label, detail]: readonly [string, string], terms: readonly string[]): number {
+  const foldedLabel = foldText(label);
+  const foldedDetail = foldText(detail);
+  if (!terms.every((term) => foldedLabel.includes(term) || foldedDetail.includes(term))) return 0;
+  const [first = ""] = terms;
+  if (foldedLabel.startsWith(first)) return 3;
+  return terms.every((term) => foldedLabel.includes(term)) ? 2 : 1;
 }
 
-/** Choices under their headings, in the order in which the headings first come. */
-export function byGroup(choices: readonly Choice[]): [string, Choice[]][] {
+/** Groups choices under their headings, in the order in which the headings first appear. */
+export function groupChoices(choices: readonly Choice[]): [string, Choice[]][] {
   const groups = new Map<string, Choice[]>();
   for (const choice of choices) groups.set(choice.group, [...(groups.get(choice.group) ?? []), choice]);
   return [...groups];

@@ -1,21 +1,21 @@
-/** Who is signed in, how the page looks, and the way out. */
+/** The menu of the signed-in person: panels, theme, language, shortcuts and signing out. */
 import { useState } from "react";
+import { attempt } from "../api/attempt";
 import * as calls from "../api/calls";
-import { attempt } from "../conversation/actions";
-import { go } from "../lib/router";
-import { keep } from "../lib/keep";
+import { openShortcutsDialog } from "../layout/dialogs";
+import { hideSidebarIfNarrow } from "../layout/sidebarVisibility";
+import { getTheme, setTheme, type Theme } from "../layout/theme";
+import { navigate } from "../lib/router";
+import { storage } from "../lib/storage";
 import { useMe } from "../live/context";
-import { panelsFor } from "../routes";
 import { ChevronDownIcon, UserIcon } from "../ui/icons";
-import { Menu, MenuChoice, MenuChoices, MenuItem, MenuLine, SubMenu } from "../ui/Menu";
-import { language, LANGUAGES, words } from "../words";
-import { giveWay } from "./layout";
-import { chooseTheme, theme, type Theme } from "./theme";
-import { openShortcuts } from "./Shortcuts";
+import { Menu, MenuChoice, MenuChoices, MenuItem, MenuSeparator, SubMenu } from "../ui/Menu";
+import { getLanguage, LANGUAGES, words } from "../words";
+import type { Panel } from "./panels";
 
-export function AccountMenu() {
+export function AccountMenu({ panels }: { panels: readonly Panel[] }) {
   const me = useMe();
-  const [chosen, setChosen] = useState(theme);
+  const [theme, setChosenTheme] = useState(getTheme);
   return (
     <Menu
       align="start"
@@ -28,38 +28,38 @@ export function AccountMenu() {
         </button>
       }
     >
-      {panelsFor(me).map(({ step, label, icon, page }) => (
+      {panels.map(({ path, label, icon, page }) => (
         <MenuItem
-          key={step}
+          key={path}
           icon={icon}
-          onPoint={page.fetch}
+          onHighlight={page.preload}
           onSelect={() => {
-            go(step);
-            giveWay();
+            navigate(path);
+            hideSidebarIfNarrow();
           }}
         >
           {label()}
         </MenuItem>
       ))}
-      <MenuLine />
+      <MenuSeparator />
       <MenuChoices
         label={words.theme}
-        value={chosen}
+        value={theme}
         onChange={(value) => {
-          setChosen(value as Theme);
-          chooseTheme(value as Theme);
+          setChosenTheme(value as Theme);
+          setTheme(value as Theme);
         }}
       >
         <MenuChoice value="system">{words.themeSystem}</MenuChoice>
         <MenuChoice value="light">{words.themeLight}</MenuChoice>
         <MenuChoice value="dark">{words.themeDark}</MenuChoice>
       </MenuChoices>
-      <MenuLine />
+      <MenuSeparator />
       <SubMenu label={words.language}>
         <MenuChoices
-          value={language()}
+          value={getLanguage()}
           onChange={(value) => {
-            keep("language", value);
+            storage.set("language", value);
             location.reload();
           }}
         >
@@ -70,8 +70,8 @@ export function AccountMenu() {
           ))}
         </MenuChoices>
       </SubMenu>
-      <MenuItem onSelect={openShortcuts}>{words.showShortcuts}</MenuItem>
-      <MenuLine />
+      <MenuItem onSelect={openShortcutsDialog}>{words.showShortcuts}</MenuItem>
+      <MenuSeparator />
       <MenuItem
         onSelect={() =>
           void attempt(calls.signOut).then((worked) => {

@@ -1,45 +1,48 @@
-/** Projects above the list: choosing one shows what is in it; conversations can be dropped on it. */
+/** The projects above the list. A click on one filters the list; conversations can be dropped on it. */
 import { useEffect, useState } from "react";
+import { attempt } from "../api/attempt";
 import * as calls from "../api/calls";
 import type { Project } from "../api/types";
-import { attempt, move } from "../conversation/actions";
-import { useCenter } from "../live/context";
-import { confirm } from "../ui/confirm";
-import { NameDialog } from "../ui/NameDialog";
+import { useLiveClient } from "../live/context";
+import { moveSessions } from "../sessions/actions";
+import { PROJECT_COLORS, PROJECTS_NOT_LOADED, useProjects, useRefreshProjects } from "../sessions/useProjects";
+import { confirm } from "../ui/ConfirmDialog";
 import { DotsIcon, EditIcon, PlusIcon, TrashIcon } from "../ui/icons";
 import { Menu, MenuItem } from "../ui/Menu";
+import { NameDialog } from "../ui/NameDialog";
 import { words } from "../words";
-import { DRAGGED, idsIn } from "./dragging";
-import { COLOURS, UNKNOWN, useProjects, useProjectsAgain } from "./useProjects";
+import { readDraggedIds, SESSION_DRAG_TYPE } from "./sessionDrag";
+
+const MAX_NAME_CHARS = 100;
 
 interface Props {
-  chosen: string | null;
-  onChoose: (id: string | null) => void;
+  selectedId: string | null;
+  onSelect: (id: string | null) => void;
 }
 
-export function Projects({ chosen, onChoose }: Props) {
+export function Projects({ selectedId, onSelect }: Props) {
   const projects = useProjects();
-  const again = useProjectsAgain();
+  const refresh = useRefreshProjects();
   const [editing, setEditing] = useState<Project | "new" | null>(null);
-  const isGone = chosen !== null && projects !== UNKNOWN && projects.every((project) => project.id !== chosen);
+  const isDeleted = selectedId !== null && projects !== PROJECTS_NOT_LOADED && projects.every((project) => project.id !== selectedId);
   useEffect(() => {
-    if (isGone) onChoose(null); // deleted, here or elsewhere
-  }, [isGone, onChoose]);
+    if (isDeleted) onSelect(null);
+  }, [isDeleted, onSelect]);
 
-  const save = async (name: string, colour: string) => {
+  const save = async (name: string, color: string) => {
     const act = () =>
       editing === "new" || editing === null
-        ? calls.createProject(name, colour)
-        : calls.changeProject(editing.id, { name, colour });
+        ? calls.createProject(name, color)
+        : calls.updateProject(editing.id, { name, color });
     if (await attempt(act)) setEditing(null);
-    await again();
+    await refresh();
   };
 
-  const drop = async (project: Project) => {
+  const deleteProject = async (project: Project) => {
     const question = { title: words.deleteProjectTitle(project.name), text: words.deleteProjectText, action: words.delete };
     if (!(await confirm(question))) return;
     await attempt(() => calls.deleteProject(project.id));
-    await again();
+    await refresh();
   };
 
   return (
@@ -62,10 +65,10 @@ export function Projects({ chosen, onChoose }: Props) {
             <ProjectRow
               key={project.id}
               project={project}
-              isChosen={project.id === chosen}
-              onChoose={() => onChoose(project.id === chosen ? null : project.id)}
+              isSelected={project.id === selectedId}
+              onSelect={() => onSelect(project.id === selectedId ? null : project.id)}
               onEdit={() => setEditing(project)}
-              onDelete={() => void drop(project)}
+              onDelete={() => void deleteProject(project)}
             />
           ))}
         </ul>
@@ -79,36 +82,36 @@ export function Projects({ chosen, onChoose }: Props) {
 
 interface RowProps {
   project: Project;
-  isChosen: boolean;
-  onChoose: () => void;
+  isSelected: boolean;
+  onSelect: () => void;
   onEdit: () => void;
   onDelete: () => void;
 }
 
-function ProjectRow({ project, isChosen, onChoose, onEdit, onDelete }: RowProps) {
-  const center = useCenter();
-  const again = useProjectsAgain();
-  const [isOver, setOver] = useState(false);
+function ProjectRow({ project, isSelected, onSelect, onEdit, onDelete }: RowProps) {
+  const client = useLiveClient();
+  const refresh = useRefreshProjects();
+  const [isDropTarget, setDropTarget] = useState(false);
   return (
     <li
       className="project"
-      data-chosen={isChosen}
-      data-over={isOver}
+      data-selected={isSelected}
+      data-drop-target={isDropTarget}
       onDragOver={(event) => {
-        if (!event.dataTransfer.types.includes(DRAGGED)) return;
+        if (!event.dataTransfer.types.includes(SESSION_DRAG_TYPE)) return;
         event.preventDefault();
-        setOver(true);
+        setDropTarget(true);
       }}
-      onDragLeave={() => setOver(false)}
+      onDragLeave={() => setDropTarget(false)}
       onDrop={(event) => {
-        if (!event.dataTransfer.types.includes(DRAGGED)) return;
+        if (!event.dataTransfer.types.includes(SESSION_DRAG_TYPE)) return;
         event.preventDefault();
-        setOver(false);
-        void move(center, idsIn(event.dataTransfer), project).then(again);
+        setDropTarget(false);
+        void moveSessions(client, readDraggedIds(event.dataTransfer), project).then(refresh);
       }}
     >
-      <button type="button" className="project-name" aria-pressed={isChosen} onClick={onChoose}>
-        <span className="swatch" style={{ backgroundColor: project.colour ?? undefined }} />
+      <button type="button" className="project-name" aria-pressed={isSelected} onClick={onSelect}>
+        <span className="swatch" style={{ backgroundColor: project.color ?? undefined }} />
         <span dir="auto">{project.name}</span>
       </button>
       <Menu
@@ -119,7 +122,7 @@ function ProjectRow({ project, isChosen, onChoose, onEdit, onDelete }: RowProps)
         }
       >
         <MenuItem icon={<EditIcon />} onSelect={onEdit}>
-          {words.renameProject}
+          {words.editProject}
         </MenuItem>
         <MenuItem icon={<TrashIcon />} danger onSelect={onDelete}>
           {words.deleteProject}
@@ -132,27 +135,27 @@ function ProjectRow({ project, isChosen, onChoose, onEdit, onDelete }: RowProps)
 interface DialogProps {
   project: Project | null;
   onClose: () => void;
-  onSave: (name: string, colour: string) => Promise<void>;
+  onSave: (name: string, color: string) => Promise<void>;
 }
 
 function ProjectDialog({ project, onClose, onSave }: DialogProps) {
-  const [colour, setColour] = useState<string>(project?.colour ?? COLOURS[0]);
+  const [color, setColor] = useState<string>(project?.color ?? PROJECT_COLORS[0]);
   return (
     <NameDialog
-      title={project === null ? words.newProject : words.renameProject}
+      title={project === null ? words.newProject : words.editProject}
       label={words.projectName}
       name={project?.name ?? ""}
-      longest={100}
+      maxLength={MAX_NAME_CHARS}
       onClose={onClose}
-      onDone={(name) => onSave(name, colour)}
+      onDone={(name) => onSave(name, color)}
     >
-      <fieldset className="colours">
-        <legend>{words.colour}</legend>
-        {COLOURS.map((each, place) => (
-          <label key={each} className="colour" title={words.colourNames[place]}>
-            <input type="radio" name="colour" checked={each === colour} onChange={() => setColour(each)} />
+      <fieldset className="colors">
+        <legend>{words.color}</legend>
+        {PROJECT_COLORS.map((each, index) => (
+          <label key={each} className="color" title={words.colorNames[index]}>
+            <input type="radio" name="color" checked={each === color} onChange={() => setColor(each)} />
             <span className="swatch large" style={{ backgroundColor: each }} />
-            <span className="visually-hidden">{words.colourNames[place]}</span>
+            <span className="visually-hidden">{words.colorNames[index]}</span>
           </label>
         ))}
       </fieldset>

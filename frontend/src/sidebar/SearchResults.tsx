@@ -1,97 +1,99 @@
-/** What a search finds: conversations by their titles, messages by their words. */
+/** The results of a search: conversations by title, messages by text. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import * as calls from "../api/calls";
-import type { Hit, Session } from "../api/types";
-import { Link } from "../lib/Link";
+import { describeError } from "../api/errors";
+import type { SearchHit, Session } from "../api/types";
+import { formatRecent } from "../format/time";
+import { hideSidebarIfNarrow } from "../layout/sidebarVisibility";
 import { useStore } from "../lib/store";
-import { ago } from "../lib/time";
-import { usePaused } from "../lib/usePaused";
-import { useCenter, useSession } from "../live/context";
-import { giveWay } from "../shell/layout";
+import { useDebounced } from "../lib/useDebounced";
+import { useLiveClient, useSession } from "../live/context";
+import { getSessionName } from "../sessions/names";
+import { Link } from "../ui/Link";
 import { PlatformBadge } from "../ui/PlatformBadge";
 import { words } from "../words";
-import { whyNot } from "../words/refusals";
-import { marked } from "./marking";
-import { nameOf } from "./naming";
+import { splitHighlights } from "./highlights";
+
+const MAX_SESSION_HITS = 8;
 
 export function SearchResults({ text }: { text: string }) {
-  const center = useCenter();
-  const all = useStore(center.everybodys, (value) => value);
-  const wanted = usePaused(text.trim());
+  const client = useLiveClient();
+  const all = useStore(client.showsAll);
+  const query = useDebounced(text.trim());
   const titles = useQuery({
-    queryKey: ["titles", wanted, all],
-    queryFn: () => calls.listSessions({ shelf: "current", text: wanted, all }, null, 8),
-    enabled: wanted !== "",
+    queryKey: ["titles", query, all],
+    queryFn: () => calls.listSessions({ state: "active", query, all }, null, MAX_SESSION_HITS),
+    enabled: query !== "",
     placeholderData: keepPreviousData,
   });
-  const hits = useQuery({
-    queryKey: ["search", wanted, all],
-    queryFn: ({ signal }) => calls.search(wanted, all, signal),
-    enabled: wanted !== "",
+  const messages = useQuery({
+    queryKey: ["search", query, all],
+    queryFn: ({ signal }) => calls.searchMessages(query, all, signal),
+    enabled: query !== "",
     placeholderData: keepPreviousData,
   });
   const sessions = titles.data?.sessions ?? [];
-  const found = hits.data?.hits ?? [];
-  const failure = titles.error ?? hits.error;
-  const isDone = hits.isSuccess && titles.isSuccess && !hits.isPlaceholderData && !titles.isPlaceholderData;
+  const hits = messages.data?.hits ?? [];
+  const error = titles.error ?? messages.error;
+  const isDone = messages.isSuccess && titles.isSuccess && !messages.isPlaceholderData && !titles.isPlaceholderData;
   return (
-    <div className="session-list results" aria-busy={!isDone && failure === null}>
+    <div className="session-list search-results" aria-busy={!isDone && error === null}>
       <p className="visually-hidden" role="status">
-        {isDone ? words.foundCount(sessions.length + found.length) : ""}
+        {isDone ? words.resultCount(sessions.length + hits.length) : ""}
       </p>
       {sessions.length > 0 && <h3>{words.titles}</h3>}
       {sessions.map((session) => (
-        <TitleFound key={session.id} session={session} />
+        <SessionHit key={session.id} session={session} />
       ))}
-      {found.length > 0 && <h3>{words.messages}</h3>}
-      {found.map((hit) => (
-        <MessageFound key={`${hit.session_id}-${hit.seq}`} hit={hit} />
+      {hits.length > 0 && <h3>{words.messages}</h3>}
+      {hits.map((hit) => (
+        <MessageHit key={`${hit.session_id}-${hit.seq}`} hit={hit} />
       ))}
-      {failure !== null && (
-        <p className="nothing" role="alert">
-          {whyNot(failure)}{" "}
-          <button type="button" className="text-button" onClick={() => void Promise.all([titles.refetch(), hits.refetch()])}>
-            {words.again}
+      {error !== null && (
+        <p className="empty-note" role="alert">
+          {describeError(error)}{" "}
+          <button type="button" className="text-button" onClick={() => void Promise.all([titles.refetch(), messages.refetch()])}>
+            {words.tryAgain}
           </button>
         </p>
       )}
-      {isDone && sessions.length === 0 && found.length === 0 && (
-        <p className="nothing">
-          {words.nothingFound}
+      {isDone && sessions.length === 0 && hits.length === 0 && (
+        <p className="empty-note">
+          {words.noResults}
           <br />
-          {words.nothingFoundHint}
+          {words.noResultsHint}
         </p>
       )}
     </div>
   );
 }
 
-function TitleFound({ session }: { session: Session }) {
+function SessionHit({ session }: { session: Session }) {
   return (
-    <Link to={session.id} className="found" onClick={giveWay}>
+    <Link to={session.id} className="search-hit" onClick={hideSidebarIfNarrow}>
       <span className="session-top">
         {session.platform !== "web" && <PlatformBadge platform={session.platform} />}
         <span className="session-name" dir="auto">
-          {nameOf(session)}
+          {getSessionName(session)}
         </span>
       </span>
     </Link>
   );
 }
 
-function MessageFound({ hit }: { hit: Hit }) {
+function MessageHit({ hit }: { hit: SearchHit }) {
   const session = useSession(hit.session_id);
   return (
-    <Link to={hit.session_id} at={hit.seq} className="found" onClick={giveWay}>
+    <Link to={hit.session_id} seq={hit.seq} className="search-hit" onClick={hideSidebarIfNarrow}>
       <span className="session-top">
         <span className="session-name" dir="auto">
-          {hit.title ?? (session === undefined ? words.untitled : nameOf(session))}
+          {hit.title ?? (session === undefined ? words.untitled : getSessionName(session))}
         </span>
-        <time dateTime={hit.at}>{ago(hit.at)}</time>
+        <time dateTime={hit.at}>{formatRecent(hit.at)}</time>
       </span>
       <span className="snippet" dir="auto">
-        {marked(hit.snippet, hit.marks).map((part, place) =>
-          part.isMarked ? <mark key={place}>{part.text}</mark> : <span key={place}>{part.text}</span>,
+        {splitHighlights(hit.snippet, hit.highlights).map((part, index) =>
+          part.isHighlighted ? <mark key={index}>{part.text}</mark> : <span key={index}>{part.text}</span>,
         )}
       </span>
     </Link>

@@ -1,61 +1,61 @@
-/** What can be done with all that is selected. Where something was refused, it stays selected. */
+/** The actions for all selected conversations. If one fails, the selection stays. */
 import { useEffect } from "react";
-import { archive, change, move, remove } from "../conversation/actions";
-import { useCenter, useSessions } from "../live/context";
+import { useLiveClient, useSessions } from "../live/context";
+import { archiveSessions, deleteSessions, moveSessions, updateSessions } from "../sessions/actions";
+import { useProjects } from "../sessions/useProjects";
 import { ArchiveIcon, CloseIcon, FolderIcon, PinIcon, TrashIcon } from "../ui/icons";
 import { Menu, MenuItem } from "../ui/Menu";
 import { words } from "../words";
 import type { Selection } from "./useSelection";
-import { useProjects } from "./useProjects";
 
 export function SelectionBar({ selection, isArchive }: { selection: Selection; isArchive: boolean }) {
-  const center = useCenter();
+  const client = useLiveClient();
   const projects = useProjects();
   const sessions = useSessions();
   const { end } = selection;
   const ids = [...selection.ids].filter((id) => sessions.has(id));
-  const isEmpty = ids.length === 0; // all of them were deleted elsewhere
+  const isEmpty = ids.length === 0; // all of them were deleted in another place
   useEffect(() => {
     if (isEmpty) end();
   }, [isEmpty, end]);
-  const then = (done: Promise<boolean>) => void done.then((worked) => worked && end());
+  const endIfDone = (action: Promise<boolean>) => void action.then((worked) => worked && end());
   return (
     <div className="selection-bar" role="toolbar" aria-label={words.selected(ids.length)}>
       <span>{words.selected(ids.length)}</span>
-      <span className="grow" />
-      <Tool label={words.pin} icon={<PinIcon />} act={() => then(change(center, ids, { pinned: true }))} />
+      <span className="spacer" />
+      <ToolbarButton label={words.pin} icon={<PinIcon />} onClick={() => endIfDone(updateSessions(client, ids, { pinned: true }))} />
       <Menu
         button={
-          <button type="button" className="icon-button" title={words.move} aria-label={words.move}>
+          <button type="button" className="icon-button" title={words.moveTo} aria-label={words.moveTo}>
             <FolderIcon />
           </button>
         }
       >
-        <MenuItem onSelect={() => then(move(center, ids, null))}>{words.noProject}</MenuItem>
+        <MenuItem onSelect={() => endIfDone(moveSessions(client, ids, null))}>{words.noProject}</MenuItem>
         {projects.map((project) => (
-          <MenuItem key={project.id} onSelect={() => then(move(center, ids, project))}>
+          <MenuItem key={project.id} onSelect={() => endIfDone(moveSessions(client, ids, project))}>
             {project.name}
           </MenuItem>
         ))}
       </Menu>
-      <Tool
-        label={isArchive ? words.unarchive : words.doArchive}
+      <ToolbarButton
+        label={isArchive ? words.unarchive : words.archiveAction}
         icon={<ArchiveIcon />}
-        act={() => then(archive(center, ids, !isArchive))}
+        onClick={() => endIfDone(archiveSessions(client, ids, !isArchive))}
       />
-      <Tool
+      <ToolbarButton
         label={words.delete}
         icon={<TrashIcon />}
-        act={() => then(remove(center, ids))}
+        onClick={() => endIfDone(deleteSessions(client, ids))}
       />
-      <Tool label={words.endSelection} icon={<CloseIcon />} act={end} />
+      <ToolbarButton label={words.clearSelection} icon={<CloseIcon />} onClick={end} />
     </div>
   );
 }
 
-function Tool({ label, icon, act }: { label: string; icon: React.ReactNode; act: () => void }) {
+function ToolbarButton({ label, icon, onClick }: { label: string; icon: React.ReactNode; onClick: () => void }) {
   return (
-    <button type="button" className="icon-button" title={label} aria-label={label} onClick={act}>
+    <button type="button" className="icon-button" title={label} aria-label={label} onClick={onClick}>
       {icon}
     </button>
   );

@@ -1,70 +1,72 @@
-/** The list of conversations: as many rows as fit, fetched as somebody scrolls. */
+/** The list of conversations. Only visible rows are rendered, and more are loaded while scrolling. */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useCallback, useEffect, useEffectEvent, useMemo, useRef } from "react";
 import type { Session } from "../api/types";
-import { sessionAt, useHere } from "../lib/router";
+import { getDayGroup } from "../format/time";
+import { useToday } from "../format/useToday";
+import { parseSessionLocation, useLocation } from "../lib/router";
 import { useStore } from "../lib/store";
-import { dayGroup } from "../lib/time";
-import { useToday } from "../lib/useToday";
-import { useCenter, useSessions } from "../live/context";
+import { useLiveClient, useSessions } from "../live/context";
+import { getViewKey, NOT_LOADED, type ListView } from "../live/listViews";
+import { useProjects } from "../sessions/useProjects";
 import { words } from "../words";
-import { grouped, listed, UNFETCHED, viewName, type View } from "./arrange";
+import { buildRows, filterSessions } from "./listRows";
 import { SessionRow } from "./SessionRow";
 import type { Selection } from "./useSelection";
-import { useProjects } from "./useProjects";
 
-const ROW = 58;
-const HEADING = 34;
+const LOAD_AHEAD_ROWS = 15;
+const ROW_PX = 58;
+const HEADING_PX = 34;
 
 interface Props {
-  view: View;
+  view: ListView;
   selection: Selection;
-  onOrder: (ids: readonly string[]) => void;
+  onOrder: (ids: readonly string[]) => void; // called with the listed conversations, in their order
 }
 
 export function SessionList({ view, selection, onOrder }: Props) {
-  const center = useCenter();
+  const client = useLiveClient();
   const sessions = useSessions();
-  const name = viewName(view);
-  const fetched = useStore(center.lists.fetched, (all) => all[name] ?? UNFETCHED);
+  const viewKey = getViewKey(view);
+  const progress = useStore(client.lists.progress, (all) => all[viewKey] ?? NOT_LOADED);
   const projects = useProjects();
-  const open = sessionAt(useHere())?.id;
+  const openId = parseSessionLocation(useLocation())?.id;
   const today = useToday();
   const scroller = useRef<HTMLDivElement>(null);
 
-  const found = useMemo(() => listed(sessions.values(), view, fetched), [sessions, view, fetched]);
-  const rows = useMemo(() => grouped(found, words.pinned, (at) => dayGroup(at, today)), [found, today]);
+  const listed = useMemo(() => filterSessions(sessions.values(), view, progress), [sessions, view, progress]);
+  const rows = useMemo(() => buildRows(listed, words.pinned, (at) => getDayGroup(at, today)), [listed, today]);
   const order = useMemo(() => rows.flatMap((row) => (row.kind === "session" ? row.session.id : [])), [rows]);
   useEffect(() => onOrder(order), [onOrder, order]);
 
   const { ids, toggle } = selection;
-  const onSelect = useCallback((id: string, how: "one" | "range") => toggle(id, how, order), [toggle, order]);
+  const onSelect = useCallback((id: string, mode: "one" | "range") => toggle(id, mode, order), [toggle, order]);
   const onDrag = useCallback((id: string) => (ids.has(id) ? [...ids] : [id]), [ids]);
 
   const virtualizer = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
     getItemKey: (index) => rows[index]?.key ?? index,
-    estimateSize: (index) => (rows[index]?.kind === "heading" ? HEADING : ROW),
+    estimateSize: (index) => (rows[index]?.kind === "heading" ? HEADING_PX : ROW_PX),
     overscan: 10,
   });
   const items = virtualizer.getVirtualItems();
   const lastShown = items.at(-1)?.index ?? -1;
 
   useEffect(() => {
-    const isNear = lastShown >= rows.length - 15;
-    if (isNear && !fetched.complete && !fetched.loading && !fetched.failed) void center.lists.more(view);
-  }, [center, view, fetched, lastShown, rows.length]);
+    const isNear = lastShown >= rows.length - LOAD_AHEAD_ROWS;
+    if (isNear && !progress.complete && !progress.loading && !progress.failed) void client.lists.loadMore(view);
+  }, [client, view, progress, lastShown, rows.length]);
 
-  // What is opened by a key, a link or a search is brought into sight; scrolling on from there is left alone.
-  const bringIntoSight = useEffectEvent(() => {
-    const place = rows.findIndex((row) => row.key === open);
-    if (place >= 0) virtualizer.scrollToIndex(place, { align: "auto" });
+  // Scrolls to a conversation that was opened by a shortcut, a link or a search. Later scrolling is left alone.
+  const scrollToOpen = useEffectEvent(() => {
+    const index = rows.findIndex((row) => row.key === openId);
+    if (index >= 0) virtualizer.scrollToIndex(index, { align: "auto" });
   });
-  const isThere = fetched.frontier !== null;
-  useEffect(() => bringIntoSight(), [open, isThere]);
+  const isLoaded = progress.frontier !== null;
+  useEffect(() => scrollToOpen(), [openId, isLoaded]);
 
-  if (rows.length === 0 && fetched.complete) return <Nothing view={view} />;
+  if (rows.length === 0 && progress.complete) return <EmptyList view={view} />;
   return (
     <div className="session-list" ref={scroller}>
       <div className="rows" style={{ height: virtualizer.getTotalSize() }} role="list">
@@ -83,10 +85,10 @@ export function SessionList({ view, selection, onOrder }: Props) {
               ) : (
                 <SessionRow
                   session={row.session}
-                  project={view.project === null ? projectOf(row.session) : undefined}
+                  project={view.project === null ? findProject(row.session) : undefined}
                   today={today}
-                  isOpen={row.session.id === open}
-                  isSelecting={selection.isOn}
+                  isOpen={row.session.id === openId}
+                  isSelecting={selection.isActive}
                   isSelected={selection.ids.has(row.session.id)}
                   onSelect={onSelect}
                   onDrag={onDrag}
@@ -96,27 +98,27 @@ export function SessionList({ view, selection, onOrder }: Props) {
           );
         })}
       </div>
-      {fetched.failed && (
-        <button type="button" className="text-button" onClick={() => void center.lists.more(view)}>
-          {words.again}
+      {progress.failed && (
+        <button type="button" className="text-button" onClick={() => void client.lists.loadMore(view)}>
+          {words.tryAgain}
         </button>
       )}
     </div>
   );
 
-  function projectOf(session: Session) {
+  function findProject(session: Session) {
     return projects.find((project) => project.id === session.project_id);
   }
 }
 
-function Nothing({ view }: { view: View }) {
-  if (view.shelf === "archived") return <p className="nothing">{words.nothingArchived}</p>;
-  if (view.project !== null) return <p className="nothing">{words.nothingInProject}</p>;
+function EmptyList({ view }: { view: ListView }) {
+  if (view.state === "archived") return <p className="empty-note">{words.archiveEmpty}</p>;
+  if (view.project !== null) return <p className="empty-note">{words.projectEmpty}</p>;
   return (
-    <p className="nothing">
-      {words.noConversations}
+    <p className="empty-note">
+      {words.listEmpty}
       <br />
-      {words.noConversationsHint}
+      {words.listEmptyHint}
     </p>
   );
 }

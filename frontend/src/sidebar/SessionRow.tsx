@@ -1,51 +1,52 @@
 /** One conversation in the list. */
 import { memo, useEffect, useRef, useState, type DragEvent, type MouseEvent } from "react";
 import type { Project, Session } from "../api/types";
-import { change } from "../conversation/actions";
-import { TitleField } from "../conversation/TitleField";
-import { Link } from "../lib/Link";
-import { ago, moment } from "../lib/time";
-import { useCenter } from "../live/context";
-import { giveWay } from "../shell/layout";
+import { stripMarkdown } from "../format/text";
+import { formatDateTime, formatRecent } from "../format/time";
+import { hideSidebarIfNarrow } from "../layout/sidebarVisibility";
+import { useLiveClient } from "../live/context";
+import { updateSessions } from "../sessions/actions";
+import { getSessionName } from "../sessions/names";
+import { SessionMenu } from "../sessions/SessionMenu";
+import { TitleField } from "../sessions/TitleField";
+import { isUnread } from "../sessions/unread";
+import { Link } from "../ui/Link";
 import { PlatformBadge } from "../ui/PlatformBadge";
 import { words } from "../words";
-import { isUnread } from "./arrange";
-import { DRAGGED } from "./dragging";
-import { nameOf, plain } from "./naming";
-import { SessionMenu } from "./SessionMenu";
+import { SESSION_DRAG_TYPE } from "./sessionDrag";
 
 interface Props {
   session: Session;
   project: Project | undefined;
-  today: number; // so that its time is told anew the next day
+  today: number; // so that the time is formatted again on the next day
   isOpen: boolean;
   isSelecting: boolean;
   isSelected: boolean;
-  onSelect: (id: string, how: "one" | "range") => void;
-  onDrag: (id: string) => readonly string[]; // what goes along when this one is dragged
+  onSelect: (id: string, mode: "one" | "range") => void;
+  onDrag: (id: string) => readonly string[]; // returns the conversations to drag
 }
 
 export const SessionRow = memo(function SessionRow(props: Props) {
   const { session, project, today, isOpen, isSelecting, isSelected, onSelect } = props;
-  const center = useCenter();
-  const [isNaming, setNaming] = useState(false);
-  const unread = !isOpen && isUnread(session, center.since);
-  const name = nameOf(session);
+  const client = useLiveClient();
+  const [isRenaming, setRenaming] = useState(false);
+  const hasUnread = !isOpen && isUnread(session, client.firstVisitAt);
+  const name = getSessionName(session);
   const link = useRef<HTMLAnchorElement>(null);
-  const wasNaming = useRef(false);
+  const wasRenaming = useRef(false);
   useEffect(() => {
-    if (wasNaming.current && !isNaming && document.activeElement === document.body) link.current?.focus();
-    wasNaming.current = isNaming;
-  }, [isNaming]);
+    if (wasRenaming.current && !isRenaming && document.activeElement === document.body) link.current?.focus();
+    wasRenaming.current = isRenaming;
+  }, [isRenaming]);
 
-  if (isNaming) {
+  if (isRenaming) {
     return (
-      <div className="session naming">
+      <div className="session renaming">
         <TitleField
           title={session.title ?? ""}
           onDone={(title) => {
-            setNaming(false);
-            if (title !== null) void change(center, [session.id], { title: title === "" ? null : title });
+            setRenaming(false);
+            if (title !== null) void updateSessions(client, [session.id], { title: title === "" ? null : title });
           }}
         />
       </div>
@@ -57,7 +58,7 @@ export const SessionRow = memo(function SessionRow(props: Props) {
       event.preventDefault();
       onSelect(session.id, event.shiftKey ? "range" : "one");
     } else {
-      giveWay();
+      hideSidebarIfNarrow();
     }
   };
 
@@ -65,11 +66,11 @@ export const SessionRow = memo(function SessionRow(props: Props) {
     <div
       className="session"
       data-open={isOpen}
-      data-unread={unread}
+      data-unread={hasUnread}
       data-selected={isSelected}
       draggable
       onDragStart={(event: DragEvent) => {
-        event.dataTransfer.setData(DRAGGED, JSON.stringify(props.onDrag(session.id)));
+        event.dataTransfer.setData(SESSION_DRAG_TYPE, JSON.stringify(props.onDrag(session.id)));
         event.dataTransfer.effectAllowed = "move";
       }}
     >
@@ -86,7 +87,7 @@ export const SessionRow = memo(function SessionRow(props: Props) {
         ref={link}
         to={session.id}
         onClick={onClick}
-        onDoubleClick={isSelecting ? undefined : () => setNaming(true)}
+        onDoubleClick={isSelecting ? undefined : () => setRenaming(true)}
         aria-current={isOpen ? "page" : undefined}
         draggable={false}
       >
@@ -95,24 +96,24 @@ export const SessionRow = memo(function SessionRow(props: Props) {
           <span className="session-name" dir="auto">
             {name}
           </span>
-          {session.running && <span className="live-dot" role="img" aria-label={words.running} title={words.running} />}
-          {unread && !session.running && <span className="unread-dot" role="img" aria-label={words.unread} />}
+          {session.running && <span className="running-dot" role="img" aria-label={words.answering} title={words.answering} />}
+          {hasUnread && !session.running && <span className="unread-dot" role="img" aria-label={words.unread} />}
         </span>
-        <span className="session-under">
+        <span className="session-details">
           {project !== undefined && (
-            <span className="swatch" style={{ backgroundColor: project.colour ?? undefined }} title={project.name} />
+            <span className="swatch" style={{ backgroundColor: project.color ?? undefined }} title={project.name} />
           )}
           <span className="session-preview" dir="auto">
-            {session.owner !== null ? `${session.owner}: ` : ""}
-            {plain(session.preview)}
+            {session.owner_name !== null ? `${session.owner_name}: ` : ""}
+            {stripMarkdown(session.preview)}
           </span>
-          <time dateTime={session.active_at ?? session.created_at} title={moment(session.active_at ?? session.created_at)}>
-            {ago(session.active_at ?? session.created_at, today)}
+          <time dateTime={session.active_at ?? session.created_at} title={formatDateTime(session.active_at ?? session.created_at)}>
+            {formatRecent(session.active_at ?? session.created_at, today)}
           </time>
         </span>
       </Link>
       {!isSelecting && (
-        <SessionMenu session={session} onRename={() => setNaming(true)} onSelect={() => onSelect(session.id, "one")} />
+        <SessionMenu session={session} onRename={() => setRenaming(true)} onSelect={() => onSelect(session.id, "one")} />
       )}
     </div>
   );

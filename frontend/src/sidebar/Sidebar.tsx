@@ -1,77 +1,74 @@
-/** Every conversation, found by looking, by searching, or by project. */
-import { useEffect, useState } from "react";
+/** The sidebar: search, projects, the list of conversations and the account menu. */
+import { useEffect, useState, type ReactNode } from "react";
+import { startConversation } from "../layout/focus";
+import { TOGGLE_ID, toggleSidebar } from "../layout/sidebarVisibility";
 import { useStore } from "../lib/store";
-import { useCenter, useMe } from "../live/context";
-import { AccountMenu } from "../shell/AccountMenu";
-import { TOGGLE, toggleSidebar } from "../shell/layout";
-import { startNew } from "../shell/Shortcuts";
+import { useLiveClient, useMe } from "../live/context";
+import { ACTIVE_VIEW, ARCHIVE_VIEW } from "../live/listViews";
+import { selectedView, selectView } from "../sessions/selectedView";
 import { ArchiveIcon, MenuIcon, PeopleIcon, PlusIcon } from "../ui/icons";
 import { SearchField } from "../ui/SearchField";
 import { words } from "../words";
-import type { View } from "./arrange";
-import { ARCHIVED, chooseView, chosenView, CURRENT } from "./chosen";
 import { Projects } from "./Projects";
 import { SearchResults } from "./SearchResults";
 import { SelectionBar } from "./SelectionBar";
 import { SessionList } from "./SessionList";
 import { useSelection } from "./useSelection";
 
-const itself = (view: View) => view;
+interface Props {
+  accountMenu: ReactNode;
+  onOrder: (ids: readonly string[]) => void; // called with the listed conversations, in their order
+}
 
-export function Sidebar({ onOrder }: { onOrder: (ids: readonly string[]) => void }) {
-  const view = useStore(chosenView, itself);
-  const [text, setText] = useState("");
+export function Sidebar({ accountMenu, onOrder }: Props) {
+  const view = useStore(selectedView);
+  const [query, setQuery] = useState("");
   const selection = useSelection();
   const { end } = selection;
-  const all = useStore(useCenter().everybodys, (value) => value);
-  useEffect(() => end, [view, all, end]); // what was selected in one list is not for another
+  const showsAll = useStore(useLiveClient().showsAll);
+  useEffect(() => end, [view, showsAll, end]); // a selection ends when the list changes
   const isOwner = useMe().person.role === "owner";
   return (
     <nav className="sidebar" aria-label={words.conversations}>
       <div className="sidebar-head">
         <span className="brand">Palaver</span>
-        <span className="grow" />
+        <span className="spacer" />
         <button
-          id={TOGGLE}
+          id={TOGGLE_ID}
           type="button"
           className="icon-button"
-          title={words.closeMenu}
-          aria-label={words.closeMenu}
+          title={words.hideSidebar}
+          aria-label={words.hideSidebar}
           onClick={toggleSidebar}
         >
           <MenuIcon />
         </button>
       </div>
-      <button type="button" className="button primary wide" onClick={startNew}>
+      <button type="button" className="button primary wide" onClick={startConversation}>
         <PlusIcon />
         {words.newConversation}
       </button>
-      <SearchField id="search" text={text} label={words.searchPlaceholder} shortcut="/" onChange={setText} />
-      {text.trim() !== "" ? (
-        <SearchResults text={text} />
+      <SearchField id="search" text={query} label={words.searchPlaceholder} shortcut="/" onChange={setQuery} />
+      {query.trim() !== "" ? (
+        <SearchResults text={query} />
       ) : (
         <>
-          {view.shelf === "current" && (
-            <Projects
-              chosen={view.project}
-              onChoose={chooseProject}
-            />
-          )}
-          {selection.isOn && <SelectionBar selection={selection} isArchive={view.shelf === "archived"} />}
+          {view.state === "active" && <Projects selectedId={view.project} onSelect={selectProject} />}
+          {selection.isActive && <SelectionBar selection={selection} isArchive={view.state === "archived"} />}
           <SessionList view={view} selection={selection} onOrder={onOrder} />
         </>
       )}
       <div className="sidebar-foot">
-        <AccountMenu />
-        <span className="grow" />
-        {isOwner && <EverybodysSwitch />}
+        {accountMenu}
+        <span className="spacer" />
+        {isOwner && <ShowAllSwitch />}
         <button
           type="button"
           className="icon-button"
           title={words.archive}
           aria-label={words.archive}
-          aria-pressed={view.shelf === "archived"}
-          onClick={() => chooseView(view.shelf === "archived" ? CURRENT : ARCHIVED)}
+          aria-pressed={view.state === "archived"}
+          onClick={() => selectView(view.state === "archived" ? ACTIVE_VIEW : ARCHIVE_VIEW)}
         >
           <ArchiveIcon />
         </button>
@@ -80,22 +77,22 @@ export function Sidebar({ onOrder }: { onOrder: (ids: readonly string[]) => void
   );
 }
 
-function chooseProject(project: string | null): void {
-  chooseView(project === null ? CURRENT : { shelf: "current", project });
+function selectProject(id: string | null): void {
+  selectView(id === null ? ACTIVE_VIEW : { state: "active", project: id });
 }
 
-function EverybodysSwitch() {
-  const center = useCenter();
-  const all = useStore(center.everybodys, (value) => value);
+function ShowAllSwitch() {
+  const client = useLiveClient();
+  const showsAll = useStore(client.showsAll);
   return (
     <button
       type="button"
       className="icon-button"
       role="switch"
-      aria-checked={all}
-      title={words.everybodys}
-      aria-label={words.everybodys}
-      onClick={() => center.lookAtAll(!all)}
+      aria-checked={showsAll}
+      title={words.everybodysConversations}
+      aria-label={words.everybodysConversations}
+      onClick={() => client.setShowsAll(!showsAll)}
     >
       <PeopleIcon />
     </button>

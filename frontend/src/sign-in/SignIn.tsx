@@ -1,47 +1,46 @@
-/** Signing in: by the link that was opened, by password, or by passkey. */
+/** The sign-in page: by link, password or passkey. */
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState, type SubmitEvent } from "react";
-import { ApiError } from "../api/client";
 import * as calls from "../api/calls";
-import { go, whereWeAre } from "../lib/router";
+import { ApiError, describeError } from "../api/errors";
+import { getLocation, navigate } from "../lib/router";
 import { words } from "../words";
-import { whyNot } from "../words/refusals";
-import { canUsePasskeys, NoPasskey, passkeyAnswer } from "./passkey";
+import { canUsePasskeys, PasskeyDeclinedError, requestPasskey } from "./passkeySignIn";
 
-const STEP = "sign-in";
+const SIGN_IN_PATH = "sign-in";
 
 interface Props {
   onDone: () => void;
-  onLinkRefused: () => void; // whoever opened it may be signed in all the same
+  onLinkRejected: () => void; // the person may already be signed in
 }
 
-export default function SignIn({ onDone, onLinkRefused }: Props) {
-  const [token] = useState(tokenOfLink);
-  const { data: ways, failureReason } = useQuery({
-    queryKey: ["ways in"],
-    queryFn: calls.waysIn,
-    retry: (_, failure) => !(failure instanceof ApiError),
+export default function SignIn({ onDone, onLinkRejected }: Props) {
+  const [token] = useState(readLinkToken);
+  const { data: methods, failureReason } = useQuery({
+    queryKey: ["sign-in methods"],
+    queryFn: calls.getSignInMethods,
+    retry: (_, cause) => !(cause instanceof ApiError),
     retryDelay: 1500,
   });
-  const [refused, setRefused] = useState("");
+  const [failureText, setFailureText] = useState("");
   const [isBusy, setBusy] = useState(token !== null);
-  const error = refused || (failureReason === null ? "" : tellingOf(failureReason));
+  const error = failureText || (failureReason === null ? "" : describeFailure(failureReason));
 
   useEffect(() => {
     if (token === null) return;
-    withLink(token).then(onDone, (failure: unknown) => {
-      setRefused(tellingOf(failure));
+    signInByLink(token).then(onDone, (failure: unknown) => {
+      setFailureText(describeFailure(failure));
       setBusy(false);
-      onLinkRefused();
+      onLinkRejected();
     });
-  }, [token, onDone, onLinkRefused]);
+  }, [token, onDone, onLinkRejected]);
 
-  const attempt = (signIn: () => Promise<unknown>) => {
+  const trySignIn = (signIn: () => Promise<unknown>) => {
     setBusy(true);
-    setRefused("");
+    setFailureText("");
     signIn().then(onDone, (failure: unknown) => {
       setBusy(false);
-      setRefused(tellingOf(failure));
+      setFailureText(describeFailure(failure));
     });
   };
 
@@ -57,25 +56,25 @@ export default function SignIn({ onDone, onLinkRefused }: Props) {
           </p>
         )}
         {isBusy && <p role="status">{words.signingIn}</p>}
-        {ways?.password && <PasswordForm isBusy={isBusy} attempt={attempt} />}
-        {ways?.passkey && canUsePasskeys() && (
-          <button type="button" className="button wide" disabled={isBusy} onClick={() => attempt(byPasskey)}>
-            {words.withPasskey}
+        {methods?.password && <PasswordForm isBusy={isBusy} trySignIn={trySignIn} />}
+        {methods?.passkey && canUsePasskeys() && (
+          <button type="button" className="button wide" disabled={isBusy} onClick={() => trySignIn(signInByPasskey)}>
+            {words.usePasskey}
           </button>
         )}
         <p className="hint">
-          {words.signInHint} <code>palaver serve --link</code>. {words.signInAsk}
+          {words.signInHint} <code>palaver serve --link</code>. {words.signInAskOwner}
         </p>
       </div>
     </main>
   );
 }
 
-function PasswordForm({ isBusy, attempt }: { isBusy: boolean; attempt: (signIn: () => Promise<unknown>) => void }) {
+function PasswordForm({ isBusy, trySignIn }: { isBusy: boolean; trySignIn: (signIn: () => Promise<unknown>) => void }) {
   const submit = (event: SubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
-    const given = new FormData(event.currentTarget);
-    attempt(() => calls.signInByPassword(textIn(given, "name"), textIn(given, "password")));
+    const form = new FormData(event.currentTarget);
+    trySignIn(() => calls.signInByPassword(readField(form, "name"), readField(form, "password")));
   };
   return (
     <form onSubmit={submit}>
@@ -94,33 +93,33 @@ function PasswordForm({ isBusy, attempt }: { isBusy: boolean; attempt: (signIn: 
   );
 }
 
-function tellingOf(failure: unknown): string {
-  return failure instanceof NoPasskey ? words.passkeyNotUsed : whyNot(failure);
+function describeFailure(failure: unknown): string {
+  return failure instanceof PasskeyDeclinedError ? words.passkeyCanceled : describeError(failure);
 }
 
-function textIn(form: FormData, name: string): string {
+function readField(form: FormData, name: string): string {
   const value = form.get(name);
   return typeof value === "string" ? value : "";
 }
 
-async function byPasskey(): Promise<void> {
-  await calls.signInByPasskey(await passkeyAnswer(await calls.passkeyOptions()));
+async function signInByPasskey(): Promise<void> {
+  await calls.signInByPasskey(await requestPasskey(await calls.getPasskeyOptions()));
 }
 
-/** The token of a sign-in link. It stands behind the #, which no server is sent, and goes from the address at once. */
-function tokenOfLink(): string | null {
-  const { step, hash } = whereWeAre();
-  return step === STEP && hash !== "" ? hash : null;
+/** The token of a sign-in link. It is after the #, which browsers do not send to servers, and is removed from the address. */
+function readLinkToken(): string | null {
+  const { path, hash } = getLocation();
+  return path === SIGN_IN_PATH && hash !== "" ? hash : null;
 }
 
-const used = new Map<string, Promise<unknown>>();
+const pendingLinks = new Map<string, Promise<unknown>>();
 
-/** A link signs in once, also where React draws a page twice. */
-function withLink(token: string): Promise<unknown> {
-  let signingIn = used.get(token);
-  if (signingIn === undefined) {
-    go(STEP, { replace: true });
-    used.set(token, (signingIn = calls.signInByLink(token)));
+/** A link works once, and React may run an effect twice, so the request is shared. */
+function signInByLink(token: string): Promise<unknown> {
+  let request = pendingLinks.get(token);
+  if (request === undefined) {
+    navigate(SIGN_IN_PATH, { replace: true });
+    pendingLinks.set(token, (request = calls.signInByLink(token)));
   }
-  return signingIn;
+  return request;
 }

@@ -1,25 +1,27 @@
-/** Copies a text, and says that it did. */
+/** Copies a text, and shows for a moment that it did. */
 import { useEffect, useState } from "react";
 import { words } from "../words";
-import { copy } from "./copying";
+import { copyText } from "./clipboard";
 import { CheckIcon, CopyIcon } from "./icons";
 
+const FEEDBACK_MS = 1500;
+
 export function CopyButton({ text, label = words.copy }: { text: string; label?: string }) {
-  const [done, setDone] = useState(false);
+  const [isCopied, setCopied] = useState(false);
   useEffect(() => {
-    if (!done) return;
-    const timer = setTimeout(() => setDone(false), 1500);
+    if (!isCopied) return;
+    const timer = setTimeout(() => setCopied(false), FEEDBACK_MS);
     return () => clearTimeout(timer);
-  }, [done]);
+  }, [isCopied]);
   return (
     <button
       type="button"
       className="icon-button small"
-      title={done ? words.copied : label}
-      aria-label={done ? words.copied : label}
-      onClick={() => void copy(text).then(setDone)}
+      title={isCopied ? words.copied : label}
+      aria-label={isCopied ? words.copied : label}
+      onClick={() => void copyText(text).then(setCopied)}
     >
-      {done ? <CheckIcon /> : <CopyIcon />}
+      {isCopied ? <CheckIcon /> : <CopyIcon />}
     </button>
   );
 }

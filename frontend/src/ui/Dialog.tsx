@@ -1,4 +1,4 @@
-/** A dialogue above the page. The browser keeps the focus inside, closes it on Escape and gives the focus back. */
+/** A modal dialog. The browser keeps the focus inside, closes it on Escape and returns the focus afterwards. */
 import { useLayoutEffect, useRef, type ReactNode } from "react";
 
 interface Props {
@@ -10,7 +10,7 @@ interface Props {
 
 export function Dialog({ label, className = "dialog", onClose, children }: Props) {
   const element = useRef<HTMLDialogElement>(null);
-  const isPressedBeside = useRef(false);
+  const isBackdropPressed = useRef(false);
   useLayoutEffect(() => {
     const dialog = element.current;
     if (dialog === null) return;
@@ -27,11 +27,11 @@ export function Dialog({ label, className = "dialog", onClose, children }: Props
         onClose();
       }}
       onPointerDown={(event) => {
-        isPressedBeside.current = event.target === element.current; // on the shade around it
+        isBackdropPressed.current = event.target === element.current; // the element itself is the backdrop around the body
       }}
       onClick={(event) => {
-        // Not where a text was marked from the inside out: that ends on the shade too.
-        if (isPressedBeside.current && event.target === element.current) onClose();
+        // Selecting text from inside the dialog to outside ends on the backdrop too, and must not close it.
+        if (isBackdropPressed.current && event.target === element.current) onClose();
       }}
     >
       <div className="dialog-body">{children}</div>

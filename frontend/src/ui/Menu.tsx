@@ -1,8 +1,8 @@
 /**
  * A menu that opens from a button.
  *
- * It is not modal: a modal one would write a style element into the page to stop it from scrolling, which the content
- * security policy forbids.
+ * It is not modal: Radix stops the page behind a modal menu from scrolling with a style element, which the content security
+ * policy forbids.
  */
 import * as Radix from "@radix-ui/react-dropdown-menu";
 import type { ReactNode } from "react";
@@ -32,14 +32,14 @@ interface ItemProps {
   icon?: ReactNode;
   children: ReactNode;
   onSelect: () => void;
-  onPoint?: () => void; // somebody points at it, with the pointer or the keys
+  onHighlight?: () => void; // the pointer or the keyboard highlights it
   danger?: boolean;
   disabled?: boolean;
 }
 
-export function MenuItem({ icon, children, onSelect, onPoint, danger = false, disabled = false }: ItemProps) {
+export function MenuItem({ icon, children, onSelect, onHighlight, danger = false, disabled = false }: ItemProps) {
   return (
-    <Radix.Item className={danger ? "menu-item danger" : "menu-item"} onSelect={onSelect} onFocus={onPoint} disabled={disabled}>
+    <Radix.Item className={danger ? "menu-item danger" : "menu-item"} onSelect={onSelect} onFocus={onHighlight} disabled={disabled}>
       <span className="menu-icon">{icon}</span>
       {children}
     </Radix.Item>
@@ -83,7 +83,7 @@ export function SubMenu({ label, icon, children }: { label: string; icon?: React
       <Radix.SubTrigger className="menu-item">
         <span className="menu-icon">{icon}</span>
         {label}
-        <span className="menu-more">
+        <span className="submenu-arrow">
           <ChevronIcon />
         </span>
       </Radix.SubTrigger>
@@ -103,7 +103,7 @@ interface SwitchProps {
   hint?: string;
 }
 
-/** Something to be switched on and off; the menu stays open, so that several can be. */
+/** A switch. The menu stays open, so that several can be changed. */
 export function MenuSwitch({ checked, onChange, children, hint }: SwitchProps) {
   return (
     <Radix.CheckboxItem
@@ -125,11 +125,11 @@ export function MenuLabel({ children }: { children: ReactNode }) {
   return <Radix.Label className="menu-label">{children}</Radix.Label>;
 }
 
-/** Words that explain, and cannot be chosen. */
-export function MenuNote({ children, quiet = false }: { children: ReactNode; quiet?: boolean }) {
-  return <Radix.Label className={quiet ? "menu-note quiet-note" : "menu-note"}>{children}</Radix.Label>;
+/** An explanation, which cannot be selected. */
+export function MenuNote({ children, isMuted = false }: { children: ReactNode; isMuted?: boolean }) {
+  return <Radix.Label className={isMuted ? "menu-note is-muted" : "menu-note"}>{children}</Radix.Label>;
 }
 
-export function MenuLine() {
-  return <Radix.Separator className="menu-line" />;
+export function MenuSeparator() {
+  return <Radix.Separator className="menu-separator" />;
 }

@@ -1,36 +1,36 @@
-/** A dialogue that asks for a name, and for whatever else stands in it. */
+/** A dialog that asks for a name, with room for more fields. */
 import { useState, type ReactNode } from "react";
 import { words } from "../words";
 import { Dialog } from "./Dialog";
-import { useOnce } from "./useOnce";
+import { useSingleFlight } from "./useSingleFlight";
 
 interface Props {
   title: string;
-  label: string; // of the name
-  name?: string; // as it was
-  longest?: number; // characters
+  label: string; // of the name field
+  name?: string; // the current one
+  maxLength?: number;
   action?: string;
-  isReady?: boolean; // apart from the name
+  isReady?: boolean; // whether the other fields are filled in
   onClose: () => void;
   onDone: (name: string) => unknown;
   children?: ReactNode;
 }
 
-export function NameDialog({ title, label, longest = 60, action = words.save, isReady = true, ...props }: Props) {
+export function NameDialog({ title, label, maxLength = 60, action = words.save, isReady = true, ...props }: Props) {
   const [name, setName] = useState(props.name ?? "");
-  const once = useOnce();
+  const runOnce = useSingleFlight();
   return (
     <Dialog label={title} onClose={props.onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          void once(() => props.onDone(name.trim()));
+          void runOnce(() => props.onDone(name.trim()));
         }}
       >
         <h2>{title}</h2>
         <label className="field">
           {label}
-          <input value={name} dir="auto" autoFocus required maxLength={longest} onChange={(event) => setName(event.target.value)} />
+          <input value={name} dir="auto" autoFocus required maxLength={maxLength} onChange={(event) => setName(event.target.value)} />
         </label>
         {props.children}
         <div className="dialog-actions">

@@ -1,18 +1,18 @@
-/** Where a conversation takes place. */
-import { platformName } from "../sidebar/naming";
+/** The icon of the platform that a conversation takes place on. */
+import { getPlatformName } from "../format/platforms";
 import { GatewayIcon, PLATFORM_ICONS } from "./icons";
 
 export function PlatformBadge({ platform }: { platform: string }) {
-  const name = platformName(platform);
+  const name = getPlatformName(platform);
   return (
     <span className="platform" data-platform={platform} title={name} role="img" aria-label={name}>
-      <PlatformSign platform={platform} />
+      <PlatformIcon platform={platform} />
     </span>
   );
 }
 
-/** The same beside the name, which says it. */
-export function PlatformSign({ platform }: { platform: string }) {
+/** The icon alone, for places that also show the name of the platform. */
+export function PlatformIcon({ platform }: { platform: string }) {
   const Icon = PLATFORM_ICONS[platform] ?? GatewayIcon;
   return <Icon />;
 }

@@ -1,4 +1,4 @@
-/** A field to search in something, with a way to empty it. */
+/** A search field with a button that clears it. */
 import { words } from "../words";
 import { CloseIcon, SearchIcon } from "./icons";
 
@@ -6,7 +6,7 @@ interface Props {
   id?: string;
   text: string;
   label: string;
-  shortcut?: string; // the key that leads here
+  shortcut?: string; // the key that focuses the field
   onChange: (text: string) => void;
 }
 

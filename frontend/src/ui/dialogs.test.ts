@@ -1,12 +1,12 @@
 import { act, createElement } from "react";
 import { expect, it, vi } from "vitest";
-import { drawn } from "../lib/drawn";
+import { renderForTest } from "../testing/renderForTest";
 import { Dialog } from "./Dialog";
 import { NameDialog } from "./NameDialog";
 
-function must<T extends Element>(found: T | null): T {
-  if (found === null) throw new Error("it is not there");
-  return found;
+function expectElement<T extends Element>(element: T | null): T {
+  if (element === null) throw new Error("the element was not found");
+  return element;
 }
 
 function press(from: Element, to: Element): void {
@@ -16,27 +16,27 @@ function press(from: Element, to: Element): void {
   });
 }
 
-it("who sends a form twice does it once, and can send it again when it was refused", async () => {
-  let refuse: () => void = () => undefined;
-  const onDone = vi.fn(() => new Promise<void>((done) => (refuse = done)));
-  const page = drawn(createElement(NameDialog, { title: "New", label: "Name", name: "Ada", onClose: () => undefined, onDone }));
-  const form = must(page.querySelector("form"));
+it("submits a form once when it is sent twice, and again after the first attempt has ended", async () => {
+  let endAttempt: () => void = () => undefined;
+  const onDone = vi.fn(() => new Promise<void>((resolve) => (endAttempt = resolve)));
+  const page = renderForTest(createElement(NameDialog, { title: "New", label: "Name", name: "Ada", onClose: () => undefined, onDone }));
+  const form = expectElement(page.querySelector("form"));
   const send = () => act(() => void form.dispatchEvent(new Event("submit", { bubbles: true, cancelable: true })));
   send();
   send();
   expect(onDone).toHaveBeenCalledTimes(1);
   await act(async () => {
-    refuse();
+    endAttempt();
     await Promise.resolve();
   });
   send();
   expect(onDone).toHaveBeenCalledTimes(2);
 });
 
-it("a dialogue closes by a press beside it, and not where marking a text in it ended beside it", () => {
+it("closes on a click on the backdrop, but not when a text selection that began inside ends there", () => {
   const onClose = vi.fn();
-  const page = drawn(createElement(Dialog, { label: "New", onClose, children: createElement("input") }));
-  const [dialog, input] = [must(page.querySelector("dialog")), must(page.querySelector("input"))];
+  const page = renderForTest(createElement(Dialog, { label: "New", onClose, children: createElement("input") }));
+  const [dialog, input] = [expectElement(page.querySelector("dialog")), expectElement(page.querySelector("input"))];
   press(input, dialog);
   expect(onClose).not.toHaveBeenCalled();
   press(dialog, dialog);

@@ -1,8 +1,6 @@
-/** Short messages that come and go, perhaps with a way to take back what was done. */
+/** Short messages that disappear after a while, some with a button to undo what was done. */
 import { useLayoutEffect, useRef } from "react";
-import { ApiError, Unreachable } from "../api/client";
 import { Store, useStore } from "../lib/store";
-import { whyNot } from "../words/refusals";
 
 interface Toast {
   id: number;
@@ -10,43 +8,35 @@ interface Toast {
   action: { label: string; act: () => void } | null;
 }
 
-const SHOWN = 6000; // milliseconds, and longer as long as somebody points at it
-const shown = new Store<readonly Toast[]>([]);
-let last = 0;
+const TOAST_MS = 6000; // longer while the pointer or the focus is on the toasts
+const currentToasts = new Store<readonly Toast[]>([]);
+let lastId = 0;
 
 export function toast(text: string, action: Toast["action"] = null): void {
-  const id = ++last;
-  const isOther = (each: Toast) => each.text !== text || each.action !== null; // nothing is said twice at once
-  shown.update((toasts) => [...toasts.filter(isOther).slice(-2), { id, text, action }]);
-  setTimeout(() => fade(id), SHOWN);
+  const id = ++lastId;
+  const isDifferent = (each: Toast) => each.text !== text || each.action !== null; // the same text is not shown twice at once
+  currentToasts.update((toasts) => [...toasts.filter(isDifferent).slice(-2), { id, text, action }]);
+  setTimeout(() => dismissUnlessPointedAt(id), TOAST_MS);
 }
 
-function fade(id: number): void {
+function dismissUnlessPointedAt(id: number): void {
   if (document.querySelector(".toasts:is(:hover, :focus-within)") === null) dismiss(id);
-  else setTimeout(() => fade(id), SHOWN);
-}
-
-/** Say that something did not work. */
-export function tellFailure(error: unknown): void {
-  if (error instanceof Unreachable || error instanceof ApiError) toast(whyNot(error));
-  else throw error;
+  else setTimeout(() => dismissUnlessPointedAt(id), TOAST_MS);
 }
 
 function dismiss(id: number): void {
-  shown.update((toasts) => toasts.filter((each) => each.id !== id));
+  currentToasts.update((toasts) => toasts.filter((each) => each.id !== id));
 }
 
-const all = (toasts: readonly Toast[]) => toasts;
-
 export function Toasts() {
-  const toasts = useStore(shown, all);
+  const toasts = useStore(currentToasts);
   const element = useRef<HTMLDivElement>(null);
-  // It is always there, though empty: a screen reader tells of what changes in a place, and not of a place that appears.
+  // The element stays even when it is empty: screen readers announce changes in an element, not a new element.
   useLayoutEffect(() => element.current?.showPopover(), []);
   useLayoutEffect(() => {
     if (toasts.length === 0 || document.querySelector("dialog[open]") === null) return;
     element.current?.hidePopover();
-    element.current?.showPopover(); // anew, so that it is above the dialogue
+    element.current?.showPopover(); // opened again, so that it is above the dialog
   }, [toasts]);
   return (
     <div className="toasts" role="status" aria-live="polite" popover="manual" ref={element}>

@@ -1,39 +1,40 @@
 /**
- * The words of the page, in the reader's language. They are chosen before anything is shown.
+ * The texts of the page, in the reader's language. They are loaded before anything is shown.
  *
- * Always true: a language brings nothing but its words, for the page waits for it and it must not wait for the page.
+ * Always true: a language file holds texts and imports nothing of the page. The page waits for it, so it must not wait for
+ * the page.
  */
-import { recall } from "../lib/keep";
+import { storage } from "../lib/storage";
 import { en, type Words } from "./en";
 
 export type { Words };
 export const LANGUAGES = { en: "English", de: "Deutsch" } as const;
 export type Language = keyof typeof LANGUAGES;
 
-/** What the server names where it refuses something, as the reader's language writes it. */
-export type Told = Readonly<Partial<Record<string, string>>>;
-export type Refusals = Record<string, (facts: Told) => string | null>; // by code; null: in the server's own words
+/** The details that the server names in an error, formatted for the reader's language. */
+export type ErrorFacts = Readonly<Partial<Record<string, string>>>;
+export type ErrorTexts = Record<string, (facts: ErrorFacts) => string | null>; // by error code; null: the server's own message is shown
 
-/** Changes once, before the first page is drawn. */
+/** Changes once, before the page is rendered for the first time. */
 export let words: Words = en;
-let chosen: Language = "en";
+let currentLanguage: Language = "en";
 
-export function language(): Language {
-  return chosen;
+export function getLanguage(): Language {
+  return currentLanguage;
 }
 
-/** How numbers and times are written: as the browser has it, where it speaks the language that was chosen. */
-export function locale(): string {
-  return navigator.languages.find((each) => each.startsWith(chosen)) ?? chosen;
+/** The locale for numbers and times: the browser's own one if it fits the chosen language, such as `en-GB` for English. */
+export function getLocale(): string {
+  return navigator.languages.find((locale) => locale.startsWith(currentLanguage)) ?? currentLanguage;
 }
 
-export async function chooseWords(): Promise<void> {
-  chosen = wanted();
-  if (chosen === "de") words = (await import("./de")).de;
-  document.documentElement.lang = chosen;
+export async function loadWords(): Promise<void> {
+  currentLanguage = detectLanguage();
+  if (currentLanguage === "de") words = (await import("./de")).de;
+  document.documentElement.lang = currentLanguage;
 }
 
-function wanted(): Language {
-  const asked = [recall("language"), ...navigator.languages].map((each) => each?.slice(0, 2));
-  return asked.find((each): each is Language => each !== undefined && each in LANGUAGES) ?? "en";
+function detectLanguage(): Language {
+  const candidates = [storage.get("language"), ...navigator.languages].map((locale) => locale?.slice(0, 2));
+  return candidates.find((language): language is Language => language !== undefined && language in LANGUAGES) ?? "en";
 }

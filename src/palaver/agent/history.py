@@ -1,8 +1,8 @@
-"""The log of a conversation as a model is to see it.
+"""Building the messages for a model from the log of a conversation.
 
-Pure, and the same for everybody who asks: what one turn was shown, followed by what it answered, is how the next
-turn's view begins, byte for byte, so that providers' caches hold. Whatever a model could not take (a call without a
-result, a result without a call) is repaired here, in the view, and never in the log.
+Pure and deterministic: the messages of a turn followed by its answer are, byte for byte, the beginning of the next
+turn's messages, so that providers can cache them. What a model would reject (a call without a result, a result
+without a call) is repaired here, in the messages, and never in the log.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.context import author_prefix
-from palaver.domain.text import storable
+from palaver.domain.context import format_author_prefix
+from palaver.domain.text import make_storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,148 +21,154 @@ if TYPE_CHECKING:
     from palaver.domain.events import Event
     from palaver.domain.message import Message
 
-SUMMARY = "[Summary of the conversation before this point]"
-LEFT_OUT = (
-    "[Earlier messages of this conversation are left out here, because there are so many; "
-    "search_conversations finds them.]"
+SUMMARY_HEADING = "[Summary of the conversation before this point]"
+OMITTED_NOTICE = (
+    "[Earlier messages of this conversation are omitted here because there are too many. "
+    "Use search_conversations to find them.]"
 )
-NO_RESULT = "(no result: the run was interrupted)"
-INTERRUPTED = " […interrupted] (the answer was stopped here)"
+MISSING_RESULT_TEXT = "(no result: the run was interrupted)"
+INTERRUPTED_SUFFIX = " […interrupted] (the answer stopped here)"
 
 
-def project(
+def build_messages(
     events: Sequence[Event],
     *,
     input_seq: int,
     compaction: Compaction | None,
     shared: bool,
-    left_out: bool = False,
+    is_truncated: bool = False,
 ) -> list[dict[str, Any]]:
-    """The conversation for the turn that answers message `input_seq`, in the shape chat models use."""
-    found = []
+    """Build the messages for the turn that answers message `input_seq`, in the format of chat models."""
+    built = []
     if compaction is not None:
-        found.append(summarised(compaction.summary))
-    if left_out:
-        found.append({"role": "user", "content": LEFT_OUT})
-    said = (event.message for event in in_order(events, input_seq) if event.message is not None)
-    return found + _paired(said, shared=shared)
+        built.append(build_summary_message(compaction.summary))
+    if is_truncated:
+        built.append({"role": "user", "content": OMITTED_NOTICE})
+    messages = (event.message for event in order_events(events, input_seq) if event.message is not None)
+    return built + _pair_calls_and_results(messages, shared=shared)
 
 
-def summarised(summary: str) -> dict[str, Any]:
-    """A summary as the message that stands for what it summarises."""
-    return {"role": "user", "content": f"{SUMMARY}\n{storable(summary)}"}
+def build_summary_message(summary: str) -> dict[str, Any]:
+    """Build the message that replaces the messages of a summary."""
+    return {"role": "user", "content": f"{SUMMARY_HEADING}\n{make_storable(summary)}"}
 
 
 # ---- order ---------------------------------------------------------------------------------------------------
 
 
-def in_order(events: Sequence[Event], input_seq: int) -> list[Event]:
-    """The visible messages in the order of the conversation, as far as the turn of message `input_seq` knows them.
+def order_events(events: Sequence[Event], input_seq: int) -> list[Event]:
+    """Order the visible messages as the turn that answers message `input_seq` should see them.
 
-    That is the order of the log, but what arrived while another turn was running stands after that turn's answer: the
-    model had not seen it. What the turn is to answer comes last, also when a later message was answered first.
+    This is the order of the log, except that a message that arrived during another turn comes after that turn's
+    answer, because the model had not seen it. The message to answer comes last, even if a later one was answered first.
     """
-    shown = [event for event in events if event.message is not None and not event.hidden]
-    asked = {event.seq for event in shown if event.message is not None and event.message.role == "user"}
-    answered = {event.seq: _answered(event, asked) for event in shown}
-    waits = {input_seq, *answered.values()}  # for a turn of its own, so another's answer does not bring it along
-    found: list[Event] = []
-    pending: list[Event] = []
-    for event in shown:
-        answers = answered[event.seq]
-        if answers is None:
+    visible = [event for event in events if event.message is not None and not event.hidden]
+    user_seqs = {event.seq for event in visible if event.message is not None and event.message.role == "user"}
+    answered_seqs = {event.seq: _get_answered_seq(event, user_seqs) for event in visible}
+    # Messages with a turn of their own: the answer to another message does not pull them in.
+    own_turn_seqs = {input_seq, *answered_seqs.values()}
+    ordered: list[Event] = []
+    pending: list[Event] = []  # messages that no answer has followed yet
+    for event in visible:
+        answered_seq = answered_seqs[event.seq]
+        if answered_seq is None:
             pending.append(event)
             continue
-        still: list[Event] = []
-        for each in pending:
-            seen = each.seq == answers or (each.seq < answers and each.seq not in waits)
-            (found if seen else still).append(each)
-        found.append(event)
-        pending = still
-    return found + [each for each in pending if each.seq <= input_seq]
+        still_pending: list[Event] = []
+        for message in pending:
+            is_before_answer = message.seq == answered_seq or (
+                message.seq < answered_seq and message.seq not in own_turn_seqs
+            )
+            (ordered if is_before_answer else still_pending).append(message)
+        ordered.append(event)
+        pending = still_pending
+    return ordered + [message for message in pending if message.seq <= input_seq]
 
 
-def _answered(event: Event, asked: set[int]) -> int | None:
-    """The number of the message it answers; None when it names none that is there: a copy's numbers are its own."""
-    answers = event.message.extra.get("answers") if event.message is not None else None
-    return answers if isinstance(answers, int) and answers < event.seq and answers in asked else None
+def _get_answered_seq(event: Event, user_seqs: set[int]) -> int | None:
+    """Return the number of the message that this one answers, or None.
+
+    A number that does not exist here is ignored: a forked session has numbers of its own.
+    """
+    seq = event.message.extra.get("answers") if event.message is not None else None
+    return seq if isinstance(seq, int) and seq < event.seq and seq in user_seqs else None
 
 
 # ---- calls and results ---------------------------------------------------------------------------------------
 
 
-def _paired(messages: Iterable[Message], *, shared: bool) -> list[dict[str, Any]]:
-    """The messages as dicts; each call is followed by its result, wherever that stands in the log."""
-    found: list[dict[str, Any]] = []
-    unanswered: dict[str, deque[dict[str, Any]]] = {}
+def _pair_calls_and_results(messages: Iterable[Message], *, shared: bool) -> list[dict[str, Any]]:
+    """Convert messages to dicts; each call is followed by its result, wherever that is in the log."""
+    built: list[dict[str, Any]] = []
+    open_results: dict[str, deque[dict[str, Any]]] = {}
     for message in messages:
         if message.role == "assistant":
-            calls = _calls(message)
-            results = [_missing(call) for call in calls]
-            unanswered |= {result["tool_call_id"]: deque[dict[str, Any]]() for result in results}
+            calls = _get_calls(message)
+            results = [_build_missing_result(call) for call in calls]
+            open_results |= {result["tool_call_id"]: deque[dict[str, Any]]() for result in results}
             for result in results:
-                unanswered[result["tool_call_id"]].append(result)
-            found += [*_assistant(message, calls), *results]
+                open_results[result["tool_call_id"]].append(result)
+            built += [*_build_assistant_messages(message, calls), *results]
         elif message.role == "tool":
-            waiting = unanswered.get(message.extra.get("tool_call_id", ""))
-            if waiting:
-                waiting.popleft()["content"] = _content(message)
+            results_of_call = open_results.get(message.extra.get("tool_call_id", ""))
+            if results_of_call:
+                results_of_call.popleft()["content"] = _clean_content(message)
         elif message.role == "user" and (shared or message.author is not None):
-            name = message.author.name if message.author is not None else ""
-            found.append({"role": "user", "content": _before(author_prefix(name), _content(message))})
+            prefix = format_author_prefix(message.author.name if message.author is not None else "")
+            built.append({"role": "user", "content": _prepend_text(prefix, _clean_content(message))})
         else:
-            found.append({"role": message.role, "content": _content(message)})
-    return found
+            built.append({"role": message.role, "content": _clean_content(message)})
+    return built
 
 
-def _calls(message: Message) -> list[Mapping[str, Any]]:
-    """The calls of a message; what is not one, or has no id to be answered by, is left out."""
+def _get_calls(message: Message) -> list[Mapping[str, Any]]:
+    """Return the valid tool calls of a message; a call without an id is left out, because no result can refer to it."""
     calls = message.extra.get("tool_calls", ())
     return [call for call in calls if isinstance(call, Mapping) and isinstance(call.get("id"), str)]
 
 
-def _missing(call: Mapping[str, Any]) -> dict[str, Any]:
+def _build_missing_result(call: Mapping[str, Any]) -> dict[str, Any]:
     function = call.get("function")
     name = function.get("name") if isinstance(function, Mapping) else None
-    return {"role": "tool", "tool_call_id": call["id"], "tool_name": name or "", "content": NO_RESULT}
+    return {"role": "tool", "tool_call_id": call["id"], "tool_name": name or "", "content": MISSING_RESULT_TEXT}
 
 
-def _assistant(message: Message, calls: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What the agent said and whom it called; nothing when it did neither."""
-    content = _content(message)
+def _build_assistant_messages(message: Message, calls: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Build the agent's message, or nothing if it has neither text nor calls."""
+    content = _clean_content(message)
     if isinstance(content, str) and not content.strip():
         content = ""
     if not content and not calls:
         return []
     if message.extra.get("interrupted") is True:
-        content = _after(content, INTERRUPTED)
-    said: dict[str, Any] = {"role": "assistant", "content": content or None}
-    return [said | {"tool_calls": [dict(call) for call in calls]}] if calls else [said]
+        content = _append_text(content, INTERRUPTED_SUFFIX)
+    built: dict[str, Any] = {"role": "assistant", "content": content or None}
+    return [built | {"tool_calls": [dict(call) for call in calls]}] if calls else [built]
 
 
-# ---- words ---------------------------------------------------------------------------------------------------
+# ---- content -------------------------------------------------------------------------------------------------
 
 
-def _content(message: Message) -> str | list[Any]:
-    """What was said, without what no provider takes."""
+def _clean_content(message: Message) -> str | list[Any]:
+    """Return the content without characters that no provider accepts."""
     if message.content is None or isinstance(message.content, str):
-        return storable(message.content or "")
-    return [_part(part) for part in message.content]
+        return make_storable(message.content or "")
+    return [_clean_part(part) for part in message.content]
 
 
-def _part(part: Any) -> Any:
+def _clean_part(part: Any) -> Any:
     if isinstance(part, str):
-        return storable(part)
+        return make_storable(part)
     if isinstance(part, Mapping) and isinstance(part.get("text"), str):
-        return {**part, "text": storable(part["text"])}
+        return {**part, "text": make_storable(part["text"])}
     return part
 
 
-def _before(words: str, content: str | list[Any]) -> str | list[Any]:
-    return words + content if isinstance(content, str) else [{"type": "text", "text": words}, *content]
+def _prepend_text(text: str, content: str | list[Any]) -> str | list[Any]:
+    return text + content if isinstance(content, str) else [{"type": "text", "text": text}, *content]
 
 
-def _after(content: str | list[Any], words: str) -> str | list[Any]:
+def _append_text(content: str | list[Any], text: str) -> str | list[Any]:
     if isinstance(content, str):
-        return (content + words).lstrip()
-    return [*content, {"type": "text", "text": words}]
+        return (content + text).lstrip()
+    return [*content, {"type": "text", "text": text}]

@@ -1,7 +1,8 @@
-"""One MCP server: connecting to it, its tools as ours, and calling them.
+"""The connection to one MCP server: connecting, converting its tools to ours, and calling them.
 
-A server's tools are listed once for each connection. Their names begin with the server's, so that two servers may
-have tools of the same name. Every one of them counts as acting: what a server says of its own tools is not proof.
+A server's tools are listed once for each connection. Their names start with the server's name, so that two servers
+may have tools with the same name. All of them count as having side effects: what a server claims about its own tools
+is no proof.
 """
 
 from __future__ import annotations
@@ -28,48 +29,57 @@ if TYPE_CHECKING:
 
     from palaver.domain.profile import McpServer
 
-TIME_TO_CONNECT = 10.0  # seconds
-_LONGEST_NAME = 64  # of a tool, with every provider
-_LOST = (OSError, RuntimeError, httpx2.HTTPError, MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError)
+CONNECT_TIMEOUT_SECONDS = 10.0
+_MAX_TOOL_NAME_CHARS = 64  # what every provider accepts
+_CONNECTION_ERRORS = (
+    OSError,
+    RuntimeError,
+    httpx2.HTTPError,
+    MCPError,
+    anyio.ClosedResourceError,
+    anyio.BrokenResourceError,
+)
 
 
-class Connection:
-    """A connection to one server."""
+class McpConnection:
+    """A connection to one MCP server."""
 
     def __init__(self, name: str, server: McpServer) -> None:
         self._name = name
-        self._toolset = _toolset(server)
+        self._toolset = _create_toolset(server)
         self.tools: Sequence[Tool] = ()
-        self.broken = False  # the server was lost; what is left is to close it
+        self.is_broken = False  # the connection was lost and only has to be closed
 
     async def open(self) -> str | None:
-        """Connect and list the tools. What went wrong, in words that hold nothing of the configuration, or None."""
+        """Connect and list the tools. Returns None, or what went wrong in words that reveal no configuration."""
         try:
             await self._toolset.__aenter__()
-        except (*_LOST, ExceptionGroup) as error:
-            return _why(error)
+        except (*_CONNECTION_ERRORS, ExceptionGroup) as error:
+            return _describe_error(error)
         try:
-            found = await self._toolset.list_tools()
-        except (*_LOST, ExceptionGroup) as error:
+            definitions = await self._toolset.list_tools()
+        except (*_CONNECTION_ERRORS, ExceptionGroup) as error:
             await self.close()
-            return _why(error)
-        self.tools = tuple(self._tool(each.name, each.description or "", each.input_schema) for each in found)
+            return _describe_error(error)
+        self.tools = tuple(
+            self._make_tool(tool.name, tool.description or "", tool.input_schema) for tool in definitions
+        )
         return None
 
     async def close(self) -> None:
-        """Disconnect; a server that we started ends."""
+        """Disconnect, and end the server if we started it."""
         try:
             await self._toolset.__aexit__(None, None, None)
-        except (*_LOST, ExceptionGroup):
-            self.broken = True  # it was gone before we went
+        except (*_CONNECTION_ERRORS, ExceptionGroup):
+            self.is_broken = True  # the server had already closed the connection
 
-    def _tool(self, name: str, description: str, parameters: Mapping[str, Any]) -> Tool:
+    def _make_tool(self, name: str, description: str, parameters: Mapping[str, Any]) -> Tool:
         return Tool(
-            name=re.sub(r"[^A-Za-z0-9_-]", "_", f"{self._name}_{name}")[:_LONGEST_NAME],
+            name=re.sub(r"[^A-Za-z0-9_-]", "_", f"{self._name}_{name}")[:_MAX_TOOL_NAME_CHARS],
             description=description,
             parameters=parameters,
             run=partial(self._call, name),
-            acts=True,
+            has_side_effects=True,
             toolset=f"mcp:{self._name}",
         )
 
@@ -78,12 +88,13 @@ class Connection:
             value = await self._toolset.direct_call_tool(name, dict(arguments))
         except ToolError as error:
             raise ToolFailed(str(error)) from error
-        except (*_LOST, ExceptionGroup) as error:
+        except (*_CONNECTION_ERRORS, ExceptionGroup) as error:
             if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
                 raise ToolFailed(error.message) from error
-            self.broken = True
+            self.is_broken = True
             raise ToolFailed(
-                f"The server {self._name!r} was lost ({_why(error)}); it may or may not have done it."
+                f"The connection to the server {self._name!r} was lost ({_describe_error(error)}). The tool may or may"
+                " not have run."
             ) from error
         if isinstance(value, str):
             return value
@@ -91,41 +102,43 @@ class Connection:
         return text
 
 
-def _toolset(server: McpServer) -> MCPToolset[None]:
+def _create_toolset(server: McpServer) -> MCPToolset[None]:
     if server.url is not None:
         headers = dict(server.headers) or None
-        return MCPToolset(server.url, headers=headers, tool_error_behavior="error", init_timeout=TIME_TO_CONNECT)
+        return MCPToolset(
+            server.url, headers=headers, tool_error_behavior="error", init_timeout=CONNECT_TIMEOUT_SECONDS
+        )
     transport = StdioTransport(
         server.command or "",
         list(server.args),
         env=dict(server.env),
         keep_alive=False,
-        log_file=Path(os.devnull),  # what a server says to itself does not belong on our terminal
+        log_file=Path(os.devnull),  # a server's log must not appear on our terminal
     )
-    return MCPToolset(transport, tool_error_behavior="error", init_timeout=TIME_TO_CONNECT)
+    return MCPToolset(transport, tool_error_behavior="error", init_timeout=CONNECT_TIMEOUT_SECONDS)
 
 
-def _why(error: BaseException) -> str:
-    """What happened, without addresses, headers or arguments, which may be secret."""
-    for cause in _causes(error):
+def _describe_error(error: BaseException) -> str:
+    """Describe an error without addresses, headers or arguments, which may be secret."""
+    for cause in _iterate_causes(error):
         if isinstance(cause, TimeoutError):
-            return "it did not answer in time"
+            return "no response in time"
         if isinstance(cause, FileNotFoundError):
-            return "its command was not found"
+            return "command not found"
         if isinstance(cause, OSError) and cause.strerror:
             return cause.strerror.lower()
-    return "it cannot be reached"
+    return "no connection"
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An error and everything behind it, each once: errors of task groups may point back at each other."""
-    waiting = [error]
-    seen: set[int] = set()
-    while waiting:
-        found = waiting.pop()
-        if id(found) in seen:
+def _iterate_causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and all its causes, each once: errors of task groups may refer to each other in a circle."""
+    pending = [error]
+    visited_ids: set[int] = set()
+    while pending:
+        current = pending.pop()
+        if id(current) in visited_ids:
             continue
-        seen.add(id(found))
-        yield found
-        inner = found.exceptions if isinstance(found, BaseExceptionGroup) else ()
-        waiting += [each for each in (found.__context__, found.__cause__, *inner) if each is not None]
+        visited_ids.add(id(current))
+        yield current
+        members = current.exceptions if isinstance(current, BaseExceptionGroup) else ()
+        pending += [cause for cause in (current.__context__, current.__cause__, *members) if cause is not None]

@@ -1,7 +1,7 @@
-"""The MCP servers an agent has tools from: connected when tools are first asked for, and again after they were lost.
+"""The MCP servers of an agent: connected when their tools are first needed, and again after a lost connection.
 
-A server that cannot be reached takes nothing but its own tools away. It is reported once, and tried again after a
-while; nobody's turn fails for it.
+If a server cannot be reached, only its own tools are missing; no turn fails because of it. The person is told once,
+and the connection is tried again after a while.
 """
 
 from __future__ import annotations
@@ -14,72 +14,74 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from palaver.agent.base import Tool
-    from palaver.agent.mcp_connection import Connection
+    from palaver.agent.mcp_connection import McpConnection
     from palaver.domain.profile import McpServer
 
-PAUSE = 60.0  # seconds before a server that could not be reached is tried again
+RECONNECT_SECONDS = 60.0  # between two attempts to connect to a server
 
 
-class ToolServers:
-    """All configured servers, and the connections there are."""
+class McpServers:
+    """All configured servers and their connections."""
 
-    def __init__(self, servers: Mapping[str, McpServer], *, pause: float = PAUSE) -> None:
+    def __init__(self, servers: Mapping[str, McpServer], *, reconnect_seconds: float = RECONNECT_SECONDS) -> None:
         self._servers = servers
-        self._pause = pause
-        self._open: dict[str, Connection] = {}
-        self._lost: dict[str, float] = {}  # when each was last tried in vain
-        self._news: list[str] = []
-        self._connecting = asyncio.Lock()
+        self._reconnect_seconds = reconnect_seconds
+        self._connections: dict[str, McpConnection] = {}
+        self._failed_at: dict[str, float] = {}  # when the last attempt to connect failed, by server
+        self._notices: list[str] = []
+        self._lock = asyncio.Lock()
 
     @property
     def names(self) -> Sequence[str]:
-        """Of all servers, in the order of the configuration."""
+        """Return the names of all servers, in the order of the settings."""
         return tuple(self._servers)
 
-    async def tools(self) -> Sequence[Tool]:
-        """The tools of every server that can be reached, in the order of the configuration."""
+    async def load_tools(self) -> Sequence[Tool]:
+        """Return the tools of every server that can be reached, in the order of the settings."""
         if not self._servers:
             return ()
-        async with self._connecting:
+        async with self._lock:
             await self._drop_broken()
-            wanted = [name for name in self._servers if name not in self._open and self._is_due(name)]
-            await asyncio.gather(*(self._connect(name) for name in wanted))
-        return tuple(tool for name in self._servers if name in self._open for tool in self._open[name].tools)
+            missing = [name for name in self._servers if name not in self._connections and self._is_due(name)]
+            await asyncio.gather(*(self._connect(name) for name in missing))
+        return tuple(
+            tool for name in self._servers if name in self._connections for tool in self._connections[name].tools
+        )
 
-    def news(self) -> list[str]:
-        """What the person should know about servers, said once."""
-        news, self._news = self._news, []
-        return news
+    def take_notices(self) -> list[str]:
+        """Return notices about servers for the person, each once."""
+        notices, self._notices = self._notices, []
+        return notices
 
     async def close(self) -> None:
-        """Let go of all servers; those we started end."""
-        async with self._connecting:
-            for name in list(self._open):
-                await self._open.pop(name).close()
+        """Close all connections, and end the servers that we started."""
+        async with self._lock:
+            for name in list(self._connections):
+                await self._connections.pop(name).close()
 
     async def _drop_broken(self) -> None:
-        for name in [name for name, connection in self._open.items() if connection.broken]:
-            await self._open.pop(name).close()
+        for name in [name for name, connection in self._connections.items() if connection.is_broken]:
+            await self._connections.pop(name).close()
 
     def _is_due(self, name: str) -> bool:
-        return name not in self._lost or time.monotonic() - self._lost[name] >= self._pause
+        return name not in self._failed_at or time.monotonic() - self._failed_at[name] >= self._reconnect_seconds
 
     async def _connect(self, name: str) -> None:
-        connection = await asyncio.to_thread(_connection, name, self._servers[name])
-        why = await connection.open()
-        if why is None:
-            self._open[name] = connection
-            self._lost.pop(name, None)
+        connection = await asyncio.to_thread(_create_connection, name, self._servers[name])
+        problem = await connection.open()
+        if problem is None:
+            self._connections[name] = connection
+            self._failed_at.pop(name, None)
             return
-        if name not in self._lost:
-            self._news.append(
-                f"The tools of {name!r} are not there: {why}. The server is mcp_servers.{name} in config.yaml; "
-                "it is tried again from time to time."
+        if name not in self._failed_at:
+            self._notices.append(
+                f"The tools of the MCP server {name!r} are not available ({problem}). Check mcp_servers.{name} in "
+                "config.yaml. Palaver keeps trying to connect."
             )
-        self._lost[name] = time.monotonic()
+        self._failed_at[name] = time.monotonic()
 
 
-def _connection(name: str, server: McpServer) -> Connection:
-    from palaver.agent.mcp_connection import Connection  # takes seconds
+def _create_connection(name: str, server: McpServer) -> McpConnection:
+    from palaver.agent.mcp_connection import McpConnection  # takes seconds
 
-    return Connection(name, server)
+    return McpConnection(name, server)

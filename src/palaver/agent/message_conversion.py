@@ -1,7 +1,7 @@
-"""Between our stored messages and pydantic-ai's: the one place that knows both.
+"""Converting between our messages and pydantic-ai's: the only module that knows both.
 
-The same stored messages always become the same bytes on the way to a provider, so that what a conversation has in
-common with its last turn is read from the provider's cache. Reasoning of earlier turns is not sent back.
+The same messages always become the same bytes in a request, so that the provider can read the beginning of a
+conversation from its cache. Reasoning of earlier turns is not sent back.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from pydantic_ai.messages import (
 from pydantic_ai.tools import ToolDefinition
 
 from palaver.agent.base import ReasoningDelta, TextDelta, ToolCall, ToolResult
-from palaver.agent.pricing import SOURCE, price
-from palaver.agent.tokens import text_of
+from palaver.agent.pricing import COST_SOURCE, calculate_cost
+from palaver.agent.tokens import extract_text
 from palaver.domain.usage import CostStatus, TurnUsage
 
 if TYPE_CHECKING:
@@ -45,28 +45,28 @@ if TYPE_CHECKING:
     from palaver.agent.base import Tool
     from palaver.agent.providers import ModelName
 
-_NO_WORDS = "(no words)"  # providers refuse a message without any
+_EMPTY_TEXT = "(no text)"  # providers reject an empty message
 
 
-def history(messages: Sequence[Mapping[str, Any]]) -> list[ModelMessage]:
-    """A conversation in our stored shape as pydantic-ai's."""
-    found: list[ModelMessage] = []
+def convert_messages(messages: Sequence[Mapping[str, Any]]) -> list[ModelMessage]:
+    """Convert a conversation to pydantic-ai's messages."""
+    converted: list[ModelMessage] = []
     tool_names: dict[str, str] = {}
     for message in messages:
         if message.get("role") == "assistant":
-            response = _response(message)
+            response = _build_response(message)
             tool_names |= {
                 part.tool_call_id: part.tool_name for part in response.parts if isinstance(part, ToolCallPart)
             }
             if response.parts:
-                found.append(response)
+                converted.append(response)
         else:
-            extend(found, [_request_part(message, tool_names)])
-    return found
+            append_request_parts(converted, [_build_request_part(message, tool_names)])
+    return converted
 
 
-def extend(conversation: list[ModelMessage], parts: Sequence[ModelRequestPart]) -> None:
-    """Go on with what comes from our side; what follows itself there is one request, as every provider accepts it."""
+def append_request_parts(conversation: list[ModelMessage], parts: Sequence[ModelRequestPart]) -> None:
+    """Append parts of our side; consecutive parts go into one request, because every provider accepts that."""
     last = conversation[-1] if conversation else None
     if isinstance(last, ModelRequest):
         conversation[-1] = ModelRequest(parts=[*last.parts, *parts])
@@ -74,20 +74,18 @@ def extend(conversation: list[ModelMessage], parts: Sequence[ModelRequestPart]) 
         conversation.append(ModelRequest(parts=list(parts)))
 
 
-def results(found: Sequence[ToolResult]) -> list[ModelRequestPart]:
-    """What tools answered."""
-    return [_result(result.id, result.name, result.content, failed=result.failed) for result in found]
+def convert_tool_results(results: Sequence[ToolResult]) -> list[ModelRequestPart]:
+    return [_build_tool_return(result.id, result.name, result.content, failed=result.failed) for result in results]
 
 
-def said(texts: Sequence[str]) -> list[ModelRequestPart]:
-    """What people said."""
-    return [UserPromptPart(content=text or _NO_WORDS) for text in texts]
+def convert_user_texts(texts: Sequence[str]) -> list[ModelRequestPart]:
+    return [UserPromptPart(content=text or _EMPTY_TEXT) for text in texts]
 
 
-def definitions(tools: Sequence[Tool]) -> list[ToolDefinition]:
-    """Tools as they are described to a model."""
+def convert_tools(tools: Sequence[Tool]) -> list[ToolDefinition]:
+    """Convert tools to the definitions that a model gets."""
     return [
-        # Not strict: the schemas of a tool server need not be of the kind that strict providers accept.
+        # Not strict: the schema of a tool server may have features that strict mode does not allow.
         ToolDefinition(
             name=tool.name, description=tool.description, parameters_json_schema=dict(tool.parameters), strict=False
         )
@@ -95,8 +93,8 @@ def definitions(tools: Sequence[Tool]) -> list[ToolDefinition]:
     ]
 
 
-def delta(event: ModelResponseStreamEvent) -> TextDelta | ReasoningDelta | None:
-    """What a step of a model's stream says, if it says anything."""
+def convert_stream_event(event: ModelResponseStreamEvent) -> TextDelta | ReasoningDelta | None:
+    """Convert an event of a model's stream to a delta, if it contains text or reasoning."""
     part = (
         event.part if isinstance(event, PartStartEvent) else event.delta if isinstance(event, PartDeltaEvent) else None
     )
@@ -109,8 +107,8 @@ def delta(event: ModelResponseStreamEvent) -> TextDelta | ReasoningDelta | None:
             return None
 
 
-def calls(response: ModelResponse) -> list[ToolCall]:
-    """The tools a model wants to use, with its arguments as it wrote them."""
+def extract_tool_calls(response: ModelResponse) -> list[ToolCall]:
+    """Return the tool calls of a response, with the arguments exactly as the model wrote them."""
     return [
         ToolCall(
             part.tool_call_id, part.tool_name, part.args if isinstance(part.args, str) else part.args_as_json_str()
@@ -119,30 +117,30 @@ def calls(response: ModelResponse) -> list[ToolCall]:
     ]
 
 
-def usage(response: ModelResponse, name: ModelName, base_url: str | None) -> TurnUsage:
-    """What a request used, and its price if somebody knows it."""
-    used = response.usage
+def build_usage(response: ModelResponse, name: ModelName, base_url: str | None) -> TurnUsage:
+    """Return the tokens of a request, and its cost if the price list has it."""
+    usage = response.usage
     cost = None
-    if used.input_tokens or used.output_tokens:  # nothing reported is not nothing to pay
-        cost = price(used, response.model_name or name.model, name.provider, base_url)
+    if usage.input_tokens or usage.output_tokens:  # if the provider reports no tokens, the cost is unknown, not zero
+        cost = calculate_cost(usage, response.model_name or name.model, name.provider, base_url)
     return TurnUsage(
         model=name.model,
         provider=name.provider,
-        input_tokens=used.input_tokens,
-        output_tokens=used.output_tokens,
-        cache_read_tokens=used.cache_read_tokens,
-        cache_write_tokens=used.cache_write_tokens,
-        reasoning_tokens=used.details.get("reasoning_tokens", 0),
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        reasoning_tokens=usage.details.get("reasoning_tokens", 0),
         cost=cost,
         cost_status=CostStatus.UNKNOWN if cost is None else CostStatus.ESTIMATED,
-        cost_source=None if cost is None else SOURCE,
-        last_prompt_tokens=used.input_tokens or None,
+        cost_source=None if cost is None else COST_SOURCE,
+        last_prompt_tokens=usage.input_tokens or None,
     )
 
 
-def _response(message: Mapping[str, Any]) -> ModelResponse:
+def _build_response(message: Mapping[str, Any]) -> ModelResponse:
     parts: list[ModelResponsePart] = []
-    text = text_of(message)
+    text = extract_text(message)
     if text.strip():
         parts.append(TextPart(content=text))
     for call in message.get("tool_calls") or ():
@@ -151,34 +149,34 @@ def _response(message: Mapping[str, Any]) -> ModelResponse:
     return ModelResponse(parts=parts)
 
 
-def _request_part(message: Mapping[str, Any], tool_names: Mapping[str, str]) -> ModelRequestPart:
+def _build_request_part(message: Mapping[str, Any], tool_names: Mapping[str, str]) -> ModelRequestPart:
     match message.get("role"):
         case "system":
-            return SystemPromptPart(content=text_of(message))
+            return SystemPromptPart(content=extract_text(message))
         case "tool":
             call_id = str(message.get("tool_call_id", ""))
             name = tool_names.get(call_id) or str(message.get("tool_name") or "tool")
-            return _result(call_id, name, text_of(message), failed=bool(message.get("is_error")))
+            return _build_tool_return(call_id, name, extract_text(message), failed=bool(message.get("is_error")))
         case _:
-            return UserPromptPart(content=_user_content(message))
+            return UserPromptPart(content=_build_user_content(message))
 
 
-def _result(call_id: str, name: str, content: str, *, failed: bool) -> ToolReturnPart[Any]:
+def _build_tool_return(call_id: str, name: str, content: str, *, failed: bool) -> ToolReturnPart[Any]:
     return ToolReturnPart(name, content, tool_call_id=call_id, outcome="failed" if failed else "success")
 
 
-def _user_content(message: Mapping[str, Any]) -> str | list[UserContent]:
+def _build_user_content(message: Mapping[str, Any]) -> str | list[UserContent]:
     content = message.get("content")
     if content is None or isinstance(content, str):
-        return content or _NO_WORDS
-    parts = [_user_part(part) for part in content]
-    return parts or _NO_WORDS
+        return content or _EMPTY_TEXT
+    parts = [_build_user_part(part) for part in content]
+    return parts or _EMPTY_TEXT
 
 
-def _user_part(part: Any) -> UserContent:
+def _build_user_part(part: Any) -> UserContent:
     match part:
         case str(text) | {"type": "text", "text": str(text)}:
-            return text or _NO_WORDS
+            return text or _EMPTY_TEXT
         case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
             return BinaryContent.from_data_uri(url) if url.startswith("data:") else ImageUrl(url=url)
         case {"type": kind}:

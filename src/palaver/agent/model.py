@@ -1,7 +1,7 @@
-"""The agent that asks a provider's model: OpenAI, Anthropic, Google, or whoever speaks as OpenAI does.
+"""The agent that uses a provider's model: OpenAI, Anthropic, Google, or any server with an OpenAI-compatible API.
 
-This module is quick to import; what it takes to reach a provider is imported when the first turn runs, beside the
-event loop. Being made costs nothing and reaches nobody.
+This module is quick to import; the providers' packages are imported when the first turn runs, in a thread beside the
+event loop. Creating the agent costs nothing and opens no connection.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.agent.base import Notice
-from palaver.agent.mcp_servers import ToolServers
-from palaver.agent.pricing import window
-from palaver.agent.providers import KNOWN, check_reachable, model_name, with_environment
-from palaver.agent.retry import Retry
-from palaver.domain.errors import AgentRefused, InvalidInput
+from palaver.agent.mcp_servers import McpServers
+from palaver.agent.pricing import find_context_window
+from palaver.agent.providers import KNOWN_PROVIDERS, add_environment_keys, check_reachable, parse_model_name
+from palaver.agent.retry import RetryPolicy
+from palaver.domain.errors import AgentRejected, InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
     from palaver.agent.base import AgentEvent, AgentRequest, Tool
-    from palaver.agent.model_clients import Endpoints
+    from palaver.agent.model_clients import ModelClients
     from palaver.agent.providers import ModelName
     from palaver.agent.retry import Sleep
     from palaver.domain.profile import AgentProfile
 
-MOST_ROUNDS = 25  # of tool calls in one turn
+MAX_TOOL_ROUNDS = 25  # in one turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimeOuts:
-    """How long a provider may be silent, in seconds."""
+class Timeouts:
+    """How long to wait for a provider."""
 
-    connect: float = 5.0
-    read: float = 120.0  # between two pieces of an answer; a model may think before the first
+    connect_seconds: float = 5.0
+    read_seconds: float = 120.0  # between two pieces of an answer; a model may think before the first one
 
 
 class ModelAgent:
@@ -49,92 +49,96 @@ class ModelAgent:
         *,
         model: str | None = None,
         description: str = "",
-        time_outs: TimeOuts | None = None,
-        retry: Retry | None = None,
+        timeouts: Timeouts | None = None,
+        retry: RetryPolicy | None = None,
         sleep: Sleep = asyncio.sleep,
-        most_rounds: int = MOST_ROUNDS,
+        max_tool_rounds: int = MAX_TOOL_ROUNDS,
     ) -> None:
-        self._providers = with_environment(profile.providers, environ)
-        self._name = self._checked(model or profile.model)
-        self._fallbacks = [self._checked(name) for name in profile.fallback_models]
-        self._windows = profile.context_windows
-        self._description = description or f"{self._name}, as configured"
-        self._time_outs = time_outs or TimeOuts()
-        self._retry = retry or Retry()
+        self._providers = add_environment_keys(profile.providers, environ)
+        self._name = self._parse_reachable_model(model or profile.model)
+        self._fallbacks = [self._parse_reachable_model(name) for name in profile.fallback_models]
+        self._context_windows = profile.context_windows
+        self._description = description or f"Model: {self._name} (from config.yaml)"
+        self._timeouts = timeouts or Timeouts()
+        self._retry = retry or RetryPolicy()
         self._sleep = sleep
-        self._most_rounds = most_rounds
-        self._servers = ToolServers(profile.mcp_servers)
-        self._endpoints: Endpoints | None = None
+        self._max_tool_rounds = max_tool_rounds
+        self._servers = McpServers(profile.mcp_servers)
+        self._clients: ModelClients | None = None
 
     @property
     def model(self) -> str:
-        """The model for conversations that have chosen none."""
+        """Return the default model."""
         return str(self._name)
 
     @property
     def description(self) -> str:
-        """Which model answers, and why."""
+        """Describe the model and why it was chosen."""
         return self._description
 
-    def models(self) -> Sequence[str]:
-        """The default, the fallbacks, and the usual model of every provider that we have a key for."""
-        usual = [
+    def list_models(self) -> Sequence[str]:
+        """List the default model, the fallbacks, and the default model of every provider that has a key."""
+        provider_defaults = [
             f"{name}:{known.default_model}"
-            for name, known in KNOWN.items()
+            for name, known in KNOWN_PROVIDERS.items()
             if known.default_model and name in self._providers and self._providers[name].api_key
         ]
-        return tuple(dict.fromkeys([self.model, *map(str, self._fallbacks), *usual]))
+        return tuple(dict.fromkeys([self.model, *map(str, self._fallbacks), *provider_defaults]))
 
     def check_model(self, name: str) -> None:
-        """Refuse a model of a provider that cannot be reached; only the provider itself knows all its models."""
-        self._checked(name)
+        """Raise `InvalidInput` if the provider cannot be reached; only the provider itself knows all its models."""
+        self._parse_reachable_model(name)
 
-    async def context_window(self, name: str) -> int | None:
-        """What the operator has said of a model, or else what the price list knows of it."""
+    async def get_context_window(self, name: str) -> int | None:
+        """Return the context window from the settings, or else from the price list."""
         try:
-            model = self._checked(name)
+            model = self._parse_reachable_model(name)
         except InvalidInput:
             return None
-        if str(model) in self._windows:
-            return self._windows[str(model)]
-        return await asyncio.to_thread(window, model.model, model.provider, self._providers[model.provider].base_url)
+        if str(model) in self._context_windows:
+            return self._context_windows[str(model)]
+        return await asyncio.to_thread(
+            find_context_window, model.model, model.provider, self._providers[model.provider].base_url
+        )
 
-    def tool_servers(self) -> Sequence[str]:
-        """Those of the settings."""
+    def list_tool_servers(self) -> Sequence[str]:
+        """List the configured MCP servers."""
         return self._servers.names
 
-    async def tools(self) -> Sequence[Tool]:
-        """The tools of the MCP servers that can be reached."""
-        return await self._servers.tools()
+    async def load_tools(self) -> Sequence[Tool]:
+        """Load the tools of the MCP servers that can be reached."""
+        return await self._servers.load_tools()
 
     async def run(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
-        """Answer, with the model the conversation has chosen, or else with one of the fallbacks."""
-        for text in self._servers.news():
+        """Answer with the model chosen for the conversation, or else with one of the fallbacks."""
+        for text in self._servers.take_notices():
             yield Notice(text)
         try:
-            first = self._checked(request.model) if request.model else self._name
+            chosen = self._parse_reachable_model(request.model) if request.model else self._name
         except InvalidInput as error:
-            raise AgentRefused(f"{error}; choose another one with /model", model=request.model) from error
-        chain = list(dict.fromkeys([first, *self._fallbacks]))
-        if self._endpoints is None:
+            raise AgentRejected(f"{error} Choose another model with /model.", model=request.model) from error
+        chain = list(dict.fromkeys([chosen, *self._fallbacks]))
+        if self._clients is None:
             await asyncio.to_thread(importlib.import_module, "palaver.agent.tool_loop")
-        from palaver.agent.model_clients import Endpoints
-        from palaver.agent.tool_loop import Rounds
+        from palaver.agent.model_clients import ModelClients
+        from palaver.agent.tool_loop import ToolLoop
 
-        if self._endpoints is None:
-            self._endpoints = Endpoints(self._providers, self._time_outs)
-        rounds = Rounds(request, chain, self._endpoints, retry=self._retry, sleep=self._sleep, most=self._most_rounds)
-        async with aclosing(rounds.events()) as events:
+        if self._clients is None:
+            self._clients = ModelClients(self._providers, self._timeouts)
+        loop = ToolLoop(
+            request, chain, self._clients, retry=self._retry, sleep=self._sleep, max_rounds=self._max_tool_rounds
+        )
+        async with aclosing(loop.run()) as events:
             async for event in events:
                 yield event
 
     async def close(self) -> None:
-        """Close connections and tool servers."""
+        """Close all connections to providers and MCP servers."""
         await self._servers.close()
-        if self._endpoints is not None:
-            await self._endpoints.close()
+        if self._clients is not None:
+            await self._clients.close()
 
-    def _checked(self, text: str) -> ModelName:
-        name = model_name(text)
+    def _parse_reachable_model(self, text: str) -> ModelName:
+        name = parse_model_name(text)
         check_reachable(name, self._providers)
         return name

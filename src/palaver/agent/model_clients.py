@@ -1,7 +1,7 @@
-"""The models we can ask, made when they are first asked for and kept.
+"""Clients for the providers' models, created on first use.
 
-Each provider has one HTTP client with our time-outs. The providers' own clients are told not to try anything again:
-when that is done is decided in one place.
+Each provider has one HTTP client with our timeouts. The providers' own clients never retry: `tool_loop` alone
+decides about retries.
 """
 
 from __future__ import annotations
@@ -22,79 +22,78 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
     from pydantic_ai.providers import Provider as ModelProvider
 
-    from palaver.agent.model import TimeOuts
+    from palaver.agent.model import Timeouts
     from palaver.agent.providers import ModelName
     from palaver.domain.profile import Provider
 
-_NO_KEY = "none"  # servers without keys are given this one, because the client insists on sending one
+_DUMMY_KEY = "none"  # for servers without keys, because the client insists on sending one
 
 
-class Endpoints:
-    """Every model that has been asked, and the connections to them."""
+class ModelClients:
+    """Creates and keeps a client for every model that was used, and the HTTP connections."""
 
-    def __init__(self, providers: Mapping[str, Provider], time_outs: TimeOuts) -> None:
+    def __init__(self, providers: Mapping[str, Provider], timeouts: Timeouts) -> None:
         self._providers = providers
-        self._time_outs = time_outs
+        self._timeouts = timeouts
         self._models: dict[ModelName, Model] = {}
-        self._clients: dict[str, httpx2.AsyncClient] = {}
-        self._making = asyncio.Lock()
+        self._http_clients: dict[str, httpx2.AsyncClient] = {}
+        self._lock = asyncio.Lock()
 
-    def provider(self, name: ModelName) -> Provider:
-        """How the provider of a model is reached."""
+    def get_provider(self, name: ModelName) -> Provider:
+        """Return key and address of the model's provider."""
         return check_reachable(name, self._providers)
 
-    async def model(self, name: ModelName) -> Model:
-        """A model to ask."""
-        async with self._making:
+    async def get_model(self, name: ModelName) -> Model:
+        async with self._lock:
             if name not in self._models:
-                # Importing a provider's client takes seconds, and others are being answered meanwhile.
-                self._models[name] = await asyncio.to_thread(self._made, name, self.provider(name))
+                # In a thread: importing a provider's client takes seconds, and other turns are running meanwhile.
+                self._models[name] = await asyncio.to_thread(self._create_model, name, self.get_provider(name))
             return self._models[name]
 
     async def close(self) -> None:
-        """Close all connections."""
-        clients = list(self._clients.values())
-        self._clients.clear()
+        clients = list(self._http_clients.values())
+        self._http_clients.clear()
         self._models.clear()
         for client in clients:
             await client.aclose()
 
-    def _made(self, name: ModelName, provider: Provider) -> Model:
-        client = self._client(name.provider, provider)
-        key = provider.api_key or _NO_KEY
+    def _create_model(self, name: ModelName, provider: Provider) -> Model:
+        client = self._get_http_client(name.provider, provider)
+        key = provider.api_key or _DUMMY_KEY
         match name.provider:
             case "anthropic":
                 from pydantic_ai.models.anthropic import AnthropicModel
                 from pydantic_ai.providers.anthropic import AnthropicProvider
 
-                reached = AnthropicProvider(api_key=key, base_url=provider.base_url, http_client=client)
-                return AnthropicModel(name.model, provider=reached)
+                anthropic = AnthropicProvider(api_key=key, base_url=provider.base_url, http_client=client)
+                return AnthropicModel(name.model, provider=anthropic)
             case "google":
                 from pydantic_ai.models.google import GoogleModel
                 from pydantic_ai.providers.google import GoogleProvider
 
-                return GoogleModel(
-                    name.model, provider=GoogleProvider(api_key=key, base_url=provider.base_url, http_client=client)
-                )
+                google = GoogleProvider(api_key=key, base_url=provider.base_url, http_client=client)
+                return GoogleModel(name.model, provider=google)
             case _:
                 from pydantic_ai.models.openai import OpenAIChatModel
                 from pydantic_ai.profiles.openai import OpenAIModelProfile
 
-                # A stream that ends without saying why has been cut.
-                whole = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
-                return OpenAIChatModel(
-                    name.model, provider=_openai_like(name.provider, provider.base_url, key, client), profile=whole
-                )
+                openai = _create_openai_provider(name.provider, provider.base_url, key, client)
+                # A stream that ends without a finish reason was cut off.
+                profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
+                return OpenAIChatModel(name.model, provider=openai, profile=profile)
 
-    def _client(self, name: str, provider: Provider) -> httpx2.AsyncClient:
-        if name not in self._clients:
-            times = httpx2.Timeout(self._time_outs.read, connect=self._time_outs.connect)
-            here = provider.base_url is not None and is_loopback(provider.base_url)
-            self._clients[name] = httpx2.AsyncClient(timeout=times, trust_env=not here)  # no proxy to this machine
-        return self._clients[name]
+    def _get_http_client(self, name: str, provider: Provider) -> httpx2.AsyncClient:
+        if name not in self._http_clients:
+            timeout = httpx2.Timeout(self._timeouts.read_seconds, connect=self._timeouts.connect_seconds)
+            is_local = provider.base_url is not None and is_loopback(provider.base_url)
+            # trust_env would send requests to this machine through a proxy.
+            self._http_clients[name] = httpx2.AsyncClient(timeout=timeout, trust_env=not is_local)
+        return self._http_clients[name]
 
 
-def _openai_like(name: str, base_url: str | None, key: str, client: httpx2.AsyncClient) -> ModelProvider[AsyncOpenAI]:
+def _create_openai_provider(
+    name: str, base_url: str | None, key: str, client: httpx2.AsyncClient
+) -> ModelProvider[AsyncOpenAI]:
     if name == "openai":
         from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -109,7 +108,7 @@ def _openai_like(name: str, base_url: str | None, key: str, client: httpx2.Async
 
 
 def is_loopback(url: str) -> bool:
-    """Whether an address is on this machine."""
+    """Return whether the URL points to this machine."""
     host = urlsplit(url).hostname or ""
     if host == "localhost":
         return True

@@ -1,6 +1,7 @@
-"""What a request cost and how much a model takes, by the price list of `genai-prices`.
+"""Costs of requests and context windows of models, from the price list of `genai-prices`.
 
-What is not in the list is unknown, never zero. The list is part of the package: nothing is fetched.
+The cost of a model that is not in the list is unknown, never zero. The list is part of the package: nothing is
+fetched.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ if TYPE_CHECKING:
 
     from genai_prices.types import AbstractUsage
 
-SOURCE = "genai-prices"
+COST_SOURCE = "genai-prices"
 
 
-def price(usage: AbstractUsage, model: str, provider: str, base_url: str | None = None) -> Decimal | None:
-    """US dollars by the provider's list prices, or None when the list does not know this provider or model."""
+def calculate_cost(usage: AbstractUsage, model: str, provider: str, base_url: str | None = None) -> Decimal | None:
+    """Calculate the cost in US dollars from list prices, or None if the list does not have this model."""
     from genai_prices import calc_price  # 0.4 s
 
     try:
@@ -24,23 +25,23 @@ def price(usage: AbstractUsage, model: str, provider: str, base_url: str | None 
     except LookupError:
         if base_url is None:
             return None
-    try:  # the operator may have given the provider a name of their own
+    try:  # the operator may have chosen their own name for the provider
         return calc_price(usage, model, provider_api_url=base_url).total_price
     except LookupError:
         return None
 
 
-def window(model: str, provider: str, base_url: str | None = None) -> int | None:
-    """How many tokens a model takes, or None when the list does not know this provider or model."""
+def find_context_window(model: str, provider: str, base_url: str | None = None) -> int | None:
+    """Return a model's context window in tokens, or None if the list does not have this model."""
     from genai_prices.data_snapshot import get_snapshot  # 0.4 s
 
-    known = get_snapshot()
+    price_list = get_snapshot()
     try:
-        return known.find_provider_model(model, None, provider, None)[1].context_window
+        return price_list.find_provider_model(model, None, provider, None)[1].context_window
     except LookupError:
         if base_url is None:
             return None
     try:
-        return known.find_provider_model(model, None, None, base_url)[1].context_window
+        return price_list.find_provider_model(model, None, None, base_url)[1].context_window
     except LookupError:
         return None

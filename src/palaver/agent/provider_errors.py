@@ -1,6 +1,6 @@
-"""What went wrong with a provider, in our own errors, and whether trying again or elsewhere may help.
+"""Turning providers' exceptions into our own errors, and deciding whether a retry or a fallback may help.
 
-Owns the words a person reads. They name the provider and how to mend it; they never hold a key.
+Owns the texts that a person reads. They name the provider and say what to do; they never contain a key.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from pydantic_ai.exceptions import (
     UserError,
 )
 
-from palaver.agent.providers import OLLAMA, how_to_give_a_key, title_of
-from palaver.domain.errors import AgentBusy, AgentError, AgentRefused, AgentUnavailable, ContextOverflow
+from palaver.agent.providers import OLLAMA, explain_api_key, get_provider_title
+from palaver.domain.errors import AgentError, AgentRateLimited, AgentRejected, AgentUnavailable, ContextOverflow
 
 if TYPE_CHECKING:
     from palaver.agent.providers import ModelName
     from palaver.domain.profile import Provider
 
-# What the clients raise for an answer that is not what the protocol promises; beside what pydantic-ai has named.
-CAUGHT = (AgentRunError, UserError, ValueError, TypeError, AttributeError, LookupError)
+# pydantic-ai's own exceptions, and what the clients raise for an answer that violates the protocol.
+PROVIDER_EXCEPTIONS = (AgentRunError, UserError, ValueError, TypeError, AttributeError, LookupError)
 
-# How servers say that a conversation is too long, where pydantic-ai has no name for it.
-_TOO_LONG = (
+# How servers say that a conversation is too long, where pydantic-ai has no exception for it.
+_TOO_LONG_PHRASES = (
     "exceed_context_size",
     "available context size",
     "context length",
@@ -46,115 +46,128 @@ _TOO_LONG = (
     "request too large",
     "request_too_large",
 )
-_PASSING = frozenset({408, 409, 425})  # HTTP states that may be gone the next time, beside those above 500
-_LONGEST_QUOTE = 300
+_TEMPORARY_STATUS_CODES = frozenset({408, 409, 425})  # besides all from 500 on
+_MAX_QUOTE_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a model did not answer."""
+    """Why a model did not answer, and what may help."""
 
-    error: AgentError  # to be raised when nothing helps
-    again: bool = False  # the same model may answer the next time
-    elsewhere: bool = False  # another model may answer
-    asked: float | None = None  # seconds the provider wants us to wait
-    cause: BaseException | None = None  # fit for a log: without our key
+    error: AgentError  # to raise if neither a retry nor a fallback helps
+    can_retry: bool = False  # the same model may answer the next time
+    can_use_fallback: bool = False  # another model may answer
+    retry_after_seconds: float | None = None  # how long the provider asks us to wait
+    mid_answer_text: str = ""  # what to say instead of `reason` if the answer had already started
+    cause: BaseException | None = None  # safe to log: without our key
 
     @property
     def reason(self) -> str:
-        """Why, in words."""
         return str(self.error)
 
 
-def understood(error: BaseException, name: ModelName, provider: Provider) -> Failure:
-    """What an error of a provider means."""
-    shows_key = provider.api_key is not None and provider.api_key in f"{error} {_body(error)}"
-    return replace(_meaning(error, name, provider), cause=None if shows_key else error)
+def classify_error(error: BaseException, name: ModelName, provider: Provider) -> Failure:
+    """Find out what an exception from a provider's client means."""
+    shows_key = provider.api_key is not None and provider.api_key in f"{error} {_get_body_text(error)}"
+    return replace(_classify(error, name, provider), cause=None if shows_key else error)
 
 
-def _meaning(error: BaseException, name: ModelName, provider: Provider) -> Failure:
-    title = title_of(name.provider)
+def _classify(error: BaseException, name: ModelName, provider: Provider) -> Failure:
+    title = get_provider_title(name.provider)
     if _is_too_long(error):
-        long = f"This conversation is longer than {name} can take; /compress shortens it."
-        return Failure(ContextOverflow(long, model=str(name)))
+        text = f"This conversation is too long for {name}. Use /compress to shorten it."
+        return Failure(ContextOverflow(text, model=str(name)))
     if isinstance(error, ModelRateLimitError):
-        asked = error.retry_after
-        later = f" in {asked:.0f} seconds" if asked else " later"
-        busy = AgentBusy(f"{title} asks us to slow down; try again{later}.", retry_after=asked, model=str(name))
-        return Failure(busy, again=True, elsewhere=True, asked=asked)
-    if isinstance(error, ModelQuotaExceededError):
-        broke = AgentRefused(f"The account at {title} has no credit left; see its billing page.", model=str(name))
-        return Failure(broke, elsewhere=True)
-    refusal = _refusal(error, name, provider)
-    if refusal is not None:
-        return Failure(refusal)
-    gone = AgentUnavailable(f"{title} cannot answer at the moment ({_why(error, name)}).", model=str(name))
-    return Failure(gone, again=True, elsewhere=True)
-
-
-def broken_off(failure: Failure, name: ModelName) -> AgentUnavailable:
-    """The answer had begun: what was said is kept, and nothing is asked twice."""
-    return AgentUnavailable(
-        f"The answer broke off: {failure.reason} What was said so far is kept; /retry asks again.", model=str(name)
-    )
-
-
-def empty(name: ModelName, finish: str | None) -> Failure:
-    """The model ended without a word."""
-    if finish == "content_filter":
-        return Failure(
-            AgentRefused(f"The content filter of {title_of(name.provider)} stopped the answer.", model=str(name))
+        seconds = error.retry_after
+        when = f"in {seconds:.0f} seconds" if seconds else "later"
+        rate_limited = AgentRateLimited(
+            f"Rate limit reached at {title}. Try again {when}.", retry_after=seconds, model=str(name)
         )
-    why = " It used up all its tokens before the first word." if finish == "length" else ""
-    error = AgentUnavailable(f"{name} gave an empty answer.{why} Try again, or say it in other words.", model=str(name))
-    return Failure(error, again=True, elsewhere=True)
-
-
-def _key_refused(name: ModelName, provider: Provider) -> AgentRefused:
-    title = title_of(name.provider)
-    if not provider.api_key:
-        return AgentRefused(f"{title} wants a key: {how_to_give_a_key(name.provider)}.", model=str(name))
-    return AgentRefused(
-        f"{title} does not accept the key, or the key may not use {name.model}: {how_to_give_a_key(name.provider)}.",
-        model=str(name),
+        return Failure(rate_limited, can_retry=True, can_use_fallback=True, retry_after_seconds=seconds)
+    if isinstance(error, ModelQuotaExceededError):
+        no_credit = AgentRejected(f"Your account at {title} has no credit left. See its billing page.", model=str(name))
+        return Failure(no_credit, can_use_fallback=True)
+    rejection = _find_rejection(error, name, provider)
+    if rejection is not None:
+        return Failure(rejection)
+    unavailable = AgentUnavailable(_describe_outage(error, name), model=str(name))
+    return Failure(
+        unavailable, can_retry=True, can_use_fallback=True, mid_answer_text=_describe_mid_answer_outage(error, name)
     )
 
 
-def _unknown_model(name: ModelName) -> AgentRefused:
-    mend = "choose another one with /model, or with the key `model` of config.yaml"
+def make_dropped_error(failure: Failure, name: ModelName) -> AgentUnavailable:
+    """Make the error for an answer that had already started: its text is kept, and nothing is requested twice."""
+    reason = failure.mid_answer_text or f"The answer stopped early. {failure.reason}"
+    return AgentUnavailable(f"{reason} The text so far is saved. Use /retry to try again.", model=str(name))
+
+
+def make_empty_answer_failure(name: ModelName, finish_reason: str | None) -> Failure:
+    """Make the failure for a model that ended without any text."""
+    if finish_reason == "content_filter":
+        title = get_provider_title(name.provider)
+        return Failure(AgentRejected(f"The content filter of {title} blocked the answer.", model=str(name)))
+    why = " It used up its tokens before writing any text." if finish_reason == "length" else ""
+    error = AgentUnavailable(f"{name} gave an empty answer.{why} Try again or rephrase your message.", model=str(name))
+    return Failure(error, can_retry=True, can_use_fallback=True)
+
+
+def _make_key_error(name: ModelName, provider: Provider) -> AgentRejected:
+    title = get_provider_title(name.provider)
+    advice = explain_api_key(name.provider)
+    if not provider.api_key:
+        return AgentRejected(f"{title} requires an API key. {advice}", model=str(name))
+    return AgentRejected(
+        f"{title} rejected the API key, or the key has no access to {name.model}. {advice}", model=str(name)
+    )
+
+
+def _make_unknown_model_error(name: ModelName) -> AgentRejected:
+    advice = "Choose another model with /model or with `model` in config.yaml."
     if name.provider == OLLAMA:
-        mend = f"run `ollama pull {name.model}`, or {mend}"
-    return AgentRefused(f"{title_of(name.provider)} has no model {name.model!r} for us: {mend}.", model=str(name))
+        advice = f"Run `ollama pull {name.model}`. Or choose another model with /model or with `model` in config.yaml."
+    title = get_provider_title(name.provider)
+    return AgentRejected(f"{title} has no model {name.model!r}. {advice}", model=str(name))
 
 
-def _refusal(error: BaseException, name: ModelName, provider: Provider) -> AgentRefused | None:
-    """The provider does not want this request, now or ever."""
+def _find_rejection(error: BaseException, name: ModelName, provider: Provider) -> AgentRejected | None:
+    """Return an error if the provider rejects this request for good, so that a retry cannot help."""
     match error:
         case ModelAuthenticationError():
-            return _key_refused(name, provider)
+            return _make_key_error(name, provider)
         case ModelNotFoundError():
-            return _unknown_model(name)
+            return _make_unknown_model_error(name)
         case ModelRequestRejectedError():
             pass
-        case ModelHTTPError(status_code=status) if status < 500 and status not in _PASSING:
+        case ModelHTTPError(status_code=status) if status < 500 and status not in _TEMPORARY_STATUS_CODES:
             pass
         case _:
             return None
-    return AgentRefused(f"{title_of(name.provider)} refused the request: {_quoted(error, provider)}", model=str(name))
+    title = get_provider_title(name.provider)
+    return AgentRejected(f"{title} rejected the request: {_quote_error(error, provider)}", model=str(name))
 
 
-def _why(error: BaseException, name: ModelName) -> str:
+def _describe_outage(error: BaseException, name: ModelName) -> str:
+    title = get_provider_title(name.provider)
     match error:
         case ModelTimeoutError():
-            return "it did not answer in time"
+            return f"{title} did not respond in time."
         case ModelConnectionError(phase="connect"):
-            return "no connection; is Ollama running?" if name.provider == OLLAMA else "no connection"
+            question = " Is Ollama running?" if name.provider == OLLAMA else ""
+            return f"Could not connect to {title}.{question}"
         case ModelConnectionError():
-            return "the connection was cut"
+            return f"The connection to {title} dropped."
         case ModelHTTPError(status_code=status):
-            return f"HTTP {status}"
+            return f"{title} is unavailable at the moment (HTTP {status})."
         case _:
-            return "its answer was cut, or could not be read"
+            return f"{title} sent an incomplete or invalid response."
+
+
+def _describe_mid_answer_outage(error: BaseException, name: ModelName) -> str:
+    title = get_provider_title(name.provider)
+    if isinstance(error, ModelTimeoutError):
+        return f"{title} stopped responding mid-answer."
+    return f"The connection to {title} dropped mid-answer."
 
 
 def _is_too_long(error: BaseException) -> bool:
@@ -162,19 +175,20 @@ def _is_too_long(error: BaseException) -> bool:
         return True
     if isinstance(error, ModelHTTPError) and error.status_code not in {400, 413, 422}:
         return False
-    return isinstance(error, ModelAPIError) and any(phrase in _body(error).lower() for phrase in _TOO_LONG)
+    body = _get_body_text(error).lower()
+    return isinstance(error, ModelAPIError) and any(phrase in body for phrase in _TOO_LONG_PHRASES)
 
 
-def _quoted(error: BaseException, provider: Provider) -> str:
-    """The provider's own words, without our key."""
-    text = _body(error) or str(error)
+def _quote_error(error: BaseException, provider: Provider) -> str:
+    """Return the provider's own message, without our key."""
+    text = _get_body_text(error) or str(error)
     if provider.api_key:
         text = text.replace(provider.api_key, "…")
     text = " ".join(text.split())
-    return text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE] + "…"
+    return text if len(text) <= _MAX_QUOTE_CHARS else text[:_MAX_QUOTE_CHARS] + "…"
 
 
-def _body(error: BaseException) -> str:
+def _get_body_text(error: BaseException) -> str:
     body = error.body if isinstance(error, ModelAPIError) else None
     match body:
         case {"error": {"message": str(text), "type": str(kind)}} | {"message": str(text), "type": str(kind)}:

@@ -1,7 +1,7 @@
-"""Providers of models: which are known, how a model is named, and where a key is looked for.
+"""Providers of models: the known ones, names of models, and where API keys come from.
 
-A model is named `provider:model`. Three providers are reached in their own way; every other one is reached at a
-`base_url` that speaks as OpenAI's does. Nothing here imports what it takes to reach them, and no text holds a key.
+A model is named `provider:model`. Three providers have their own API; every other one has a `base_url` with an
+OpenAI-compatible API. This module imports no client of a provider, and its texts never contain a key.
 """
 
 from __future__ import annotations
@@ -17,34 +17,36 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 OLLAMA: Final = "ollama"
-INSTALL: Final = "pip install 'palaver[models]'"
+INSTALL_COMMAND: Final = "pip install 'palaver[models]'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What is known of a provider without being told."""
+class KnownProvider:
+    """A provider that needs no configuration besides a key."""
 
     title: str
-    default_model: str | None = None  # what `auto` takes
+    default_model: str | None = None  # what `auto` uses
     key_variables: tuple[str, ...] = ()  # the first that is set is used
     base_url: str | None = None
 
 
 # In the order in which `auto` tries them.
-KNOWN: Final[Mapping[str, Known]] = MappingProxyType(
+KNOWN_PROVIDERS: Final[Mapping[str, KnownProvider]] = MappingProxyType(
     {
-        "openai": Known(title="OpenAI", default_model="gpt-5.4-mini", key_variables=("OPENAI_API_KEY",)),
-        "anthropic": Known(title="Anthropic", default_model="claude-sonnet-5-5", key_variables=("ANTHROPIC_API_KEY",)),
-        "google": Known(
+        "openai": KnownProvider(title="OpenAI", default_model="gpt-5.4-mini", key_variables=("OPENAI_API_KEY",)),
+        "anthropic": KnownProvider(
+            title="Anthropic", default_model="claude-sonnet-5-5", key_variables=("ANTHROPIC_API_KEY",)
+        ),
+        "google": KnownProvider(
             title="Google", default_model="gemini-3.5-flash", key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY")
         ),
-        OLLAMA: Known(title="Ollama", base_url="http://127.0.0.1:11434/v1"),
+        OLLAMA: KnownProvider(title="Ollama", base_url="http://127.0.0.1:11434/v1"),
     }
 )
 
 
 class ModelName(NamedTuple):
-    """A model of a provider."""
+    """A provider and one of its models."""
 
     provider: str
     model: str
@@ -53,53 +55,53 @@ class ModelName(NamedTuple):
         return f"{self.provider}:{self.model}"
 
 
-def model_name(text: str) -> ModelName:
-    """The model that is named `provider:model`."""
+def parse_model_name(text: str) -> ModelName:
+    """Parse `provider:model`."""
     provider, colon, model = text.strip().partition(":")
     if not (provider and colon and model):
-        raise InvalidInput(f"model: {text!r} does not name a model; say provider:model, such as openai:gpt-5.4-mini")
+        raise InvalidInput(f"{text!r} is not a model name. Use provider:model, such as openai:gpt-5.4-mini.")
     return ModelName(provider.lower(), model)
 
 
-def title_of(provider: str) -> str:
-    """The provider's name, as people write it."""
-    known = KNOWN.get(provider)
-    return known.title if known else provider
+def get_provider_title(provider: str) -> str:
+    """Return the name of a provider for a sentence: OpenAI, or "workshop" for one from the settings."""
+    known = KNOWN_PROVIDERS.get(provider)
+    return known.title if known else f'"{provider}"'
 
 
-def with_environment(providers: Mapping[str, Provider], environ: Mapping[str, str]) -> dict[str, Provider]:
-    """The providers that can be reached, with the keys that the environment holds and the addresses that are known."""
-    found = dict(providers)
-    for name, known in KNOWN.items():
-        given = found.get(name, Provider())
-        key = given.api_key or next(
+def add_environment_keys(providers: Mapping[str, Provider], environ: Mapping[str, str]) -> dict[str, Provider]:
+    """Return the configured providers and the known ones, with API keys from the environment and known addresses."""
+    complete = dict(providers)
+    for name, known in KNOWN_PROVIDERS.items():
+        provider = complete.get(name, Provider())
+        key = provider.api_key or next(
             (environ[variable] for variable in known.key_variables if environ.get(variable)), None
         )
-        given = replace(given, api_key=key, base_url=given.base_url or known.base_url)
-        if given.api_key or given.base_url:
-            found[name] = given
-    return found
+        provider = replace(provider, api_key=key, base_url=provider.base_url or known.base_url)
+        if provider.api_key or provider.base_url:
+            complete[name] = provider
+    return complete
 
 
 def check_reachable(name: ModelName, providers: Mapping[str, Provider]) -> Provider:
-    """The provider of a model; refuses one that cannot be reached for want of a key or an address."""
+    """Return the provider of a model; raises `InvalidInput` if it lacks a key or an address."""
     provider = providers.get(name.provider, Provider())
-    if name.provider not in KNOWN and not provider.base_url:
-        there = ", ".join(dict.fromkeys([*KNOWN, *providers]))
+    if name.provider not in KNOWN_PROVIDERS and not provider.base_url:
+        available = ", ".join(dict.fromkeys([*KNOWN_PROVIDERS, *providers]))
         raise InvalidInput(
-            f"model: it is not known where {str(name)!r} is; set providers.{name.provider}.base_url in config.yaml, "
-            f"or use another provider ({there})",
+            f"Unknown provider in the model name {str(name)!r}. Set providers.{name.provider}.base_url in config.yaml, "
+            f"or use another provider: {available}.",
             provider=name.provider,
         )
     if not (provider.api_key or provider.base_url):
         raise InvalidInput(
-            f"model: {str(name)!r} needs a key: {how_to_give_a_key(name.provider)}", provider=name.provider
+            f"The model {str(name)!r} requires an API key. {explain_api_key(name.provider)}", provider=name.provider
         )
     return provider
 
 
-def how_to_give_a_key(provider: str) -> str:
-    """Where to put a provider's key."""
-    known = KNOWN.get(provider)
-    key = f"providers.{provider}.api_key in config.yaml"
-    return f"set {known.key_variables[0]}, or {key}" if known and known.key_variables else f"set {key}"
+def explain_api_key(provider: str) -> str:
+    """Return a sentence that says where to put a provider's API key."""
+    known = KNOWN_PROVIDERS.get(provider)
+    setting = f"providers.{provider}.api_key in config.yaml"
+    return f"Set {known.key_variables[0]} or {setting}." if known and known.key_variables else f"Set {setting}."

@@ -1,4 +1,4 @@
-"""How often something is asked of a provider again, and after how long: one rule for all of them."""
+"""How often and after how long a request to a provider is retried: one policy for all providers."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retry:
-    """A few tries, further and further apart. Times are seconds."""
+class RetryPolicy:
+    """A few tries with growing waits between them. All times are in seconds."""
 
-    tries: int = 3  # with one model, the first included
-    first: float = 0.5
-    longest: float = 8.0
-    patience: float = 30.0  # a provider that asks for more than this is not waited for
+    max_tries: int = 3  # with one model, the first included
+    first_wait: float = 0.5
+    max_wait: float = 8.0
+    max_requested_wait: float = 30.0  # no retry if the provider asks for a longer wait
 
-    def wait(self, failures: int, *, asked: float | None = None, jitter: float | None = None) -> float | None:
-        """How long to wait after so many failures, never shorter than was asked for; None when it is enough."""
-        if failures >= self.tries or (asked is not None and asked > self.patience):
+    def get_wait_seconds(
+        self, failures: int, *, requested_wait: float | None = None, jitter: float | None = None
+    ) -> float | None:
+        """Return how long to wait before the next try, at least `requested_wait`; None if there is no next try."""
+        if failures >= self.max_tries or (requested_wait is not None and requested_wait > self.max_requested_wait):
             return None
-        spread = random.random() if jitter is None else jitter  # noqa: S311  (not a secret)
-        step = min(self.first * 2.0 ** (failures - 1), self.longest) * (0.5 + spread / 2)
-        return max(step, asked or 0.0)
+        jitter = random.random() if jitter is None else jitter  # noqa: S311  (not a secret)
+        wait = min(self.first_wait * 2.0 ** (failures - 1), self.max_wait) * (0.5 + jitter / 2)
+        return max(wait, requested_wait or 0.0)

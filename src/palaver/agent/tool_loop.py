@@ -1,7 +1,7 @@
-"""A turn with a model: ask, run the tools it calls, ask again, until it has answered.
+"""The loop of one turn: ask a model, run the tools it calls, ask again, until it has answered.
 
-Owns the loop, and what is done when a provider fails: the same model again after a while, then the next of the chain,
-then an error. Always true: what has been yielded is never asked for a second time.
+Owns the loop and the reaction to a failing provider: retry the same model after a wait, then use the next model of
+the chain, then raise an error. Always true: once an answer has yielded something, it is never requested again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
 from palaver.agent import message_conversion, provider_errors
-from palaver.agent.base import Notice, TextDelta, ToolCall, ToolFailed, ToolResult, Used
+from palaver.agent.base import Notice, TextDelta, ToolCall, ToolFailed, ToolResult, UsageReport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -25,162 +25,174 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
 
     from palaver.agent.base import AgentEvent, AgentRequest, Tool
-    from palaver.agent.model_clients import Endpoints
+    from palaver.agent.model_clients import ModelClients
     from palaver.agent.provider_errors import Failure
     from palaver.agent.providers import ModelName
-    from palaver.agent.retry import Retry, Sleep
+    from palaver.agent.retry import RetryPolicy, Sleep
 
 
-class Rounds:
-    """The rounds of one turn."""
+class ToolLoop:
+    """Runs one turn with a chain of models."""
 
     def __init__(
         self,
         request: AgentRequest,
         chain: Sequence[ModelName],
-        endpoints: Endpoints,
+        clients: ModelClients,
         *,
-        retry: Retry,
+        retry: RetryPolicy,
         sleep: Sleep,
-        most: int,
+        max_rounds: int,
     ) -> None:
         self._request = request
-        self._chain = list(chain)  # the model that is being asked, and those that are left
-        self._endpoints = endpoints
+        self._chain = list(chain)  # the current model, then the fallbacks that are left
+        self._clients = clients
         self._retry = retry
         self._sleep = sleep
-        self._most = most
-        self._conversation = message_conversion.history(request.messages)
+        self._max_rounds = max_rounds
+        self._conversation = message_conversion.convert_messages(request.messages)
         self._tools = {tool.name: tool for tool in request.tools}
         self._answer: ModelResponse | None = None
-        self._has_spoken = False
+        self._has_text = False
 
-    async def events(self) -> AsyncGenerator[AgentEvent, None]:
-        """Everything that happens until the answer is complete."""
-        for number in range(self._most + 1):
-            last = number == self._most
-            if last:
-                yield Notice(f"The agent has used tools {self._most} times in a row; it is asked to come to an end.")
-            async with aclosing(self._answered(may_call=not last)) as events:
+    async def run(self) -> AsyncGenerator[AgentEvent, None]:
+        """Run the turn and yield its events until the answer is complete."""
+        for round_number in range(self._max_rounds + 1):
+            is_last = round_number == self._max_rounds
+            if is_last:
+                yield Notice(f"The agent used tools {self._max_rounds} times in a row, so it has to answer now.")
+            async with aclosing(self._ask_with_retries(may_call_tools=not is_last)) as events:
                 async for event in events:
                     yield event
             answer = self._answer
             assert answer is not None  # noqa: S101
-            calls = message_conversion.calls(answer)
-            if last or not calls:
+            calls = message_conversion.extract_tool_calls(answer)
+            if is_last or not calls:
                 if answer.finish_reason == "length":
-                    yield Notice("The answer has reached the limit of its length and ends here.")
+                    yield Notice("The answer was cut off because it reached the maximum length.")
                 return
             for call in calls:
                 yield call
-            running = [asyncio.create_task(_result(call, self._tools)) for call in calls]
-            async with aclosing(_as_they_end(running)) as ended:
-                async for result in ended:
+            tasks = [asyncio.create_task(_run_tool(call, self._tools)) for call in calls]
+            async with aclosing(_yield_as_completed(tasks)) as results:
+                async for result in results:
                     yield result
-            found = message_conversion.results([task.result() for task in running])  # in the order of the calls
+            ordered_results = [task.result() for task in tasks]  # in the order of the calls
+            steering = await self._request.take_steering()
             self._conversation.append(answer)
-            message_conversion.extend(
-                self._conversation, [*found, *message_conversion.said(await self._request.steering())]
+            message_conversion.append_request_parts(
+                self._conversation,
+                [
+                    *message_conversion.convert_tool_results(ordered_results),
+                    *message_conversion.convert_user_texts(steering),
+                ],
             )
 
-    async def _answered(self, *, may_call: bool) -> AsyncGenerator[AgentEvent, None]:
-        """One answer, from the first model of the chain that gives one."""
-        failed = 0
+    async def _ask_with_retries(self, *, may_call_tools: bool) -> AsyncGenerator[AgentEvent, None]:
+        """Yield one answer, from the first model of the chain that gives one."""
+        failures = 0
         while True:
             name = self._chain[0]
-            begun = False
+            has_started = False
             try:
-                async with aclosing(self._asked(name, may_call=may_call)) as events:
+                async with aclosing(self._ask_once(name, may_call_tools=may_call_tools)) as events:
                     async for event in events:
-                        begun = begun or not isinstance(event, Used)
+                        has_started = has_started or not isinstance(event, UsageReport)
                         yield event
-                failure = self._fault_of_answer(name)
+                failure = self._find_empty_answer(name)
                 if failure is None:
                     return
-            except provider_errors.CAUGHT as error:
-                failure = provider_errors.understood(error, name, self._endpoints.provider(name))
-            if begun:
-                raise provider_errors.broken_off(failure, name) from failure.cause
-            failed += 1
-            wait = self._retry.wait(failed, asked=failure.asked) if failure.again else None
+            except provider_errors.PROVIDER_EXCEPTIONS as error:
+                failure = provider_errors.classify_error(error, name, self._clients.get_provider(name))
+            if has_started:
+                raise provider_errors.make_dropped_error(failure, name) from failure.cause
+            failures += 1
+            wait = None
+            if failure.can_retry:
+                wait = self._retry.get_wait_seconds(failures, requested_wait=failure.retry_after_seconds)
             if wait is not None:
                 await self._sleep(wait)
-            elif failure.elsewhere and len(self._chain) > 1:
+            elif failure.can_use_fallback and len(self._chain) > 1:
                 self._chain.pop(0)
-                failed = 0
-                yield Notice(f"{failure.reason} {self._chain[0]} answers instead of {name}.")
+                failures = 0
+                yield Notice(f"{failure.reason} Using {self._chain[0]} instead of {name}.")
             else:
                 raise failure.error from failure.cause
 
-    async def _asked(self, name: ModelName, *, may_call: bool) -> AsyncGenerator[AgentEvent, None]:
-        """Ask one model once. The whole answer is kept when it has ended."""
+    async def _ask_once(self, name: ModelName, *, may_call_tools: bool) -> AsyncGenerator[AgentEvent, None]:
+        """Ask one model once, yield its events, and keep the complete answer in `self._answer`."""
         self._answer = None
-        model = await self._endpoints.model(name)
+        model = await self._clients.get_model(name)
         parameters = ModelRequestParameters(
-            function_tools=message_conversion.definitions(self._request.tools),
+            function_tools=message_conversion.convert_tools(self._request.tools),
             instruction_parts=[InstructionPart(content=self._request.instructions)]
             if self._request.instructions
             else None,
         )
         messages = model.prepare_messages(list(self._conversation), parameters)
-        asked = model_request_stream(
-            model, messages, model_settings=self._settings(name, may_call=may_call), model_request_parameters=parameters
+        response = model_request_stream(
+            model,
+            messages,
+            model_settings=self._build_settings(name, may_call_tools=may_call_tools),
+            model_request_parameters=parameters,
         )
-        async with asked as stream:
+        async with response as stream:
             async for event in stream:
-                delta = message_conversion.delta(event)
+                delta = message_conversion.convert_stream_event(event)
                 if delta is not None:
-                    self._has_spoken |= isinstance(delta, TextDelta) and bool(delta.text.strip())
+                    self._has_text |= isinstance(delta, TextDelta) and bool(delta.text.strip())
                     yield delta
             self._answer = stream.get()
-        used = message_conversion.usage(self._answer, name, self._endpoints.provider(name).base_url)
-        if used.counts:
-            yield Used(used)
+        usage = message_conversion.build_usage(self._answer, name, self._clients.get_provider(name).base_url)
+        if usage.has_usage:
+            yield UsageReport(usage)
 
-    def _settings(self, name: ModelName, *, may_call: bool) -> ModelSettings:
+    def _build_settings(self, name: ModelName, *, may_call_tools: bool) -> ModelSettings:
         settings = ModelSettings(max_retries=0)
-        if name.provider == "anthropic":  # the others keep what conversations have in common without being told
+        if name.provider == "anthropic":  # the other providers cache prompts without being asked
             settings["cache"] = True
         if self._request.max_tokens is not None:
             settings["max_tokens"] = self._request.max_tokens
-        if self._request.tools and not may_call:
+        if self._request.tools and not may_call_tools:
             settings["tool_choice"] = "none"
         return settings
 
-    def _fault_of_answer(self, name: ModelName) -> Failure | None:
-        """Nothing at all was said. After other words in this turn, silence is a way to end it."""
+    def _find_empty_answer(self, name: ModelName) -> Failure | None:
+        """Return a failure if the model gave no text at all. After text earlier in this turn, it may end silently."""
         answer = self._answer
-        if answer is None or (not answer.tool_calls and not self._has_spoken):
-            return provider_errors.empty(name, answer.finish_reason if answer else None)
+        if answer is None or (not answer.tool_calls and not self._has_text):
+            return provider_errors.make_empty_answer_failure(name, answer.finish_reason if answer else None)
         return None
 
 
-async def _as_they_end(running: Sequence[asyncio.Task[ToolResult]]) -> AsyncGenerator[ToolResult, None]:
-    """What tools answer that run at the same time, each as soon as it is there; none outlives this."""
+async def _yield_as_completed(tasks: Sequence[asyncio.Task[ToolResult]]) -> AsyncGenerator[ToolResult, None]:
+    """Yield the results of concurrent tools as they arrive; no task outlives this generator."""
     try:
-        for ended in asyncio.as_completed(running):
-            yield await ended
+        for completed in asyncio.as_completed(tasks):
+            yield await completed
     finally:
-        for task in running:
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _result(call: ToolCall, tools: Mapping[str, Tool]) -> ToolResult:
+async def _run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> ToolResult:
     tool = tools.get(call.name)
     try:
         if tool is None:
-            raise ToolFailed(f"There is no tool called {call.name!r}; there are: {', '.join(tools) or 'none'}.")
-        return ToolResult(call.id, call.name, await tool.run(_arguments(call)))
+            raise ToolFailed(f"There is no tool {call.name!r}. Available tools: {', '.join(tools) or 'none'}.")
+        return ToolResult(call.id, call.name, await tool.run(_parse_arguments(call)))
     except ToolFailed as error:
         return ToolResult(call.id, call.name, str(error), failed=True)
 
 
-def _arguments(call: ToolCall) -> dict[str, Any]:
+def _parse_arguments(call: ToolCall) -> dict[str, Any]:
     try:
         arguments = json.loads(call.arguments or "{}")
     except ValueError as error:
-        raise ToolFailed(f"The arguments are not JSON ({error}). Call it again with a JSON object.") from error
+        raise ToolFailed(
+            f"The arguments are not valid JSON ({error}). Call the tool again with a JSON object."
+        ) from error
     if not isinstance(arguments, dict):
-        raise ToolFailed("The arguments are not a JSON object. Call it again with one.")
+        raise ToolFailed("The arguments are not a JSON object. Call the tool again with a JSON object.")
     return arguments

@@ -1,8 +1,8 @@
-"""The terminal: `palaver` and its commands, one file for each noun.
+"""The command line: `palaver` and its commands, one module for each noun.
 
-A command parses, calls the store through the owner's view, and prints. What goes wrong becomes an exit code
-in `errors` and nowhere else. Nothing heavy is loaded before a command needs it: `palaver --version` and
-`--help` touch neither the database nor the settings.
+A command parses its arguments, calls the store through the owner's view, and prints. Only `errors` turns errors
+into exit codes. Commands import heavy modules only when they run: `palaver --version` and `--help` load neither
+the database nor the settings.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import click
 
 from palaver import __version__
 from palaver.cli.chat import chat
-from palaver.cli.errors import exit_code_of, reader_may_leave
+from palaver.cli.errors import detect_closed_output, run_and_get_exit_code
 from palaver.cli.memories import memories
 from palaver.cli.people import people
 from palaver.cli.projects import projects
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Program(click.Group):
-    """The root command: what any command raises ends here, as an exit code."""
+    """The root command; it turns everything that a command raises into an exit code."""
 
     def main(
         self,
@@ -39,40 +39,37 @@ class Program(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run a command line and leave the process with its exit code."""
-        given = list(sys.argv[1:] if args is None else args)
+        """Run a command line and exit the process with its exit code."""
+        argv = list(sys.argv[1:] if args is None else args)
         run = super().main
         sys.exit(
-            exit_code_of(
-                lambda: run(given, prog_name, complete_var, standalone_mode=False, **extra),
-                as_json="--json" in takewhile("--".__ne__, given),
+            run_and_get_exit_code(
+                lambda: run(argv, prog_name, complete_var, standalone_mode=False, **extra),
+                as_json="--json" in takewhile("--".__ne__, argv),
             )
         )
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """Parse; `--help` prints here already."""
-        with reader_may_leave():
+        with detect_closed_output():  # --help already prints while click parses
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
-        with reader_may_leave():
+        with detect_closed_output():
             return super().invoke(ctx)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Without a command it is `chat`."""
-        return super().parse_args(ctx, _with_command(args))
+        return super().parse_args(ctx, _insert_default_command(args))
 
 
-def _with_command(args: list[str]) -> list[str]:
-    """The same with `chat` where a command would stand and none does: `--home X -m hi` is `--home X chat -m hi`."""
-    own = 0
-    while own < len(args) and args[own].startswith("--home"):
-        own += 1 if "=" in args[own] else 2
-    first = args[own] if own < len(args) else ""
+def _insert_default_command(args: list[str]) -> list[str]:
+    """Insert `chat` where no command is given: `--home X -m hi` becomes `--home X chat -m hi`."""
+    position = 0
+    while position < len(args) and args[position].startswith("--home"):
+        position += 1 if "=" in args[position] else 2
+    first = args[position] if position < len(args) else ""
     if first in {"--help", "--version"} or (first and not first.startswith("-")):
         return args
-    return [*args[:own], chat.name or "", *args[own:]]
+    return [*args[:position], chat.name or "", *args[position:]]
 
 
 @click.group(cls=Program)
@@ -81,13 +78,13 @@ def _with_command(args: list[str]) -> list[str]:
     "--home",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="PATH",
-    help="The folder with config.yaml and the database. [default: PALAVER_HOME, else ~/.palaver]",
+    help="The folder with config.yaml and the database. [default: PALAVER_HOME, or ~/.palaver]",
 )
 @click.pass_context
 def program(ctx: click.Context, home: Path | None) -> None:
-    """Palaver: a gateway between people and one AI agent.
+    """Palaver: one AI agent, wherever you chat.
 
-    Without a command: chat.
+    Without a command, Palaver starts a chat in the terminal.
     """
     ctx.obj = home and home.expanduser()
 
@@ -102,7 +99,7 @@ program.add_command(people)
 
 
 def main() -> None:
-    """The `palaver` program."""
+    """Run the `palaver` program."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without Unicode shows a question mark

@@ -1,16 +1,16 @@
-"""Finding what a person means, and helping when nothing or too much fits.
+"""Finding the session, project or person that an argument names, with suggestions when that fails.
 
-A session is named by its id, the beginning of its id, or its title; a project or a person by name or id. When that
-fails, the error names what comes nearest among what this person sees.
+A session is named by its id, the beginning of its id, or its title; a project or a person by name or id. If
+nothing or more than one matches, the error suggests similar names among those that this person may see.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.cli.output import fit, line
-from palaver.domain.account import name_key
-from palaver.domain.errors import Ambiguous, InvalidTitle, NoSuchProject, NoSuchSession, NotFound
+from palaver.cli.output import clean_line, truncate_text
+from palaver.domain.account import normalize_name
+from palaver.domain.errors import AmbiguousMatch, InvalidTitle, NotFound, ProjectNotFound, SessionNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,109 +19,107 @@ if TYPE_CHECKING:
     from palaver.domain.session import Project, Session
     from palaver.services.view import SessionView
 
-RECENT = 200  # sessions among which the nearest is looked for
-MOST = 3  # suggestions
-LONGEST = 60  # characters of a title in a sentence
+MAX_SESSIONS_COMPARED = 200  # the newest sessions, when looking for similar names
+MAX_SUGGESTIONS = 3
+MAX_QUOTED_COLUMNS = 60
 
 
 def find_session(view: SessionView, text: str) -> Session:
-    """The one conversation that is meant."""
+    """Find a session by id, beginning of its id, or title; raises with suggestions if there is no single match."""
     try:
         return view.find(text)
-    except Ambiguous as error:
-        raise _several(view, text, error) from None
-    except (NoSuchSession, InvalidTitle):  # what cannot be a title is nobody's title
-        raise _none(view, text) from None
+    except AmbiguousMatch as error:
+        raise _make_ambiguous_session(view, text, error) from None
+    except (SessionNotFound, InvalidTitle):  # a text that is no valid title is no session's title
+        raise _make_session_not_found(view, text) from None
 
 
 def find_project(view: SessionView, text: str) -> Project:
-    """The one project that is meant."""
-    known = view.projects()
-    wanted = text.strip().casefold()
-    for project in known:
-        if text == project.id or wanted == project.name.casefold():
+    """Find a project by name or id; raises with suggestions if there is none."""
+    projects = view.projects.list()
+    name = text.strip().casefold()
+    for project in projects:
+        if text == project.id or name == project.name.casefold():
             return project
-    raise _no_project(known, text)
+    raise _make_project_not_found(projects, text)
 
 
-def find_person(known: Sequence[Member], text: str) -> Member:
-    """The one person who is meant; of several with a name, the one who can sign in by it."""
-    wanted = name_key(text)
-    found = [each for each in known if text == each.person.id or wanted == name_key(each.person.name)]
-    able = [each for each in found if each.ways is not None] or found
-    if len(able) == 1:
-        return able[0]
-    if able:
-        ids = [each.person.id for each in able]
-        raise Ambiguous(f"several people are called {quoted(text)}; name one by id: {', '.join(ids)}", matches=ids)
-    likely = nearest(text, [each.person.name for each in known])
-    message = f"nobody here is called {quoted(text)}"
-    message += f"; did you mean {' or '.join(map(quoted, likely))}?" if likely else "; `palaver people list` shows them"
-    raise NotFound(message, person=text, suggestions=likely)
+def find_person(members: Sequence[Member], text: str) -> Member:
+    """Find a person by name or id; if several share the name, prefer the one who can sign in."""
+    name = normalize_name(text)
+    matches = [member for member in members if text == member.person.id or name == normalize_name(member.person.name)]
+    matches = [member for member in matches if member.sign_in_methods is not None] or matches
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        ids = [member.person.id for member in matches]
+        raise AmbiguousMatch(
+            f"Several people are named {quote(text)}. Use an id instead: {', '.join(ids)}.", matches=ids
+        )
+    similar = find_similar_names(text, [member.person.name for member in members])
+    message = f"No person named {quote(text)}. "
+    message += f"Did you mean {' or '.join(map(quote, similar))}?" if similar else "See `palaver people list`."
+    raise NotFound(message, person=text, suggestions=similar)
 
 
-def called(session: Session) -> str:
-    """A conversation in a sentence: its title in quotes, or where it takes place."""
-    return quoted(session.title) if session.title else f"the untitled conversation {session.id}"
+def describe_session(session: Session) -> str:
+    """Return the title in quotes, or the id of an untitled session, for use in a sentence."""
+    return quote(session.title) if session.title else f"untitled conversation {session.id}"
 
 
-def quoted(text: str) -> str:
-    """A name in a sentence."""
-    return f"'{fit(line(text), LONGEST)}'"
+def quote(text: str) -> str:
+    return f"'{truncate_text(clean_line(text), MAX_QUOTED_COLUMNS)}'"
 
 
-def nearest(wanted: str, names: Iterable[str]) -> list[str]:
-    """The names that come nearest: those that contain the text, then those that differ by a slip."""
+def find_similar_names(text: str, names: Iterable[str]) -> list[str]:
+    """Find names that contain the text, then names that differ from it by a typo."""
     from difflib import get_close_matches
 
-    wanted = wanted.casefold().strip()
-    folded = {name.casefold(): name for name in names if name}
-    inside = [name for key, name in folded.items() if len(wanted) >= 2 and wanted in key]
-    close = [folded[key] for key in get_close_matches(wanted, folded, MOST, 0.6)]
-    return list(dict.fromkeys([*inside, *close]))[:MOST]
+    text = text.casefold().strip()
+    by_folded_name = {name.casefold(): name for name in names if name}
+    containing = [name for folded, name in by_folded_name.items() if len(text) >= 2 and text in folded]
+    close = [by_folded_name[folded] for folded in get_close_matches(text, by_folded_name, MAX_SUGGESTIONS, 0.6)]
+    return list(dict.fromkeys([*containing, *close]))[:MAX_SUGGESTIONS]
 
 
-def _none(view: SessionView, text: str) -> NoSuchSession:
-    recent = view.list(limit=RECENT)
+def _make_session_not_found(view: SessionView, text: str) -> SessionNotFound:
+    recent = view.list(limit=MAX_SESSIONS_COMPARED)
     by_name = {session.title: session for session in reversed(recent) if session.title}
     by_name |= {session.id: session for session in recent}
-    likely = {by_name[name].id: by_name[name] for name in nearest(text, by_name)}
-    message = f"no session matches {quoted(text)}"
-    if likely:
-        message += f"; did you mean {' or '.join(_suggested(session) for session in likely.values())}?"
+    similar = {by_name[name].id: by_name[name] for name in find_similar_names(text, by_name)}
+    message = f"No conversation matches {quote(text)}. "
+    if similar:
+        message += f"Did you mean {' or '.join(_format_suggestion(session) for session in similar.values())}?"
     elif recent:
-        message += "; `palaver sessions list` shows what there is"
+        message += "See `palaver sessions list`."
     else:
-        message += "; there are no conversations yet"
-    suggestions = [{"id": session.id, "title": session.title} for session in likely.values()]
-    return NoSuchSession(message, text=text, suggestions=suggestions)
+        message += "There are no conversations yet."
+    suggestions = [{"id": session.id, "title": session.title} for session in similar.values()]
+    return SessionNotFound(message, text=text, suggestions=suggestions)
 
 
-def _suggested(session: Session) -> str:
-    return f"{quoted(session.title)} ({session.id})" if session.title else session.id
+def _format_suggestion(session: Session) -> str:
+    return f"{quote(session.title)} ({session.id})" if session.title else session.id
 
 
-def _several(view: SessionView, text: str, error: Ambiguous) -> Ambiguous:
-    matches = [view.get(str(each)) for each in _listed(error.facts.get("matches"))]
-    lines = [f"{each.id}  {quoted(each.title or each.preview or each.display_name)}" for each in matches]
-    return Ambiguous(
-        "\n".join([f"several sessions begin with {quoted(text)}; write more of the id, as in", *lines]),
+def _make_ambiguous_session(view: SessionView, text: str, error: AmbiguousMatch) -> AmbiguousMatch:
+    ids = error.facts.get("matches")
+    matches = [view.get(str(session_id)) for session_id in (ids if isinstance(ids, list | tuple) else ())]
+    lines = [f"{session.id}  {quote(session.title or session.preview or session.display_name)}" for session in matches]
+    return AmbiguousMatch(
+        "\n".join([f"Several conversation ids start with {quote(text)}. Type more of the id:", *lines]),
         text=text,
-        matches=[each.id for each in matches],
+        matches=[session.id for session in matches],
     )
 
 
-def _listed(value: object) -> Sequence[object]:
-    return value if isinstance(value, list | tuple) else ()
-
-
-def _no_project(known: Sequence[Project], text: str) -> NoSuchProject:
-    likely = nearest(text, [project.name for project in known])
-    message = f"there is no project {quoted(text)}"
-    if likely:
-        message += f"; did you mean {' or '.join(map(quoted, likely))}?"
-    elif known:
-        message += f"; you have {', '.join(quoted(project.name) for project in known[:5])}"
+def _make_project_not_found(projects: Sequence[Project], text: str) -> ProjectNotFound:
+    similar = find_similar_names(text, [project.name for project in projects])
+    message = f"No project named {quote(text)}. "
+    if similar:
+        message += f"Did you mean {' or '.join(map(quote, similar))}?"
+    elif projects:
+        message += f"You have {', '.join(quote(project.name) for project in projects[:5])}."
     else:
-        message += "; you have none yet, `palaver projects create NAME` makes one"
-    return NoSuchProject(message, project=text, suggestions=likely)
+        message += "You have no projects yet. Create one with `palaver projects create NAME`."
+    return ProjectNotFound(message, project=text, suggestions=similar)

@@ -1,4 +1,4 @@
-"""`palaver memories`: what the agent was asked to remember, from the terminal."""
+"""`palaver memories`: what the agent was asked to remember."""
 
 from __future__ import annotations
 
@@ -8,111 +8,117 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.cli import json_output, lookup, output
-from palaver.cli.options import as_json_option, ask_first, view_of, yes_option
+from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_option
 from palaver.cli.output import Column
 from palaver.domain.errors import NotFound
-from palaver.domain.memory import memory_key
+from palaver.domain.memory import build_memory_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from palaver.domain.memory import Known
+    from palaver.domain.memory import MemoryEntry
     from palaver.services.view import SessionView
 
 _COLUMNS = (
     Column("ID", style="dim"),
-    Column("WHEN"),
-    Column("KNOWN TO"),
-    Column("TEXT", rest=True),
+    Column("SAVED"),
+    Column("VISIBLE TO"),
+    Column("TEXT", fills_width=True),
 )
 
 
 @click.group()
 def memories() -> None:
-    """What the agent was asked to remember.
+    """Manage what the agent remembers.
 
-    Yours alone, and what is remembered where you take part.
+    You see your private memories and the memories of chats you take part in.
     """
 
 
 @memories.command("list")
 @click.argument("words", nargs=-1)
-@as_json_option
+@json_option
 @click.pass_context
 def list_memories(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None:
-    """List what is remembered, newest first.
+    """List memories, newest first.
 
-    With WORDS, what has all of them.
+    With WORDS, only memories that contain all of them.
     """
     query = " ".join(words)
-    with view_of(ctx) as view:
-        found = list(_all(view, query))
+    with open_view(ctx) as view:
+        found = list(_load_memories(view, query))
     now = datetime.now(UTC)
     if as_json:
-        output.say_json({"memories": [json_output.memory_json(each) for each in found]})
+        output.print_json({"memories": [json_output.memory_to_json(entry) for entry in found]})
     elif found:
-        output.say_table(_COLUMNS, [_row(each, now) for each in found])
+        output.print_table(_COLUMNS, [_make_row(entry, now) for entry in found])
     elif query:
-        click.echo(f"nothing that is remembered has the words {lookup.quoted(query)}")
+        click.echo(f"No memories match {lookup.quote(query)}.")
     else:
-        click.echo("nothing is remembered yet; tell the agent to, or `palaver memories remember TEXT`")
+        click.echo("No memories yet. Ask the agent to remember something, or use `palaver memories remember TEXT`.")
 
 
 @memories.command()
 @click.argument("text")
-@as_json_option
+@json_option
 @click.pass_context
 def remember(ctx: click.Context, text: str, as_json: bool) -> None:
-    """Remember something for yourself alone."""
-    with view_of(ctx) as view:
-        made = view.remember(text)
+    """Save a private memory."""
+    with open_view(ctx) as view:
+        entry = view.memories.remember(text)
     if as_json:
-        output.say_json({"memory": json_output.memory_json(made)})
+        output.print_json({"memory": json_output.memory_to_json(entry)})
     else:
-        click.echo(f"remembered {lookup.quoted(made.memory.text)} ({made.memory.id})")
+        click.echo(f"Saved {lookup.quote(entry.memory.text)} ({entry.memory.id}).")
 
 
 @memories.command()
 @click.argument("memory")
 @yes_option
-@as_json_option
+@json_option
 @click.pass_context
 def forget(ctx: click.Context, memory: str, yes: bool, as_json: bool) -> None:
-    """Forget something, for all who know it.
+    """Delete a memory for everybody who can see it.
 
-    MEMORY is its id or its text. You are asked first.
+    MEMORY is its id or its full text. Asks for confirmation first.
     """
-    with view_of(ctx) as view:
-        found = _meant(view, memory)
-        ask_first(f"Forget {lookup.quoted(found.memory.text)}? (known to {_circle(found)})", yes=yes)
-        gone = view.forget_memory(found.memory.id)
+    with open_view(ctx) as view:
+        found = _find_memory(view, memory)
+        text = lookup.quote(found.memory.text)
+        confirm_or_exit(f"Delete the memory {text} (visible to: {_describe_audience(found)})?", skip=yes)
+        deleted = view.memories.forget(found.memory.id)
     if as_json:
-        output.say_json({"forgotten": json_output.memory_json(gone)})
+        output.print_json({"deleted": json_output.memory_to_json(deleted)})
     else:
-        click.echo(f"forgot {lookup.quoted(gone.memory.text)}")
+        click.echo(f"Deleted the memory {lookup.quote(deleted.memory.text)}.")
 
 
-def _all(view: SessionView, query: str = "") -> Iterator[Known]:
-    page = view.memories(query)
+def _load_memories(view: SessionView, query: str = "") -> Iterator[MemoryEntry]:
+    page = view.memories.list(query)
     yield from page
     while page.cursor is not None:
-        page = view.memories(query, cursor=page.cursor)
+        page = view.memories.list(query, cursor=page.cursor)
         yield from page
 
 
-def _meant(view: SessionView, text: str) -> Known:
-    for each in _all(view):
-        if each.memory.id == text or memory_key(each.memory.text) == memory_key(text):
-            return each
-    raise NotFound(f"nothing is remembered that has this id or says just this: {lookup.quoted(text)}")
+def _find_memory(view: SessionView, text: str) -> MemoryEntry:
+    for entry in _load_memories(view):
+        if entry.memory.id == text or build_memory_key(entry.memory.text) == build_memory_key(text):
+            return entry
+    raise NotFound(f"No memory has the id or the exact text {lookup.quote(text)}. See `palaver memories list`.")
 
 
-def _row(known: Known, now: datetime) -> tuple[str, ...]:
-    memory = known.memory
-    return (memory.id, output.ago(memory.created_at, now), _circle(known), output.line(memory.text))
+def _make_row(entry: MemoryEntry, now: datetime) -> tuple[str, ...]:
+    memory = entry.memory
+    return (
+        memory.id,
+        output.format_relative_time(memory.created_at, now),
+        _describe_audience(entry),
+        output.clean_line(memory.text),
+    )
 
 
-def _circle(known: Known) -> str:
-    if not known.shared:
-        return "you alone"
-    return output.plural(known.other_count, "other") if known.other_count else "a shared place"
+def _describe_audience(entry: MemoryEntry) -> str:
+    if not entry.shared:
+        return "only you"
+    return f"you and {output.format_count(entry.other_count, 'other')}" if entry.other_count else "a shared chat"

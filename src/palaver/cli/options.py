@@ -1,7 +1,7 @@
-"""Options that mean the same everywhere, and how the store is opened for the person at the terminal.
+"""Options that several commands share, and opening the store for the person at the terminal.
 
-That person runs the gateway on their own machine: they are its owner, and see everybody's conversations
-unless they ask for their own (`--mine`). They are asked before what cannot be taken back.
+That person runs the gateway on their own machine: they are its owner and see everybody's conversations, unless
+they ask for their own with `--mine`. Commands ask them before they delete anything.
 """
 
 from __future__ import annotations
@@ -20,16 +20,14 @@ if TYPE_CHECKING:
     from palaver.config import Settings
     from palaver.services.view import SessionView
 
-as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document for programs.")
-mine_option = click.option(
-    "--mine", is_flag=True, help="Only your own conversations and those you take part in, not everybody's."
-)
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+mine_option = click.option("--mine", is_flag=True, help="Only conversations you own or take part in, not everybody's.")
+yes_option = click.option("--yes", is_flag=True, help="Skip the confirmation.")
 session_argument = click.argument("session")
 
 
-def settings_of(ctx: click.Context) -> Settings:
-    """The settings of the home folder that was named on the command line, or of the usual one."""
+def load_cli_settings(ctx: click.Context) -> Settings:
+    """Load the settings from the folder given with --home, or from the default one."""
     from palaver.config import load_settings
 
     home: Path | None = ctx.find_root().obj
@@ -37,30 +35,30 @@ def settings_of(ctx: click.Context) -> Settings:
 
 
 @contextmanager
-def view_of(ctx: click.Context, *, mine: bool = False, settings: Settings | None = None) -> Iterator[SessionView]:
-    """What the owner of this gateway sees, while the store is open."""
+def open_view(ctx: click.Context, *, mine: bool = False, settings: Settings | None = None) -> Iterator[SessionView]:
+    """Open the store and yield the owner's view of it: everything, or with `mine` only their own sessions."""
     from palaver.app import open_store
 
-    with open_store(settings or settings_of(ctx)) as store:
-        yield store.seen_by(store.owner().principal, everything=not mine)
+    with open_store(settings or load_cli_settings(ctx)) as store:
+        yield store.seen_by(store.get_owner().principal, everything=not mine)
 
 
-def ask_first(question: str, *, yes: bool) -> None:
-    """Go on only when the person says so, or has said so with --yes."""
-    if yes:
+def confirm_or_exit(question: str, *, skip: bool) -> None:
+    """Ask a yes/no question, and end the command with exit code 1 if the answer is no."""
+    if skip:
         return
-    if not can_ask():
-        raise click.UsageError("nobody can be asked here; --yes does it without asking")
+    if not is_interactive():
+        raise click.UsageError("This needs a confirmation, but stdin is not a terminal. Use --yes to skip it.")
     try:
-        agreed = click.confirm(question, err=True)
+        confirmed = click.confirm(question, err=True)
     except click.Abort:
         click.echo(err=True)  # ends the line of the question
         raise
-    if not agreed:
-        click.echo("nothing was deleted", err=True)
+    if not confirmed:
+        click.echo("Canceled. Nothing was deleted.", err=True)
         click.get_current_context().exit(1)
 
 
-def can_ask() -> bool:
-    """Whether somebody is there to answer."""
+def is_interactive() -> bool:
+    """Return whether stdin is a terminal, so that a command can ask questions."""
     return sys.stdin is not None and sys.stdin.isatty()

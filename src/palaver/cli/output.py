@@ -1,6 +1,6 @@
-"""How things are shown: text without hidden powers, tables, times, JSON.
+"""Terminal output: cleaned text, tables, times, JSON.
 
-Owns everything that depends on who reads: a person at a terminal gets tables that fit and colours, a pipe
+Owns everything that depends on the reader: a person at a terminal gets colored tables that fit the width, a pipe
 gets plain aligned text with nothing cut off, a program gets one JSON document.
 
 Always true: no control character, escape sequence or direction mark from a conversation reaches a terminal.
@@ -21,88 +21,88 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-# Terminal commands as a whole, so that nothing of them is left standing as text. One that does not end is no
-# command; only its first character goes.
+# Whole escape sequences, so that no part of them is left behind as text. A sequence that does not end is not
+# matched; only its first character is removed.
 _ESCAPES = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colors, cursor
     r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\n]{0,2000}(?:\x07|\x1b\\|\x9c)"  # window titles, links, clipboard
     r"|\x1b[ -/]*[0-Z\\^-~]"
 )
-# Controls, marks that turn the direction of writing, and halves of surrogate pairs.
-_HIDDEN = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff"
-_CONTROLS = re.compile(f"[{_HIDDEN}]")
+# Control characters, marks that change the writing direction, and halves of surrogate pairs.
+_HIDDEN_CHARS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff"
+_CONTROLS = re.compile(f"[{_HIDDEN_CHARS}]")
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 
-GAP = "  "  # between columns
+COLUMN_GAP = "  "
 ELLIPSIS = "…"
 
 
 # ---- text --------------------------------------------------------------------------------------------------
 
 
-def clean(text: str) -> str:
-    """Text from a conversation as a terminal may show it; lines and tabs stay."""
+def clean_text(text: str) -> str:
+    """Remove everything that could control a terminal; line breaks and tabs stay."""
     if text.isascii() and text.isprintable():
         return text
     return _CONTROLS.sub("", _LINE_ENDS.sub("\n", _ESCAPES.sub("", text)))
 
 
-def line(text: str) -> str:
-    """The same on one line."""
-    return " ".join(clean(text).split())
+def clean_line(text: str) -> str:
+    """Clean the text and put it on one line."""
+    return " ".join(clean_text(text).split())
 
 
-def cells(text: str) -> int:
-    """How many columns of a terminal a line of text takes."""
+def get_display_width(text: str) -> int:
+    """Return how many terminal columns a line of text takes."""
     if text.isascii():
         return len(text)
-    taken, joined = 0, False
+    width, is_joined = 0, False
     for char in text:
-        if not joined:
-            taken += _cells(char)
-        joined = char == "\u200d"  # what follows a joiner is drawn into the character before it
-    return taken
+        if not is_joined:
+            width += _get_char_width(char)
+        is_joined = char == "\u200d"  # a terminal draws the character after a joiner into the one before it
+    return width
 
 
-def fit(text: str, most: int) -> str:
-    """A line of text in at most so many columns, marked where it was cut."""
-    if cells(text) <= most:
+def truncate_text(text: str, max_width: int) -> str:
+    """Cut a line of text to `max_width` terminal columns, with an ellipsis where it was cut."""
+    if get_display_width(text) <= max_width:
         return text
-    kept = text[: 4 * most]
-    while cells(kept) > most - 1:
-        kept = kept[:-1]
-    return kept.rstrip() + ELLIPSIS
+    beginning = text[: 4 * max_width]
+    while get_display_width(beginning) > max_width - 1:
+        beginning = beginning[:-1]
+    return beginning.rstrip() + ELLIPSIS
 
 
-def _cells(char: str) -> int:
+def _get_char_width(char: str) -> int:
     if unicodedata.category(char) in {"Mn", "Me", "Cf"} or "\U0001f3fb" <= char <= "\U0001f3ff":
         return 0
     return 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
 
 
-def plural(count: int, noun: str) -> str:
-    """`1 message`, `1,204 messages`."""
+def format_count(count: int, noun: str) -> str:
+    """Format a count with its noun: `1 message`, `1,204 messages`."""
     return f"{count:,} {noun if count == 1 else noun + 's'}"
 
 
 # ---- times -------------------------------------------------------------------------------------------------
 
 
-def ago(moment: datetime | None, now: datetime) -> str:
-    """How long ago, in a few words; the date when it is more than a week."""
+def format_relative_time(moment: datetime | None, now: datetime) -> str:
+    """Format a time as its age: `just now`, `3 min ago`, `2 d ago`, or as a date if it is more than a week old."""
     if moment is None:
         return "never"
     seconds = (now - moment).total_seconds()
     if -60 < seconds < 45:
         return "just now"
-    for unit, size, most in (("min", 60, 60), ("h", 3600, 24), ("d", 86400, 8)):
-        if seconds > 0 and round(seconds / size) < most:
-            return f"{max(1, round(seconds / size))} {unit} ago"
+    for unit, unit_seconds, limit in (("min", 60, 60), ("h", 3600, 24), ("d", 86400, 8)):
+        if seconds > 0 and round(seconds / unit_seconds) < limit:
+            return f"{max(1, round(seconds / unit_seconds))} {unit} ago"
     return f"{moment.astimezone():%Y-%m-%d}"
 
 
-def lasted(milliseconds: int | None) -> str:
-    """How long something took: `0.4 s`, `12 s`, `2 min 5 s`; nothing when that is not known."""
+def format_duration(milliseconds: int | None) -> str:
+    """Format a duration: `0.4 s`, `12 s`, `2 min 5 s`; an unknown duration is an empty string."""
     if milliseconds is None:
         return ""
     if milliseconds < 50:
@@ -114,35 +114,34 @@ def lasted(milliseconds: int | None) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def stamp(moment: datetime) -> str:
-    """Date and time on the clock of this machine."""
+def format_timestamp(moment: datetime) -> str:
+    """Format date and time in the time zone of this machine."""
     return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 
 # ---- documents ---------------------------------------------------------------------------------------------
 
 
-def json_text(document: object, *, ascii_only: bool = False) -> str:
-    """A JSON document that people can read too; every text in it is whole.
+def format_json(document: object, *, ascii_only: bool = False) -> str:
+    """Format an indented JSON document with all text in full.
 
-    What JSON leaves bare although a terminal may act on it is written as an escape.
+    Characters that JSON allows but that could control a terminal are written as escapes.
     """
     text = json.dumps(document, ensure_ascii=ascii_only, indent=2, default=str)
-    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def say_json(document: object) -> None:
-    """Print one JSON document."""
-    click.echo(json_text(document, ascii_only=not speaks_utf()))
+def print_json(document: object) -> None:
+    click.echo(format_json(document, ascii_only=not can_print_unicode()))
 
 
-def speaks_utf() -> bool:
-    """Whether our output can carry every character."""
+def can_print_unicode() -> bool:
+    """Return whether stdout can encode every character."""
     return sys.stdout is not None and sys.stdout.encoding.lower().startswith("utf")
 
 
-def hint(text: str) -> None:
-    """Tell the person how to go on; on stderr, so that a pipe carries the answer alone."""
+def print_hint(text: str) -> None:
+    """Print a hint on stderr, so that a pipe only gets the result."""
     click.echo(text, err=True)
 
 
@@ -151,60 +150,61 @@ def hint(text: str) -> None:
 
 @dataclass(frozen=True)
 class Column:
-    """A column, and how it gives way on a narrow terminal."""
+    """A table column, and how it behaves on a narrow terminal."""
 
     name: str
     align: Literal["left", "right"] = "left"
-    share: int | None = None  # at most this part (one half, one third …) of the width
-    rest: bool = False  # takes the room that the others leave
-    from_width: int = 0  # left out on a terminal narrower than this
+    width_divisor: int | None = None  # 5: the column takes at most a fifth of the terminal's width
+    fills_width: bool = False  # takes the width that the other columns leave
+    min_terminal_width: int = 0  # hidden on a terminal narrower than this
     style: str = ""
 
 
-def on_terminal() -> bool:
-    """Whether a person looks at our output."""
+def is_stdout_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
-def say_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table whose cells are clean lines."""
-    if on_terminal():
-        _draw(columns, rows)
+def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table; callers pass cleaned one-line cells."""
+    if is_stdout_terminal():
+        _print_fitted_table(columns, rows)
         return
-    widths = [max(map(cells, each)) for each in zip(*([c.name for c in columns], *rows), strict=True)]
-    for row in ([column.name for column in columns], *rows):
-        padded = [_padded(cell, width, column) for cell, width, column in zip(row, widths, columns, strict=True)]
-        click.echo(GAP.join(padded).rstrip())
+    names = [column.name for column in columns]
+    widths = [max(map(get_display_width, cells)) for cells in zip(names, *rows, strict=True)]
+    for row in (names, *rows):
+        padded = [_pad_cell(cell, width, column) for cell, width, column in zip(row, widths, columns, strict=True)]
+        click.echo(COLUMN_GAP.join(padded).rstrip())
 
 
-def _padded(cell: str, width: int, column: Column) -> str:
-    room = " " * (width - cells(cell))
-    return room + cell if column.align == "right" else cell + room
+def _pad_cell(cell: str, width: int, column: Column) -> str:
+    padding = " " * (width - get_display_width(cell))
+    return padding + cell if column.align == "right" else cell + padding
 
 
-def _draw(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-    """Draw a table that fits the terminal."""
+def _print_fitted_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table that fits the width of the terminal."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False)
     width = console.width
-    shown = [number for number, column in enumerate(columns) if width >= column.from_width]
-    table = Table(box=None, pad_edge=False, padding=(0, len(GAP), 0, 0), expand=True)
-    for number in shown:
-        column = columns[number]
-        wanted = max(cells(column.name), *(cells(row[number]) for row in rows), 1)
-        most = wanted if column.share is None else min(wanted, max(10, width // column.share))
+    visible = [index for index, column in enumerate(columns) if width >= column.min_terminal_width]
+    table = Table(box=None, pad_edge=False, padding=(0, len(COLUMN_GAP), 0, 0), expand=True)
+    for index in visible:
+        column = columns[index]
+        column_width = max(get_display_width(column.name), *(get_display_width(row[index]) for row in rows), 1)
+        if column.width_divisor is not None:
+            column_width = min(column_width, max(10, width // column.width_divisor))
         table.add_column(
             column.name,
             justify=column.align,
             style=column.style,
             no_wrap=True,
             overflow="ellipsis",
-            width=None if column.rest else most,
-            ratio=1 if column.rest else None,
+            width=None if column.fills_width else column_width,
+            ratio=1 if column.fills_width else None,
         )
     for row in rows:
-        table.add_row(*(Text(row[number]) for number in shown))
+        table.add_row(*(Text(row[index]) for index in visible))
     console.print(table)

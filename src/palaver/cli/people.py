@@ -1,7 +1,7 @@
-"""`palaver people`: who this gateway knows and how they sign in, from the terminal.
+"""`palaver people`: who uses this gateway and how they sign in.
 
-Whoever sits at the terminal runs the gateway, so they may give anybody a password. Always true: a password is typed
-where nobody sees it, and never stands on a command line.
+The person at the terminal runs the gateway, so they may set a password for anybody. Always true: a password is
+typed at a hidden prompt and never appears on a command line.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from palaver.cli import json_output, lookup, output
-from palaver.cli.options import as_json_option, can_ask, settings_of
+from palaver.cli.options import is_interactive, json_option, load_cli_settings
 from palaver.cli.output import Column
 
 if TYPE_CHECKING:
@@ -24,113 +24,115 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PAGE = 500
+PAGE_SIZE = 500
 _COLUMNS = (
     Column("ID", style="dim"),
     Column("ROLE"),
-    Column("SIGNS IN BY"),
-    Column("SEEN"),
-    Column("NAME", rest=True),
+    Column("SIGN-IN"),
+    Column("LAST SEEN"),
+    Column("NAME", fills_width=True),
 )
 
 
 @click.group()
 def people() -> None:
-    """People: who this gateway knows, and how they sign in.
+    """Manage the people who use this gateway.
 
     PERSON is a name or an id.
     """
 
 
 @people.command("list")
-@as_json_option
+@json_option
 @click.pass_context
 def list_people(ctx: click.Context, as_json: bool) -> None:
-    """List everybody, those who came last first."""
+    """List everybody, newest first."""
 
-    async def run(_accounts: Accounts, everybody: People) -> list[Member]:
-        return await _all(everybody)
+    async def run(_accounts: Accounts, all_people: People) -> list[Member]:
+        return await _load_members(all_people)
 
-    found = _with_accounts(ctx, run)
+    members = _run_with_accounts(ctx, run)
     now = datetime.now(UTC)
     if as_json:
-        output.say_json({"people": [json_output.person_json(each) for each in found]})
+        output.print_json({"people": [json_output.person_to_json(member) for member in members]})
     else:
-        output.say_table(_COLUMNS, [_row(each, now) for each in found])
+        output.print_table(_COLUMNS, [_make_row(member, now) for member in members])
 
 
 @people.command()
 @click.argument("person", required=False)
-@as_json_option
+@json_option
 @click.pass_context
 def password(ctx: click.Context, person: str | None, as_json: bool) -> None:
-    """Give somebody a password to sign in with.
+    """Set a person's password.
 
-    Without PERSON it is you, the owner. You are asked for it. They are signed out everywhere, and no sign-in link that
-    was made before works any more.
+    Without PERSON, sets your own. Prompts for the new password. The person is signed out on all devices, and
+    earlier sign-in links no longer work.
     """
-    if not can_ask():
-        raise click.UsageError("a password is asked for, and nobody can be asked here; run this at a terminal")
+    if not is_interactive():
+        raise click.UsageError("This command prompts for a password. Run it in a terminal.")
 
-    async def run(accounts: Accounts, everybody: People) -> Member:
-        members = await _all(everybody)
-        meant = (
-            next(each for each in members if each.at_terminal)
+    async def run(accounts: Accounts, all_people: People) -> Member:
+        members = await _load_members(all_people)
+        member = (
+            next(member for member in members if member.uses_terminal)
             if person is None
             else lookup.find_person(members, person)
         )
-        new = _asked_for(meant)
-        await accounts.give_password(meant.person.id, new)
-        return await everybody.get(meant.person.id)
+        await accounts.set_password(member.person.id, _prompt_for_password(member))
+        return await all_people.get(member.person.id)
 
-    found = _with_accounts(ctx, run)
+    changed = _run_with_accounts(ctx, run)
     if as_json:
-        output.say_json({"person": json_output.person_json(found)})
+        output.print_json({"person": json_output.person_to_json(changed)})
     else:
-        click.echo(f"{lookup.quoted(found.person.name)} signs in with this name and the new password from now on")
+        click.echo(f"Password set. {lookup.quote(changed.person.name)} can now sign in with this name and password.")
 
 
-def _asked_for(member: Member) -> str:
-    """The new password, typed twice; what it is made of is judged by whoever keeps it."""
-    asked = f"New password for {lookup.quoted(member.person.name)}"
+def _prompt_for_password(member: Member) -> str:
+    """Prompt twice for the new password; the account service checks whether it is good enough."""
+    prompt = f"New password for {lookup.quote(member.person.name)}"
     try:
-        new: str = click.prompt(asked, hide_input=True, confirmation_prompt="Once more", err=True)
+        new: str = click.prompt(prompt, hide_input=True, confirmation_prompt="Repeat the password", err=True)
     except click.Abort:
         click.echo(err=True)  # ends the line of the question
         raise
     return new
 
 
-def _with_accounts(ctx: click.Context, run: Callable[[Accounts, People], Coroutine[None, None, T]]) -> T:
-    """Do something with everybody's accounts, as the owner of this gateway."""
+def _run_with_accounts(ctx: click.Context, run: Callable[[Accounts, People], Coroutine[None, None, T]]) -> T:
+    """Open the store and run a coroutine with all accounts, as the owner of this gateway."""
     import asyncio
 
     from palaver.app import open_store
     from palaver.services.accounts.accounts import Accounts
 
-    with open_store(settings_of(ctx)) as store:
-        owner = store.owner()
+    with open_store(load_cli_settings(ctx)) as store:
+        owner = store.get_owner()
         accounts = Accounts(store)
-        return asyncio.run(run(accounts, accounts.people_seen_by(owner.principal)))
+        return asyncio.run(run(accounts, accounts.open_people(owner.principal)))
 
 
-async def _all(everybody: People) -> list[Member]:
-    page = await everybody.list(limit=PAGE)
-    found = list(page)
+async def _load_members(all_people: People) -> list[Member]:
+    page = await all_people.list(limit=PAGE_SIZE)
+    members = list(page)
     while page.cursor is not None:
-        page = await everybody.list(limit=PAGE, cursor=page.cursor)
-        found += page
-    return found
+        page = await all_people.list(limit=PAGE_SIZE, cursor=page.cursor)
+        members += page
+    return members
 
 
-def _row(member: Member, now: datetime) -> tuple[str, ...]:
+def _make_row(member: Member, now: datetime) -> tuple[str, ...]:
     person = member.person
-    seen = output.ago(member.seen_at, now) if member.seen_at else ""
-    return (person.id, person.role.value, _ways(member), seen, output.line(person.name))
+    last_seen = output.format_relative_time(member.last_seen_at, now) if member.last_seen_at else ""
+    return (person.id, person.role.value, _describe_sign_in(member), last_seen, output.clean_line(person.name))
 
 
-def _ways(member: Member) -> str:
-    if member.ways is None:
+def _describe_sign_in(member: Member) -> str:
+    methods = member.sign_in_methods
+    if methods is None:
         return ""
-    passkeys = output.plural(member.ways.passkeys, "passkey") if member.ways.passkeys else ""
-    return ", ".join(filter(None, ("password" if member.ways.password else "", passkeys))) or "a link"
+    names = ["password"] if methods.has_password else []
+    if methods.passkey_count:
+        names.append(output.format_count(methods.passkey_count, "passkey"))
+    return ", ".join(names) or "link"

@@ -1,4 +1,4 @@
-"""`palaver projects`: folders for conversations, from the terminal."""
+"""`palaver projects`: folders for conversations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.cli import json_output, lookup, output
-from palaver.cli.options import as_json_option, ask_first, view_of, yes_option
+from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_option
 from palaver.cli.output import Column
 
 if TYPE_CHECKING:
@@ -16,108 +16,107 @@ if TYPE_CHECKING:
 _COLUMNS = (
     Column("ID", style="dim"),
     Column("CONVERSATIONS", align="right"),
-    Column("COLOUR"),
-    Column("NAME", rest=True),
+    Column("COLOR"),
+    Column("NAME", fills_width=True),
 )
 
 project_argument = click.argument("project")
-colour_help = "A colour like #3b82f6, for surfaces that show one."
 
 
 @click.group()
 def projects() -> None:
-    """Projects: your folders for conversations.
+    """Organize conversations in projects.
 
-    PROJECT is a name or an id.
+    PROJECT is the name or id of a project.
     """
 
 
 @projects.command("list")
-@as_json_option
+@json_option
 @click.pass_context
 def list_projects(ctx: click.Context, as_json: bool) -> None:
     """List your projects by name."""
-    with view_of(ctx) as view:
-        found = view.projects()
+    with open_view(ctx) as view:
+        found = view.projects.list()
     if as_json:
-        output.say_json({"projects": [json_output.project_json(each) for each in found]})
+        output.print_json({"projects": [json_output.project_to_json(project) for project in found]})
     elif found:
-        rows = [(each.id, str(each.session_count), each.colour or "", output.line(each.name)) for each in found]
-        output.say_table(_COLUMNS, rows)
+        rows = [
+            (project.id, str(project.session_count), project.color or "", output.clean_line(project.name))
+            for project in found
+        ]
+        output.print_table(_COLUMNS, rows)
     else:
-        click.echo("no projects yet; `palaver projects create NAME` makes one")
+        click.echo("No projects yet. Create one with `palaver projects create NAME`.")
 
 
 @projects.command()
 @click.argument("name")
-@click.option("--colour", metavar="#RRGGBB", help=colour_help)
-@as_json_option
+@click.option("--color", metavar="#RRGGBB", help="The color of the project on the web page, such as '#3b82f6'.")
+@json_option
 @click.pass_context
-def create(ctx: click.Context, name: str, colour: str | None, as_json: bool) -> None:
-    """Make a project."""
-    with view_of(ctx) as view:
-        made = view.create_project(name, colour)
-    _say(made, f"created project {lookup.quoted(made.name)} ({made.id})", as_json=as_json)
+def create(ctx: click.Context, name: str, color: str | None, as_json: bool) -> None:
+    """Create a project."""
+    with open_view(ctx) as view:
+        project = view.projects.create(name, color)
+    _print_result(project, f"Created project {lookup.quote(project.name)} ({project.id}).", as_json=as_json)
 
 
 @projects.command()
 @project_argument
 @click.argument("name")
-@as_json_option
+@json_option
 @click.pass_context
 def rename(ctx: click.Context, project: str, name: str, as_json: bool) -> None:
-    """Give a project another NAME."""
-    with view_of(ctx) as view:
-        found = lookup.find_project(view, project)
-        changed = view.change_project(found.id, name=name)
-    told = f"project {lookup.quoted(found.name)} is called {lookup.quoted(changed.name)} now"
-    _say(changed, told, as_json=as_json)
+    """Rename a project."""
+    with open_view(ctx) as view:
+        before = lookup.find_project(view, project)
+        after = view.projects.update(before.id, name=name)
+    text = f"Renamed project {lookup.quote(before.name)} to {lookup.quote(after.name)}."
+    _print_result(after, text, as_json=as_json)
 
 
 @projects.command()
 @project_argument
-@click.argument("colour", metavar="#RRGGBB")
-@as_json_option
+@click.argument("color", metavar="#RRGGBB")
+@json_option
 @click.pass_context
-def colour(ctx: click.Context, project: str, colour: str, as_json: bool) -> None:
-    """Give a project a colour.
+def color(ctx: click.Context, project: str, color: str, as_json: bool) -> None:
+    """Change the color of a project.
 
-    Like '#3b82f6', in quotes: a shell takes a bare # for the beginning of a comment.
+    Put the color in quotes, as in '#3b82f6': otherwise the shell takes everything after the # for a comment.
     """
-    with view_of(ctx) as view:
-        found = lookup.find_project(view, project)
-        changed = view.change_project(found.id, colour=colour)
-    _say(changed, f"project {lookup.quoted(changed.name)} has the colour {changed.colour} now", as_json=as_json)
+    with open_view(ctx) as view:
+        before = lookup.find_project(view, project)
+        after = view.projects.update(before.id, color=color)
+    text = f"Changed the color of project {lookup.quote(after.name)} to {after.color}."
+    _print_result(after, text, as_json=as_json)
 
 
 @projects.command()
 @project_argument
 @yes_option
-@as_json_option
+@json_option
 @click.pass_context
 def delete(ctx: click.Context, project: str, yes: bool, as_json: bool) -> None:
-    """Delete a project; its conversations stay.
+    """Delete a project, but not its conversations.
 
-    You are asked first.
+    Asks for confirmation first.
     """
-    with view_of(ctx) as view:
-        found = lookup.find_project(view, project)
-        count = output.plural(found.session_count, "conversation")
-        stays = (
-            f"its {count} stay{'s' if found.session_count == 1 else ''}"
-            if found.session_count
-            else "no conversation was in it"
-        )
-        ask_first(f"Delete project {lookup.quoted(found.name)}? ({stays})", yes=yes)
-        gone = view.delete_project(found.id)
+    with open_view(ctx) as view:
+        before = lookup.find_project(view, project)
+        count = output.format_count(before.session_count, "conversation")
+        effect = f"Its {count} won't be deleted." if before.session_count else "It has no conversations."
+        confirm_or_exit(f"Delete project {lookup.quote(before.name)}? {effect}", skip=yes)
+        deleted = view.projects.delete(before.id)
     if as_json:
-        output.say_json({"deleted": json_output.project_json(gone)})
+        output.print_json({"deleted": json_output.project_to_json(deleted)})
     else:
-        click.echo(f"deleted project {lookup.quoted(gone.name)} ({stays})")
+        click.echo(f"Deleted project {lookup.quote(deleted.name)}.")
 
 
-def _say(project: Project, told: str, *, as_json: bool) -> None:
+def _print_result(project: Project, text: str, *, as_json: bool) -> None:
     if as_json:
-        output.say_json({"project": json_output.project_json(project)})
+        output.print_json({"project": json_output.project_to_json(project)})
     else:
-        click.echo(told)
+        click.echo(text)

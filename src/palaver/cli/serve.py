@@ -1,30 +1,38 @@
-"""`palaver serve`: the gateway and the web in one process, until somebody ends it."""
+"""`palaver serve`: the gateway and the web page in one process."""
 
 from __future__ import annotations
 
 import click
 
-from palaver.cli.options import settings_of
+from palaver.cli.options import load_cli_settings
 
 
 @click.command()
-@click.option("--host", metavar="ADDRESS", help="Where to listen. [default: web.host, else 127.0.0.1]")
+@click.option("--host", metavar="ADDRESS", help="The address to listen on. [default: web.host, or 127.0.0.1]")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     metavar="PORT",
-    help="On which port; 0 is any free one. [default: web.port, else 8765]",
+    help="The port to listen on; 0 picks a free one. [default: web.port, or 8765]",
 )
-@click.option("--open/--no-open", "opens", default=None, help="Open the page in a browser. [default: at a terminal]")
-@click.option("--link", is_flag=True, help="Print a link that signs the owner in, also when they have a password.")
+@click.option(
+    "--open/--no-open",
+    "open_browser",
+    default=None,
+    help="Open the page in a browser. [default: only at a terminal]",
+)
+@click.option(
+    "--link", "print_link", is_flag=True, help="Print a sign-in link for the owner, even with a password set."
+)
 @click.pass_context
-def serve(ctx: click.Context, host: str | None, port: int | None, opens: bool | None, link: bool) -> None:
-    """Run the gateway and serve the page and the API.
+def serve(ctx: click.Context, host: str | None, port: int | None, open_browser: bool | None, print_link: bool) -> None:
+    """Run the gateway with the web page and the API.
 
-    Ctrl-C or SIGTERM ends it: answers under way are finished for a while, and what is not is taken up again by
-    whoever runs next. A second server on the same data works beside the first; it only needs another port.
+    Stop it with Ctrl-C or SIGTERM. Running answers get 20 seconds to finish; the next Palaver process continues
+    the rest. You can run several servers on the same data if each has its own port.
     """
-    settings = settings_of(ctx)
-    from palaver.cli.server_runner import Wanted, run
+    settings = load_cli_settings(ctx)
+    from palaver.cli.server_runner import ServeOptions, serve_until_stopped
 
-    ctx.exit(run(settings, Wanted(host=host, port=port, opens=opens, link=link)))
+    options = ServeOptions(host=host, port=port, open_browser=open_browser, print_link=print_link)
+    ctx.exit(serve_until_stopped(settings, options))

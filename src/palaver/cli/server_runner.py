@@ -1,4 +1,4 @@
-"""Running a server: the store, the gateway and the web around each other, signals, and what the terminal is told."""
+"""Running the server for `palaver serve`: store, gateway and web together, signals, and what the terminal prints."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver import __version__
-from palaver.app import make_gateway, make_web, open_store
-from palaver.cli.output import line
+from palaver.app import make_gateway, make_web_state, open_store
+from palaver.cli.output import clean_line
 from palaver.domain.errors import ConfigError
-from palaver.logs import configure_logs
+from palaver.logs import configure_logging
 from palaver.web.app import create_app
-from palaver.web.server import listen, serving
+from palaver.web.server import open_socket, run_server
 
 if TYPE_CHECKING:
     import socket
@@ -30,104 +30,104 @@ if TYPE_CHECKING:
     from palaver.services.gateway import Gateway
     from palaver.web.state import WebState
 
-PATIENCE = 20.0  # seconds that answers under way are given when we stop
+SHUTDOWN_GRACE_SECONDS = 20.0  # how long running turns may go on after the server was told to stop
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What the command line asks for; None is what the settings say."""
+class ServeOptions:
+    """The options of `palaver serve`; None means that the settings decide."""
 
     host: str | None
     port: int | None
-    opens: bool | None  # the page, in a browser
-    link: bool  # that signs the owner in, also when they have another way
+    open_browser: bool | None  # None: only at a terminal with a screen
+    print_link: bool  # print a sign-in link although the owner has a password or a passkey
 
 
-def run(settings: Settings, wanted: Wanted) -> int:
-    """Serve until a signal comes; the exit code."""
-    configure_logs()
+def serve_until_stopped(settings: Settings, options: ServeOptions) -> int:
+    """Serve until SIGINT or SIGTERM and return the exit code."""
+    configure_logging()
     with open_store(settings) as store:
-        return asyncio.run(_run(make_gateway(store, settings, os.environ), settings, wanted))
+        return asyncio.run(_serve(make_gateway(store, settings, os.environ), settings, options))
 
 
-async def _run(gateway: Gateway, settings: Settings, wanted: Wanted) -> int:
-    host = settings.web.host if wanted.host is None else wanted.host
-    port = settings.web.port if wanted.port is None else wanted.port
-    web = make_web(gateway, settings)
-    if not await web.accounts.may_bind(host):
+async def _serve(gateway: Gateway, settings: Settings, options: ServeOptions) -> int:
+    host = settings.web.host if options.host is None else options.host
+    port = settings.web.port if options.port is None else options.port
+    web = make_web_state(gateway, settings.web)
+    if not await web.accounts.can_listen_on(host):
         raise ConfigError(
-            f"{host} can be reached from other machines, and nobody who owns this gateway has a password or a passkey."
-            " `palaver people password` sets one; then it may listen there.",
+            f"Other machines can reach {host}, but no owner has a password or a passkey yet."
+            " Set a password with `palaver people password`, then start the server again.",
             host=host,
         )
-    listening = listen(host, port)
-    ended = asyncio.Event()
-    with _signals(ended), contextlib.closing(listening):
-        async with gateway.running(PATIENCE):
+    server_socket = open_socket(host, port)
+    stop_requested = asyncio.Event()
+    with _stop_on_signals(stop_requested), contextlib.closing(server_socket):
+        async with gateway.run(SHUTDOWN_GRACE_SECONDS):
             await web.live.start()
-            async with serving(create_app(web), listening, before_stop=web.live.stop) as bound:
-                address = _address(settings, host, bound, listening)
-                await _greet(web, address, wanted)
-                log.info("serve.ready", extra={"address": address, "version": __version__})
-                async with _upkeep(web):
-                    await ended.wait()
-                log.info("serve.stopping")
-    log.info("serve.stopped")
+            async with run_server(create_app(web), server_socket, before_stop=web.live.stop) as bound_port:
+                url = _build_page_url(settings, host, bound_port, server_socket)
+                await _print_welcome(web, url, options)
+                log.info("server_ready", extra={"address": url, "version": __version__})
+                async with _clean_up_regularly(web):
+                    await stop_requested.wait()
+                log.info("server_stopping")
+    log.info("server_stopped")
     return 0
 
 
 @contextlib.asynccontextmanager
-async def _upkeep(web: WebState) -> AsyncIterator[None]:
-    """What is done now and then as long as a server runs."""
-    tidying = asyncio.create_task(web.files.keep_tidy(), name="palaver-tidy")
+async def _clean_up_regularly(web: WebState) -> AsyncIterator[None]:
+    """Delete unused attachments now and then as long as the server runs."""
+    cleanup = asyncio.create_task(web.attachments.run_cleanup(), name="palaver-cleanup")
     try:
         yield
     finally:
-        tidying.cancel()
-        await asyncio.gather(tidying, return_exceptions=True)
+        cleanup.cancel()
+        await asyncio.gather(cleanup, return_exceptions=True)
 
 
-def _address(settings: Settings, host: str, port: int, listening: socket.socket) -> str:
-    """How a browser on this machine reaches the page, or how people do from outside when that is known."""
+def _build_page_url(settings: Settings, host: str, port: int, server_socket: socket.socket) -> str:
+    """Return the configured public URL, or else the URL that a browser on this machine uses."""
     if settings.web.public_url:
         return settings.web.public_url.rstrip("/")
-    is_here = listening.getsockname()[0] in {"127.0.0.1", "::1", "0.0.0.0", "::"}  # noqa: S104  (compared, not bound)
-    shown = "localhost" if is_here else host  # a name, because passkeys belong to names
-    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
+    bound_host = server_socket.getsockname()[0]
+    is_local = bound_host in {"127.0.0.1", "::1", "0.0.0.0", "::"}  # noqa: S104  (compared, not bound)
+    url_host = "localhost" if is_local else host  # a name, because passkeys belong to names
+    return f"http://[{url_host}]:{port}" if ":" in url_host else f"http://{url_host}:{port}"
 
 
-async def _greet(web: WebState, address: str, wanted: Wanted) -> None:
-    """Say where it is, and how the owner gets in as long as they have no way of their own."""
-    click.echo(f"Palaver {__version__} is at {address}")
-    click.echo(line(web.gateway.agent.description))
-    opened = address
-    if wanted.link or not await web.accounts.owner_is_set_up():
-        opened = f"{address}/sign-in#{await web.accounts.owner_link()}"
-        click.echo(f"Sign in with this link; it works once, for 15 minutes:\n\n  {opened}\n")
+async def _print_welcome(web: WebState, url: str, options: ServeOptions) -> None:
+    """Print the address, and a sign-in link while the owner has no password or passkey."""
+    click.echo(f"Palaver {__version__} is running at {url}")
+    click.echo(clean_line(web.gateway.agent.description))
+    if options.print_link or not await web.accounts.can_owner_sign_in():
+        url = f"{url}/sign-in#{await web.accounts.create_owner_link()}"
+        click.echo(f"Sign in with this link. It works once, within 15 minutes:\n\n  {url}\n")
     sys.stdout.flush()
-    if wanted.opens if wanted.opens is not None else _has_browser():
-        await asyncio.to_thread(webbrowser.open, opened)
+    if options.open_browser if options.open_browser is not None else _should_open_browser():
+        await asyncio.to_thread(webbrowser.open, url)
 
 
-def _has_browser() -> bool:
-    """Whether somebody sits here who would see it."""
+def _should_open_browser() -> bool:
+    """Return whether a person sits at this terminal and has a screen."""
     return sys.stdout.isatty() and (sys.platform == "darwin" or bool(os.environ.get("DISPLAY")))
 
 
 @contextlib.contextmanager
-def _signals(ended: asyncio.Event) -> Iterator[None]:
-    """Let SIGINT and SIGTERM end the server; a second one ends the process at once."""
+def _stop_on_signals(stop_requested: asyncio.Event) -> Iterator[None]:
+    """Set the event on SIGINT or SIGTERM; a second signal ends the process at once."""
     loop = asyncio.get_running_loop()
 
-    def asked() -> None:
-        ended.set()
+    def request_stop() -> None:
+        stop_requested.set()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, asked)
+        loop.add_signal_handler(number, request_stop)
     try:
         yield
     finally:

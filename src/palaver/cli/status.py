@@ -1,4 +1,4 @@
-"""`palaver status`: where the data is, what is in it, and which agent answers."""
+"""`palaver status`: database, config file, recent conversations and agent."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from urllib.parse import urlsplit
 import click
 
 from palaver import __version__
-from palaver.cli.options import settings_of, view_of
-from palaver.cli.output import line
+from palaver.cli.options import load_cli_settings, open_view
+from palaver.cli.output import clean_line
 
 if TYPE_CHECKING:
     from palaver.config import Settings
 
-COUNTED = 50  # conversations, at most
+MAX_SESSIONS_COUNTED = 50  # beyond that, the output says "50+"
 
 
 @click.command()
 @click.pass_context
 def status(ctx: click.Context) -> None:
-    """Where the data is, what is in it, and which agent answers."""
-    from palaver.agent.selection import choose_agent
+    """Show the database, config file, recent conversations and agent."""
+    from palaver.app import describe_agent
 
-    settings = settings_of(ctx)
-    agent = choose_agent(settings.agent, os.environ)
-    with view_of(ctx, settings=settings) as view:
-        page = view.list(limit=COUNTED + 1)
-    many = f"{COUNTED}+" if len(page) > COUNTED else str(len(page))
-    recent = f"{many} recent conversation{'' if len(page) == 1 else 's'}" if page else "no conversations yet"
-    file = settings.home / "config.yaml"
+    settings = load_cli_settings(ctx)
+    agent = describe_agent(settings, os.environ)
+    with open_view(ctx, settings=settings) as view:
+        page = view.list(limit=MAX_SESSIONS_COUNTED + 1)
+    count = f"{MAX_SESSIONS_COUNTED}+" if len(page) > MAX_SESSIONS_COUNTED else str(len(page))
+    config_file = settings.home / "config.yaml"
+    missing = "" if config_file.exists() else " (not found, using defaults)"
     click.echo(f"Palaver {__version__}\n")
-    click.echo(f"Data      {line(database(settings))}")
-    click.echo(f"Settings  {line(str(file))}{'' if file.exists() else ' (not there: the defaults hold)'}")
-    click.echo(f"In it     {recent}")
-    click.echo(f"Agent     {line(agent.description)}")
+    click.echo(f"Database       {clean_line(describe_database(settings))}")
+    click.echo(f"Config file    {clean_line(str(config_file))}{missing}")
+    click.echo(f"Conversations  {f'{count} recent' if page else 'none yet'}")
+    click.echo(f"Agent          {clean_line(agent)}")
 
 
-def database(settings: Settings) -> str:
-    """Where the conversations are kept; of a server's address only what is no secret."""
+def describe_database(settings: Settings) -> str:
+    """Return the path of the SQLite file, or the server and database name without user and password."""
     if settings.database_url.startswith("sqlite:///"):
         return settings.database_url.removeprefix("sqlite:///")
     parts = urlsplit(settings.database_url)

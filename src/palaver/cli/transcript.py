@@ -1,18 +1,23 @@
-"""A conversation as text to read: its head, its messages, its log, and the whole of it as Markdown.
+"""A conversation as lines of text: its header, its messages, its log.
 
-Pure: values in, lines out. Everything said in a conversation is cleaned on its way through here. Tool results
-can be very long; they are cut after a few lines unless all is asked for, and the cut is always told.
+Pure: values in, lines out. All text from a conversation is cleaned here. Long tool results are cut after a few
+lines unless the caller wants them in full, and a line says how much was cut.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from palaver.cli.output import ago, clean, fit, line, plural, stamp
+from palaver.cli.output import (
+    clean_line,
+    clean_text,
+    format_count,
+    format_relative_time,
+    format_timestamp,
+    truncate_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,118 +28,119 @@ if TYPE_CHECKING:
     from palaver.domain.session import SearchHit, Session
 
 INDENT = "    "
-TOOL_LINES = 10  # of a tool's result
-ARGUMENTS = 200  # characters of a tool call's arguments
+MAX_TOOL_RESULT_LINES = 10
+MAX_ARGUMENT_COLUMNS = 200
 
 
 # ---- names -------------------------------------------------------------------------------------------------
 
 
-def place(session: Session) -> str:
-    """Where a conversation takes place, in a few words: `Telegram, Ada`."""
+def format_place(session: Session) -> str:
+    """Format where a conversation takes place: `Telegram, Ada`."""
     origin = session.origin
     if origin.chat_type == "dm":
         name = origin.user_name or origin.chat_name or origin.user_id or origin.chat_id
     else:
         name = origin.chat_name or origin.chat_id
     label = session.platform.label
-    return label if not name or session.platform == "local" else f"{label}, {line(name)}"
+    return label if not name or session.platform == "local" else f"{label}, {clean_line(name)}"
 
 
-def headline(session: Session) -> str:
-    """What to call a conversation in a list: its title, or in quotation marks what was last said in it."""
-    return line(session.title) if session.title else f"“{line(session.preview)}”"
+def format_heading(session: Session) -> str:
+    """Return the title, or the preview of the last message in quotation marks."""
+    return clean_line(session.title) if session.title else f"“{clean_line(session.preview)}”"
 
 
-def speaker(message: Message, session: Session) -> str:
-    """Who says a message."""
+def format_speaker(message: Message, session: Session) -> str:
     if message.role == "user":
-        known = message.author.name if message.author else None
-        if not known and not session.shared:
-            known = session.origin.user_name
-        return line(known or "") or "user"
+        name = message.author.name if message.author else None
+        if not name and not session.shared:
+            name = session.origin.user_name
+        return clean_line(name or "") or "user"
     if message.role == "tool":
-        return f"tool {line(str(message.extra.get('tool_name') or ''))}".strip()
+        return f"tool {clean_line(str(message.extra.get('tool_name') or ''))}".strip()
     return "agent" if message.role == "assistant" else message.role
 
 
-# ---- to read -----------------------------------------------------------------------------------------------
+# ---- conversations -----------------------------------------------------------------------------------------
 
 
-def head_lines(session: Session, now: datetime, project: str | None = None) -> list[str]:
-    """The head of a conversation: what it is, where and when, what it cost."""
-    facts = [session.id, place(session), plural(session.message_count, "message")]
-    facts.append(f"active {ago(session.active_at, now)}" if session.active_at else "nothing said yet")
-    state = [word for word, holds in (("pinned", session.pinned), ("archived", session.archived)) if holds]
+def format_header(session: Session, now: datetime, project: str | None = None) -> list[str]:
+    """Format title, id, place, state and usage of a conversation."""
+    facts = [session.id, format_place(session), format_count(session.message_count, "message")]
+    facts.append(f"active {format_relative_time(session.active_at, now)}" if session.active_at else "no messages yet")
+    state = [word for word, is_set in (("pinned", session.pinned), ("archived", session.archived)) if is_set]
     if session.shared:
-        state.append("several people speak here")
+        state.append("shared by several people")
     if project:
-        state.append(f"project {line(project)}")
+        state.append(f"project {clean_line(project)}")
     if session.ended_at is not None:
-        state.append(f"ended {ago(session.ended_at, now)} ({session.end_reason})")
+        state.append(f"ended {format_relative_time(session.ended_at, now)} ({session.end_reason})")
     if session.parent_id is not None:
-        state.append(f"forked from {session.parent_id}")
-    rows = [headline(session), " · ".join(facts), " · ".join(state), " · ".join(_spent(session))]
+        state.append(f"branched from {session.parent_id}")
+    rows = [format_heading(session), " · ".join(facts), " · ".join(state), " · ".join(_format_usage(session))]
     return [row for row in rows if row]
 
 
-def _spent(session: Session) -> Iterator[str]:
-    used = session.usage
-    if used.total_tokens:
-        yield f"{used.input_tokens:,} tokens in, {used.output_tokens:,} out"
-    if used.cost is not None:
-        yield f"${used.cost:.4f} ({used.cost_status})"
-    if used.unpriced_turns:
-        yield f"{plural(used.unpriced_turns, 'turn')} without a known price"
+def _format_usage(session: Session) -> Iterator[str]:
+    usage = session.usage
+    if usage.total_tokens:
+        yield f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
+    if usage.cost is not None:
+        yield f"${usage.cost:.4f} ({usage.cost_status})"
+    if usage.unpriced_turns:
+        yield f"{format_count(usage.unpriced_turns, 'turn')} with unknown cost"
     if session.model:
-        yield line(session.model)
+        yield clean_line(session.model)
 
 
-def log_lines(events: Iterable[Event], session: Session, *, whole: bool) -> Iterator[str]:
-    """A stretch of the log; messages stand apart, what else happened stands together."""
-    apart = True
+def format_events(events: Iterable[Event], session: Session, *, in_full: bool) -> Iterator[str]:
+    """Format events of the log, with empty lines around messages but not between other events."""
+    after_message = True
     for event in events:
-        if apart or event.message is not None:
+        if after_message or event.message is not None:
             yield ""
-        apart = event.message is not None
+        after_message = event.message is not None
         if event.message is None:
-            facts = [f"{line(name)}: {_value(fact)}" for name, fact in event.facts.items() if fact is not None]
-            told = f" ({', '.join(facts)})" if facts else ""
-            yield f"[{event.seq}] {event.kind} · {stamp(event.at)}{told}"
+            facts = [
+                f"{clean_line(name)}: {_format_value(fact)}" for name, fact in event.facts.items() if fact is not None
+            ]
+            details = f" ({', '.join(facts)})" if facts else ""
+            yield f"[{event.seq}] {event.kind} · {format_timestamp(event.at)}{details}"
         else:
             hidden = " · hidden" if event.hidden else ""
-            yield f"[{event.seq}] {speaker(event.message, session)} · {stamp(event.at)}{hidden}"
-            yield from _said(event.message, whole=whole)
+            yield f"[{event.seq}] {format_speaker(event.message, session)} · {format_timestamp(event.at)}{hidden}"
+            yield from _format_message(event.message, in_full=in_full)
 
 
-def _said(message: Message, *, whole: bool) -> Iterator[str]:
-    """What a message says, indented."""
-    said = [each for part in _parts(message) for each in clean(part).rstrip().split("\n")]
-    cut = len(said) - TOOL_LINES if message.role == "tool" and not whole else 0
-    for each in said[:TOOL_LINES] if cut > 1 else said:
-        yield (INDENT + each).rstrip()
-    if cut > 1:
-        yield f"{INDENT}… {plural(cut, 'more line')}; --all shows everything"
+def _format_message(message: Message, *, in_full: bool) -> Iterator[str]:
+    """Format the content of a message as indented lines."""
+    lines = [line for part in _format_parts(message) for line in clean_text(part).rstrip().split("\n")]
+    cut_count = len(lines) - MAX_TOOL_RESULT_LINES if message.role == "tool" and not in_full else 0
+    for line in lines[:MAX_TOOL_RESULT_LINES] if cut_count > 1 else lines:
+        yield (INDENT + line).rstrip()
+    if cut_count > 1:
+        yield f"{INDENT}… {format_count(cut_count, 'more line')} (use --all to show everything)"
 
 
-def hit_lines(hit: SearchHit, session: Session, now: datetime) -> Iterator[str]:
-    """One message that was found: where, when, who, and the words around the match."""
-    title = line(hit.title) if hit.title else f"untitled ({place(session)})"
-    yield f"{hit.session_id} [{hit.seq}] · {ago(hit.at, now)} · {title}"
-    yield f"{INDENT}{speaker(hit.message, session)}: {line(hit.snippet)}"
+def format_search_hit(hit: SearchHit, session: Session, now: datetime) -> Iterator[str]:
+    """Format a search hit: conversation, time, speaker, and the words around the match."""
+    title = clean_line(hit.title) if hit.title else f"untitled ({format_place(session)})"
+    yield f"{hit.session_id} [{hit.seq}] · {format_relative_time(hit.at, now)} · {title}"
+    yield f"{INDENT}{format_speaker(hit.message, session)}: {clean_line(hit.snippet.highlight())}"
 
 
-def _parts(message: Message) -> Iterator[str]:
-    """What a message holds, piece by piece."""
+def _format_parts(message: Message) -> Iterator[str]:
+    """Format the parts of a message: reasoning, content, tool calls."""
     reasoning = message.extra.get("reasoning")
     if isinstance(reasoning, str) and reasoning.strip():
-        yield f"(thinks) {reasoning.strip()}"
-    yield from _content(message.content)
+        yield f"(thinking) {reasoning.strip()}"
+    yield from _format_content(message.content)
     for call in message.extra.get("tool_calls") or ():
-        yield _tool_call(call)
+        yield _format_tool_call(call)
 
 
-def _content(content: str | Sequence[Any] | None) -> Iterator[str]:
+def _format_content(content: str | Sequence[Any] | None) -> Iterator[str]:
     if isinstance(content, str):
         if content:
             yield content
@@ -145,49 +151,19 @@ def _content(content: str | Sequence[Any] | None) -> Iterator[str]:
             yield text
         else:
             kind = part.get("type") if isinstance(part, Mapping) else None
-            yield f"[{line(str(kind or 'attachment'))}]"
+            yield f"[{clean_line(str(kind or 'attachment'))}]"
 
 
-def _tool_call(call: object) -> str:
-    """A tool call, in the shapes that providers use."""
-    given = call if isinstance(call, Mapping) else {}
-    function = given.get("function")
-    inner = function if isinstance(function, Mapping) else given
-    arguments = inner.get("arguments", inner.get("args", inner.get("input")))
+def _format_tool_call(call: object) -> str:
+    """Format a tool call in any of the shapes that providers use."""
+    fields = call if isinstance(call, Mapping) else {}
+    function = fields.get("function")
+    fields = function if isinstance(function, Mapping) else fields
+    arguments = fields.get("arguments", fields.get("args", fields.get("input")))
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
-    return f"→ {line(str(inner.get('name') or 'tool'))}({fit(line(text if arguments else ''), ARGUMENTS)})"
+    name = clean_line(str(fields.get("name") or "tool"))
+    return f"→ {name}({truncate_text(clean_line(text if arguments else ''), MAX_ARGUMENT_COLUMNS)})"
 
 
-def _value(value: object) -> str:
-    return f"'{line(value)}'" if isinstance(value, str) else line(str(value))
-
-
-# ---- to keep -----------------------------------------------------------------------------------------------
-
-
-def markdown(session: Session, messages: Sequence[Event]) -> str:
-    """The visible conversation as a Markdown document, with times in UTC."""
-    blocks = [
-        f"# {headline(session)}",
-        f"- id: {session.id}\n- place: {place(session)}\n- began: {_utc(session.created_at)}\n"
-        f"- messages: {session.message_count}",
-    ]
-    for event in messages:
-        if event.message is not None:
-            blocks.append(f"## {speaker(event.message, session)}, {_utc(event.at)}")
-            blocks += _markdown_parts(event.message)
-    return "\n\n".join(blocks)
-
-
-def _markdown_parts(message: Message) -> Iterator[str]:
-    for part in _parts(message):
-        text = clean(part).strip()
-        if message.role == "tool":
-            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-            yield f"{fence}\n{text}\n{fence}"
-        elif text:
-            yield text
-
-
-def _utc(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+def _format_value(value: object) -> str:
+    return f"'{clean_line(value)}'" if isinstance(value, str) else clean_line(str(value))

@@ -1,15 +1,15 @@
 """Settings: `config.yaml` and the environment, read once at start into values.
 
-The package owns the shape of the file, the names of the variables, which of them wins, and the install secret;
-this module puts the parts together. What the values mean is said in `domain.gateway`, `domain.policy` and
-`domain.profile`, whose rules are used here, not repeated.
+The package owns the keys of the file, the names of the variables, which of them wins, and the install secret.
+`domain.gateway_config`, `domain.policy` and `domain.profile` define the values; their rules are used here, not
+repeated.
 
-`document` reads the file, `shape` says which keys it may have and `rules` what they may hold; `mistakes` checks the
-one against the other; `environment` puts the variables over it. `secret` stands beside them.
+`document` reads the file, `schema` defines its keys and `validators` their valid values; `validation` checks the
+document; `environment` applies the variables; `secret_file` keeps the install secret. This module combines them.
 
-Always true: every mistake is found in one go and reported with file, line, key and what is allowed, or with the
-variable's name; nothing is guessed; no value that may be a secret is shown. Without a config.yaml neither pydantic
-nor a YAML parser is loaded. Every key and every variable is in docs/reference/settings.md.
+Always true: all problems are reported at once, each with file, line, key and what is allowed, or with the name of the
+variable; nothing is guessed; no value that may be a secret is shown. Without a config.yaml neither pydantic nor a
+YAML parser is imported. Every key and every variable is in docs/reference/settings.md.
 """
 
 from __future__ import annotations
@@ -21,10 +21,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from palaver.config.document import FILE_NAME, read_document
-from palaver.config.environment import CHAT_PLATFORMS, VARIABLES, Variable, overridden, overrides
-from palaver.config.schema import File, ResetSection, ToolsetSection, known_keys
-from palaver.config.secret_file import SECRET_BYTES, install_secret
-from palaver.config.validation import validated
+from palaver.config.environment import (
+    CHAT_PLATFORMS,
+    ENVIRONMENT_VARIABLES,
+    EnvironmentVariable,
+    apply_overrides,
+    read_overrides,
+)
+from palaver.config.schema import ConfigFile, ResetSection, ToolsetSection, list_setting_keys
+from palaver.config.secret_file import SECRET_BYTES, load_install_secret
+from palaver.config.validation import validate_document
 from palaver.domain.errors import ConfigError
 from palaver.domain.gateway_config import GatewayConfig, HomeChannel
 from palaver.domain.keys import DmScope
@@ -39,20 +45,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHAT_PLATFORMS",
+    "ENVIRONMENT_VARIABLES",
     "FILE_NAME",
     "SECRET_BYTES",
-    "VARIABLES",
+    "EnvironmentVariable",
     "Settings",
-    "Variable",
-    "install_secret",
-    "known_keys",
+    "list_setting_keys",
+    "load_install_secret",
     "load_settings",
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything the operator decided, in one value; what may hold a password is left out of its repr."""
+    """All settings of the operator; fields that may contain a password are left out of the repr."""
 
     home: Path
     database_url: str = field(repr=False)
@@ -66,25 +72,30 @@ class Settings:
 def load_settings(environ: Mapping[str, str], home: Path | None = None) -> Settings:
     """Read the settings: the environment wins over config.yaml, which wins over the defaults.
 
-    `home` is the folder that holds config.yaml; without it, PALAVER_HOME or ~/.palaver. Nothing is written.
+    `home` is the folder of config.yaml; by default PALAVER_HOME or ~/.palaver. Nothing is written. Raises ConfigError
+    with all problems.
     """
-    home = (home or _expanded(environ.get("PALAVER_HOME") or "~/.palaver", environ)).absolute()
+    home = (home or _expand_path(environ.get("PALAVER_HOME") or "~/.palaver", environ)).absolute()
     document = read_document(home / FILE_NAME)
-    file, mistakes = validated(document) if document else (File(), [])
-    given, wrong = overrides(environ)
-    mistakes += wrong
-    if not mistakes:
-        file, mistakes = overridden(file, given)
-    if mistakes:
-        raise ConfigError("\n".join(mistakes), file=str(home / FILE_NAME), mistakes=tuple(mistakes))
-    free = {Platform(name): section.settings for name, section in file.platforms.items() if section.settings}
+    file, problems = validate_document(document) if document else (ConfigFile(), [])
+    overrides, override_problems = read_overrides(environ)
+    problems += override_problems
+    if not problems:
+        file, problems = apply_overrides(file, overrides)
+    if problems:
+        raise ConfigError("\n".join(problems), file=str(home / FILE_NAME), problems=tuple(problems))
+    adapter_settings = {
+        Platform(name): MappingProxyType(section.settings)
+        for name, section in file.platforms.items()
+        if section.settings
+    }
     return Settings(
         home=home,
-        database_url=_database_url(file.database_url, home, environ),
-        gateway=_gateway(file),
-        platform_settings=MappingProxyType({name: MappingProxyType(own) for name, own in free.items()}),
-        agent=_agent(file, home, environ),
-        turns=_turns(file),
+        database_url=_resolve_database_url(file.database_url, home, environ),
+        gateway=_build_gateway_config(file),
+        platform_settings=MappingProxyType(adapter_settings),
+        agent=_build_agent_profile(file, home, environ),
+        turns=_build_turn_rules(file),
         web=WebRules(
             host=file.web.host,
             port=file.web.port,
@@ -94,8 +105,7 @@ def load_settings(environ: Mapping[str, str], home: Path | None = None) -> Setti
     )
 
 
-def _gateway(file: File) -> GatewayConfig:
-    """What the file decides about conversations, as the domain knows it."""
+def _build_gateway_config(file: ConfigFile) -> GatewayConfig:
     sections = {Platform(name): section for name, section in file.platforms.items()}
     homes = {platform: section.home_channel for platform, section in sections.items()}
     return GatewayConfig(
@@ -105,9 +115,14 @@ def _gateway(file: File) -> GatewayConfig:
             for platform, home in homes.items()
             if home
         },
-        default_reset_policy=_policy(file.session_reset, file.timezone),
-        reset_by_type={ChatType(name): _policy(own, file.timezone) for name, own in file.reset_by_type.items()},
-        reset_by_platform={Platform(name): _policy(own, file.timezone) for name, own in file.reset_by_platform.items()},
+        default_reset_policy=_build_reset_policy(file.session_reset, file.timezone),
+        reset_by_type={
+            ChatType(name): _build_reset_policy(section, file.timezone) for name, section in file.reset_by_type.items()
+        },
+        reset_by_platform={
+            Platform(name): _build_reset_policy(section, file.timezone)
+            for name, section in file.reset_by_platform.items()
+        },
         group_sessions_per_user=file.sessions.group_per_user,
         thread_sessions_per_user=file.sessions.thread_per_user,
         dm_scope=DmScope(file.sessions.dm_scope),
@@ -116,8 +131,8 @@ def _gateway(file: File) -> GatewayConfig:
     )
 
 
-def _policy(section: ResetSection, timezone: str) -> ResetPolicy:
-    """One reset policy; without a time zone of its own it goes by the given one."""
+def _build_reset_policy(section: ResetSection, timezone: str) -> ResetPolicy:
+    """Return the policy of a section; a section without a time zone uses `timezone`."""
     return ResetPolicy(
         mode=ResetMode(section.mode),
         idle_minutes=section.idle_minutes,
@@ -127,8 +142,7 @@ def _policy(section: ResetSection, timezone: str) -> ResetPolicy:
     )
 
 
-def _agent(file: File, home: Path, environ: Mapping[str, str]) -> AgentProfile:
-    """Which agent answers, as the domain knows it."""
+def _build_agent_profile(file: ConfigFile, home: Path, environ: Mapping[str, str]) -> AgentProfile:
     providers = {
         name: Provider(api_key=section.api_key, base_url=section.base_url) for name, section in file.providers.items()
     }
@@ -144,8 +158,8 @@ def _agent(file: File, home: Path, environ: Mapping[str, str]) -> AgentProfile:
         if section.enabled
     }
     return AgentProfile(
-        model=_model(file.model, home, environ),
-        fallback_models=tuple(_model(name, home, environ) for name in file.fallback_models),
+        model=_resolve_model(file.model, home, environ),
+        fallback_models=tuple(_resolve_model(name, home, environ) for name in file.fallback_models),
         instructions=file.instructions or "",
         providers=MappingProxyType(providers),
         mcp_servers=MappingProxyType(servers),
@@ -153,50 +167,50 @@ def _agent(file: File, home: Path, environ: Mapping[str, str]) -> AgentProfile:
     )
 
 
-def _turns(file: File) -> TurnRules:
-    """How turns run, as the domain knows it; a toolset that the file does not name keeps its own rule."""
+def _build_turn_rules(file: ConfigFile) -> TurnRules:
+    """Return the rules for turns; a toolset that is not in the file keeps its default rule."""
     sections = {Platform(name): section for name, section in file.platforms.items()}
-    toolsets = {**TurnRules().toolsets, **{name: _toolset(section) for name, section in file.toolsets.items()}}
-    off = {name for name, section in file.toolsets.items() if not section.enabled}
+    configured = {name: _build_toolset_rule(section) for name, section in file.toolsets.items()}
+    disabled = {name for name, section in file.toolsets.items() if not section.enabled}
+    toolsets = {**TurnRules().toolsets, **configured}
     return TurnRules(
-        concurrency=file.turns.concurrency,
-        per_person=file.turns.per_person,
-        queue_limit=file.turns.queue_limit,
-        busy=BusyPolicy(file.turns.busy),
-        busy_by_platform=MappingProxyType(
-            {platform: BusyPolicy(section.busy) for platform, section in sections.items() if section.busy}
+        max_running=file.turns.max_running,
+        max_running_per_person=file.turns.max_running_per_person,
+        max_queued=file.turns.max_queued,
+        busy_policy=BusyPolicy(file.turns.busy_policy),
+        busy_policy_by_platform=MappingProxyType(
+            {platform: BusyPolicy(section.busy_policy) for platform, section in sections.items() if section.busy_policy}
         ),
-        collect=timedelta(seconds=file.turns.collect_seconds),
-        longest=timedelta(minutes=file.turns.longest_minutes),
-        open_to_all=frozenset(platform for platform, section in sections.items() if section.access == "everyone"),
-        toolsets=MappingProxyType({name: rule for name, rule in toolsets.items() if name not in off}),
+        merge_window=timedelta(seconds=file.turns.merge_window_seconds),
+        timeout=timedelta(minutes=file.turns.timeout_minutes),
+        open_platforms=frozenset(platform for platform, section in sections.items() if section.access == "everyone"),
+        toolsets=MappingProxyType({name: rule for name, rule in toolsets.items() if name not in disabled}),
     )
 
 
-def _toolset(section: ToolsetSection) -> ToolsetRule:
-    """Where and for whom a toolset is there; without platforms, everywhere."""
+def _build_toolset_rule(section: ToolsetSection) -> ToolsetRule:
     return ToolsetRule(
         platforms=None if section.platforms is None else frozenset(map(Platform, section.platforms)),
         roles=frozenset(map(Role, section.roles)),
     )
 
 
-def _model(given: str, home: Path, environ: Mapping[str, str]) -> str:
-    """The name of a model; the path in one becomes a full one, and one that is relative begins at home."""
-    kind, separator, path = given.partition(":")
-    return f"local:{home / _expanded(path, environ)}" if separator and kind == "local" else given
+def _resolve_model(name: str, home: Path, environ: Mapping[str, str]) -> str:
+    """Return the name of a model, with the path of a local model made absolute; a relative path starts at `home`."""
+    kind, separator, path = name.partition(":")
+    return f"local:{home / _expand_path(path, environ)}" if separator and kind == "local" else name
 
 
-def _database_url(given: str, home: Path, environ: Mapping[str, str]) -> str:
-    """The address of the database; a path becomes a full one, and one that is relative begins at home."""
-    scheme, separator, rest = given.partition("://")
+def _resolve_database_url(url: str, home: Path, environ: Mapping[str, str]) -> str:
+    """Return the database URL, with a path made absolute; a relative path starts at `home`."""
+    scheme, separator, rest = url.partition("://")
     if separator and scheme != "sqlite":
         return f"postgresql://{rest}"
-    return f"sqlite:///{home / _expanded(given.removeprefix('sqlite:///'), environ)}"
+    return f"sqlite:///{home / _expand_path(url.removeprefix('sqlite:///'), environ)}"
 
 
-def _expanded(path: str, environ: Mapping[str, str]) -> Path:
-    """A path, with `~` at its head as the home of the user."""
+def _expand_path(path: str, environ: Mapping[str, str]) -> Path:
+    """Replace a leading `~` with the user's home folder."""
     if path == "~" or path.startswith("~/"):
         return Path(environ.get("HOME") or Path.home()) / path[2:]
     return Path(path)

@@ -1,10 +1,10 @@
-"""The shape of config.yaml: its sections, their keys and the defaults.
+"""The schema of config.yaml: its sections, their keys and the defaults.
 
-Owns which keys exist, which of them the operator names, which are taken as written, and where secrets are kept. What
-a key may hold is said in `rules`.
+Owns which keys exist, where the operator chooses the names, which values are always read as text, and which sections
+may hold secrets. `validators` says which values are valid.
 
 Always true: a section is a plain frozen dataclass, so that the defaults cost no import; pydantic fills it when there
-is a file, and refuses a key that is not here.
+is a file, and rejects unknown keys.
 """
 
 from __future__ import annotations
@@ -14,180 +14,185 @@ from dataclasses import dataclass, field, is_dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final, get_args, get_origin, get_type_hints
 
 from palaver.config import validators
-from palaver.domain.gateway_config import SIDE_BY_SIDE
+from palaver.domain.gateway_config import MULTI_SESSION_PLATFORMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-KeyPath = tuple[str | int, ...]  # the keys that lead to a value, and the places in lists
+KeyPath = tuple[str | int, ...]  # the keys and list indexes that lead to a value
 
-# The operator names their keys.
-NAMED: Final = frozenset({"platforms", "reset_by_platform", "reset_by_type", "providers", "mcp_servers", "toolsets"})
-_AS_WRITTEN: Final = frozenset(
+# In these sections the operator chooses the names of the keys.
+OPERATOR_NAMED_SECTIONS: Final = frozenset(
+    {"platforms", "reset_by_platform", "reset_by_type", "providers", "mcp_servers", "toolsets"}
+)
+_LITERAL_TEXT_KEYS: Final = frozenset(
     {
         *("chat_id", "thread_id", "name", "database_url", "timezone", "agent"),
         *("model", "fallback_models", "instructions", "api_key", "command", "args", "env", "headers"),
     }
 )
-_PRIVATE: Final = frozenset({"providers", "mcp_servers"})  # nearly every text in them may be a secret
+_SECRET_SECTIONS: Final = frozenset({"providers", "mcp_servers"})  # almost every text in them may be a secret
 
 
 class Section:
-    """A section of config.yaml: a dataclass that has no other keys than its own."""
+    """A section of config.yaml; pydantic rejects keys that it does not define."""
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResetSection(Section):
-    """When conversations start afresh; without a time zone, by that of the file."""
+    """When conversations restart automatically; without a time zone, that of the file applies."""
 
-    mode: Annotated[str, validators.MODE] = "none"
-    idle_minutes: Annotated[int, validators.MINUTES] = 1440
-    at_hour: Annotated[int, validators.HOUR] = 4
-    timezone: Annotated[str | None, validators.ZONE_OR_NOTHING] = None
+    mode: Annotated[str, validators.RESET_MODE] = "none"
+    idle_minutes: Annotated[int, validators.IDLE_MINUTES] = 1440
+    at_hour: Annotated[int, validators.HOUR_OF_DAY] = 4
+    timezone: Annotated[str | None, validators.OPTIONAL_TIMEZONE] = None
     notify: Annotated[bool, validators.BOOL] = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class SessionsSection(Section):
-    """Who shares a conversation with whom."""
+    """Which people and chats share a conversation."""
 
     group_per_user: Annotated[bool, validators.BOOL] = True
     thread_per_user: Annotated[bool, validators.BOOL] = False
-    dm_scope: Annotated[str, validators.SCOPE] = "chat"
+    dm_scope: Annotated[str, validators.DM_SCOPE] = "chat"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacySection(Section):
-    """What the agent is not told."""
+    """What is hidden from the agent."""
 
     redact_pii: Annotated[bool, validators.BOOL] = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class HomeSection(Section):
-    """The default destination on a platform."""
+    """The default chat on a platform."""
 
     chat_id: Annotated[str, validators.TEXT]
-    name: Annotated[str | None, validators.TEXT_OR_NOTHING] = None
-    thread_id: Annotated[str | None, validators.TEXT_OR_NOTHING] = None
+    name: Annotated[str | None, validators.OPTIONAL_TEXT] = None
+    thread_id: Annotated[str | None, validators.OPTIONAL_TEXT] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlatformSection(Section):
-    """One platform; named in the file it is switched on, unless it says otherwise."""
+    """One platform; a platform that is in the file is enabled unless it says otherwise."""
 
     enabled: Annotated[bool, validators.BOOL] = True
     home_channel: HomeSection | None = None
-    busy: Annotated[str | None, validators.BUSY_OR_NOTHING] = None
+    busy_policy: Annotated[str | None, validators.OPTIONAL_BUSY_POLICY] = None
     access: Annotated[str, validators.ACCESS] = "known"
     settings: Annotated[dict[str, object], validators.NULL_IS_EMPTY] = field(default_factory=dict)  # the adapter's own
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProviderSection(Section):
-    """How to reach a provider of models."""
+    """How to reach a model provider."""
 
-    api_key: Annotated[str | None, validators.KEY_OR_NOTHING] = field(default=None, repr=False)
-    base_url: Annotated[str | None, validators.ADDRESS_OR_NOTHING] = field(default=None, repr=False)
+    api_key: Annotated[str | None, validators.OPTIONAL_API_KEY] = field(default=None, repr=False)
+    base_url: Annotated[str | None, validators.OPTIONAL_URL] = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class McpSection(Section):
-    """A server of tools: a command to start, or an address to connect to."""
+    """An MCP server with tools: a command to start, or a URL to connect to."""
 
-    command: Annotated[str | None, validators.COMMAND_OR_NOTHING] = None
-    args: Annotated[tuple[Annotated[str, validators.ARGUMENT], ...], validators.NULL_IS_EMPTY_LIST] = field(
+    command: Annotated[str | None, validators.OPTIONAL_COMMAND] = None
+    args: Annotated[tuple[Annotated[str, validators.ARGUMENT_TEXT], ...], validators.NULL_IS_EMPTY_LIST] = field(
         default=(), repr=False
     )
     env: Annotated[
-        dict[Annotated[str, validators.VARIABLE_NAME], Annotated[str, validators.ARGUMENT]], validators.NULL_IS_EMPTY
+        dict[Annotated[str, validators.VARIABLE_NAME], Annotated[str, validators.ARGUMENT_TEXT]],
+        validators.NULL_IS_EMPTY,
     ] = field(default_factory=dict, repr=False)
-    url: Annotated[str | None, validators.ADDRESS_OR_NOTHING] = field(default=None, repr=False)
+    url: Annotated[str | None, validators.OPTIONAL_URL] = field(default=None, repr=False)
     headers: Annotated[
-        dict[Annotated[str, validators.HEADER_NAME], Annotated[str, validators.HEADER]], validators.NULL_IS_EMPTY
+        dict[Annotated[str, validators.HEADER_NAME], Annotated[str, validators.HEADER_VALUE]], validators.NULL_IS_EMPTY
     ] = field(default_factory=dict, repr=False)
     enabled: Annotated[bool, validators.BOOL] = True
 
-    def complaint(self) -> str | None:
-        """What does not go together; None when all does."""
+    def find_conflict(self) -> str | None:
+        """Return why the keys of this section cannot be used together; None when they can."""
         if (self.command is None) == (self.url is None):
-            return "give either command or url, one of the two"
+            return "set either command or url"
         if self.url is not None and (self.args or self.env):
-            return "args and env go with command, not with url"
+            return "args and env can only be used with command, not with url"
         if self.command is not None and self.headers:
-            return "headers go with url, not with command"
+            return "headers can only be used with url, not with command"
         return None
 
 
 @dataclass(frozen=True, kw_only=True)
 class TurnsSection(Section):
-    """How many turns run at once, and what happens to messages meanwhile."""
+    """How many turns run at once, and what happens to messages that arrive during a turn."""
 
-    concurrency: Annotated[int, validators.TURNS] = 8
-    per_person: Annotated[int, validators.TURNS] = 3
-    queue_limit: Annotated[int, validators.WAITING] = 20
-    busy: Annotated[str, validators.BUSY] = "queue"
-    collect_seconds: Annotated[float, validators.SECONDS] = 0
-    longest_minutes: Annotated[int, validators.TURN_MINUTES] = 30
+    max_running: Annotated[int, validators.RUNNING_TURNS] = 8
+    max_running_per_person: Annotated[int, validators.RUNNING_TURNS] = 3
+    max_queued: Annotated[int, validators.QUEUED_TURNS] = 20
+    busy_policy: Annotated[str, validators.BUSY_POLICY] = "queue"
+    merge_window_seconds: Annotated[float, validators.MERGE_WINDOW_SECONDS] = 0
+    timeout_minutes: Annotated[int, validators.TIMEOUT_MINUTES] = 30
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolsetSection(Section):
-    """Where and for whom a toolset is there; without platforms, everywhere."""
+    """On which platforms, and for which roles, a toolset is available; without platforms, on all."""
 
     enabled: Annotated[bool, validators.BOOL] = True
-    platforms: Annotated[tuple[Annotated[str, validators.PLATFORM], ...] | None, validators.SOME] = None
-    roles: Annotated[tuple[Annotated[str, validators.ROLE], ...], validators.SOME] = ("owner", "member")
+    platforms: Annotated[tuple[Annotated[str, validators.PLATFORM], ...] | None, validators.AT_LEAST_ONE] = None
+    roles: Annotated[tuple[Annotated[str, validators.ROLE], ...], validators.AT_LEAST_ONE] = ("owner", "member")
 
 
 @dataclass(frozen=True, kw_only=True)
 class WebSection(Section):
-    """Where the web is served."""
+    """Where the web server listens, and how people reach it."""
 
     host: Annotated[str, validators.HOST] = "127.0.0.1"
     port: Annotated[int, validators.PORT] = 8765
-    public_url: Annotated[str | None, validators.ADDRESS_OR_NOTHING] = None
+    public_url: Annotated[str | None, validators.OPTIONAL_URL] = None
     trusted_proxies: Annotated[tuple[Annotated[str, validators.NETWORK], ...], validators.NULL_IS_EMPTY_LIST] = ()
 
 
-def _without_effect(named: dict[str, ResetSection]) -> str | None:
-    """Which platforms are given a rule that would never be applied."""
-    ours = " and ".join(sorted(SIDE_BY_SIDE & named.keys()))
-    return f"conversations on {ours} never start afresh by themselves; leave {ours} out" if ours else None
+def _find_unused_rules(sections: dict[str, ResetSection]) -> str | None:
+    """Return an error if a reset policy is set for a platform where none would ever apply."""
+    platforms = " and ".join(sorted(MULTI_SESSION_PLATFORMS & sections.keys()))
+    return f"conversations on {platforms} never restart automatically; remove {platforms}" if platforms else None
 
 
 _Reset = Annotated[ResetSection, validators.NULL_IS_EMPTY]
 _ResetByPlatform = Annotated[
-    dict[Annotated[str, validators.PLATFORM], _Reset], validators.NULL_IS_EMPTY, validators.Together(_without_effect)
+    dict[Annotated[str, validators.PLATFORM], _Reset],
+    validators.NULL_IS_EMPTY,
+    validators.CheckTogether(_find_unused_rules),
 ]
 _ResetByType = dict[Annotated[str, validators.CHAT_TYPE], _Reset]
 _Platforms = dict[Annotated[str, validators.PLATFORM], Annotated[PlatformSection, validators.NULL_IS_EMPTY]]
-_Windows = dict[Annotated[str, validators.OF_PROVIDER], Annotated[int, validators.TOKENS]]
-_Fallbacks = tuple[Annotated[str, validators.FALLBACK], ...]
-_Providers = dict[Annotated[str, validators.PROVIDER], Annotated[ProviderSection, validators.NULL_IS_EMPTY]]
-_Mcp = Annotated[McpSection, validators.NULL_IS_EMPTY, validators.Together(McpSection.complaint)]
-_McpServers = dict[Annotated[str, validators.SERVER], _Mcp]
-_Toolsets = dict[Annotated[str, validators.TOOLSET], Annotated[ToolsetSection, validators.NULL_IS_EMPTY]]
+_Windows = dict[Annotated[str, validators.PROVIDER_MODEL], Annotated[int, validators.TOKEN_COUNT]]
+_Fallbacks = tuple[Annotated[str, validators.FALLBACK_MODEL], ...]
+_Providers = dict[Annotated[str, validators.PROVIDER_NAME], Annotated[ProviderSection, validators.NULL_IS_EMPTY]]
+_Mcp = Annotated[McpSection, validators.NULL_IS_EMPTY, validators.CheckTogether(McpSection.find_conflict)]
+_McpServers = dict[Annotated[str, validators.SERVER_NAME], _Mcp]
+_Toolsets = dict[Annotated[str, validators.TOOLSET_NAME], Annotated[ToolsetSection, validators.NULL_IS_EMPTY]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class File(Section):
-    """The whole of config.yaml; made without arguments, the defaults."""
+class ConfigFile(Section):
+    """All of config.yaml; created without arguments, it holds the defaults."""
 
-    database_url: Annotated[str, validators.DATABASE] = "palaver.db"
-    timezone: Annotated[str, validators.ZONE] = "UTC"
+    database_url: Annotated[str, validators.DATABASE_URL] = "palaver.db"
+    timezone: Annotated[str, validators.TIMEZONE] = "UTC"
     session_reset: _Reset = field(default_factory=ResetSection)
     reset_by_platform: _ResetByPlatform = field(default_factory=dict)
     reset_by_type: Annotated[_ResetByType, validators.NULL_IS_EMPTY] = field(default_factory=dict)
     sessions: Annotated[SessionsSection, validators.NULL_IS_EMPTY] = field(default_factory=SessionsSection)
     privacy: Annotated[PrivacySection, validators.NULL_IS_EMPTY] = field(default_factory=PrivacySection)
-    agent: Annotated[str, validators.AGENT] = "main"
+    agent: Annotated[str, validators.AGENT_NAME] = "main"
     model: Annotated[str, validators.MODEL] = "auto"
     fallback_models: Annotated[_Fallbacks, validators.NULL_IS_EMPTY_LIST] = ()
     context_windows: Annotated[_Windows, validators.NULL_IS_EMPTY] = field(default_factory=dict)
-    instructions: Annotated[str | None, validators.TEXT_OR_NOTHING] = None
+    instructions: Annotated[str | None, validators.OPTIONAL_TEXT] = None
     providers: Annotated[_Providers, validators.NULL_IS_EMPTY] = field(default_factory=dict)
     mcp_servers: Annotated[_McpServers, validators.NULL_IS_EMPTY] = field(default_factory=dict)
     turns: Annotated[TurnsSection, validators.NULL_IS_EMPTY] = field(default_factory=TurnsSection)
@@ -196,35 +201,38 @@ class File(Section):
     platforms: Annotated[_Platforms, validators.NULL_IS_EMPTY] = field(default_factory=dict)
 
 
-def known_keys() -> tuple[str, ...]:
-    """Every key that config.yaml may hold, dotted; `<name>` stands for what the operator names."""
-    return tuple(_keys_of(File))
+def list_setting_keys() -> tuple[str, ...]:
+    """Return every key of config.yaml, dotted; `<name>` stands for a name that the operator chooses."""
+    return tuple(_iterate_keys(ConfigFile))
 
 
-def is_as_written(path: KeyPath) -> bool:
-    """Whether a key holds text, such as an id, of which 007 and 1712345678.1200 must not be taken for numbers."""
+def is_literal_text(path: KeyPath) -> bool:
+    """Whether a value is text, such as an id, so that 007 and 1712345678.1200 must not be read as numbers."""
     if path[0] == "platforms" and path[2:3] == ("settings",):
         return False
-    inside = path[:3] if path[0] == "mcp_servers" else path[:1]  # the entries of args, env, headers, fallback_models
-    return path[-1] in _AS_WRITTEN or inside[-1] in _AS_WRITTEN
+    parent = path[:3] if path[0] == "mcp_servers" else path[:1]  # of the entries of args, env, headers, fallback_models
+    return path[-1] in _LITERAL_TEXT_KEYS or parent[-1] in _LITERAL_TEXT_KEYS
 
 
-def is_private(path: KeyPath) -> bool:
-    """Whether what stands there may be a secret whatever its key is called."""
-    return bool(path) and path[0] in _PRIVATE
+def may_hold_secret(path: KeyPath) -> bool:
+    """Whether a value in this section may be a secret, whatever its key is called."""
+    return bool(path) and path[0] in _SECRET_SECTIONS
 
 
-def dotted(path: KeyPath) -> str:
-    """A key as it may stand in a message; where secrets are kept, one that is no plain name may be one by mistake."""
-    hidden = {part for part in path if is_private(path) and not re.fullmatch(r"[\w-]{1,32}", str(part))}
+def format_key(path: KeyPath) -> str:
+    """Return a key for a message. In sections with secrets, a part that is not a plain name is hidden.
+
+    Such a part may be a secret that the operator put in the wrong place.
+    """
+    hidden = {part for part in path if may_hold_secret(path) and not re.fullmatch(r"[\w-]{1,32}", str(part))}
     return ".".join("…" if part in hidden else str(part) for part in path)
 
 
-def _keys_of(section: type, prefix: str = "") -> Iterator[str]:
+def _iterate_keys(section: type, prefix: str = "") -> Iterator[str]:
     for name, hint in get_type_hints(section).items():
-        named = "<name>." if get_origin(hint) is dict else ""
-        inner = next((part for part in (hint, *get_args(hint)) if is_dataclass(part)), None)
-        if isinstance(inner, type):
-            yield from _keys_of(inner, f"{prefix}{name}.{named}")
+        placeholder = "<name>." if get_origin(hint) is dict else ""
+        subsection = next((part for part in (hint, *get_args(hint)) if is_dataclass(part)), None)
+        if isinstance(subsection, type):
+            yield from _iterate_keys(subsection, f"{prefix}{name}.{placeholder}")
         elif get_origin(hint) is not ClassVar:
             yield f"{prefix}{name}"

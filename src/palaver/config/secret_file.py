@@ -1,8 +1,8 @@
-"""The install secret: random bytes that make this installation's hidden ids its own.
+"""The install secret: random bytes that only this installation knows, with which it hides ids.
 
-Owns the file `secret` in the home folder. What is made with the secret is the business of `domain.redact`.
+Owns the file `secret` in the home folder; `domain.redact` uses it.
 
-Always true: it is made once, readable by its owner alone, and is in its place whole or not at all, however many
+Always true: the file is created once, is readable only by its owner, and is either complete or absent, however many
 processes ask for it first.
 """
 
@@ -20,38 +20,40 @@ if TYPE_CHECKING:
 SECRET_BYTES: Final = 32
 
 
-def install_secret(home: Path) -> bytes:
-    """The secret of this installation, made on first use and kept in `<home>/secret` for its owner alone.
+def load_install_secret(home: Path) -> bytes:
+    """Return the install secret from `<home>/secret`; create the file on first use.
 
-    Two processes that ask for the first time at once get the same one.
+    Two processes that do this at the same time get the same secret.
     """
     path = home / "secret"
     try:
         if not path.exists():
-            _keep(path, secrets.token_bytes(SECRET_BYTES))
+            _create(path, secrets.token_bytes(SECRET_BYTES))
         secret = path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path}: the install secret: {error.strerror}", file=str(path)) from error
+        raise ConfigError(
+            f"{path}: can't read or create the install secret ({error.strerror})", file=str(path)
+        ) from error
     if len(secret) < SECRET_BYTES:
         raise ConfigError(
-            f"{path}: an install secret has at least {SECRET_BYTES} bytes, this has {len(secret)}; restore "
-            "the file, or remove it and a new one is made, which changes every hidden id",
+            f"{path}: the install secret has {len(secret)} bytes, but it needs {SECRET_BYTES}. Restore the file, or "
+            "delete it to create a new one, which changes every hidden id.",
             file=str(path),
         )
     return secret
 
 
-def _keep(path: Path, secret: bytes) -> None:
-    """Put a secret at `path` unless somebody else was faster; it appears there whole or not at all."""
+def _create(path: Path, secret: bytes) -> None:
+    """Create the file, complete or not at all, unless another process was faster."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f".secret.{secrets.token_hex(8)}")
+    temporary = path.with_name(f".secret.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
             stream.write(secret)
             stream.flush()
             os.fsync(stream.fileno())
-        os.link(draft, path)
+        os.link(temporary, path)
     except FileExistsError:
         pass
     finally:
-        draft.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

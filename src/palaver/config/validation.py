@@ -1,9 +1,7 @@
-"""What is wrong with the settings, in words that help to mend it.
+"""Checks a document against the schema, and words the problems so that the operator can fix them.
 
-Owns the check of a document against the shape, the sentences about what it finds, and how a value may be shown.
-
-Always true: all mistakes are found, not the first; an unknown name comes with the nearest known one, or with those
-there are; and no value that may be a secret is shown. Pydantic is loaded when there is a document to check.
+Always true: all problems are found, not only the first; an unknown name comes with the closest known one, or with the
+list of known ones; and no value that may be a secret is shown. Pydantic is imported only if there is a document.
 """
 
 from __future__ import annotations
@@ -14,9 +12,9 @@ import re
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.config.schema import NAMED, File, is_private, known_keys
-from palaver.config.validators import TOOLSETS
-from palaver.domain.source import BUILT_IN, ChatType
+from palaver.config.schema import OPERATOR_NAMED_SECTIONS, ConfigFile, list_setting_keys, may_hold_secret
+from palaver.config.validators import TOOLSET_NAMES
+from palaver.domain.source import BUILT_IN_PLATFORMS, ChatType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,86 +22,87 @@ if TYPE_CHECKING:
     from palaver.config.document import Document
     from palaver.config.schema import KeyPath
 
-_SECRET: Final = re.compile("token|secret|password|key", re.IGNORECASE)
-_ADDRESSES: Final = frozenset({"database_url", "base_url", "url"})
-_KINDS: Final = {dict: "a section", list: "a list", type(None): "nothing"}
+_SECRET_NAME: Final = re.compile("token|secret|password|key", re.IGNORECASE)
+_URL_KEYS: Final = frozenset({"database_url", "base_url", "url"})
+_TYPE_NAMES: Final = {dict: "a section", list: "a list", type(None): "an empty value"}
 _KNOWN_NAMES: Final[Mapping[str | int, Sequence[str]]] = {
-    "platforms": BUILT_IN,
-    "reset_by_platform": BUILT_IN,
+    "platforms": BUILT_IN_PLATFORMS,
+    "reset_by_platform": BUILT_IN_PLATFORMS,
     "reset_by_type": tuple(map(str, ChatType)),
-    "toolsets": TOOLSETS,
+    "toolsets": TOOLSET_NAMES,
 }
 
 
-def validated(document: Document) -> tuple[File, list[str]]:
-    """The file in its known shape, and every mistake in it, by line."""
+def validate_document(document: Document) -> tuple[ConfigFile, list[str]]:
+    """Return the validated file, and all problems in it, in the order of their lines."""
     from pydantic import TypeAdapter, ValidationError
 
-    file = File()
+    file = ConfigFile()
     try:
-        file = TypeAdapter(File).validate_python(document.data)
+        file = TypeAdapter(ConfigFile).validate_python(document.data)
     except ValidationError as errors:
         for error in errors.errors(include_url=False):
             path = tuple(part for part in error["loc"] if part != "[key]")
-            if path not in document.unreadable:
-                document.complain(path, _in_words(error))
-    return file, [text for _, text in sorted(document.mistakes, key=itemgetter(0))]
+            if path not in document.unreadable_keys:
+                document.add_problem(path, _describe_error(error))
+    return file, [text for _, text in sorted(document.problems, key=itemgetter(0))]
 
 
-def shown(path: KeyPath, value: object) -> str:
-    """A value as it may stand in a message: short, on one line, and never a secret."""
-    if type(value) in _KINDS:
-        return _KINDS[type(value)]
-    if isinstance(value, str) and path[-1] in _ADDRESSES:
+def format_value(path: KeyPath, value: object) -> str:
+    """Return a value for a message: short, on one line, and never a secret."""
+    if type(value) in _TYPE_NAMES:
+        return _TYPE_NAMES[type(value)]
+    if isinstance(value, str) and path[-1] in _URL_KEYS:
         scheme = re.match(r"[\w+.-]+://", value)
         return f"{scheme[0]}…" if scheme else "…"
-    if is_private(path) or any(_SECRET.search(str(part)) for part in path):
+    if may_hold_secret(path) or any(_SECRET_NAME.search(str(part)) for part in path):
         return "…"
     if isinstance(value, str) and len(value) > 60:
         value = f"{value[:59]}…"
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _in_words(error: Mapping[str, Any]) -> str:
-    """A mistake that pydantic found, as the operator should read it."""
+def _describe_error(error: Mapping[str, Any]) -> str:
+    """Return the message for an error that pydantic found."""
     path: KeyPath = error["loc"]
     match error["type"]:
         case "unexpected_keyword_argument":
-            return _unknown(path)
+            return _describe_unknown_key(path)
         case "missing":
-            return "this is missing"
+            return "this key is required"
         case "together":
             return str(error["msg"])
         case "value_error" if path[-1] == "[key]":
-            return _misnamed(path, error["ctx"]["error"])
+            return _describe_invalid_name(path, error["ctx"]["error"])
         case "value_error":
             allowed = error["ctx"]["error"]
         case "tuple_type":
             allowed = "a list"
         case _:
-            allowed = "a section with keys of its own"
-    return f"{shown(path, error['input'])} is not allowed ({allowed})"
+            allowed = "a section with keys"
+    return f"{format_value(path, error['input'])} is not allowed ({allowed})"
 
 
-def _misnamed(path: KeyPath, allowed: object) -> str:
-    """What to say of a name that the operator may not give."""
+def _describe_invalid_name(path: KeyPath, allowed: object) -> str:
     known = _KNOWN_NAMES.get(path[0])
-    return f"unknown name ({_nearest(str(path[-2]), known)})" if known else f"this cannot be a name ({allowed})"
+    return f"unknown name ({_suggest_name(str(path[-2]), known)})" if known else f"this name is not valid ({allowed})"
 
 
-def _unknown(path: KeyPath) -> str:
-    """What to say of a key that does not exist: the nearest one that does, here or in another section."""
+def _describe_unknown_key(path: KeyPath) -> str:
+    """Return a message with the closest key that exists, in this section or in another one."""
     *section, key = (str(part) for part in path)
-    if len(section) > 1 and section[0] in NAMED:
+    if len(section) > 1 and section[0] in OPERATOR_NAMED_SECTIONS:
         section[1] = "<name>"
     prefix = "".join(f"{part}." for part in section)
-    here = {known.removeprefix(prefix).partition(".")[0] for known in known_keys() if known.startswith(prefix)}
-    elsewhere = [known for known in known_keys() if known.rpartition(".")[2] == key]
-    if elsewhere and not difflib.get_close_matches(key, here):
-        return f"unknown key (did you mean {elsewhere[0]}?)"
-    return f"unknown key ({_nearest(key, sorted(here))})"
+    in_section = {
+        known.removeprefix(prefix).partition(".")[0] for known in list_setting_keys() if known.startswith(prefix)
+    }
+    in_other_sections = [known for known in list_setting_keys() if known.rpartition(".")[2] == key]
+    if in_other_sections and not difflib.get_close_matches(key, in_section):
+        return f"unknown key (did you mean {in_other_sections[0]}?)"
+    return f"unknown key ({_suggest_name(key, sorted(in_section))})"
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
+def _suggest_name(name: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name.lower(), known, n=1)
     return f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"

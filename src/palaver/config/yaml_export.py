@@ -1,6 +1,6 @@
-"""Decisions written down as lines of config.yaml: what would have to stand there for things to be as they are.
+"""Writes the rules of a platform as lines of config.yaml, to copy into the file.
 
-Always true: the lines, read as a config.yaml, give back the values they were made from.
+Always true: a config.yaml with these lines gives the same rules.
 """
 
 from __future__ import annotations
@@ -10,41 +10,41 @@ from typing import TYPE_CHECKING
 from palaver.domain.source import Platform
 
 if TYPE_CHECKING:
-    from palaver.domain.platform_rules import Conduct
+    from palaver.domain.platform_rules import PlatformRules
     from palaver.domain.policy import ResetPolicy
 
-_ALWAYS_THERE = frozenset({Platform.LOCAL, Platform.WEB, Platform.API})  # nobody has to connect them
+_ALWAYS_CONNECTED = frozenset({Platform.LOCAL, Platform.WEB, Platform.API})
 
 
-def conduct_lines(conduct: Conduct, *, connected: bool) -> str:
-    """The lines that give a platform rules of its own, or that set what holds wherever nothing else is said.
+def format_platform_rules(rules: PlatformRules, *, connected: bool) -> str:
+    """Return the lines that set the rules of one platform, or those of all platforms without rules of their own.
 
-    Naming a platform connects it, so one that is not connected is named as such.
+    A platform that is in config.yaml is connected, so the lines disable one that is not connected now.
     """
-    name = conduct.platform
-    if name is None:
-        resets = [(each.key, each.policy) for each in conduct.afresh]
-        busy = ["turns:", f"  busy: {conduct.busy}"]
+    platform = rules.platform
+    if platform is None:
+        policies = [(rule.setting_key, rule.policy) for rule in rules.reset_rules]
+        busy_lines = ["turns:", f"  busy_policy: {rules.busy_policy}"]
     else:
-        resets = [(f"reset_by_platform.{name}", each.policy) for each in conduct.afresh[:1]]
-        off = [] if connected or name in _ALWAYS_THERE else ["    enabled: false"]
-        busy = ["platforms:", f"  {name}:", *off, f"    busy: {conduct.busy}"]
-    return "\n".join([*_sections(resets), *busy]) + "\n"
+        policies = [(f"reset_by_platform.{platform}", rule.policy) for rule in rules.reset_rules[:1]]
+        disabled = [] if connected or platform in _ALWAYS_CONNECTED else ["    enabled: false"]
+        busy_lines = ["platforms:", f"  {platform}:", *disabled, f"    busy_policy: {rules.busy_policy}"]
+    return "\n".join([*_format_policies(policies), *busy_lines]) + "\n"
 
 
-def _sections(resets: list[tuple[str, ResetPolicy]]) -> list[str]:
-    """Reset policies under their keys; those of one section together."""
+def _format_policies(policies: list[tuple[str, ResetPolicy]]) -> list[str]:
+    """Return reset policies under their keys, with those of one section together."""
     lines: list[str] = []
-    for key, policy in sorted(resets, key=lambda each: ("." in each[0], each[0])):
-        steps = key.split(".")
-        if len(steps) == 1 or f"{steps[0]}:" not in lines:
-            lines.append(f"{steps[0]}:")
-        lines += [f"  {step}:" for step in steps[1:]]
-        lines += [f"{'  ' * len(steps)}{line}" for line in _policy(policy)]
+    for key, policy in sorted(policies, key=lambda each: ("." in each[0], each[0])):
+        parts = key.split(".")
+        if len(parts) == 1 or f"{parts[0]}:" not in lines:
+            lines.append(f"{parts[0]}:")
+        lines += [f"  {part}:" for part in parts[1:]]
+        lines += [f"{'  ' * len(parts)}{line}" for line in _format_policy(policy)]
     return lines
 
 
-def _policy(policy: ResetPolicy) -> list[str]:
+def _format_policy(policy: ResetPolicy) -> list[str]:
     return [
         f"mode: {policy.mode}",
         f"idle_minutes: {policy.idle_minutes}",

@@ -1,8 +1,7 @@
-"""How people sign in: the rules for names, passwords and tokens, and the values that stand for what they have.
+"""Accounts: the rules for names, passwords, tokens and sign-in attempts, and the values that describe them.
 
-Owns what is a name, which password is too weak, what a token may do, how many attempts are too many, and how a device
-is called. Secrets pass through here only to be judged: nothing in these values is one, but for a `Fresh` thing that is
-shown once.
+Owns which names and passwords are valid, what a token may do, how many sign-in attempts are allowed, and how a
+device is named. No value here holds a secret, except `NewSecret` and `Invitation`, whose secret is shown once.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
-from palaver.domain.errors import InvalidInput, InvalidName, InvalidTitle, OwnerOnly, WeakPassword
+from palaver.domain.errors import InvalidInput, InvalidName, InvalidTitle, OwnerRequired, WeakPassword
 from palaver.domain.person import Role
 from palaver.domain.titles import clean_title
 
@@ -29,105 +28,104 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LONGEST_NAME: Final = 60
-SHORTEST_PASSWORD: Final = 8
-LONGEST_PASSWORD: Final = 256
+MAX_NAME_CHARS: Final = 60
+MIN_PASSWORD_CHARS: Final = 8
+MAX_PASSWORD_CHARS: Final = 256
 
-LINK_LASTS: Final = timedelta(minutes=15)  # somebody sits at the terminal and opens it
-INVITATION_LASTS: Final = timedelta(days=3)  # somebody has to be sent it first
-CHALLENGE_LASTS: Final = timedelta(minutes=5)
-SIGN_IN_LASTS: Final = timedelta(days=180)
-SIGN_IN_RESTS: Final = timedelta(days=30)  # unused for so long, it ends
-TOKEN_PREFIX: Final = "pal_"  # noqa: S105  (so that people and scanners know one when they see it)
+SIGN_IN_LINK_LIFETIME: Final = timedelta(minutes=15)  # the person opens it right away, at their terminal
+INVITATION_LIFETIME: Final = timedelta(days=3)  # it has to reach the invited person first
+CHALLENGE_LIFETIME: Final = timedelta(minutes=5)
+SIGN_IN_LIFETIME: Final = timedelta(days=180)
+SIGN_IN_IDLE_LIMIT: Final = timedelta(days=30)  # a sign-in that is unused for this long ends
+TOKEN_PREFIX: Final = "pal_"  # noqa: S105  (lets people and secret scanners recognize a token)
 
 
-# ---- what somebody has -----------------------------------------------------------------------------------
+# ---- accounts --------------------------------------------------------------------------------------------
 
 
 class Scope(StrEnum):
     """What a token may be used for."""
 
-    READ = "read"  # look at conversations
-    WRITE = "write"  # change them, and speak in them
-    CHAT = "chat"  # speak to the agent through the OpenAI-compatible door
-    ADMIN = "admin"  # what only an owner may do
+    READ = "read"  # read conversations
+    WRITE = "write"  # change conversations and send messages
+    CHAT = "chat"  # talk to the agent through the OpenAI-compatible API
+    ADMIN = "admin"  # do what only an owner may do
 
 
-EVERY_SCOPE: Final = frozenset(Scope)
+ALL_SCOPES: Final = frozenset(Scope)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signed:
-    """Somebody who has proven who they are, and how."""
+class SignedInPerson:
+    """A person who is signed in, and the credential they used."""
 
     person: Person
-    by: Literal["cookie", "token"]
+    credential_type: Literal["cookie", "token"]
     scopes: frozenset[str]
-    id: str  # of the device or the token
+    credential_id: str  # id of the device or of the token
 
     @property
     def principal(self) -> Principal:
-        """This person, asking."""
         return self.person.principal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """A browser in which somebody is signed in."""
+    """A browser in which a person is signed in."""
 
     id: str
     name: str
-    way: str
-    address: str
+    sign_in_method: str
+    ip_address: str
     signed_in_at: datetime
-    seen_at: datetime
+    last_seen_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiToken:
-    """What a program signs in with."""
+    """A token with which a program signs in; the secret itself is not here."""
 
     id: str
     name: str
     scopes: tuple[Scope, ...]
     created_at: datetime
-    used_at: datetime | None
+    last_used_at: datetime | None
     expires_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passkey:
-    """A key in somebody's device or password manager; this is its public half."""
+    """A passkey of a person: the public half of a key that is in their device or password manager."""
 
     id: str
     name: str
-    site: str  # the host it was made for, and the only one at which it works
+    site: str  # the host it was made for; it works at no other
     created_at: datetime
-    used_at: datetime | None
+    last_used_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ways:
-    """How somebody can sign in."""
+class SignInMethods:
+    """The ways in which a person can sign in."""
 
-    password: bool
-    passkeys: int
+    has_password: bool
+    passkey_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """Somebody as the owner sees them: the person, where they are known, and how they sign in."""
+    """A person as the owner sees them: their platforms, and how they sign in."""
 
     person: Person
     platforms: tuple[str, ...]
-    ways: Ways | None  # None: they cannot sign in
-    seen_at: datetime | None
-    at_terminal: bool
+    sign_in_methods: SignInMethods | None  # None: the person cannot sign in
+    last_seen_at: datetime | None
+    uses_terminal: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invitation:
-    """Somebody, and the secret of a link that signs them in once."""
+    """A person, and the secret of a link that signs them in once."""
 
     member: Member
     secret: str
@@ -135,49 +133,57 @@ class Invitation:
 
 
 @dataclass(frozen=True, slots=True)
-class Fresh(Generic[T]):
-    """Something new with its secret, which is shown once and then known to nobody."""
+class NewSecret(Generic[T]):
+    """A new item and its secret. The secret is shown once; only its hash is stored."""
 
-    made: T
+    item: T
     secret: str
 
 
 # ---- secrets ---------------------------------------------------------------------------------------------
 
 
-def new_secret() -> str:
-    """256 random bits, as text that can stand in a link or a header."""
+def generate_secret() -> str:
+    """Return 256 random bits as text that is safe in a link and in a header."""
     return secrets.token_urlsafe(32)
 
 
-def digest(secret: str) -> str:
-    """What is stored of a random secret. A slow hash would add nothing: there is nothing to guess."""
+def hash_secret(secret: str) -> str:
+    """Return the stored hash of a random secret. A slow hash would add nothing: such a secret cannot be guessed."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
 # ---- names -----------------------------------------------------------------------------------------------
 
 
-def clean_name(text: str) -> str:
-    """The text as somebody's name; refused when nothing printable is left of it, or too much."""
+def clean_person_name(text: str) -> str:
+    """Clean a person's name; raise InvalidName when it is empty or too long."""
     try:
         name = clean_title(text)
     except InvalidTitle:
         name = ""
-    if not name or len(name) > LONGEST_NAME:
-        raise InvalidName(f"name: one line with 1 to {LONGEST_NAME} printable characters", limit=LONGEST_NAME)
+    if not name or len(name) > MAX_NAME_CHARS:
+        raise InvalidName(f"A name is one line of 1 to {MAX_NAME_CHARS} characters.", limit=MAX_NAME_CHARS)
     return name
 
 
-def name_key(name: str) -> str:
-    """What makes two names the same: letter case, spaces and the way an accent was typed do not count."""
+def normalize_name(name: str) -> str:
+    """Return the form in which names are compared: letter case, spaces and the way an accent was typed do not count."""
     return unicodedata.normalize("NFKC", " ".join(name.split()).casefold())
 
 
 # ---- passwords -------------------------------------------------------------------------------------------
 
-_RUNS = ("01234567890", "abcdefghijklmnopqrstuvwxyz", "qwertyuiop", "qwertzuiop", "asdfghjkl", "zxcvbnm", "yxcvbnm")
-_COMMON = frozenset(
+_KEY_SEQUENCES = (
+    "01234567890",
+    "abcdefghijklmnopqrstuvwxyz",
+    "qwertyuiop",
+    "qwertzuiop",
+    "asdfghjkl",
+    "zxcvbnm",
+    "yxcvbnm",
+)
+_COMMON_PASSWORDS = frozenset(
     [
         *("password", "passwort", "passw0rd", "p4ssword", "p4ssw0rd", "motdepasse", "contrasena", "changeme"),
         *("letmein", "welcome", "willkommen", "iloveyou", "trustno", "sunshine", "princess", "football", "baseball"),
@@ -187,45 +193,50 @@ _COMMON = frozenset(
         *("winter", "spring", "autumn", "michael", "jennifer", "jordan", "charlie", "hunter", "killer", "pokemon"),
     ]
 )
-_AROUND = re.compile(r"^[\W\d_]+|[\W\d_]+$")
+_OUTER_NON_LETTERS = re.compile(r"^[\W\d_]+|[\W\d_]+$")
 
 
-def folded_password(password: str) -> str:
-    """The password as it is hashed: the same characters, however a keyboard composes them."""
+def normalize_password(password: str) -> str:
+    """Return the form that is hashed, so that it does not matter how a keyboard composes a character."""
     return unicodedata.normalize("NFKC", password)
 
 
 def check_password(password: str, name: str) -> None:
-    """Refuse a password that is too short, or among the first that anybody would try."""
-    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+    """Raise WeakPassword when the password has the wrong length or is easy to guess."""
+    if not MIN_PASSWORD_CHARS <= len(password) <= MAX_PASSWORD_CHARS:
         raise WeakPassword(
-            f"password: use {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters",
-            least=SHORTEST_PASSWORD,
-            limit=LONGEST_PASSWORD,
+            f"A password has {MIN_PASSWORD_CHARS} to {MAX_PASSWORD_CHARS} characters.",
+            minimum=MIN_PASSWORD_CHARS,
+            limit=MAX_PASSWORD_CHARS,
         )
-    low = folded_password(password).casefold()
-    bare = _AROUND.sub("", low)
-    if bare in _COMMON or bare == _AROUND.sub("", name_key(name)) or len(set(low)) < 5 or _is_run(low):
-        raise WeakPassword("password: this is one of the first that anybody would try; a few words in a row are better")
+    folded = normalize_password(password).casefold()
+    core = _OUTER_NON_LETTERS.sub("", folded)
+    if (
+        core in _COMMON_PASSWORDS
+        or core == _OUTER_NON_LETTERS.sub("", normalize_name(name))
+        or len(set(folded)) < 5
+        or _is_key_sequence(folded)
+    ):
+        raise WeakPassword("That password is too common. Use a few unrelated words instead.")
 
 
-def _is_run(text: str) -> bool:
-    """Whether a text is little more than walks along a keyboard or an alphabet, forwards or backwards."""
-    steps = [text[place : place + 3] for place in range(len(text) - 2)]
-    walked = sum(any(step in line or step in line[::-1] for line in _RUNS) for step in steps)
-    return walked * 3 >= len(steps) * 2
+def _is_key_sequence(text: str) -> bool:
+    """Whether at least two thirds of a text follow a keyboard row or the alphabet, forwards or backwards."""
+    triples = [text[start : start + 3] for start in range(len(text) - 2)]
+    in_sequence = sum(any(triple in row or triple in row[::-1] for row in _KEY_SEQUENCES) for triple in triples)
+    return in_sequence * 3 >= len(triples) * 2
 
 
 # ---- tokens ----------------------------------------------------------------------------------------------
 
 
-def checked_scopes(wanted: Iterable[str], role: Role) -> tuple[Scope, ...]:
-    """What a token of somebody with this role may be made for."""
-    scopes = {Scope(each) for each in wanted}
+def parse_scopes(names: Iterable[str], role: Role) -> tuple[Scope, ...]:
+    """Return the scopes of a new token in their usual order; raise when a person with this role may not have them."""
+    scopes = {Scope(name) for name in names}
     if not scopes:
-        raise InvalidInput(f"scopes: name at least one of {', '.join(Scope)}")
+        raise InvalidInput(f"scopes: choose at least one of {', '.join(Scope)}")
     if Scope.ADMIN in scopes and role is not Role.OWNER:
-        raise OwnerOnly("only an owner can make a token with the scope admin", scope=Scope.ADMIN)
+        raise OwnerRequired("Only an owner can create a token with the scope admin.", scope=Scope.ADMIN)
     return tuple(scope for scope in Scope if scope in scopes)
 
 
@@ -233,33 +244,33 @@ def checked_scopes(wanted: Iterable[str], role: Role) -> tuple[Scope, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """So many attempts at once, and one more after each pause."""
+class RateLimit:
+    """Allows `burst` attempts at once, and one more after each `refill_interval`."""
 
-    at_once: int
-    pause: timedelta
-
-
-PER_NAME: Final = Limit(10, timedelta(minutes=1))
-PER_ADDRESS: Final = Limit(30, timedelta(seconds=20))
-CHALLENGES: Final = Limit(60, timedelta(seconds=5))
+    burst: int
+    refill_interval: timedelta
 
 
-def address_group(address: str) -> str:
-    """Whose address it is for a limit: an IPv6 customer has a whole network of them."""
+ATTEMPTS_PER_NAME: Final = RateLimit(10, timedelta(minutes=1))
+ATTEMPTS_PER_ADDRESS: Final = RateLimit(30, timedelta(seconds=20))
+CHALLENGES_PER_ADDRESS: Final = RateLimit(60, timedelta(seconds=5))
+
+
+def group_ip_address(address: str) -> str:
+    """Return the address or network that shares one rate limit: an IPv6 customer has a whole /64 network."""
     try:
-        known = ipaddress.ip_address(address.partition("%")[0])
+        parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return address
-    if isinstance(known, ipaddress.IPv6Address):
-        if known.ipv4_mapped is not None:
-            return str(known.ipv4_mapped)
-        return str(ipaddress.ip_network((known, 64), strict=False))
-    return str(known)
+    if isinstance(parsed, ipaddress.IPv6Address):
+        if parsed.ipv4_mapped is not None:
+            return str(parsed.ipv4_mapped)
+        return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return str(parsed)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server at this host."""
+    """Whether a server that listens at this host is reachable only from this machine."""
     if host.casefold() == "localhost":
         return True
     try:
@@ -270,7 +281,7 @@ def is_loopback(host: str) -> bool:
 
 # ---- devices ---------------------------------------------------------------------------------------------
 
-# The first that is found counts: most browsers claim to be several others too.
+# The first match counts: most browsers also claim to be several others.
 _BROWSERS = (
     ("Edg/", "Edge"),
     ("OPR/", "Opera"),
@@ -293,11 +304,11 @@ _SYSTEMS = (
 )
 
 
-def device_name(user_agent: str) -> str:
-    """A device in a few words, from what a browser says of itself: `Firefox, Linux`."""
-    browser = next((name for mark, name in _BROWSERS if mark in user_agent), None)
-    system = next((name for mark, name in _SYSTEMS if mark in user_agent), None)
+def describe_device(user_agent: str) -> str:
+    """Name a device after its browser and system: `Firefox, Linux`."""
+    browser = next((name for marker, name in _BROWSERS if marker in user_agent), None)
+    system = next((name for marker, name in _SYSTEMS if marker in user_agent), None)
     if browser and system:
         return f"{browser}, {system}"
-    shown = "".join(sign for sign in user_agent[:40] if sign.isprintable())
-    return browser or system or shown.strip() or "Unknown device"
+    readable = "".join(char for char in user_agent[:40] if char.isprintable())
+    return browser or system or readable.strip() or "Unknown device"

@@ -1,7 +1,7 @@
-"""Files that people add to what they say: which are taken, what they are, and how a message names them.
+"""Attachments: the files people send, which types are accepted, and how a message refers to them.
 
-What a file is, its bytes say; neither its name nor the sender is believed. Text is always plain text, whatever language
-it is written in, so nothing that was sent here can run in a browser.
+The type of a file is detected from its bytes; neither its name nor the sender is trusted. Text is always served as
+plain text, whatever language it is written in, so nothing that was uploaded can run in a browser.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.domain.errors import InvalidInput, InvalidMessage, NotFound
-from palaver.domain.text import is_storable, storable
+from palaver.domain.text import is_storable, make_storable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
     from palaver.domain.ids import PersonId
 
-LARGEST: Final = 20_000_000  # bytes in one file
-MOST_OF_A_PERSON: Final = 2_000_000_000  # bytes of all their files
-MOST_IN_A_MESSAGE: Final = 10
-LONGEST_NAME: Final = 120
-BEGINNING: Final = 4096  # bytes that say what a file is
-PART: Final = "attachment"  # the type of a message's part that names a file
-TEXT: Final = "text/plain"
+MAX_FILE_BYTES: Final = 20_000_000
+MAX_BYTES_PER_PERSON: Final = 2_000_000_000  # of all their files together
+MAX_FILES_PER_MESSAGE: Final = 10
+MAX_FILE_NAME_CHARS: Final = 120
+SNIFF_BYTES: Final = 4096  # how much of a file is read to detect its type
+ATTACHMENT_PART_TYPE: Final = "attachment"  # the type of a message part that refers to a file
+PLAIN_TEXT_TYPE: Final = "text/plain"
 
-SHOWN_IN_PLACE: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+INLINE_IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
-_KNOWN: Final = (
+_SIGNATURES: Final = (
     ("image/png", re.compile(rb"\x89PNG\r\n\x1a\n")),
     ("image/jpeg", re.compile(rb"\xff\xd8\xff")),
     ("image/gif", re.compile(rb"GIF8[79]a")),
@@ -43,17 +43,17 @@ _KNOWN: Final = (
     ("audio/mp4", re.compile(rb".{4}ftypM4A", re.DOTALL)),
     ("audio/mpeg", re.compile(rb"ID3|\xff[\xfb\xf3\xf2]")),
 )
-_ID = re.compile(r"a_[0-9a-f]{24}")
-_NOT_IN_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
-_NOT_IN_A_NAME = re.compile(r"[\x00-\x1f\x7f/\\\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_ATTACHMENT_ID = re.compile(r"a_[0-9a-f]{24}")
+_BINARY_CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_UNSAFE_NAME_CHARS = re.compile(r"[\x00-\x1f\x7f/\\\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
-class NoSuchAttachment(NotFound):
-    """There is no such file."""
+class AttachmentNotFound(NotFound):
+    """File not found. It may have been deleted, or you don't have access."""
 
 
-class AttachmentRefused(InvalidInput):
-    """Files of this kind are not taken: send an image, a PDF, a sound, or text in UTF-8."""
+class UnsupportedFileType(InvalidInput):
+    """This file type isn't supported. Send an image, a PDF, an audio file, or text in UTF-8."""
 
 
 class AttachmentTooLarge(InvalidInput):
@@ -62,82 +62,93 @@ class AttachmentTooLarge(InvalidInput):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A file that somebody has sent."""
+    """An uploaded file."""
 
     id: str
     name: str
-    type: str
+    media_type: str
     size: int
     sha256: str
     person_id: PersonId
     created_at: datetime
 
     @property
-    def shown_in_place(self) -> bool:
-        """Whether a browser may show it inside a page: images of dots, which hold no script."""
-        return self.type in SHOWN_IN_PLACE
+    def can_show_inline(self) -> bool:
+        """Whether a browser may show it inside a page: only bitmap images, which cannot hold scripts."""
+        return self.media_type in INLINE_IMAGE_TYPES
 
     def to_part(self) -> dict[str, Any]:
-        """The part of a message that names it."""
-        return {"type": PART, "id": self.id, "name": self.name, "media_type": self.type, "size": self.size}
+        """Return the message part that refers to this file."""
+        return {
+            "type": ATTACHMENT_PART_TYPE,
+            "id": self.id,
+            "name": self.name,
+            "media_type": self.media_type,
+            "size": self.size,
+        }
 
 
 def new_attachment_id() -> str:
-    """A fresh id, too long to be guessed."""
+    """Return a new id that is too long to guess."""
     return f"a_{secrets.token_hex(12)}"
 
 
-def known_attachment_id(text: object) -> str:
-    """An id from outside. What does not even look like one names no file."""
-    if not isinstance(text, str) or _ID.fullmatch(text) is None:
-        raise NoSuchAttachment
+def parse_attachment_id(text: object) -> str:
+    """Return the id if it looks like one; raise AttachmentNotFound otherwise, because no file can have it."""
+    if not isinstance(text, str) or _ATTACHMENT_ID.fullmatch(text) is None:
+        raise AttachmentNotFound
     return text
 
 
-def clean_name(name: str | None) -> str:
-    """A name for people to read: no folder, nothing invisible, not too long."""
-    last = re.split(r"[/\\]", storable(name or ""))[-1]
-    clean = " ".join(_NOT_IN_A_NAME.sub(" ", last).split()).lstrip(".")
-    if len(clean) > LONGEST_NAME:
-        stem, dot, ending = clean.rpartition(".")
-        short = f"{dot}{ending}" if dot and len(ending) <= 10 else ""
-        clean = (stem if short else clean)[: LONGEST_NAME - len(short)] + short
+def clean_file_name(name: str | None) -> str:
+    """Return a file name that is safe to show: without folders and invisible characters, and not too long."""
+    last_segment = re.split(r"[/\\]", make_storable(name or ""))[-1]
+    clean = " ".join(_UNSAFE_NAME_CHARS.sub(" ", last_segment).split()).lstrip(".")
+    if len(clean) > MAX_FILE_NAME_CHARS:
+        stem, dot, extension = clean.rpartition(".")
+        suffix = f"{dot}{extension}" if dot and len(extension) <= 10 else ""
+        clean = (stem if suffix else clean)[: MAX_FILE_NAME_CHARS - len(suffix)] + suffix
     return clean or "file"
 
 
-def type_of(beginning: bytes, *, is_text: bool) -> str:
-    """What a file is by its first bytes; `is_text` when all of it is text in UTF-8."""
-    for name, pattern in _KNOWN:
-        if pattern.match(beginning):
-            return name
+def detect_media_type(beginning: bytes, *, is_text: bool) -> str:
+    """Return the type of a file from its first bytes; `is_text` says that the whole file is text in UTF-8."""
+    for media_type, signature in _SIGNATURES:
+        if signature.match(beginning):
+            return media_type
     if is_text:
-        return TEXT
-    raise AttachmentRefused
+        return PLAIN_TEXT_TYPE
+    raise UnsupportedFileType
 
 
-def check_parts(content: str | Sequence[Any]) -> None:
-    """Refuse parts of a message that are neither text nor one of our files.
+def check_message_parts(content: str | Sequence[Any]) -> None:
+    """Raise InvalidMessage for parts of a message that are neither text nor one of our files.
 
-    A part that names a place elsewhere would be fetched from there on our behalf, by us or by a provider.
+    A part with the URL of some other server would make us, or a provider, fetch that URL on the sender's behalf.
     """
     for part in () if isinstance(content, str) else content:
-        kind = part.get("type") if isinstance(part, Mapping) else "text" if isinstance(part, str) else None
-        words = not isinstance(part, Mapping) or isinstance(part.get("text"), str)
-        if kind not in {"text", PART} or (kind == "text" and not words):
+        part_type = part.get("type") if isinstance(part, Mapping) else "text" if isinstance(part, str) else None
+        has_text = not isinstance(part, Mapping) or isinstance(part.get("text"), str)
+        if part_type not in {"text", ATTACHMENT_PART_TYPE} or (part_type == "text" and not has_text):
             raise InvalidMessage(
-                "content: its parts are text, or files that were sent before: {type: attachment, id: …}", part=kind
+                "content: each part is either text or a file you uploaded before: {type: attachment, id: …}",
+                part=part_type,
             )
 
 
-def attachment_ids(content: object) -> list[str]:
-    """The ids of the files that the content of a message names."""
+def find_attachment_ids(content: object) -> list[str]:
+    """Return the ids of the files that the content of a message refers to."""
     if content is None or isinstance(content, str) or not isinstance(content, list | tuple):
         return []
-    return [str(part.get("id")) for part in content if isinstance(part, Mapping) and part.get("type") == PART]
+    return [
+        str(part.get("id"))
+        for part in content
+        if isinstance(part, Mapping) and part.get("type") == ATTACHMENT_PART_TYPE
+    ]
 
 
-def with_attachments(content: str | Sequence[Any], files: Sequence[Attachment]) -> str | list[Any]:
-    """What somebody says, together with files: parts that name a file are written anew, others are added."""
+def add_attachments(content: str | Sequence[Any], files: Sequence[Attachment]) -> str | list[Any]:
+    """Return the content with the files in it: existing parts that refer to a file are replaced, others appended."""
     if not files:
         return content if isinstance(content, str) else list(content)
     by_id = {file.id: file for file in files}
@@ -147,14 +158,14 @@ def with_attachments(content: str | Sequence[Any], files: Sequence[Attachment]) 
             parts.append({"type": "text", "text": content})
     else:
         for part in content:
-            file = by_id.pop("".join(attachment_ids([part])), None)
+            file = by_id.pop("".join(find_attachment_ids([part])), None)
             parts.append(part if file is None else file.to_part())
     return [*parts, *(file.to_part() for file in by_id.values())]
 
 
 def is_plain_text(data: bytes) -> bool:
-    """Whether bytes are text: UTF-8, with no signs that only programs have a use for."""
-    if _NOT_IN_TEXT.search(data):
+    """Whether bytes are text in UTF-8, without control characters that only binary files contain."""
+    if _BINARY_CONTROLS.search(data):
         return False
     try:
         return is_storable(data.decode())

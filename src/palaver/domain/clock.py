@@ -1,4 +1,4 @@
-"""Time as an argument. Rules never look at the wall clock themselves; they are given `now`."""
+"""The clock is passed in: rules never read the system time themselves."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Whatever can tell the time."""
+    """Anything that tells the time."""
 
     def now(self) -> datetime:
-        """The present moment, aware, in UTC."""
+        """Return the current time, aware and in UTC."""
         ...
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The clock of this machine."""
 
     def now(self) -> datetime:
-        """The present moment, aware, in UTC."""
         return datetime.now(UTC)

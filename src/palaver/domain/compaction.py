@@ -1,4 +1,4 @@
-"""A compaction: what came before a place in the log is put before the agent as a summary. Nothing is taken away."""
+"""A compaction: the agent sees a summary instead of the older messages. The messages themselves stay in the log."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """A summary that stands for everything before `kept_from`."""
+    """A summary that replaces every message before `first_kept_seq` for the agent."""
 
-    seq: int  # of its own event in the log
+    seq: int  # of the compaction's own event in the log
     summary: str
-    kept_from: int  # the first message that is kept whole
-    messages: int  # how many the summary stands for
+    first_kept_seq: int  # the first message that the agent still sees as it is
+    message_count: int  # how many messages the summary replaces

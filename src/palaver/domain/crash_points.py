@@ -1,7 +1,7 @@
-"""Places where a process may die, by name.
+"""Crash points: named places in the code where tests kill the process.
 
-The code says `faults.point("turn.finished")` wherever it matters what happens if nothing after that line ever
-runs. Nothing happens there, unless a test has put a hook in place that kills the process.
+The code calls `crash_point("turn.ended")` wherever it matters what happens if nothing after that line runs. In
+production the call does nothing; a test installs a hook that kills the process at a given name.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _hook: Callable[[str], None] | None = None
 
 
 def crash_point(name: str) -> None:
-    """A named moment."""
+    """Call the hook, if a test has set one."""
     if _hook is not None:
         _hook(name)
 
 
-def on_point(hook: Callable[[str], None] | None) -> None:
-    """Call `hook` with the name of every moment that passes, in this process; None takes it away."""
+def set_crash_hook(hook: Callable[[str], None] | None) -> None:
+    """Call `hook` with the name of every crash point that this process passes; None removes the hook."""
     global _hook  # noqa: PLW0603  (one process, one hook)
     _hook = hook

@@ -1,10 +1,11 @@
-"""A delivery: something on its way to one address, and how often it is tried.
+"""A delivery: one message on its way to one address, its state, and when it is retried.
 
     pending ──▶ sending ──▶ sent
-       ▲            ├─────▶ uncertain   the process died, or the line broke, between sending and hearing of it
-       └─try later──┘─────▶ failed      refused for good, or tried too often
+       ▲            ├─────▶ uncertain   the process died, or the connection broke, before the platform confirmed
+       └───retry────┘─────▶ failed      the platform rejected it, or there were too many attempts
 
-Always true: what may have arrived is never sent again by itself, unless the platform knows it by its key.
+Always true: a delivery that may have arrived is never retried automatically, unless the platform recognizes it by
+its idempotency key.
 """
 
 from __future__ import annotations
@@ -25,14 +26,12 @@ if TYPE_CHECKING:
     from palaver.domain.ids import DeliveryId, SessionId, TurnId
     from palaver.domain.source import SessionSource
 
-MOST_ATTEMPTS = 8
-FIRST_DELAY = timedelta(seconds=1)
-LONGEST_DELAY = timedelta(minutes=10)
+MAX_DELIVERY_ATTEMPTS = 8
+FIRST_RETRY_DELAY = timedelta(seconds=1)
+MAX_RETRY_DELAY = timedelta(minutes=10)
 
 
 class DeliveryState(StrEnum):
-    """Where a delivery stands."""
-
     PENDING = "pending"
     SENDING = "sending"
     SENT = "sent"
@@ -41,15 +40,13 @@ class DeliveryState(StrEnum):
 
 
 class DeliveryKind(StrEnum):
-    """What is being delivered."""
-
     ANSWER = "answer"
-    NOTICE = "notice"  # from the gateway itself: a command's reply, a reset, a refusal
+    NOTICE = "notice"  # from the gateway itself: the reply to a command, a reset, a rejected message
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A place on a platform that something can be sent to. `account` is the bot that speaks there."""
+    """A chat on a platform that can be sent to; `account` is the bot that sends there."""
 
     platform: Platform
     chat_id: str
@@ -61,60 +58,57 @@ class Address:
         return ":".join(quote(part, safe="@+-_.!#$*") for part in parts)
 
     @classmethod
-    def parse(cls, text: str) -> Self:
-        """The address that `str` wrote."""
+    def from_text(cls, text: str) -> Self:
+        """Parse what `str(address)` returns; raise InvalidInput for anything else."""
         parts = [unquote(part) for part in text.split(":")]
         if len(parts) not in {3, 4} or not parts[2]:
-            raise InvalidInput(f"address: {text!r} is not an address (platform:account:chat or …:chat:thread)")
+            raise InvalidInput(f"address: {text!r} is not valid (use platform:account:chat or …:chat:thread)")
         return cls(Platform(parts[0]), parts[2], parts[3] if len(parts) == 4 else None, parts[1])
 
     @classmethod
-    def of(cls, source: SessionSource, account: str = "") -> Self:
-        """Where an answer to this source goes."""
+    def from_source(cls, source: SessionSource, account: str = "") -> Self:
+        """Return the address that answers to this source are sent to."""
         return cls(source.platform, source.chat_id, source.thread_id, account)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """One thing to be sent, as an adapter gets it."""
+    """One message to send, as an adapter receives it."""
 
-    id: str  # the idempotency key: the same through every attempt
+    id: str  # the idempotency key: the same in every attempt
     address: Address
     content: str  # Markdown
     kind: DeliveryKind
     attempt: int
     session_id: SessionId | None = None
-    reply_to: str | None = None  # the platform's id of the message it answers
+    reply_to: str | None = None  # the platform's id of the message that it answers
     state: DeliveryState = DeliveryState.SENDING
-    receipt: str | None = None  # the platform's id of what was sent
+    sent_message_id: str | None = None  # the platform's id of the sent message
     error: str | None = None
     created_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryStatus:
-    """How the delivery of an answer stands, for those who may see its conversation."""
+    """The state of an answer's delivery, as shown in its conversation."""
 
     id: DeliveryId
     turn_id: TurnId
     input_seq: int  # the message that is answered
-    quotes: tuple[int, ...]  # messages that stand before the answer, because nobody there has seen them
+    quoted_seqs: tuple[int, ...]  # messages that are quoted before the answer, because that chat has not seen them
     platform: Platform
     state: DeliveryState
-    error: str | None  # why it failed, is uncertain or is tried again
-    created_at: datetime  # the moment of the answer itself: the two are stored together
+    error: str | None  # why it failed, is uncertain, or is retried
+    created_at: datetime  # the time of the answer itself: both are stored together
     ended_at: datetime | None
 
-    @property
-    def is_open(self) -> bool:
-        """Whether more will become of it by itself."""
-        return self.state in {DeliveryState.PENDING, DeliveryState.SENDING}
 
-
-def delay_before(attempt: int, *, retry_after: timedelta | None = None, jitter: float | None = None) -> timedelta:
-    """How long to wait before the next attempt: doubling, spread out, and never shorter than the platform asks."""
+def compute_retry_delay(
+    attempt: int, *, retry_after: timedelta | None = None, jitter: float | None = None
+) -> timedelta:
+    """Return the wait before the next attempt: it doubles, with jitter, and is never shorter than `retry_after`."""
     spread = random.random() if jitter is None else jitter  # noqa: S311  (not a secret)
-    doubled: int = 2 ** min(attempt - 1, 20)
-    step = min(FIRST_DELAY * doubled, LONGEST_DELAY)
-    wait = step * (0.5 + spread / 2)
-    return max(wait, retry_after) if retry_after else wait
+    factor: int = 2 ** min(attempt - 1, 20)
+    full_delay = min(FIRST_RETRY_DELAY * factor, MAX_RETRY_DELAY)
+    delay = full_delay * (0.5 + spread / 2)
+    return max(delay, retry_after) if retry_after else delay

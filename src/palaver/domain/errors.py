@@ -1,8 +1,8 @@
-"""Every error Palaver raises on purpose, as one tree.
+"""Every error that Palaver raises on purpose, as one tree.
 
     PalaverError
-    ├── ConfigError             a setting is wrong: names the place and what is allowed
-    ├── InvalidInput            what was asked cannot be done as it was said
+    ├── ConfigError               a setting is wrong: names the key and what is allowed
+    ├── InvalidInput              the request is not valid
     │   ├── InvalidMessage
     │   ├── InvalidTitle
     │   │   └── TitleTaken
@@ -10,39 +10,39 @@
     │   ├── InvalidName
     │   │   └── NameTaken
     │   ├── WeakPassword
-    │   ├── ProjectTaken
-    │   ├── AlreadyRemembered
-    │   ├── LimitReached        there are as many as there may be: says of what, and how many that is
-    │   ├── StillAnswering      it cannot be done while the agent is at work
-    │   ├── NotReachable        an answer cannot be sent to where the conversation takes place
-    │   └── Ambiguous
-    ├── NotFound                not there, or not yours: the two are one answer
-    │   ├── NoSuchSession
-    │   └── NoSuchProject
-    ├── NotAllowed              it is there and you see it, but this is not yours to change
-    │   ├── OwnerOnly
+    │   ├── ProjectNameTaken
+    │   ├── DuplicateMemory
+    │   ├── LimitReached          says which limit, and how many are allowed
+    │   ├── SessionBusy           not possible while the agent is answering
+    │   ├── ChatNotReachable      an answer cannot be sent to the chat where the conversation takes place
+    │   └── AmbiguousMatch
+    ├── NotFound                  does not exist, or is not yours: both give the same error
+    │   ├── SessionNotFound
+    │   └── ProjectNotFound
+    ├── NotAllowed                you can see it, but you may not change it
+    │   ├── OwnerRequired
     │   ├── WrongPassword
     │   └── WrongPasskey
-    ├── NotSignedIn             nobody knows who asks
-    │   └── SignInRefused
+    ├── NotSignedIn
+    │   └── SignInFailed
     ├── TooManyAttempts
     ├── NothingToDo
     │   ├── NothingToUndo
     │   ├── NothingToRedo
     │   ├── NothingToRestore
-    │   └── TooLittle           to be compressed
-    ├── AgentError              the agent could not answer; what it said before is kept
-    │   ├── AgentUnavailable    the provider is down, too slow or cut the line; tried again, then given up
-    │   │   └── AgentBusy       the provider asks us to slow down
-    │   ├── AgentRefused        the key, the model or the account is not accepted
-    │   └── ContextOverflow     the conversation is longer than the model can take
-    ├── DeliveryError           something could not be sent
-    │   ├── SendLater           it was not sent, and may be tried again
-    │   ├── SendRejected        it was not sent, and never will be
-    │   ├── TargetGone          nobody is at that address any more
-    │   └── SendUncertain       it may have arrived, or not
-    ├── LeaseLost               somebody else has taken this turn over
-    └── StoreError              the database could not do it; what was stored before stands
+    │   └── NothingToCompact
+    ├── AgentError                the agent could not answer; the text it produced before is kept
+    │   ├── AgentUnavailable      the provider is down, too slow, or dropped the connection, also after retries
+    │   │   └── AgentRateLimited
+    │   ├── AgentRejected         the provider rejects the key, the model or the account
+    │   └── ContextOverflow       the conversation is longer than the model's context
+    ├── DeliveryError             a message could not be sent
+    │   ├── SendRetryable         not sent; a retry may help
+    │   ├── SendRejected          not sent; a retry would not help
+    │   │   └── TargetUnreachable the chat no longer exists, or the bot was removed from it
+    │   └── SendUncertain         the platform did not confirm: it may have arrived or not
+    ├── LeaseLost                 another worker has taken over this turn
+    └── StoreError                the database failed; everything committed before is safe
         ├── StoreBusy
         ├── StoreFull
         ├── StoreReadOnly
@@ -51,14 +51,15 @@
         ├── StoreClosed
         └── SchemaTooNew
 
-The docstring of a class is its message when none is given; facts are kept as fields, for logs and JSON.
-Edges map these classes to exit codes and HTTP states, each in one place.
+The docstring of a class is its message when none is given; `facts` holds the details for logs and JSON. The
+command line and the web API map these classes to exit codes and HTTP statuses, each in one place.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+from typing import Self
 
 
 class PalaverError(Exception):
@@ -70,76 +71,82 @@ class PalaverError(Exception):
 
     @property
     def code(self) -> str:
-        """Its stable name for programs: `no_such_session`."""
+        """A stable identifier for programs, such as `session_not_found`."""
         return re.sub(r"(?<=.)(?=[A-Z])", "_", type(self).__name__).lower()
 
 
 class ConfigError(PalaverError):
-    """The configuration has a mistake."""
+    """The configuration is not valid."""
 
 
 class InvalidInput(PalaverError):
-    """This cannot be done as it was asked."""
+    """This request is not valid."""
 
 
 class InvalidMessage(InvalidInput):
-    """This is not a message that a conversation can hold."""
+    """This message is not valid."""
 
 
 class InvalidTitle(InvalidInput):
-    """This cannot be a title."""
+    """This title is not valid."""
 
 
 class TitleTaken(InvalidTitle):
     """You already have a conversation with this title."""
 
 
-class ProjectTaken(InvalidInput):
+class ProjectNameTaken(InvalidInput):
     """You already have a project with this name."""
 
 
-class AlreadyRemembered(InvalidInput):
-    """The same thing is remembered already."""
+class DuplicateMemory(InvalidInput):
+    """This is already remembered."""
 
 
 class LimitReached(InvalidInput):
-    """There are as many of these as there may be."""
+    """The limit is reached. Remove something first."""
 
 
-class StillAnswering(InvalidInput):
-    """The agent is still answering in this conversation; wait for it, or stop it first."""
+class SessionBusy(InvalidInput):
+    """The agent is still answering in this conversation. Wait for it to finish, or stop it first."""
 
 
 class InvalidSource(InvalidInput):
-    """This does not say where a message came from."""
+    """The source of a message is not valid."""
 
 
-class Ambiguous(InvalidInput):
-    """Several things match; say more of the one you mean."""
+class AmbiguousMatch(InvalidInput):
+    """Several items match. Be more specific."""
 
 
-class NotReachable(InvalidInput):
-    """Nothing can be sent to where this conversation takes place."""
+class ChatNotReachable(InvalidInput):
+    """Messages can't be sent to the chat where this conversation takes place."""
 
 
 class NotFound(PalaverError):
-    """There is no such thing here."""
+    """Not found. It may have been deleted, or you don't have access."""
 
 
-class NoSuchSession(NotFound):
-    """There is no such session."""
+class SessionNotFound(NotFound):
+    """Conversation not found. It may have been deleted, or you don't have access."""
+
+    @classmethod
+    def for_id(cls, session_id: str) -> Self:
+        """Build the error for an id. It is the same everywhere, so it does not tell a hidden session from none."""
+        message = f"Conversation {session_id} not found. It may have been deleted, or you don't have access."
+        return cls(message, session_id=session_id)
 
 
-class NoSuchProject(NotFound):
-    """There is no such project."""
+class ProjectNotFound(NotFound):
+    """Project not found. It may have been deleted, or you don't have access."""
 
 
 class NotAllowed(PalaverError):
-    """You may not do this."""
+    """You don't have permission to do this."""
 
 
-class OwnerOnly(NotAllowed):
-    """Only the owner of this gateway may do this."""
+class OwnerRequired(NotAllowed):
+    """Only an owner of this gateway can do this."""
 
 
 class NothingToDo(PalaverError):
@@ -147,31 +154,31 @@ class NothingToDo(PalaverError):
 
 
 class NothingToUndo(NothingToDo):
-    """There is no turn left to undo."""
+    """There is nothing to undo."""
 
 
 class NothingToRedo(NothingToDo):
-    """There is nothing to redo: no turn was undone, or the conversation has moved on since."""
+    """There is nothing to redo: nothing was undone, or the conversation has continued since."""
 
 
-class TooLittle(NothingToDo):
-    """There is too little in this conversation to compress."""
+class NothingToCompact(NothingToDo):
+    """This conversation is too short to compact."""
 
 
 class NothingToRestore(NothingToDo):
-    """There is no earlier conversation to restore here."""
+    """There is no earlier conversation to restore."""
 
 
 class NotSignedIn(PalaverError):
-    """You are not signed in, or your sign-in has ended."""
+    """You are not signed in, or your sign-in has expired."""
 
 
-class SignInRefused(NotSignedIn):
-    """This does not let you in."""
+class SignInFailed(NotSignedIn):
+    """Sign-in failed."""
 
 
 class TooManyAttempts(PalaverError):
-    """There were too many attempts; wait a little."""
+    """Too many attempts. Wait a little and try again."""
 
     def __init__(self, message: str = "", *, retry_after: float = 1.0, **facts: object) -> None:
         super().__init__(message, retry_after=int(retry_after) + 1, **facts)
@@ -179,11 +186,11 @@ class TooManyAttempts(PalaverError):
 
 
 class InvalidName(InvalidInput):
-    """This cannot be somebody's name."""
+    """This name is not valid."""
 
 
 class NameTaken(InvalidName):
-    """Somebody who can sign in has this name already."""
+    """This name is already taken."""
 
 
 class WeakPassword(InvalidInput):
@@ -191,11 +198,11 @@ class WeakPassword(InvalidInput):
 
 
 class WrongPassword(NotAllowed):
-    """This is not your password."""
+    """Wrong password."""
 
 
 class WrongPasskey(NotAllowed):
-    """This passkey could not be checked."""
+    """The passkey could not be verified. Try again."""
 
 
 class AgentError(PalaverError):
@@ -203,31 +210,31 @@ class AgentError(PalaverError):
 
 
 class AgentUnavailable(AgentError):
-    """The model cannot be reached at the moment."""
+    """The model can't be reached right now."""
 
 
-class AgentBusy(AgentUnavailable):
-    """The model's provider asks us to slow down."""
+class AgentRateLimited(AgentUnavailable):
+    """The model's provider has reached its rate limit."""
 
     def __init__(self, message: str = "", *, retry_after: float | None = None, **facts: object) -> None:
         super().__init__(message, **facts)
         self.retry_after = retry_after  # seconds
 
 
-class AgentRefused(AgentError):
-    """The model's provider does not accept our key, our model or our account."""
+class AgentRejected(AgentError):
+    """The model's provider rejected the key, the model or the account."""
 
 
 class ContextOverflow(AgentError):
-    """This conversation is longer than the model can take; /compress shortens it."""
+    """This conversation is too long for the model. Shorten it with /compress."""
 
 
 class DeliveryError(PalaverError):
-    """This could not be sent."""
+    """The message could not be sent."""
 
 
-class SendLater(DeliveryError):
-    """It was not sent, and may be tried again."""
+class SendRetryable(DeliveryError):
+    """The message was not sent. It will be retried."""
 
     def __init__(self, message: str = "", *, retry_after: float | None = None, **facts: object) -> None:
         super().__init__(message, **facts)
@@ -235,48 +242,48 @@ class SendLater(DeliveryError):
 
 
 class SendRejected(DeliveryError):
-    """It was not sent, and trying again would not help."""
+    """The platform rejected the message."""
 
 
-class TargetGone(SendRejected):
-    """Nobody is at that address any more."""
+class TargetUnreachable(SendRejected):
+    """The chat no longer exists, or the bot is no longer in it."""
 
 
 class SendUncertain(DeliveryError):
-    """It may have arrived, or not."""
+    """We don't know if this was delivered."""
 
 
 class LeaseLost(PalaverError):
-    """Somebody else has taken this turn over."""
+    """Another worker has taken over this turn."""
 
 
 class StoreError(PalaverError):
-    """The database could not do this; what was stored before stands."""
+    """The database operation failed. Everything stored before is safe."""
 
 
 class StoreBusy(StoreError):
-    """Another process kept the database locked for too long; try again."""
+    """The database was locked by another process for too long. Try again."""
 
 
 class StoreFull(StoreError):
-    """The disk is full: nothing was stored. Free some space and try again."""
+    """The disk is full, so nothing was stored. Free some space and try again."""
 
 
 class StoreReadOnly(StoreError):
-    """The database cannot be written: check the permissions of the file and its folder."""
+    """The database is read-only. Check the permissions of the file and its folder."""
 
 
 class StoreDamaged(StoreError):
-    """The database file is damaged or is not a Palaver database."""
+    """The database file is damaged, or it is not a Palaver database."""
 
 
 class StoreUnavailable(StoreError):
-    """The database cannot be reached."""
+    """The database can't be reached."""
 
 
 class StoreClosed(StoreError):
-    """This store has been closed."""
+    """This store is closed."""
 
 
 class SchemaTooNew(StoreError):
-    """A newer Palaver wrote this database; upgrade Palaver to open it."""
+    """This database was written by a newer version of Palaver. Upgrade Palaver to open it."""

@@ -1,8 +1,8 @@
-"""The log of a session: everything that ever happened in it, in order.
+"""The log of a session: everything that happened in it, in order.
 
-Events are appended and never changed; the only thing a later event may do to an earlier message is hide it
-(undo, rewrite) or show it again (redo). `seq` counts from 1 in each session and orders everything: clocks
-may step, the log does not.
+Events are appended and never changed; the only thing a later event can do to an earlier message is hide it
+(undo, rewrite) or show it again (redo). `seq` counts from 1 in each session and defines the order: a clock may
+be set back, the log is not affected.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 
 class EventKind(StrEnum):
-    """What can happen in a session."""
-
     MESSAGE = "message"
     STARTED = "started"
     ENDED = "ended"
@@ -36,22 +34,22 @@ class EventKind(StrEnum):
     REDONE = "redone"
     REWRITTEN = "rewritten"
     FORKED = "forked"
-    INTERRUPTED = "interrupted"  # a turn was stopped, or its worker died after a tool had acted
-    FAILED = "failed"  # a turn could not be answered
-    COMPACTED = "compacted"  # what came before is put before the agent as a summary
-    EXPANDED = "expanded"  # a compaction was taken back
-    RESENT = "resent"  # somebody had an answer sent again that had failed, or may have arrived
-    CHANGED = "changed"  # a setting of this conversation: its model, its toolsets, what happens while it is busy
+    TURN_INTERRUPTED = "turn_interrupted"  # a turn was stopped, or its worker died after a tool had side effects
+    TURN_FAILED = "turn_failed"  # the agent could not answer
+    COMPACTED = "compacted"  # the agent now sees a summary of the older messages
+    COMPACTION_UNDONE = "compaction_undone"
+    ANSWER_RESENT = "answer_resent"  # a person resent an answer whose delivery had failed or was uncertain
+    SETTING_CHANGED = "setting_changed"  # a setting of this session: its model, toolsets or busy policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One line of a session's log."""
+    """One entry in a session's log."""
 
     seq: int
     kind: EventKind
     at: datetime
     message: Message | None = None  # for kind `message`
-    facts: Mapping[str, Any] = field(default_factory=dict)  # for every other kind
-    person_id: PersonId | None = None  # who did it, where that is known
-    hidden: bool = False  # a message that an undo or a rewrite took out of the conversation
+    facts: Mapping[str, Any] = field(default_factory=dict)  # details, for every other kind
+    person_id: PersonId | None = None  # who did it, if known
+    hidden: bool = False  # a message that an undo or a rewrite removed from the conversation

@@ -1,8 +1,8 @@
-"""What somebody who follows a conversation is told, in order.
+"""The items that a follower of a conversation receives, in order.
 
-Events of the log come exactly once each, by number. What the agent is just saying comes beside them as pieces of a
-draft: it has no number, because the log does not hold it yet. When its turn ends, the messages it became come as
-events, and then the end of the turn. Where an answer is sent somewhere, how that stands comes as it changes.
+Each event of the log comes exactly once, in the order of its number. The answer that the agent is producing comes
+beside them as pieces of a draft, without a number, because it is not in the log yet. When the turn ends, its messages
+come as events, followed by the end of the turn. The delivery of an answer is reported whenever its state changes.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
-    """Something new in the log."""
+class EventAppended:
+    """The log has a new event."""
 
     event: Event
 
 
 @dataclass(frozen=True, slots=True)
 class TurnChanged:
-    """A turn waits, runs or has ended."""
+    """A turn was queued, started or ended."""
 
     turn: Turn
 
 
 @dataclass(frozen=True, slots=True)
-class Drafted:
-    """More of a growing answer."""
+class DraftGrew:
+    """The agent produced more of its answer."""
 
     turn_id: TurnId
     pieces: Sequence[Piece]
-    afresh: bool = False  # these are all the pieces there are: forget what was drafted before
+    replaces_draft: bool = False  # these are all the pieces: drop the draft received so far
 
 
 @dataclass(frozen=True, slots=True)
-class Noticed:
-    """Something the agent wants the person to know about the run; not kept."""
+class NoticeSent:
+    """The agent reports something about the run; it is not stored."""
 
     turn_id: TurnId
     text: str
@@ -53,9 +53,9 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryChanged:
-    """An answer waits to be sent somewhere, was sent, or was not."""
+    """The delivery of an answer has a new state."""
 
     delivery: DeliveryStatus
 
 
-FeedItem = Happened | TurnChanged | Drafted | Noticed | DeliveryChanged
+FeedItem = EventAppended | TurnChanged | DraftGrew | NoticeSent | DeliveryChanged

@@ -1,4 +1,4 @@
-"""What comes in from a platform, and the honest answer to whoever brought it."""
+"""A message that arrives at the gateway, and the receipt that says what happened to it."""
 
 from __future__ import annotations
 
@@ -16,67 +16,73 @@ if TYPE_CHECKING:
     from palaver.domain.source import SessionSource
     from palaver.domain.turn import BusyPolicy
 
-# Where people read the conversation itself, live: nothing has to be sent there.
-FOLLOWING = frozenset({Platform.LOCAL, Platform.WEB, Platform.API})
+# Here people read the conversation itself, live: nothing has to be delivered.
+PLATFORMS_WITHOUT_DELIVERY = frozenset({Platform.LOCAL, Platform.WEB, Platform.API})
 
 
-def place_of(source: SessionSource, account: str = "") -> Address | None:
-    """Where answers to this source are sent; None where they are read in the conversation itself, or nobody knows."""
-    return None if source.platform in FOLLOWING or not source.chat_id else Address.of(source, account)
+def find_delivery_address(source: SessionSource, account: str = "") -> Address | None:
+    """Return where answers to this source are sent; None if people read them in the conversation itself.
+
+    It is also None when the source names no chat.
+    """
+    if source.platform in PLATFORMS_WITHOUT_DELIVERY or not source.chat_id:
+        return None
+    return Address.from_source(source, account)
 
 
 class ReplyTo(StrEnum):
-    """Where the answer to a message is read that was written on a surface of ours."""
+    """Where the answer to a message from the web, the terminal or the API goes."""
 
-    HERE = "here"  # in the conversation itself
-    THERE = "there"  # also where the conversation takes place
+    SESSION = "session"  # it only appears in the conversation
+    ORIGIN = "origin"  # it is also sent to the chat where the conversation takes place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbound:
-    """A message that a platform brought."""
+    """A message from a platform, the web, the terminal or the API."""
 
     source: SessionSource
     content: str | Sequence[Any]
-    message_id: str | None = None  # the platform's, or a client's own key: the same one twice is one message
+    attachment_ids: Sequence[str] = ()  # files that the sender uploaded before
+    message_id: str | None = None  # the platform's id or a client's key: the same one twice is one message
     account: str = ""  # which of our accounts on the platform received it
-    busy: BusyPolicy | None = None  # what this message itself asks for, above every setting
-    session_id: SessionId | None = None  # a surface that shows a conversation speaks in it, whatever its lane is on
-    reply: ReplyTo = ReplyTo.HERE  # of a message in a conversation that a surface shows
+    busy_policy: BusyPolicy | None = None  # for this message only; overrides every setting
+    session_id: SessionId | None = None  # the session that the sender has open, instead of the lane's current one
+    reply_to: ReplyTo = ReplyTo.SESSION  # applies only with `session_id`
 
     @property
-    def answer_to(self) -> Address | None:
-        """Where the gateway answers whoever brought it; None where that is read in the conversation itself."""
-        return place_of(self.source, self.account)
+    def answer_address(self) -> Address | None:
+        """Where the gateway sends its replies; None if they are read in the conversation itself."""
+        return find_delivery_address(self.source, self.account)
 
 
 class Outcome(StrEnum):
-    """What became of an inbound message."""
+    """What happened to an inbound message."""
 
-    ACCEPTED = "accepted"  # its turn begins as soon as a worker is free
-    QUEUED = "queued"  # behind others in the same conversation
-    COLLECTED = "collected"  # taken together with the message before it
-    STEERED = "steered"  # given to the agent that is running
-    INTERRUPTING = "interrupting"  # the agent is being stopped to answer it
-    COMMAND = "command"  # it was a slash command, and has been carried out
-    DUPLICATE = "duplicate"  # this message had arrived before
-    REFUSED = "refused"
+    ACCEPTED = "accepted"  # its turn starts as soon as a worker is free
+    QUEUED = "queued"  # behind other turns in the same conversation
+    MERGED = "merged"  # will be answered together with the message before it
+    STEERED = "steered"  # will be given to the running agent
+    INTERRUPTING = "interrupting"  # the running answer is being stopped to answer it
+    COMMAND = "command"  # it was a slash command, which has run
+    DUPLICATE = "duplicate"  # the same message had arrived before
+    REJECTED = "rejected"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What became of an inbound message. When it is returned, all of it is durable."""
+    """What happened to an inbound message. When it is returned, everything it reports is durable."""
 
     outcome: Outcome
     session_id: SessionId | None = None
     session_key: SessionKey | None = None
     turn_id: TurnId | None = None
-    seq: int | None = None  # the message's number in the log
-    ahead: int = 0  # turns that come first in the same conversation
-    reply: str | None = None  # what the gateway itself says to the person: a command's answer, a refusal, a notice
-    facts: dict[str, Any] | None = None  # of a command, for programs
+    seq: int | None = None  # the number of the message in the log
+    turns_ahead: int = 0  # turns that run first in the same conversation
+    reply: str | None = None  # from the gateway itself: the reply to a command, why it was rejected, a notice
+    facts: dict[str, Any] | None = None  # the result of a command, for programs
 
     @property
-    def stored(self) -> bool:
-        """Whether the message is in a conversation now."""
+    def is_stored(self) -> bool:
+        """Whether the message is in the log."""
         return self.seq is not None

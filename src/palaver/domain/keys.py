@@ -1,14 +1,14 @@
-"""Which conversation a message belongs to: one pure function from a source to the address of its lane.
+"""Session keys: one pure function from the source of a message to the address of its lane.
 
-A key names a lane of talk. Different lanes never share a key, whatever characters the platform's ids hold:
-the grammar below can be read back, and a test does so.
+Two different lanes never have the same key, whatever characters the platform's ids contain: the grammar below
+can be parsed back, and a test does that.
 
     key     agent:<agent>:<platform>:<place>     a chat on one platform
             agent:<agent>:person:<person>        one person's lane everywhere          (dm_scope person)
             agent:<agent>:dm                     one lane for all direct messages      (dm_scope shared)
 
     place of a direct message                place of a group, channel or thread (<type>)
-    known          written                   known               written
+    known ids      place                     known ids           place
     -              dm                        -                   <type>
     chat           dm:<chat>                 chat                <type>:<chat>
     chat, thread   dm:<chat>:<thread>        chat, who           <type>:<chat>:<who>
@@ -18,19 +18,19 @@ the grammar below can be read back, and a test does so.
                                              thread, who         <type>:thread=<thread>:<who>
                                              who                 <type>:user=<who>
 
-So an id is named (`thread=`, `user=`) only where the bare form could be read two ways. Inside an id `%` is
-written `%25` and `:` is written `%3A`; an id that itself begins with `thread=` or `user=` has that `=`
-written `%3D`; a person whose id is the name of a chat type has its first letter percent-encoded. Every other
-id stands as it came. With dm_scope platform a direct message is written `dm`, like one that names neither
-chat nor thread nor anybody. A platform that names only the user of a direct message never puts two people
-into one lane.
+An id is labeled (`thread=`, `user=`) only where the bare form would be ambiguous. Inside an id `%` is written
+`%25` and `:` is written `%3A`; if an id itself begins with `thread=` or `user=`, that `=` is written `%3D`; if a
+person's id is the name of a chat type, its first letter is percent-encoded. Every other id is used unchanged.
+With dm_scope platform the place of a direct message is `dm`, as if chat, thread and user were unknown. When a
+platform names only the user of a direct message, two users still get two lanes.
 
-*Who* is the participant of the source. It is part of the key when it is known and people are kept apart: in
-threads (a chat of type thread, or any thread outside a direct message) by `thread_sessions_per_user`, in
-other groups and channels by `group_sessions_per_user`. `is_shared` says the same from the other side.
+*Who* is the participant of the source. It is part of the key when it is known and each user has a separate
+session: in threads (a chat of type thread, or any thread outside a direct message) this depends on
+`thread_sessions_per_user`, in other groups and channels on `group_sessions_per_user`. `is_shared` answers the
+opposite question with the same rules.
 
-One human has several ids on WhatsApp (number, LID, devices) and on Signal (UUID, number): `canonical` folds
-them first, so that a lane does not split when the platform changes the form it reports.
+One human has several ids on WhatsApp (number, LID, devices) and on Signal (UUID, number): `fold_id_aliases` folds
+them first, so that a lane does not split when the platform starts to report another form.
 """
 
 from __future__ import annotations
@@ -52,17 +52,16 @@ if TYPE_CHECKING:
 
 
 class DmScope(StrEnum):
-    """How far one direct conversation reaches."""
+    """Which direct messages share one lane."""
 
-    CHAT = "chat"  # each chat, and each thread in it, is its own
-    PLATFORM = "platform"  # all direct messages of a platform are one
-    PERSON = "person"  # one per linked person, on every platform
-    SHARED = "shared"  # all direct messages of all platforms are one
+    CHAT = "chat"  # each chat, and each thread in it, has its own lane
+    PLATFORM = "platform"  # all direct messages of a platform share one
+    PERSON = "person"  # each linked person has one, on every platform
+    SHARED = "shared"  # all direct messages of all platforms share one
 
     @classmethod
     def _missing_(cls, value: object) -> DmScope:
-        allowed = ", ".join(cls)
-        raise ConfigError(f"dm_scope is {value!r}: use one of {allowed}", dm_scope=value)
+        raise ConfigError(f"dm_scope: {value!r} is not allowed ({', '.join(cls)})", dm_scope=value)
 
 
 def build_session_key(
@@ -74,17 +73,17 @@ def build_session_key(
     agent: str = "main",
     person: PersonId | str | None = None,
 ) -> SessionKey:
-    """The address of the lane that a message from `source` joins; equal sources give equal keys, for ever.
+    """Return the key of the lane that a message from `source` joins; equal sources give equal keys in every version.
 
-    `person` is the linked person who speaks; without one, dm_scope `person` falls back to `chat`.
+    `person` is the linked person who writes; without one, dm_scope `person` falls back to `chat`.
     """
-    lane = f"agent:{_segment(agent)}"
+    prefix = f"agent:{_escape_id(agent)}"
     if source.chat_type is ChatType.DM:
-        if dm_scope != DmScope.CHAT and (wide := _wide_lane(source, DmScope(dm_scope), person)):
-            return SessionKey(f"{lane}:{wide}")
-        return SessionKey(f"{lane}:{source.platform}:{_direct_place(canonical(source))}")
-    apart = thread_sessions_per_user if _in_thread(source) else group_sessions_per_user
-    return SessionKey(f"{lane}:{source.platform}:{_group_place(canonical(source), apart=apart)}")
+        if dm_scope != DmScope.CHAT and (lane := _build_scoped_lane(source, DmScope(dm_scope), person)):
+            return SessionKey(f"{prefix}:{lane}")
+        return SessionKey(f"{prefix}:{source.platform}:{_build_dm_place(fold_id_aliases(source))}")
+    per_user = thread_sessions_per_user if _is_in_thread(source) else group_sessions_per_user
+    return SessionKey(f"{prefix}:{source.platform}:{_build_group_place(fold_id_aliases(source), per_user=per_user)}")
 
 
 def is_shared(
@@ -94,78 +93,78 @@ def is_shared(
     thread_sessions_per_user: bool = False,
     dm_scope: DmScope | str = DmScope.CHAT,
 ) -> bool:
-    """Whether several people may speak in the lane of `source`, so that a message must say who wrote it."""
+    """Whether several people may write in the lane of `source`, so that each message must name its author."""
     if source.chat_type is ChatType.DM:
         return DmScope(dm_scope) in {DmScope.PLATFORM, DmScope.SHARED}
-    apart = thread_sessions_per_user if _in_thread(source) else group_sessions_per_user
-    return not apart or source.participant is None
+    per_user = thread_sessions_per_user if _is_in_thread(source) else group_sessions_per_user
+    return not per_user or source.participant is None
 
 
-def canonical(source: SessionSource) -> SessionSource:
-    """The source with the aliases of its user, and of its chat when that is a person, folded into one id.
+def fold_id_aliases(source: SessionSource) -> SessionSource:
+    """Return the source with the aliases of its user, and of a chat with one person, folded into one id.
 
-    WhatsApp: the bare phone number when it is known, else the LID, without device. Signal: the UUID in lower
-    case when it is known, else the number. Other platforms, and chats of several people, stay as they are.
-    In a direct message, what is known about the user counts for the chat too when they share an alias.
+    WhatsApp: the bare phone number if known, else the LID without the device. Signal: the UUID in lower case if
+    known, else the number. Other platforms and group chats are unchanged. In a direct message whose chat and user
+    share an alias, the user's aliases are used for the chat too.
     """
-    read = _ALIASES.get(source.platform)
-    if read is None:
+    parse_alias = _ALIAS_PARSERS.get(source.platform)
+    if parse_alias is None:
         return source
-    user = [read(alias) for alias in (source.user_id_alt, source.user_id) if alias]
-    user_id = min(user, key=_rank)[1] if user else None
+    user_aliases = [parse_alias(alias) for alias in (source.user_id_alt, source.user_id) if alias]
+    user_id = min(user_aliases, key=_get_rank)[1] if user_aliases else None
     if source.chat_type is not ChatType.DM:
         return replace(source, user_id=user_id, user_id_alt=None)
-    chat = [read(alias) for alias in (source.chat_id, source.chat_id_alt) if alias]
-    if not set(chat).isdisjoint(user):
-        chat += user
-    chat_id = min(chat, key=_rank)[1] if chat else ""
+    chat_aliases = [parse_alias(alias) for alias in (source.chat_id, source.chat_id_alt) if alias]
+    if not set(chat_aliases).isdisjoint(user_aliases):
+        chat_aliases += user_aliases
+    chat_id = min(chat_aliases, key=_get_rank)[1] if chat_aliases else ""
     return replace(source, user_id=user_id, user_id_alt=None, chat_id=chat_id, chat_id_alt=None)
 
 
 # ---- places -----------------------------------------------------------------------------------------------
 
 
-def _in_thread(source: SessionSource) -> bool:
+def _is_in_thread(source: SessionSource) -> bool:
     return source.thread_id is not None or source.chat_type is ChatType.THREAD
 
 
-def _wide_lane(source: SessionSource, scope: DmScope, person: str | None) -> str | None:
-    """The lane of a direct message that reaches further than its chat; None when it does not."""
+def _build_scoped_lane(source: SessionSource, scope: DmScope, person: str | None) -> str | None:
+    """Return the lane of a direct message under a scope wider than its chat; None if the chat's own lane applies."""
     if scope is DmScope.SHARED:
         return "dm"
     if scope is DmScope.PLATFORM:
         return f"{source.platform}:dm"
     if scope is DmScope.PERSON and person:
-        if person in _CHAT_TYPES:  # else it could be a chat on a platform named `person`
+        if person in _CHAT_TYPES:  # otherwise it could be a chat on a platform named `person`
             return f"person:%{ord(person[0]):02X}{person[1:]}"
-        return f"person:{_segment(person)}"
+        return f"person:{_escape_id(person)}"
     return None
 
 
-def _direct_place(source: SessionSource) -> str:
+def _build_dm_place(source: SessionSource) -> str:
     chat, thread = source.chat_id, source.thread_id
     if thread is None:
         if chat or source.participant is None:
-            return f"dm:{_segment(chat)}" if chat else "dm"
-        return f"dm:user={_segment(source.participant)}"
-    return f"dm:{_segment(chat)}:{_segment(thread)}" if chat else f"dm:thread={_segment(thread)}"
+            return f"dm:{_escape_id(chat)}" if chat else "dm"
+        return f"dm:user={_escape_id(source.participant)}"
+    return f"dm:{_escape_id(chat)}:{_escape_id(thread)}" if chat else f"dm:thread={_escape_id(thread)}"
 
 
-def _group_place(source: SessionSource, *, apart: bool) -> str:
+def _build_group_place(source: SessionSource, *, per_user: bool) -> str:
     chat, thread = source.chat_id, source.thread_id
-    who = source.participant if apart else None
+    who = source.participant if per_user else None
     place = source.chat_type.value
     if chat:
-        place += f":{_segment(chat)}"
+        place += f":{_escape_id(chat)}"
     if thread:
-        place += f":{_segment(thread)}" if chat and who else f":thread={_segment(thread)}"
+        place += f":{_escape_id(thread)}" if chat and who else f":thread={_escape_id(thread)}"
     if who:
-        place += f":{_segment(who)}" if chat or thread else f":user={_segment(who)}"
+        place += f":{_escape_id(who)}" if chat or thread else f":user={_escape_id(who)}"
     return place
 
 
-def _segment(text: str) -> str:
-    """An id as one segment of a key; nearly every id stands as it is."""
+def _escape_id(text: str) -> str:
+    """Return an id as one segment of a key; nearly every id is unchanged."""
     if ":" in text or "%" in text:
         text = text.replace("%", "%25").replace(":", "%3A")
     if "=" in text and text.startswith(("thread=", "user=")):
@@ -175,7 +174,7 @@ def _segment(text: str) -> str:
 
 _CHAT_TYPES = frozenset(chat_type.value for chat_type in ChatType)
 
-# ---- aliases: each form of an id as (rank, the id as it is keyed); the lowest rank is the identity ---------
+# ---- aliases: each parser returns (rank, the id to use in the key); the alias with the lowest rank wins -----
 
 _WHATSAPP_PHONE = re.compile(r"\+?([0-9]+)(?:(?:[._][0-9]+)?(?::[0-9]+)?@(?:s\.whatsapp\.net|c\.us))?")
 _WHATSAPP_LID = re.compile(r"([0-9]+)(?:[._][0-9]+)?(?::[0-9]+)?@lid")
@@ -183,7 +182,7 @@ _SIGNAL_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGN
 _SIGNAL_NUMBER = re.compile(r"\+[0-9]+")
 
 
-def _whatsapp(alias: str) -> tuple[int, str]:
+def _parse_whatsapp_alias(alias: str) -> tuple[int, str]:
     if phone := _WHATSAPP_PHONE.fullmatch(alias):
         return 0, phone[1]
     if lid := _WHATSAPP_LID.fullmatch(alias):
@@ -191,17 +190,17 @@ def _whatsapp(alias: str) -> tuple[int, str]:
     return 2, alias
 
 
-def _signal(alias: str) -> tuple[int, str]:
+def _parse_signal_alias(alias: str) -> tuple[int, str]:
     if _SIGNAL_UUID.fullmatch(alias):
         return 0, alias.lower()
     return (1 if _SIGNAL_NUMBER.fullmatch(alias) else 2), alias
 
 
-def _rank(form: tuple[int, str]) -> int:
-    return form[0]
+def _get_rank(alias: tuple[int, str]) -> int:
+    return alias[0]
 
 
-_ALIASES: dict[str, Callable[[str], tuple[int, str]]] = {
-    Platform.WHATSAPP: _whatsapp,
-    Platform.SIGNAL: _signal,
+_ALIAS_PARSERS: dict[str, Callable[[str], tuple[int, str]]] = {
+    Platform.WHATSAPP: _parse_whatsapp_alias,
+    Platform.SIGNAL: _parse_signal_alias,
 }

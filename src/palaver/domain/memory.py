@@ -1,7 +1,7 @@
-"""What the agent was asked to remember: one thing, in a few words.
+"""A memory: one fact that the agent was asked to remember, in a few words.
 
-A memory belongs to those who may see the conversation it was said in, or to one person alone. The same thing said
-twice, in other letter case or with other spaces, is one memory.
+A memory belongs to the audience of the conversation where it was added, or to one person alone. Two texts that differ
+only in letter case or spaces are the same memory.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput
-from palaver.domain.search_text import words
+from palaver.domain.search_text import split_words
 from palaver.domain.text import is_storable
 
 if TYPE_CHECKING:
@@ -20,83 +20,84 @@ if TYPE_CHECKING:
 
     from palaver.domain.ids import MemoryId, PersonId
 
-LONGEST = 2000  # characters
-MOST = 1000  # of one audience
-_LONGEST_KEY = 500  # bytes; a database's index takes few more
-_SHORTEST_BEGINNING = 3  # of a word: `cat` finds cats, `a` does not find everything
+MAX_MEMORY_CHARS = 2000
+MAX_MEMORIES_PER_AUDIENCE = 1000
+_MAX_KEY_BYTES = 500  # a database index does not accept much longer values
+_MIN_PREFIX_CHARS = 3  # `cat` finds cats, but `a` does not find everything
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Something remembered."""
-
     id: MemoryId
     text: str
-    person_id: PersonId | None  # who asked for it as it reads now, where that is known
-    created_at: datetime  # when they did
+    person_id: PersonId | None  # who added it or last edited it, if known
+    created_at: datetime  # when that was
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """Something remembered, as one of those who know it sees it."""
+class MemoryEntry:
+    """A memory as one person sees it in their list."""
 
     memory: Memory
-    asked_by: str | None  # the name of whoever asked for it
-    shared: bool  # it belongs to a place that several people share
-    others: tuple[str, ...]  # the names of others who know it too, the first of them
-    other_count: int  # how many others know it
+    author_name: str | None  # who added it or last edited it
+    shared: bool  # it belongs to a conversation that several people share
+    other_names: tuple[str, ...]  # the first few of the other people who can see it
+    other_count: int  # how many other people can see it
 
 
 def clean_memory(text: str) -> str:
-    """The text without spaces around it; refused when it is empty, too long, or cannot be kept as it is."""
+    """Return the text without surrounding spaces; raise InvalidInput when it is empty, too long or cannot be stored."""
     clean = text.strip()
     if not clean:
-        raise InvalidInput("there is nothing to remember: the text is empty")
-    if len(clean) > LONGEST:
+        raise InvalidInput("There is nothing to remember: the text is empty.")
+    if len(clean) > MAX_MEMORY_CHARS:
         raise InvalidInput(
-            f"this is too long to be remembered ({len(clean)} characters); say it in at most {LONGEST}",
+            f"This text is too long to remember: {len(clean)} of at most {MAX_MEMORY_CHARS} characters. Shorten it.",
             characters=len(clean),
         )
     if not is_storable(clean):
-        raise InvalidInput("this holds characters that cannot be kept; leave out NUL and halves of surrogate pairs")
+        raise InvalidInput("This text contains characters that can't be stored. Remove NUL and unpaired surrogates.")
     return clean
 
 
-def memory_key(text: str) -> str:
-    """What is equal for two texts that are the same thing."""
+def build_memory_key(text: str) -> str:
+    """Return a key that is equal for two texts that count as the same memory."""
     folded = " ".join(text.split()).casefold()
-    if len(folded.encode(errors="replace")) <= _LONGEST_KEY:
+    if len(folded.encode(errors="replace")) <= _MAX_KEY_BYTES:
         return folded
     return hashlib.sha256(folded.encode(errors="replace")).hexdigest()
 
 
-def has_words(text: str, query: str) -> bool:
-    """Whether each word of a query begins a word of the text, so that results narrow down while somebody types."""
-    wanted = set(words(query))
-    if not wanted:
+def matches_query(text: str, query: str) -> bool:
+    """Whether each word of a query begins a word of the text, so that results narrow down while a person types."""
+    query_words = set(split_words(query))
+    if not query_words:
         return " ".join(query.split()).casefold() in " ".join(text.split()).casefold()
-    found = set(words(text))
-    return all(any(each.startswith(word) for each in found) for word in wanted)
+    text_words = set(split_words(text))
+    return all(any(word.startswith(prefix) for word in text_words) for prefix in query_words)
 
 
-def best_matching(memories: Iterable[Memory], query: str, limit: int) -> list[Memory]:
-    """Those with words of the query, most of them first; among equals, and without a query, as they come."""
-    wanted = set(words(query))
-    whole = " ".join(query.split()).casefold()
-    if not whole:
+def find_best_matches(memories: Iterable[Memory], query: str, limit: int) -> list[Memory]:
+    """Return the memories that share a word with the query, best match first; ties keep the given order.
+
+    An empty query returns the first `limit` memories.
+    """
+    query_words = set(split_words(query))
+    folded_query = " ".join(query.split()).casefold()
+    if not folded_query:
         return list(memories)[:limit]
-    scored = [(_score(memory.text, wanted, whole), memory) for memory in memories]
-    scored = sorted((each for each in scored if each[0]), key=lambda each: each[0], reverse=True)
-    return [memory for _, memory in scored[:limit]]
+    scored = [(_score_match(memory.text, query_words, folded_query), memory) for memory in memories]
+    matches = sorted((each for each in scored if each[0]), key=lambda each: each[0], reverse=True)
+    return [memory for _, memory in matches[:limit]]
 
 
-def _score(text: str, wanted: set[str], whole: str) -> int:
-    """How many of the wanted words a text has; a query without words, such as 🍵, must stand there as it is."""
-    if not wanted:
-        return int(whole in " ".join(text.split()).casefold())
-    found = set(words(text))
-    return sum(any(_finds(word, each) for each in found) for word in wanted)
+def _score_match(text: str, query_words: set[str], folded_query: str) -> int:
+    """Count the query's words that the text has; a query without words, such as 🍵, must occur in it as it is."""
+    if not query_words:
+        return int(folded_query in " ".join(text.split()).casefold())
+    text_words = set(split_words(text))
+    return sum(any(_matches_word(query_word, word) for word in text_words) for query_word in query_words)
 
 
-def _finds(wanted: str, word: str) -> bool:
-    return word == wanted or (len(wanted) >= _SHORTEST_BEGINNING and word.startswith(wanted))
+def _matches_word(query_word: str, word: str) -> bool:
+    return word == query_word or (len(query_word) >= _MIN_PREFIX_CHARS and word.startswith(query_word))

@@ -1,9 +1,9 @@
-"""People, and on whose behalf something is asked.
+"""People and principals, and what a principal may do with a conversation.
 
-Every read of a conversation carries a `Principal`. What that principal may do is decided here, by a table:
-a person does everything with a conversation of their own, works in one they share, and an owner who asks
-for everything may act on everything. Whether a conversation is visible at all is decided by storage, in the
-same query that finds it, so that what is not yours looks exactly like what does not exist.
+Every read of a conversation carries a `Principal`. What that principal may do is decided here: a person may do
+everything with their own conversations and a part of it in shared ones, and an owner may do everything. Whether a
+conversation is visible at all is decided by storage, in the same query that finds it, so that a conversation of
+another person looks exactly like one that does not exist.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import OwnerOnly
+from palaver.domain.errors import OwnerRequired
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 
 class Role(StrEnum):
-    """What a person is to this gateway."""
-
     OWNER = "owner"
     MEMBER = "member"
     GUEST = "guest"
@@ -30,7 +28,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks: a person, or a job on a person's behalf."""
+    """Who makes a request: a person, or a job on a person's behalf."""
 
     person_id: PersonId
     role: Role = Role.MEMBER
@@ -39,7 +37,7 @@ class Principal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """A human, known by one or more accounts."""
+    """A human with one or more linked platform accounts."""
 
     id: PersonId
     name: str
@@ -48,34 +46,31 @@ class Person:
 
     @property
     def principal(self) -> Principal:
-        """This person, asking."""
         return Principal(self.id, self.role)
 
 
 class Action(StrEnum):
-    """What can be asked of a conversation that is visible."""
+    """What a principal can do with a conversation that they see."""
 
     READ = "read"
     RENAME = "rename"
     UNDO = "undo"
     FORK = "fork"
-    ORGANISE = "organise"  # pin, archive, move to a project
+    ORGANIZE = "organize"  # pin, archive, move to a project
     DELETE = "delete"
 
 
-_IN_SHARED = frozenset({Action.READ, Action.RENAME, Action.UNDO, Action.FORK})
+_ALLOWED_IN_SHARED = frozenset({Action.READ, Action.RENAME, Action.UNDO, Action.FORK})
 
 
-def check_allowed(principal: Principal, action: Action, *, shared: bool) -> None:
-    """Refuse an action on a visible conversation that this principal may not take."""
-    if principal.role is Role.OWNER or not shared or action in _IN_SHARED:
+def check_action_allowed(principal: Principal, action: Action, *, shared: bool) -> None:
+    """Raise OwnerRequired unless this principal may do this with a conversation that they see."""
+    if principal.role is Role.OWNER or not shared or action in _ALLOWED_IN_SHARED:
         return
-    raise OwnerOnly(
-        f"only the owner of this gateway may {action} a conversation that several people share", action=action
-    )
+    raise OwnerRequired(f"Only an owner can {action} a conversation that several people share.", action=action)
 
 
-def check_sees_everything(principal: Principal) -> None:
-    """Refuse the view of everybody's conversations to anyone but the owner."""
+def check_can_view_all(principal: Principal) -> None:
+    """Raise OwnerRequired unless this principal may see the conversations of all people."""
     if principal.role is not Role.OWNER or principal.job_id is not None:
-        raise OwnerOnly("only the owner of this gateway may look at everybody's conversations")
+        raise OwnerRequired("Only an owner can view the conversations of other people.")

@@ -1,4 +1,4 @@
-"""How a platform is doing, for whoever runs the gateway."""
+"""The health of a platform, for the operator."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformHealth:
-    """One platform; what went wrong is of the last day."""
+    """Whether a platform is connected, and its deliveries of the last 24 hours."""
 
     platform: Platform
     connected: bool  # this process receives and sends there
-    waiting: int = 0  # deliveries that are on their way
+    pending: int = 0  # deliveries that are not sent yet
     uncertain: int = 0
     failed: int = 0
-    trouble: str | None = None  # the last of these, in words
-    trouble_at: datetime | None = None
+    last_error: str | None = None  # of the latest uncertain or failed delivery
+    last_error_at: datetime | None = None

@@ -1,6 +1,6 @@
-"""What holds for conversations, platform by platform, and which key of config.yaml decides it.
+"""The rules that apply to conversations on each platform, and which key of config.yaml sets them.
 
-Pure: told from the operator's decisions, by the same rules that apply them.
+Pure: computed from the configuration with the same lookups that apply it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.domain.gateway_config import SIDE_BY_SIDE
+from palaver.domain.gateway_config import MULTI_SESSION_PLATFORMS
 from palaver.domain.policy import ResetPolicy
 from palaver.domain.source import ChatType, Platform
 from palaver.domain.turn import BusyPolicy
@@ -19,53 +19,56 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Afresh:
-    """When conversations start afresh in chats of some kinds."""
+class ResetRule:
+    """When conversations in chats of certain types are reset."""
 
     chat_types: tuple[ChatType, ...]
     policy: ResetPolicy
-    key: str
+    setting_key: str
 
     @property
     def is_default(self) -> bool:
-        """Whether nobody has decided anything else."""
-        return self.key == "session_reset" and self.policy == ResetPolicy()
+        """Whether the operator has not configured a policy for these chats."""
+        return self.setting_key == "session_reset" and self.policy == ResetPolicy()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conduct:
-    """What holds on a platform."""
+class PlatformRules:
+    """The rules that apply on a platform."""
 
-    platform: Platform | None  # None is wherever nothing else is said
-    afresh: tuple[Afresh, ...]  # none where conversations stand side by side: nobody but a person begins one
-    busy: BusyPolicy
-    busy_key: str
+    platform: Platform | None  # None: every platform without rules of its own
+    reset_rules: tuple[ResetRule, ...]  # empty on platforms with several conversations at once: no automatic reset
+    busy_policy: BusyPolicy
+    busy_setting_key: str
 
     @property
-    def busy_is_default(self) -> bool:
-        """Whether nobody has decided anything else about messages that come while the agent is busy."""
-        return self.busy_key == "turns.busy" and self.busy is BusyPolicy.QUEUE
+    def is_busy_default(self) -> bool:
+        """Whether the operator has not configured a busy policy."""
+        return self.busy_setting_key == "turns.busy_policy" and self.busy_policy is BusyPolicy.QUEUE
 
 
-def conduct(config: GatewayConfig, rules: TurnRules, platform: Platform | None) -> Conduct:
-    """What holds on a platform, or wherever nothing else is said."""
-    kinds: dict[str, list[ChatType]] = {}
+def get_platform_rules(config: GatewayConfig, rules: TurnRules, platform: Platform | None) -> PlatformRules:
+    """Return the rules that apply on a platform; with None, those of every platform without rules of its own."""
+    chat_types_by_key: dict[str, list[ChatType]] = {}
     policies: dict[str, ResetPolicy] = {}
-    for chat_type in _chat_types(platform):
-        key, policy = config.reset_rule(platform, chat_type)
-        kinds.setdefault(key, []).append(chat_type)
+    for chat_type in _list_chat_types(platform):
+        key, policy = config.find_reset_rule(platform, chat_type)
+        chat_types_by_key.setdefault(key, []).append(chat_type)
         policies[key] = policy
-    own = platform in rules.busy_by_platform
-    return Conduct(
+    has_own_policy = platform in rules.busy_policy_by_platform
+    return PlatformRules(
         platform=platform,
-        afresh=tuple(Afresh(chat_types=tuple(kinds[key]), policy=policies[key], key=key) for key in kinds),
-        busy=rules.busy_by_platform[platform] if own and platform else rules.busy,
-        busy_key=f"platforms.{platform}.busy" if own else "turns.busy",
+        reset_rules=tuple(
+            ResetRule(chat_types=tuple(chat_types), policy=policies[key], setting_key=key)
+            for key, chat_types in chat_types_by_key.items()
+        ),
+        busy_policy=rules.busy_policy_by_platform[platform] if has_own_policy and platform else rules.busy_policy,
+        busy_setting_key=f"platforms.{platform}.busy_policy" if has_own_policy else "turns.busy_policy",
     )
 
 
-def _chat_types(platform: Platform | None) -> tuple[ChatType, ...]:
-    """The kinds of chats whose conversations may start afresh by themselves."""
-    if platform in SIDE_BY_SIDE:
+def _list_chat_types(platform: Platform | None) -> tuple[ChatType, ...]:
+    """Return the types of chats on a platform whose conversations can be reset automatically."""
+    if platform in MULTI_SESSION_PLATFORMS:
         return ()
     return (ChatType.DM,) if platform == Platform.LOCAL else tuple(ChatType)

@@ -1,12 +1,12 @@
-"""When a conversation starts afresh by itself: the reset policy and the rule that applies it.
+"""The reset policy: when a conversation restarts automatically.
 
-Owns `ResetPolicy`, what each of its fields may hold, the rule `due`, and the sentence that tells a person
-about a reset. What a reset does to a session is the business of the store; which policy holds where is the
-business of `gateway`.
+Owns `ResetPolicy`, the valid values of its fields, the rule that applies it (`find_reset_reason`), and the
+sentence that explains a reset to a person. The store carries out a reset; `gateway_config` says which policy
+applies where.
 
-Always true: elapsed time is measured between instants, never between clock faces, so a change to or from
-summer time neither resets a conversation nor saves one; a conversation with running background work is never
-reset; and one that is due stays due until somebody speaks.
+Always true: elapsed time is measured between instants, never between local clock times, so a change to or from
+daylight saving time neither resets a conversation nor keeps it from a reset; a conversation with running
+background work is never reset; and a conversation that is due for a reset stays due until a person writes.
 """
 
 from __future__ import annotations
@@ -23,33 +23,31 @@ from palaver.domain.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-BACKGROUND_MAX_AGE: Final = timedelta(hours=24)  # older background work was forgotten and pins nothing
-MAX_IDLE_MINUTES: Final = 100 * 365 * 24 * 60  # a hundred years: longer is spelled `none`
+MAX_BACKGROUND_AGE: Final = timedelta(hours=24)  # older background work is abandoned and does not prevent a reset
+MAX_IDLE_MINUTES: Final = 100 * 365 * 24 * 60  # a hundred years; for longer, use the mode `none`
 
 
 class ResetMode(StrEnum):
-    """What makes a conversation start afresh."""
+    """What triggers an automatic reset."""
 
-    NONE = "none"  # nothing but a person's word
-    IDLE = "idle"  # nobody spoke for a while
-    DAILY = "daily"  # a certain hour has passed
+    NONE = "none"  # nothing: only a person resets a conversation
+    IDLE = "idle"  # no message for a while
+    DAILY = "daily"  # a certain hour of the day
     BOTH = "both"  # whichever of the two comes first
 
 
 class ResetReason(StrEnum):
-    """Why a conversation started afresh."""
-
     IDLE = "idle"
     DAILY = "daily"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResetPolicy:
-    """When conversations start afresh; made only of values that are allowed."""
+    """When conversations are reset; creating one with an invalid value raises ConfigError."""
 
     mode: ResetMode = ResetMode.NONE
     idle_minutes: int = 1440
-    at_hour: int = 4  # on the wall clock of `timezone`
+    at_hour: int = 4  # local time in `timezone`
     timezone: str = "UTC"  # an IANA name
     notify: bool = True  # tell the person
 
@@ -60,135 +58,134 @@ class ResetPolicy:
 
     @property
     def zone(self) -> ZoneInfo:
-        """The time zone whose clock `at_hour` is read from."""
         return ZoneInfo(self.timezone)
 
 
 @dataclass(frozen=True)
 class FieldRule:
-    """What one field may hold: a test, and the same thing in words."""
+    """The valid values of a field: a test, and a description of what it accepts."""
 
-    holds: Callable[[object], bool]
+    accepts: Callable[[object], bool]
     allowed: str
 
 
 def check_field(key: str, value: object) -> None:
-    """Raise ConfigError, naming key, value and what is allowed, unless that field may hold the value."""
+    """Raise ConfigError, with the key, the value and what is allowed, when the value is not valid for that field."""
     rule = FIELD_RULES[key]
-    if not rule.holds(value):
+    if not rule.accepts(value):
         raise ConfigError(
             f"{key}: {value!r} is not allowed ({rule.allowed})", key=key, value=value, allowed=rule.allowed
         )
 
 
-def due(
+def find_reset_reason(
     policy: ResetPolicy, *, last_activity: datetime, now: datetime, busy_since: datetime | None = None
 ) -> ResetReason | None:
-    """Why a conversation that was last spoken in at `last_activity` starts afresh now; None when it goes on.
+    """Return why a conversation is due for a reset at `now`; None when it continues.
 
-    Only what a human did counts as activity. `busy_since` is when its oldest background work began, if any
-    is running: younger than BACKGROUND_MAX_AGE it keeps the conversation. All times must be aware.
+    `last_activity` is the time of the last message from a human. `busy_since` is when the oldest running background
+    work started, if any: work younger than MAX_BACKGROUND_AGE prevents the reset. All times must be aware.
     """
     if policy.mode is ResetMode.NONE:
         return None
-    last_activity, now = _instant("last_activity", last_activity), _instant("now", now)
-    if busy_since is not None and now - _instant("busy_since", busy_since) < BACKGROUND_MAX_AGE:
+    last_activity, now = _to_utc("last_activity", last_activity), _to_utc("now", now)
+    if busy_since is not None and now - _to_utc("busy_since", busy_since) < MAX_BACKGROUND_AGE:
         return None
     if policy.mode is not ResetMode.DAILY and now - last_activity > timedelta(minutes=policy.idle_minutes):
         return ResetReason.IDLE
-    if policy.mode is not ResetMode.IDLE and last_activity < latest_boundary(policy, now):
+    if policy.mode is not ResetMode.IDLE and last_activity < find_latest_daily_reset(policy, now):
         return ResetReason.DAILY
     return None
 
 
-def horizon(policy: ResetPolicy, now: datetime) -> datetime | None:
-    """The oldest last activity with which a conversation still goes on at `now`; None when any will do.
+def compute_reset_cutoff(policy: ResetPolicy, now: datetime) -> datetime | None:
+    """Return the oldest last activity with which a conversation is not reset at `now`; None when there is no limit.
 
-    The same rule as `due` without background work, turned around, so that a database can apply it.
+    This is the rule of `find_reset_reason` without background work, in a form that a database can apply.
     """
     if policy.mode is ResetMode.NONE:
         return None
-    idle = _instant("now", now) - timedelta(minutes=policy.idle_minutes)
+    idle = _to_utc("now", now) - timedelta(minutes=policy.idle_minutes)
     if policy.mode is ResetMode.IDLE:
         return idle
-    boundary = latest_boundary(policy, now)
+    boundary = find_latest_daily_reset(policy, now)
     return boundary if policy.mode is ResetMode.DAILY else max(idle, boundary)
 
 
-def latest_boundary(policy: ResetPolicy, now: datetime) -> datetime:
-    """The last instant at or before `now`, in UTC, at which the policy's hour struck in its time zone."""
-    zone, now = policy.zone, _instant("now", now)
+def find_latest_daily_reset(policy: ResetPolicy, now: datetime) -> datetime:
+    """Return the latest instant up to `now`, in UTC, at which the policy's hour began in its time zone."""
+    zone, now = policy.zone, _to_utc("now", now)
     today = now.astimezone(zone).date()
-    # A clock set back across midnight has struck tomorrow's hour already; a gap delays yesterday's.
-    latest_first = (_strike(today + timedelta(days=offset), policy.at_hour, zone) for offset in (1, 0, -1, -2))
+    # A clock set back across midnight has passed tomorrow's hour already; a gap delays yesterday's.
+    latest_first = (_find_hour(today + timedelta(days=offset), policy.at_hour, zone) for offset in (1, 0, -1, -2))
     return next(instant for instant in latest_first if instant <= now)
 
 
-def explain(reason: ResetReason, policy: ResetPolicy) -> str:
-    """The sentence a person reads when their conversation was reset."""
+def explain_reset(reason: ResetReason, policy: ResetPolicy) -> str:
+    """Return the sentence that tells a person why their conversation was reset."""
     match reason:
         case ResetReason.IDLE:
-            why = f"This conversation was idle for more than {_duration(policy.idle_minutes)}"
+            why = f"This conversation was idle for more than {_format_minutes(policy.idle_minutes)}"
         case ResetReason.DAILY:
-            why = f"Conversations here start afresh every day at {policy.at_hour:02}:00 ({policy.timezone})"
+            why = f"Conversations here restart every day at {policy.at_hour:02}:00 ({policy.timezone})"
         case _:
             assert_never(reason)
-    return f"{why}, so a new one began. /restore brings the old one back."
+    return f"{why}, so a new one was started. Use /restore to go back to the old one."
 
 
 # ---- time --------------------------------------------------------------------------------------------------
 
 
-def _instant(name: str, moment: datetime) -> datetime:
-    """The moment in UTC, because two times of one zone are compared by their clock faces."""
+def _to_utc(name: str, moment: datetime) -> datetime:
+    """Return the moment in UTC, because Python compares two times in the same zone by their local clock time."""
     if moment.utcoffset() is None:
-        raise ValueError(f"{name} needs a time zone: {moment.isoformat()} could be any of many instants")
+        raise ValueError(f"{name} needs a time zone: {moment.isoformat()} is ambiguous")
     return moment.astimezone(UTC)
 
 
-def _strike(day: date, hour: int, zone: ZoneInfo) -> datetime:
-    """The instant in UTC at which `hour` strikes in `zone` on `day`.
+def _find_hour(day: date, hour: int, zone: ZoneInfo) -> datetime:
+    """Return the instant in UTC at which `hour` begins in `zone` on `day`.
 
-    Of an hour that comes twice that day, the first; for an hour that is skipped, the end of the gap.
+    If the hour occurs twice that day, it is the first; if it is skipped, it is the end of the gap.
     """
-    face = datetime.combine(day, time(hour))
-    late = face.replace(tzinfo=zone).astimezone(UTC)
-    if _face(late, zone) == face:
+    local_time = datetime.combine(day, time(hour))
+    late = local_time.replace(tzinfo=zone).astimezone(UTC)
+    if _to_local(late, zone) == local_time:
         return late
-    # Skipped: read with the offset from before the gap the hour lies at or after its end, and with the
-    # offset from after the gap it lies before it. The end is the first second that shows a later face.
-    early = face.replace(tzinfo=zone, fold=1).astimezone(UTC)
+    # Skipped: with the offset from before the gap, the hour is at or after the gap's end; with the offset from
+    # after the gap, it is before it. The end is the first second with a later local time.
+    early = local_time.replace(tzinfo=zone, fold=1).astimezone(UTC)
     while late - early > timedelta(seconds=1):
         middle = early + timedelta(seconds=(late - early) // timedelta(seconds=2))
-        if _face(middle, zone) > face:
+        if _to_local(middle, zone) > local_time:
             late = middle
         else:
             early = middle
     return late
 
 
-def _face(instant: datetime, zone: ZoneInfo) -> datetime:
-    """What the clocks in `zone` show at an instant."""
+def _to_local(instant: datetime, zone: ZoneInfo) -> datetime:
+    """Return the local time in `zone` at an instant, without time zone."""
     return instant.astimezone(zone).replace(tzinfo=None, fold=0)
 
 
-def _duration(minutes: int) -> str:
-    """Minutes in the largest unit that divides them; a single day is 24 hours, as people say of waiting."""
+def _format_minutes(minutes: int) -> str:
+    """Format minutes in the largest unit that divides them; one day is written as 24 hours."""
     if minutes % 1440 == 0 and minutes > 1440:
         return f"{minutes // 1440} days"
     number, unit = (minutes // 60, "hour") if minutes % 60 == 0 else (minutes, "minute")
     return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
 
 
-# ---- what the fields may hold ------------------------------------------------------------------------------
+# ---- valid values of the fields ----------------------------------------------------------------------------
 
 
-def _is_zone(value: object) -> bool:
+def _is_timezone(value: object) -> bool:
     if not isinstance(value, str):
         return False
     try:
         ZoneInfo(value)
-    except (ZoneInfoNotFoundError, ValueError, OSError):  # not there; not a name; a folder or unreadable
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # unknown; not a name; a folder or unreadable
         return False
     return True
 
@@ -204,7 +201,7 @@ FIELD_RULES: Mapping[str, FieldRule] = MappingProxyType(
             _is_between(1, MAX_IDLE_MINUTES), f"a whole number of minutes, 1 to {MAX_IDLE_MINUTES}"
         ),
         "at_hour": FieldRule(_is_between(0, 23), "0 to 23"),
-        "timezone": FieldRule(_is_zone, "an IANA name such as Europe/Berlin or UTC"),
+        "timezone": FieldRule(_is_timezone, "an IANA name such as Europe/Berlin or UTC"),
         "notify": FieldRule(lambda value: isinstance(value, bool), "true or false"),
     }
 )

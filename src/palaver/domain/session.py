@@ -1,7 +1,7 @@
-"""A conversation as seen from outside its log: what lists show and what routing needs.
+"""Sessions and lanes: what is stored about a conversation besides its log.
 
-A `Session` keeps one id for its whole life. A `SessionEntry` is a lane's current session: which conversation
-a message from that place goes to now, and how it came to be that one.
+A `Session` keeps its id for its whole life. A `SessionEntry` is a lane with its current session: the conversation
+that the next message in that lane joins.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ if TYPE_CHECKING:
 
     from palaver.domain.ids import ProjectId, SessionId, SessionKey
     from palaver.domain.message import Message
+    from palaver.domain.search_text import Snippet
     from palaver.domain.usage import UsageTotals
 
 T = TypeVar("T")
 
 
 class EndReason(StrEnum):
-    """Why a session stopped being a lane's current one. The first reason stands."""
+    """Why a session stopped being its lane's current one. The first reason is kept."""
 
-    IDLE = "idle"  # by the reset policy
-    DAILY = "daily"  # by the reset policy
-    MANUAL = "manual"  # the person asked for a reset
-    FORCED = "forced"  # a new session was asked for outright
-    SWITCHED = "switched"  # the lane went on to another session
-    RESTORED = "restored"  # an earlier session was brought back
+    IDLE = "idle"  # reset by the policy
+    DAILY = "daily"  # reset by the policy
+    MANUAL = "manual"  # reset by a person
+    FORCED = "forced"  # the caller asked for a new session (`force_new`)
+    SWITCHED = "switched"  # the lane was switched to another session
+    RESTORED = "restored"  # the lane was switched back to an earlier session
 
 
 class StartReason(StrEnum):
-    """Why a session began."""
+    """Why a session was started."""
 
-    FIRST = "first"  # nothing was there
+    FIRST = "first"  # the lane had none
     IDLE = "idle"
     DAILY = "daily"
     MANUAL = "manual"
@@ -46,33 +47,33 @@ class StartReason(StrEnum):
     FORK = "fork"
 
 
-AUTOMATIC = frozenset({StartReason.IDLE, StartReason.DAILY})
+AUTOMATIC_START_REASONS = frozenset({StartReason.IDLE, StartReason.DAILY})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One conversation: its place, its state, its counters."""
+    """One conversation: its origin, state and counters."""
 
     id: SessionId
-    key: SessionKey  # the lane it was born in
+    key: SessionKey  # the lane in which it was started
     platform: Platform
     chat_type: ChatType
     title: str | None
     preview: str
-    shared: bool  # several people speak here
+    shared: bool  # several people write here
     message_count: int
     created_at: datetime
-    active_at: datetime | None  # the last thing said; None until the first message
-    last_message_at: datetime | None  # of what is visible
-    last_human_at: datetime | None  # what the reset policy looks at
+    active_at: datetime | None  # when the last message was added; None before the first one
+    last_message_at: datetime | None  # of the messages that are not hidden
+    last_human_at: datetime | None  # the reset policy uses this
     ended_at: datetime | None
     end_reason: EndReason | None
     start_reason: StartReason
-    started_after_activity: bool  # the session before it in the lane had messages
+    previous_had_messages: bool  # the session that was in the lane before it had messages
     pinned: bool
     archived: bool
     project_id: ProjectId | None
-    parent_id: SessionId | None  # what it was forked from
+    parent_id: SessionId | None  # the session it was forked from
     model: str | None
     provider: str | None
     last_prompt_tokens: int
@@ -81,115 +82,111 @@ class Session:
 
     @property
     def origin(self) -> SessionSource:
-        """Where it began."""
+        """Where it was started."""
         return SessionSource.from_dict(json.loads(self.source_json))
 
     @property
     def display_name(self) -> str:
-        """What to call it: its title, or where it takes place."""
+        """Its title, or a description of where it takes place."""
         return self.title or self.origin.description
 
 
 @dataclass(frozen=True, slots=True)
 class SessionEntry:
-    """A lane and the session it is on."""
+    """A lane and its current session."""
 
     session_key: SessionKey
     session: Session
-    is_new: bool = False  # this very call began it
+    is_new: bool = False  # the call that returned this entry started the session
 
     @property
     def session_id(self) -> SessionId:
-        """The id of the lane's current session."""
         return self.session.id
 
     @property
     def origin(self) -> SessionSource:
-        """Where the session began."""
         return self.session.origin
 
     @property
     def created_at(self) -> datetime:
-        """When the session began."""
         return self.session.created_at
 
     @property
     def updated_at(self) -> datetime:
-        """The last activity."""
+        """The time of the last activity."""
         return self.session.active_at or self.session.created_at
 
     @property
     def was_auto_reset(self) -> bool:
-        """Whether the policy began this session and nothing has been said in it yet: the moment to tell."""
-        return self.session.start_reason in AUTOMATIC and self.session.active_at is None
+        """Whether the reset policy started this session and it has no message yet: the moment to notify the person."""
+        return self.session.start_reason in AUTOMATIC_START_REASONS and self.session.active_at is None
 
     @property
     def auto_reset_reason(self) -> StartReason | None:
-        """`idle` or `daily`, where `was_auto_reset`."""
+        """`idle` or `daily` if `was_auto_reset`, else None."""
         return self.session.start_reason if self.was_auto_reset else None
 
     @property
     def reset_had_activity(self) -> bool:
-        """Whether the session before it had messages, so that the person loses sight of something."""
-        return self.session.started_after_activity
+        """Whether the previous session had messages, so that the reset is worth a notification."""
+        return self.session.previous_had_messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
-    """Where a message went."""
+class RecordedMessage:
+    """The session and log number under which a message was stored."""
 
     session_key: SessionKey
     session_id: SessionId
-    seq: int  # its number in the session's log
-    began: StartReason | None  # the message began a session, and why
-    after_activity: bool  # the lane's session before that one had messages: somebody wants to be told
+    seq: int  # the message's number in the session's log
+    start_reason: StartReason | None  # why the message started a session; None if it did not
+    previous_had_messages: bool  # the lane's previous session had messages: tell the person about the reset
 
     @property
     def was_auto_reset(self) -> bool:
-        """Whether the reset policy began the session with this message."""
-        return self.began in AUTOMATIC
+        """Whether the reset policy started a session for this message."""
+        return self.start_reason in AUTOMATIC_START_REASONS
 
 
 class Page(tuple[T, ...], Generic[T]):
-    """A page of a list, and the cursor that continues it (None at the end)."""
+    """A page of a list, and the cursor for the next page (None at the end)."""
 
     cursor: str | None
 
     def __new__(cls, items: Iterable[T], cursor: str | None = None) -> Page[T]:
-        """Make a page of `items`."""
         page = super().__new__(cls, items)
         page.cursor = cursor
         return page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Undone:
-    """What an undo or a redo did."""
+class UndoResult:
+    """What an undo or a redo changed."""
 
     turns: int
     messages: int
-    prompt: str  # the first user text among them, to be offered again
+    prompt: str  # the first user message among them, to offer it for editing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
-    """A message that was found."""
+    """A message found by a search."""
 
     session_id: SessionId
     title: str | None
     seq: int
     at: datetime
     message: Message
-    snippet: str
-    position: int  # where it stands in the whole log of the store; orders hits and continues a search
+    snippet: Snippet
+    position: int  # of the message among all messages in the store; orders hits and continues a search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A folder for a person's conversations."""
+    """A folder of a person's conversations."""
 
     id: ProjectId
     name: str
-    colour: str | None
+    color: str | None
     session_count: int
     created_at: datetime

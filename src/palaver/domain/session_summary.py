@@ -1,4 +1,4 @@
-"""A conversation as a page shows it to one person: the session, how far they have read, and what goes on in it."""
+"""A conversation as one person sees it: the session, how far they have read it, and whether the agent is busy."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
-    """One conversation, for one person."""
+class SessionSummary:
+    """An entry in a person's list of conversations."""
 
     session: Session
-    last_seq: int  # of the last event in its log
-    read_seq: int = 0  # the last one this person has seen
-    chosen_model: str | None = None  # for this conversation alone
-    busy: BusyPolicy | None = None  # the same
-    toolsets_off: tuple[str, ...] = ()  # the same
-    running: bool = False  # an answer is being given
-    queued: int = 0  # messages that wait for one
-    owner: str | None = None  # whose it is; None where several people share it
-    takes_place: bool = False  # somewhere outside, where answers can be sent if its platform is connected
+    last_seq: int  # of the last event in the log
+    read_seq: int = 0  # of the last event that this person has read
+    chosen_model: str | None = None  # set for this conversation; None: the default
+    busy_policy: BusyPolicy | None = None  # set for this conversation; None: the default
+    disabled_toolsets: tuple[str, ...] = ()
+    running: bool = False  # the agent is answering
+    queued: int = 0  # turns that wait
+    owner_name: str | None = None  # None if several people share it
+    has_delivery_address: bool = False  # it has a chat where answers can be sent if the platform is connected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Excerpt:
-    """A part of a log that people read: visible messages, and everything else that happened between them."""
+class TranscriptPage:
+    """A part of a log for people to read: visible messages, and the other events between them."""
 
     events: Sequence[Event]
-    more_before: bool
-    more_after: bool
-    names: Mapping[PersonId, str] = field(default_factory=dict)  # of the people who did something in it
+    has_more_before: bool
+    has_more_after: bool
+    person_names: Mapping[PersonId, str] = field(default_factory=dict)  # of the people in these events

@@ -1,11 +1,11 @@
-"""Where a message came from: the platform, the kind of chat, and the addresses inside it.
+"""The source of a message: the platform, the chat, the thread and the user it came from.
 
-Owns the values `Platform`, `ChatType` and `SessionSource`, and their JSON form. Which conversation a source
-belongs to is the business of `keys`; how its names are shown to the agent is the business of `context`.
+Owns `Platform`, `ChatType` and `SessionSource`, and their JSON form. `keys` decides which conversation a source
+belongs to; `context` decides how its names are shown to the agent.
 
-Always true: every id is text (a number given by an adapter is written out), and there is one way to say that
-something is unknown: `chat_id` is empty, everything optional is None. Ids and names are kept exactly as the
-platform sent them. They are data, never instructions, and never a file path.
+Always true: every id is text (a number from an adapter is converted), and unknown values have one form: `chat_id`
+is empty, everything optional is None. Ids and names are kept exactly as the platform sent them. They are data,
+never instructions, and never a file path.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import ClassVar, Self
 
 from palaver.domain.errors import InvalidSource
 
-_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_PLATFORM_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 
-def _text(field: str, value: object) -> str | None:
-    """An id or a name as text; None when it is unknown."""
+def _to_text(field: str, value: object) -> str | None:
+    """Return an id or a name as text; None when it is unknown."""
     if value is None or value == "":
         return None
     if isinstance(value, str):
@@ -30,13 +30,13 @@ def _text(field: str, value: object) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     raise InvalidSource(
-        f"the {field} of a source is text or a whole number, not {type(value).__name__}: {value!r}",
+        f"The {field} of a source must be text or a whole number, not {type(value).__name__}: {value!r}",
         field=field,
     )
 
 
 class Platform(str):
-    """The name of one way people reach the agent; equal to, hashed as and written to JSON as that name."""
+    """The name of a platform, such as `telegram`; it compares, hashes and serializes like that string."""
 
     __slots__ = ()
 
@@ -53,15 +53,15 @@ class Platform(str):
     CRON: ClassVar[Platform]
 
     def __new__(cls, name: str) -> Self:
-        """The platform called `name`, in any case; the name may also be one that a plugin brings."""
+        """Return the platform called `name`, in any letter case; it may also be the platform of a plugin."""
         if isinstance(name, cls):
             return name
-        given = _text("platform", name) or ""
-        if given.isascii() and _NAME.fullmatch(lowered := given.lower()):
+        text = _to_text("platform", name) or ""
+        if text.isascii() and _PLATFORM_NAME.fullmatch(lowered := text.lower()):
             return super().__new__(cls, lowered)
         raise InvalidSource(
-            f"{name!r} is not the name of a platform: a name has up to 32 letters, digits, '_' or '-' "
-            "and begins with a letter, like 'telegram'",
+            f"{name!r} is not a valid platform name: use up to 32 letters, digits, '_' or '-', starting with a letter, "
+            "such as 'telegram'.",
             platform=name,
         )
 
@@ -70,7 +70,7 @@ class Platform(str):
 
     @property
     def label(self) -> str:
-        """The name as people write it: `WhatsApp`, `CLI`; a plugin's own in title case."""
+        """The name as people write it: `WhatsApp`, `CLI`; a plugin's platform in title case."""
         return _LABELS.get(self) or re.sub(r"[_-]+", " ", self).strip().title()
 
 
@@ -86,10 +86,10 @@ Platform.MATRIX = Platform("matrix")
 Platform.WEBHOOK = Platform("webhook")
 Platform.CRON = Platform("cron")
 
-# Those whose label is not simply their name in title case.
+# Platforms whose label is not just their name in title case.
 _LABELS: dict[str, str] = {Platform.LOCAL: "CLI", Platform.API: "API", Platform.WHATSAPP: "WhatsApp"}
 
-BUILT_IN: tuple[Platform, ...] = (
+BUILT_IN_PLATFORMS: tuple[Platform, ...] = (
     Platform.LOCAL,
     Platform.WEB,
     Platform.API,
@@ -104,11 +104,11 @@ BUILT_IN: tuple[Platform, ...] = (
 )
 
 
-_KNOWN: dict[object, Platform] = {str(platform): platform for platform in BUILT_IN}
+_PLATFORMS_BY_NAME: dict[object, Platform] = {str(platform): platform for platform in BUILT_IN_PLATFORMS}
 
 
 class ChatType(StrEnum):
-    """What kind of place a chat is; a `forum`, as some adapters say, is a group."""
+    """The type of a chat; some adapters say `forum`, which counts as a group."""
 
     DM = "dm"
     GROUP = "group"
@@ -119,13 +119,12 @@ class ChatType(StrEnum):
     def _missing_(cls, value: object) -> ChatType:
         if value == "forum":
             return cls.GROUP
-        allowed = ", ".join(cls)
-        raise InvalidSource(f"{value!r} is not a type of chat: use one of {allowed}", chat_type=value)
+        raise InvalidSource(f"{value!r} is not a valid chat type: use one of {', '.join(cls)}.", chat_type=value)
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class SessionSource:
-    """Where a message came from; made by an adapter, it decides which conversation the message joins."""
+    """Where a message came from. An adapter creates it; it decides which conversation the message joins."""
 
     platform: Platform
     chat_id: str = ""  # empty: unknown
@@ -136,8 +135,8 @@ class SessionSource:
     user_name: str | None = None
     thread_id: str | None = None
     chat_topic: str | None = None
-    user_id_alt: str | None = None  # a second, steadier id of the same user (Signal UUID, WhatsApp number)
-    chat_id_alt: str | None = None  # the same for the chat
+    user_id_alt: str | None = None  # a second, more stable id of the same user (Signal UUID, WhatsApp number)
+    chat_id_alt: str | None = None  # a second id of the same chat
 
     def __init__(
         self,
@@ -153,42 +152,42 @@ class SessionSource:
         user_id_alt: str | int | None = None,
         chat_id_alt: str | int | None = None,
     ) -> None:
-        # One for each message: what needs no look gets none.
-        put = object.__setattr__
-        put(self, "platform", _KNOWN.get(platform) or Platform(platform))
-        put(self, "chat_id", _text("chat_id", chat_id) or "")
-        put(self, "chat_name", None if chat_name is None else _text("chat_name", chat_name))
-        put(self, "chat_type", chat_type if type(chat_type) is ChatType else ChatType(chat_type))
-        put(self, "user_id", None if user_id is None else _text("user_id", user_id))
-        put(self, "user_name", None if user_name is None else _text("user_name", user_name))
-        put(self, "thread_id", None if thread_id is None else _text("thread_id", thread_id))
-        put(self, "chat_topic", None if chat_topic is None else _text("chat_topic", chat_topic))
-        put(self, "user_id_alt", None if user_id_alt is None else _text("user_id_alt", user_id_alt))
-        put(self, "chat_id_alt", None if chat_id_alt is None else _text("chat_id_alt", chat_id_alt))
+        # This runs for every message, so the common cases skip the checks.
+        set_field = object.__setattr__
+        set_field(self, "platform", _PLATFORMS_BY_NAME.get(platform) or Platform(platform))
+        set_field(self, "chat_id", _to_text("chat_id", chat_id) or "")
+        set_field(self, "chat_name", None if chat_name is None else _to_text("chat_name", chat_name))
+        set_field(self, "chat_type", chat_type if type(chat_type) is ChatType else ChatType(chat_type))
+        set_field(self, "user_id", None if user_id is None else _to_text("user_id", user_id))
+        set_field(self, "user_name", None if user_name is None else _to_text("user_name", user_name))
+        set_field(self, "thread_id", None if thread_id is None else _to_text("thread_id", thread_id))
+        set_field(self, "chat_topic", None if chat_topic is None else _to_text("chat_topic", chat_topic))
+        set_field(self, "user_id_alt", None if user_id_alt is None else _to_text("user_id_alt", user_id_alt))
+        set_field(self, "chat_id_alt", None if chat_id_alt is None else _to_text("chat_id_alt", chat_id_alt))
 
     @classmethod
     def local_cli(cls) -> Self:
-        """The terminal on this machine."""
+        """Return the source of messages from the terminal on this machine."""
         return cls(Platform.LOCAL, "cli", chat_name="CLI terminal", chat_type=ChatType.DM)
 
     @property
     def participant(self) -> str | None:
-        """Who speaks, by the steadiest id that is known."""
+        """The most stable known id of the user."""
         return self.user_id_alt or self.user_id
 
     @property
     def description(self) -> str:
-        """The place in a few words for people; names in it are raw, so quote it where the agent reads it."""
+        """A short description for people. It contains raw names: quote it before the agent reads it."""
         if self.platform == Platform.LOCAL:
             return "CLI terminal"
         if self.chat_type is ChatType.DM:
-            place = f"DM with {self.user_name or self.user_id or 'user'}"
+            chat = f"DM with {self.user_name or self.user_id or 'user'}"
         else:
-            place = f"{self.chat_type}: {self.chat_name or self.chat_id or 'unknown'}"
-        return f"{place}, thread: {self.thread_id}" if self.thread_id else place
+            chat = f"{self.chat_type}: {self.chat_name or self.chat_id or 'unknown'}"
+        return f"{chat}, thread: {self.thread_id}" if self.thread_id else chat
 
     def to_dict(self) -> dict[str, str | None]:
-        """The source as JSON-ready fields; the second ids are there only when they are known."""
+        """Return the source as JSON-ready fields; second ids are included only when they are known."""
         fields: dict[str, str | None] = {
             "platform": str(self.platform),
             "chat_id": self.chat_id,
@@ -207,27 +206,27 @@ class SessionSource:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, object]) -> Self:
-        """The source that `to_dict` wrote; what a newer version may have added is ignored."""
+        """Read what `to_dict` returned; fields that a newer version may have added are ignored."""
         if not isinstance(fields, Mapping):
-            raise InvalidSource(f"a source is a mapping of fields, not {type(fields).__name__}: {fields!r}")
+            raise InvalidSource(f"A source is a mapping of fields, not {type(fields).__name__}: {fields!r}")
         platform = fields.get("platform")
         if not isinstance(platform, str):
             raise InvalidSource(
-                f"a source needs a 'platform', like 'telegram'; this one has {platform!r}", platform=platform
+                f"A source needs a 'platform', such as 'telegram'; this one has {platform!r}.", platform=platform
             )
 
-        def known(name: str) -> str | None:
-            return _text(name, fields.get(name))
+        def read(name: str) -> str | None:
+            return _to_text(name, fields.get(name))
 
         return cls(
             platform,
-            known("chat_id"),
-            chat_name=known("chat_name"),
-            chat_type=known("chat_type") or ChatType.DM,
-            user_id=known("user_id"),
-            user_name=known("user_name"),
-            thread_id=known("thread_id"),
-            chat_topic=known("chat_topic"),
-            user_id_alt=known("user_id_alt"),
-            chat_id_alt=known("chat_id_alt"),
+            read("chat_id"),
+            chat_name=read("chat_name"),
+            chat_type=read("chat_type") or ChatType.DM,
+            user_id=read("user_id"),
+            user_name=read("user_name"),
+            thread_id=read("thread_id"),
+            chat_topic=read("chat_topic"),
+            user_id_alt=read("user_id_alt"),
+            chat_id_alt=read("chat_id_alt"),
         )

@@ -1,10 +1,10 @@
-"""Text that every engine can keep: no NUL, no half of a surrogate pair."""
+"""Text that every database engine can store: without NUL and unpaired surrogates."""
 
 from __future__ import annotations
 
 
 def is_storable(text: str) -> bool:
-    """Whether a text can be kept exactly as it is."""
+    """Whether a text can be stored unchanged."""
     if "\0" in text:
         return False
     if text.isascii():
@@ -16,6 +16,6 @@ def is_storable(text: str) -> bool:
     return True
 
 
-def storable(text: str) -> str:
-    """The text with what cannot be kept replaced."""
+def make_storable(text: str) -> str:
+    """Return the text with everything that cannot be stored replaced."""
     return text if is_storable(text) else text.replace("\0", " ").encode("utf-8", "replace").decode()

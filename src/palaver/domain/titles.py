@@ -1,9 +1,9 @@
-"""Titles of conversations: how they are cleaned, numbered, compared and made from a first message.
+"""Titles of conversations: how they are cleaned, numbered, compared, and made from a first message.
 
-A title is one line of at most `MAX_TITLE` printable characters. Titles that differ only in a trailing ` #N`
-form one line of conversations; `title_slot` says which line and which place in it. Two titles are the same
-when they take the same slot: letter case and the way an accent was typed do not count, everything else does,
-and `#draft` is not a number. Who may have which title is the business of the store: nothing is looked up.
+A title is one line of at most `MAX_TITLE_CHARS` printable characters. Titles that differ only in a trailing ` #N`
+form a numbered series; `parse_title_slot` returns the series and the number of a title. Two titles are the same
+when they have the same slot: letter case and the way an accent was typed do not count, everything else does, and
+`#draft` is not a number. The store decides who may use which title; nothing is looked up here.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from palaver.domain.errors import InvalidTitle
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MAX_TITLE = 100
-MAX_NUMBER = 999_999_999
+MAX_TITLE_CHARS = 100
+MAX_TITLE_NUMBER = 999_999_999
 
-# What has no shape of its own and could hide in a title: controls, zero-width and bidi characters, the BOM,
-# fillers, tags, and halves of surrogate pairs. White space is not among them: it is collapsed instead.
+# Characters that are invisible in a title: controls, zero-width and bidi characters, the BOM, fillers, tags, and
+# unpaired surrogates. White space is not included: it is collapsed instead.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f"
     "\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
@@ -33,74 +33,73 @@ _NUMBERED = re.compile(r"(.+) #([1-9][0-9]{0,8})")
 
 @dataclass(frozen=True, slots=True)
 class TitleSlot:
-    """The place of a title in its line: the folded base, and the number (1 when none is written)."""
+    """The place of a title in its series: the folded base, and the number (1 if the title has none)."""
 
     base: str
     number: int
 
 
 def clean_title(text: str) -> str:
-    """The text as a title; refused when nothing printable is left of it, or too much."""
-    title = _tidy(text)
+    """Clean a title; raise InvalidTitle when it is empty or too long."""
+    title = _normalize(text)
     if not title:
-        raise InvalidTitle("A title needs at least one printable character; this one has none.")
-    if len(title) > MAX_TITLE:
+        raise InvalidTitle("A title needs at least one printable character.")
+    if len(title) > MAX_TITLE_CHARS:
         raise InvalidTitle(
-            f"This title has {len(title)} characters; a title has at most {MAX_TITLE}. Shorten it.",
+            f"This title has {len(title)} characters, but only {MAX_TITLE_CHARS} are allowed. Shorten it.",
             length=len(title),
-            limit=MAX_TITLE,
+            limit=MAX_TITLE_CHARS,
         )
     return title
 
 
-def title_slot(title: str) -> TitleSlot:
-    """Which line a title belongs to, and its place there: `My Project #2` is second in `my project`."""
-    base, number = _parted(title)
+def parse_title_slot(title: str) -> TitleSlot:
+    """Return the series and number of a title: `My Project #2` is number 2 of `my project`."""
+    base, number = _split_number(title)
     return TitleSlot(unicodedata.normalize("NFC", base.casefold()), number)
 
 
-def base_of(title: str) -> str:
-    """The title as it was written, without its number."""
-    return _parted(title)[0]
+def strip_title_number(title: str) -> str:
+    """Return the title as written, without its number."""
+    return _split_number(title)[0]
 
 
-def numbered(title: str, number: int) -> str:
-    """The title at another place of its line: the bare base for 1, else with ` #N`, shortened to fit."""
-    if not 1 <= number <= MAX_NUMBER:
-        raise InvalidTitle(f"A title is numbered from 1 to {MAX_NUMBER}, not {number}.", number=number)
-    base = base_of(title)
+def number_title(title: str, number: int) -> str:
+    """Return the title with another number: without a suffix for 1, else with ` #N`, shortened to fit."""
+    if not 1 <= number <= MAX_TITLE_NUMBER:
+        raise InvalidTitle(f"{number} is not a valid title number (1 to {MAX_TITLE_NUMBER}).", number=number)
+    base = strip_title_number(title)
     if number == 1:
         return base
     suffix = f" #{number}"
-    return base[: MAX_TITLE - len(suffix)].rstrip() + suffix
+    return base[: MAX_TITLE_CHARS - len(suffix)].rstrip() + suffix
 
 
 def title_from(messages: Iterable[Mapping[str, object]], limit: int = 64) -> str | None:
-    """A title from the first thing a user says in these messages; None when no user says anything in text."""
+    """Return a title made from the first user message with text; None when there is none."""
     for message in messages:
         if message.get("role") == "user":
-            said = _text_of(message.get("content")).lstrip()
-            if title := _tidy(said[: 16 * limit]):
-                return _shortened(title, limit)
+            text = _get_text(message.get("content")).lstrip()
+            if title := _normalize(text[: 16 * limit]):
+                return _shorten(title, limit)
     return None
 
 
-def _tidy(text: str) -> str:
-    """One line of printable text, composed, with single spaces."""
+def _normalize(text: str) -> str:
+    """Return the text as one line of printable, composed characters with single spaces."""
     if text.isascii() and text.isprintable():
         return " ".join(text.split())
     return unicodedata.normalize("NFC", " ".join(_INVISIBLE.sub("", text).split()))
 
 
-def _parted(title: str) -> tuple[str, int]:
-    """The base and the number of a title."""
+def _split_number(title: str) -> tuple[str, int]:
     clean = clean_title(title)
     match = _NUMBERED.fullmatch(clean)
     return (match[1], int(match[2])) if match else (clean, 1)
 
 
-def _text_of(content: object) -> str:
-    """The text of a message, which is a string or a list of parts of which some are text."""
+def _get_text(content: object) -> str:
+    """Return the text of a message, whose content is a string or a list of parts."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list | tuple):
@@ -109,8 +108,8 @@ def _text_of(content: object) -> str:
     return " ".join(text for part in parts if isinstance(text := part.get("text"), str))
 
 
-def _shortened(text: str, limit: int) -> str:
-    """The text in at most `limit` characters, cut between words when a gap is near, and marked as cut."""
+def _shorten(text: str, limit: int) -> str:
+    """Cut the text to at most `limit` characters, between words where possible, and add `…`."""
     if len(text) <= limit:
         return text
     head = text[: max(limit - 1, 0)]

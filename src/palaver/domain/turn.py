@@ -1,8 +1,8 @@
-"""A turn: one run of the agent for one accepted input, and what becomes of it.
+"""A turn: one run of the agent for one accepted message, and its states.
 
 queued ──claim──▶ running ──▶ done
-   ▲                 │ ├────▶ interrupted   stopped, or its worker died after a tool had acted
-   └──worker died────┘ └────▶ failed        the agent could not answer, or it killed too many workers
+   ▲                 │ ├────▶ interrupted   stopped, or its worker died after a tool had side effects
+   └──worker died────┘ └────▶ failed        the agent could not answer, or too many workers died on it
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from palaver.domain.ids import PersonId, SessionId, TurnId
     from palaver.domain.source import Platform
 
-QUOTES = "quotes"  # among the facts of a turn
-GATHERED = "gathered"  # among them too: how many messages it answers together
-MOST_ATTEMPTS = 3  # a turn that has killed this many workers is parked
+# Keys in the stored facts of a turn.
+QUOTED_SEQS_KEY = "quoted_seqs"
+MERGED_COUNT_KEY = "merged_count"  # how many messages it answers together
+
+MAX_TURN_ATTEMPTS = 3  # a turn whose workers died this many times fails
 
 
 class TurnState(StrEnum):
-    """Where a turn stands."""
-
     QUEUED = "queued"
     RUNNING = "running"
     DONE = "done"
@@ -32,63 +32,61 @@ class TurnState(StrEnum):
     INTERRUPTED = "interrupted"
 
     @property
-    def ended(self) -> bool:
-        """Whether nothing more will come of it."""
+    def has_ended(self) -> bool:
         return self not in {TurnState.QUEUED, TurnState.RUNNING}
 
 
 class TurnKind(StrEnum):
-    """What a turn is for."""
-
     ANSWER = "answer"
-    COMPACT = "compact"  # summarise the conversation so far
+    COMPACT = "compact"  # summarize the conversation so far
 
 
 class BusyPolicy(StrEnum):
     """What happens to a message that arrives while the agent is answering another one."""
 
-    QUEUE = "queue"
-    STEER = "steer"  # given to the running agent after its next tool call
-    INTERRUPT = "interrupt"  # stops it, keeps what was said, and answers the new message
+    QUEUE = "queue"  # it waits for its own turn
+    STEER = "steer"  # the running agent gets it after its next tool call
+    INTERRUPT = "interrupt"  # the running answer is stopped and kept, and the new message is answered
     REJECT = "reject"
 
 
 class StopRequest(StrEnum):
-    """What somebody wants of a turn that is running."""
+    """A request to end a running turn."""
 
-    STOP = "stop"
-    INTERRUPT = "interrupt"
+    STOP = "stop"  # a person stopped it
+    INTERRUPT = "interrupt"  # a new message replaces it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A turn as others see it."""
-
     id: TurnId
     session_id: SessionId
     kind: TurnKind
     state: TurnState
-    input_seq: int  # the message it answers; the last of them, where several were taken together
+    input_seq: int  # the message it answers; the last one, if several were merged
     attempt: int
     person_id: PersonId | None
     created_at: datetime
-    steers: bool = False  # it is given to the run before it, if that still takes something
+    is_steering: bool = False  # its message is given to the running turn, if that has another step
     ended_at: datetime | None = None
-    error: str | None = None  # why it failed or was interrupted, in words for the person
-    goes_to: Platform | None = None  # where its answer is sent; None: it is read in the conversation
-    quotes: tuple[int, ...] = ()  # messages that are quoted before the answer, because nobody there has seen them
+    error: str | None = None  # why it failed or was interrupted, for the person to read
+    delivers_to: Platform | None = None  # where its answer is sent; None: people read it in the conversation
+    quoted_seqs: tuple[int, ...] = ()  # messages that are quoted before the answer, because that chat has not seen them
 
 
-class Fate(StrEnum):
-    """What becomes of a running turn whose worker died."""
+class CrashedTurnAction(StrEnum):
+    """What to do with a running turn whose worker died."""
 
-    AGAIN = "again"
-    INTERRUPTED = "interrupted"
-    PARKED = "parked"
+    RETRY = "retry"
+    INTERRUPT = "interrupt"
+    FAIL = "fail"
 
 
-def after_death(*, acted: bool, attempt: int, wish: StopRequest | None) -> Fate:
-    """A turn whose tools had acted is never repeated by itself; one that keeps killing its worker is parked."""
-    if acted or wish is not None:
-        return Fate.INTERRUPTED
-    return Fate.AGAIN if attempt < MOST_ATTEMPTS else Fate.PARKED
+def decide_crashed_turn(*, had_side_effects: bool, attempt: int, stop_request: StopRequest | None) -> CrashedTurnAction:
+    """Decide what to do with a turn whose worker died.
+
+    A turn whose tools had side effects is never repeated automatically; one whose workers keep dying fails.
+    """
+    if had_side_effects or stop_request is not None:
+        return CrashedTurnAction.INTERRUPT
+    return CrashedTurnAction.RETRY if attempt < MAX_TURN_ATTEMPTS else CrashedTurnAction.FAIL

@@ -1,7 +1,7 @@
-"""What a turn used and what it cost.
+"""Usage: the tokens and the cost of turns.
 
-Money is kept in whole nano-dollars, so that adding a million small turns is exact. A cost that nobody knows
-is unknown, never zero: a session counts its unpriced turns beside the sum of the priced ones.
+Money is stored in whole nano-dollars, so that adding a million small turns is exact. A cost that is not known is
+None, never zero: a session counts its unpriced turns beside the sum of the priced ones.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from enum import StrEnum
 from palaver.domain.errors import InvalidInput
 from palaver.domain.text import is_storable
 
-_NANO = Decimal(1_000_000_000)
-_MOST_TOKENS = 10**12  # in one turn: a million million, so that no sum of turns overflows
-_MOST_NANOS = 10**15  # in one turn: a million dollars
+NANOS_PER_DOLLAR = Decimal(1_000_000_000)
+_MAX_TURN_TOKENS = 10**12  # no sum of turns overflows
+_MAX_TURN_NANOS = 10**15  # a million dollars
 
-
-COUNTERS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+TOKEN_COUNTERS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
 
 
 class CostStatus(StrEnum):
-    """How sure a cost is."""
+    """How reliable a cost is."""
 
     UNKNOWN = "unknown"
     ESTIMATED = "estimated"
@@ -31,9 +30,9 @@ class CostStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnUsage:
-    """The usage of one turn with one model. What is None was not reported."""
+    """The usage of one turn with one model. None means not reported."""
 
-    turn_id: str | None = None  # the same turn counted twice changes nothing
+    turn_id: str | None = None  # recording the same turn twice counts once
     model: str | None = None
     provider: str | None = None
     input_tokens: int = 0
@@ -42,51 +41,51 @@ class TurnUsage:
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
     cost: Decimal | float | int | str | None = None  # US dollars
-    cost_status: CostStatus | str | None = None  # with a cost: estimated unless said otherwise
+    cost_status: CostStatus | str | None = None  # None with a cost: estimated
     cost_source: str | None = None
-    last_prompt_tokens: int | None = None  # how full the context was, replaces the former value
+    last_prompt_tokens: int | None = None  # how full the context was; replaces the previous value
 
     def __post_init__(self) -> None:
-        for name in (*COUNTERS, "last_prompt_tokens"):
+        for name in (*TOKEN_COUNTERS, "last_prompt_tokens"):
             value = getattr(self, name)
             if type(value) is int:
-                if 0 <= value <= _MOST_TOKENS:
+                if 0 <= value <= _MAX_TURN_TOKENS:
                     continue
             elif value is None and name == "last_prompt_tokens":
                 continue
-            raise InvalidInput(f"{name}: {value!r} is not a number of tokens")
+            raise InvalidInput(f"{name}: {value!r} is not a valid number of tokens")
         for name in ("turn_id", "model", "provider", "cost_source"):
             text = getattr(self, name)
             if text is not None and not (isinstance(text, str) and is_storable(text)):
-                raise InvalidInput(f"{name}: {text!r} is not allowed; give it as text")
+                raise InvalidInput(f"{name}: {text!r} is not allowed (text)")
         if self.cost_status is not None and self.cost_status not in list(CostStatus):
-            raise InvalidInput(f"cost_status: {self.cost_status!r} is not allowed; use one of {', '.join(CostStatus)}")
+            raise InvalidInput(f"cost_status: {self.cost_status!r} is not allowed ({', '.join(CostStatus)})")
         if self.cost is not None:
-            _ = self.nanos  # a cost that is none is refused here, not when it is stored
+            _ = self.cost_nanos  # an invalid cost is rejected here, not when it is stored
 
     @property
-    def nanos(self) -> int | None:
-        """The cost in nano-dollars, or None when nobody knows it."""
+    def cost_nanos(self) -> int | None:
+        """The cost in nano-dollars, or None when it is not known."""
         if self.cost is None:
             return None
         try:
-            nanos = int((Decimal(str(self.cost)) * _NANO).to_integral_value(ROUND_HALF_UP))
+            nanos = int((Decimal(str(self.cost)) * NANOS_PER_DOLLAR).to_integral_value(ROUND_HALF_UP))
         except (InvalidOperation, ValueError, OverflowError):  # not a number, or not a finite one
             raise InvalidInput(f"cost: {self.cost!r} is not an amount of money") from None
-        if not 0 <= nanos <= _MOST_NANOS:
-            raise InvalidInput(f"cost: {self.cost!r} is not an amount a turn can cost")
+        if not 0 <= nanos <= _MAX_TURN_NANOS:
+            raise InvalidInput(f"cost: {self.cost!r} is not a possible cost of one turn")
         return nanos
 
     @property
-    def status(self) -> CostStatus:
-        """How sure the cost of this turn is."""
+    def effective_cost_status(self) -> CostStatus:
+        """The status of the cost: `unknown` without a cost, `estimated` by default with one."""
         if self.cost is None:
             return CostStatus.UNKNOWN
         return CostStatus(self.cost_status or CostStatus.ESTIMATED)
 
     @property
-    def counts(self) -> bool:
-        """Whether there is anything to add to the totals."""
+    def has_usage(self) -> bool:
+        """Whether there is anything to add to a total."""
         return bool(
             self.input_tokens
             or self.output_tokens
@@ -96,12 +95,12 @@ class TurnUsage:
             or self.reasoning_tokens
         )
 
-    def plus(self, other: TurnUsage) -> TurnUsage:
-        """This and more of the same model in the same turn. What one of them cannot price, the sum cannot either."""
+    def add(self, other: TurnUsage) -> TurnUsage:
+        """Return the sum with more usage of the same model in the same turn. It has a cost only if both have one."""
         unpriced = self.cost is None or other.cost is None
         return replace(
             other,
-            **{name: getattr(self, name) + getattr(other, name) for name in COUNTERS},
+            **{name: getattr(self, name) + getattr(other, name) for name in TOKEN_COUNTERS},
             cost=None if unpriced else Decimal(str(self.cost)) + Decimal(str(other.cost)),
             cost_status=None if unpriced else other.cost_status,
         )
@@ -123,10 +122,9 @@ class UsageTotals:
 
     @property
     def total_tokens(self) -> int:
-        """Everything that went in and came out."""
         return self.input_tokens + self.output_tokens
 
     @property
     def cost(self) -> Decimal | None:
-        """US dollars of the priced turns, or None when none has a price."""
-        return None if self.cost_nanos is None else Decimal(self.cost_nanos) / _NANO
+        """The cost of the priced turns in US dollars, or None when no turn has a price."""
+        return None if self.cost_nanos is None else Decimal(self.cost_nanos) / NANOS_PER_DOLLAR

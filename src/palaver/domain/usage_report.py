@@ -1,4 +1,4 @@
-"""What was used over a time, in groups."""
+"""A usage report: tokens and cost in a period, grouped."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from palaver.domain.usage import NANOS_PER_DOLLAR
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_NANO = Decimal(1_000_000_000)
 
-
-class Grouping(StrEnum):
-    """What belongs together in a report."""
-
+class UsageGrouping(StrEnum):
     DAY = "day"  # in UTC
     MODEL = "model"
     PLATFORM = "platform"
@@ -24,10 +22,10 @@ class Grouping(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """What one group used."""
+class UsageRow:
+    """The usage of one group."""
 
-    group: str | None = None  # None: what belongs to no group, or all of it
+    group: str | None = None  # None: usage that belongs to no group, or the total
     label: str = ""
     turns: int = 0
     input_tokens: int = 0
@@ -40,13 +38,13 @@ class Spent:
 
     @property
     def cost(self) -> Decimal | None:
-        """US dollars of the priced turns, or None when none has a price."""
-        return None if self.cost_nanos is None else Decimal(self.cost_nanos) / _NANO
+        """The cost of the priced turns in US dollars, or None when no turn has a price."""
+        return None if self.cost_nanos is None else Decimal(self.cost_nanos) / NANOS_PER_DOLLAR
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """The groups, and all of it together."""
+class UsageReport:
+    """The usage of each group, and the total."""
 
-    rows: Sequence[Spent]
-    total: Spent
+    rows: Sequence[UsageRow]
+    total: UsageRow

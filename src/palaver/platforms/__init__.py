@@ -1,1 +1,1 @@
-"""Platforms: the edges through which people reach the agent."""
+"""Platform adapters: they connect Palaver to the places where people chat."""

@@ -1,7 +1,7 @@
-"""The platform inside the process: what other adapters look like, without a network.
+"""An in-process platform: behaves like any other adapter, without a network.
 
-Tests and programs that embed Palaver speak through it: `say` is a person sending a message, `sent` is what they got.
-How it fails is decided by `wire`, which stands for the network and the platform behind it.
+Tests and programs that embed Palaver use it: `say` sends a message as a person, and `sent` lists what was delivered to
+people. A `transport` stands for the network and the platform behind it, and decides how sending fails.
 """
 
 from __future__ import annotations
@@ -17,44 +17,45 @@ if TYPE_CHECKING:
 
     from palaver.domain.delivery import Delivery
     from palaver.domain.inbound import Receipt
-    from palaver.services.ports import Accept
+    from palaver.services.ports import AcceptMessage
 
-    Wire = Callable[[Delivery], Awaitable[str | None]]
+    Transport = Callable[[Delivery], Awaitable[str | None]]
 
 LOOPBACK = Platform("loopback")
 
 
-class Loopback:
+class LoopbackAdapter:
     """An adapter whose platform is a list."""
 
     platform = LOOPBACK
 
-    def __init__(self, wire: Wire | None = None, *, knows_keys: bool = False) -> None:
-        self.knows_keys = knows_keys
+    def __init__(self, transport: Transport | None = None, *, has_idempotency_keys: bool = False) -> None:
+        self.has_idempotency_keys = has_idempotency_keys
         self.sent: list[Delivery] = []
-        self._wire = wire
-        self._accept: Accept | None = None
+        self._transport = transport
+        self._accept: AcceptMessage | None = None
 
-    async def start(self, accept: Accept) -> None:
-        """Begin to receive."""
+    async def start(self, accept: AcceptMessage) -> None:
         self._accept = accept
 
     async def stop(self) -> None:
-        """Stop receiving."""
         self._accept = None
 
     async def send(self, delivery: Delivery) -> str | None:
-        """Hand a delivery to the wire; without one it has arrived."""
-        receipt = await self._wire(delivery) if self._wire is not None else f"loopback-{len(self.sent) + 1}"
+        """Pass a delivery to the transport; without a transport it arrives at once."""
+        if self._transport is None:
+            receipt: str | None = f"loopback-{len(self.sent) + 1}"
+        else:
+            receipt = await self._transport(delivery)
         self.sent.append(delivery)
         return receipt
 
     async def say(
         self, content: str, *, user: str = "ada", chat: str | None = None, message_id: str | None = None
     ) -> Receipt:
-        """Somebody says something: in their direct messages, or in a group when `chat` is named."""
+        """Send a message as `user`: in their direct messages, or in the group `chat`."""
         if self._accept is None:
-            raise PalaverError("the loopback platform is not connected")
+            raise PalaverError("The loopback platform is not connected. Start the gateway first.")
         source = SessionSource(
             self.platform,
             chat or user,

@@ -1,1 +1,1 @@
-"""Verbs: what can be done with conversations. Each class owns one family and gets its collaborators ready-made."""
+"""Services: what Palaver does with conversations. Each class does one job and gets the objects it needs."""

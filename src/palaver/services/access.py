@@ -1,11 +1,11 @@
-"""Who may speak to the agent."""
+"""Access: who sends a message, and whether the agent may answer them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.domain.inbound import FOLLOWING
+from palaver.domain.inbound import PLATFORMS_WITHOUT_DELIVERY
 from palaver.domain.person import Role
 from palaver.domain.source import ChatType
 from palaver.storage import people
@@ -16,33 +16,43 @@ if TYPE_CHECKING:
     from palaver.domain.source import SessionSource
     from palaver.storage.engines.base import Transaction
 
-UNKNOWN = (
-    "I do not know you yet, so I may not answer. Ask the owner of this gateway to let you in;"
-    " your account here is {account}."
+UNKNOWN_SENDER_REPLY = (
+    "I don't know you yet, so I can't answer. Ask the owner of this gateway to give you access."
+    " Your account here is {account}."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Whoever speaks, and whether they may."""
+    """The sender of a message, and whether the agent may answer them."""
 
-    person: Person | None  # None where nobody can be told apart
-    refusal: str | None = None  # why not; empty when nothing is to be said about it
+    person: Person | None  # None where the platform does not tell people apart
+    refusal: str | None = None  # the reply to a sender without access; empty for no reply
 
     @property
-    def may_speak(self) -> bool:
-        """Whether the agent may listen."""
+    def can_speak(self) -> bool:
         return self.refusal is None
 
 
-def speaker(tx: Transaction, source: SessionSource, rules: TurnRules, now: int) -> Speaker:
-    """Who speaks from a source. A stranger is written down as a guest, and guests speak only where everybody may."""
-    resident = people.find_or_add(tx, source, now)
-    person = resident.person if resident else None
-    known = person is not None and person.role is not Role.GUEST
-    if known or source.platform in FOLLOWING or source.platform in rules.open_to_all:
+def identify_speaker(tx: Transaction, source: SessionSource, rules: TurnRules, now: int) -> Speaker:
+    """Find out who speaks from a source. A new account becomes a guest; guests may speak only on open platforms."""
+    row = people.find_or_add_by_source(tx, source, now)
+    return _check_speaker(row.person if row else None, source, rules)
+
+
+def find_speaker(tx: Transaction, source: SessionSource, rules: TurnRules) -> Speaker | None:
+    """Find out who speaks from a source without storing anything; None if the account is new."""
+    row = people.find_by_source(tx, source)
+    if row is None and people.find_account(source) is not None:
+        return None
+    return _check_speaker(row.person if row else None, source, rules)
+
+
+def _check_speaker(person: Person | None, source: SessionSource, rules: TurnRules) -> Speaker:
+    is_member = person is not None and person.role is not Role.GUEST
+    if is_member or source.platform in PLATFORMS_WITHOUT_DELIVERY or source.platform in rules.open_platforms:
         return Speaker(person)
     if source.chat_type is not ChatType.DM:
-        return Speaker(person, "")  # a gateway that answers every stranger in a group is a nuisance
-    account = people.account_of(source)
-    return Speaker(person, UNKNOWN.format(account=":".join(account) if account else "not known"))
+        return Speaker(person, "")  # replying to every stranger in a group would be spam
+    account = people.find_account(source)
+    return Speaker(person, UNKNOWN_SENDER_REPLY.format(account=":".join(account) if account else "unknown"))

@@ -1,22 +1,21 @@
-"""Numbers that callers give: refused by name when they cannot be meant."""
+"""Checks of numbers that callers pass: a value out of range is refused with the name of the argument."""
 
 from __future__ import annotations
 
 from palaver.domain.errors import InvalidInput
 
-MOST = 2**53  # the largest whole number that every client can write
-MOST_MINUTES = 10_000_000  # nineteen years
+MAX_INTEGER = 2**53  # the largest whole number that every JSON client can represent
+MAX_MINUTES = 10_000_000  # nineteen years
 
 
-def check_count(name: str, value: int | None, *, least: int = 1, most: int = MOST) -> None:
-    """Refuse what is not a whole number in a range; None is nothing to check."""
+def check_count(name: str, value: int | None, *, minimum: int = 1, maximum: int = MAX_INTEGER) -> None:
+    """Refuse anything but a whole number within the range; None is accepted."""
     if value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise InvalidInput(f"{name}: {value!r} is not allowed; give a whole number from {least} to {most}")
+    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+        raise InvalidInput(f"{name}: {value!r} is not allowed. Give a whole number from {minimum} to {maximum}.")
 
 
-def check_minutes(value: float) -> None:
-    """Refuse a span that no list can mean."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_MINUTES:
-        raise InvalidInput(f"active_minutes: {value!r} is not allowed; give a number from 0 to {MOST_MINUTES}")
+def check_minutes(name: str, value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_MINUTES:
+        raise InvalidInput(f"{name}: {value!r} is not allowed. Give a number from 0 to {MAX_MINUTES}.")

@@ -1,10 +1,10 @@
-"""Files that people add to what they say: taken in, kept, given back, and forgotten when nothing uses them.
+"""Attachments: receives the files of messages, stores them, and deletes those that no conversation uses.
 
-The bytes are kept once each, under their SHA-256, in a folder of their own; no path is ever made from what a client
-sent. A file that no conversation uses is forgotten a day after it was sent.
+The database has one row for each attachment. The bytes are stored once, in a folder of their own, under their SHA-256;
+no path is ever built from what a client sent. An attachment that no conversation uses is deleted after a day.
 
-Always true: a file that is known has its bytes in place, whatever else goes on in other processes. Bytes are put in
-place after their file is known, and taken away only when they still belong to none after they were moved aside.
+Always true: every attachment in the database has its bytes in place, whatever other processes do. The bytes are moved
+into place after the row is committed; they are deleted only if no row has their hash after they were moved aside.
 """
 
 from __future__ import annotations
@@ -21,24 +21,22 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.domain.attachment import (
-    BEGINNING,
-    LARGEST,
-    MOST_IN_A_MESSAGE,
-    MOST_OF_A_PERSON,
-    TEXT,
+    MAX_BYTES_PER_PERSON,
+    MAX_FILE_BYTES,
+    MAX_FILES_PER_MESSAGE,
+    PLAIN_TEXT_TYPE,
+    SNIFF_BYTES,
     Attachment,
+    AttachmentNotFound,
     AttachmentTooLarge,
-    NoSuchAttachment,
-    attachment_ids,
-    check_parts,
-    clean_name,
+    clean_file_name,
+    detect_media_type,
+    find_attachment_ids,
     is_plain_text,
     new_attachment_id,
-    type_of,
-    with_attachments,
 )
 from palaver.domain.errors import InvalidInput, LimitReached, StoreError, StoreFull, StoreReadOnly
-from palaver.domain.person import check_sees_everything
+from palaver.domain.person import check_can_view_all
 from palaver.storage import attachments, sessions
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
@@ -47,273 +45,273 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
 
+    from palaver.domain.ids import PersonId
     from palaver.domain.person import Principal
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction
 
-KEPT_UNUSED: Final = timedelta(days=1)
-TIDIED_EVERY: Final = timedelta(hours=1)
-LARGEST_FOR_A_MODEL: Final = 5_000_000  # bytes of an image that is sent along
-MOST_FOR_A_MODEL: Final = 20_000_000  # bytes of images that are sent along together: the last of them
-LONGEST_FOR_A_MODEL: Final = 100_000  # characters of a text file that are sent along
-_ASIDE = ".going"
-_COMING = ".coming-"
+MAX_UNUSED_AGE: Final = timedelta(days=1)
+CLEANUP_INTERVAL: Final = timedelta(hours=1)
+MAX_MODEL_IMAGE_BYTES: Final = 5_000_000  # a larger image is not sent to a model
+MAX_REQUEST_IMAGE_BYTES: Final = 20_000_000  # of all images in one request: the newest are sent
+MAX_MODEL_TEXT_CHARS: Final = 100_000  # of a text file; the rest is not sent to a model
+_TRASH_SUFFIX = ".trash"
+_UPLOAD_PREFIX = ".upload-"
 
 log = logging.getLogger(__name__)
 
 
 class Attachments:
-    """The files of one store, with their bytes in one folder."""
+    """The attachments of one store, with their bytes in one folder."""
 
     def __init__(self, store: SessionStore, folder: Path) -> None:
         self._store = store
         self._engine = store.engine
         self._folder = folder
 
-    # -- taking in and giving back -------------------------------------------------------------------------
+    # -- receiving and serving ------------------------------------------------------------------------------
 
-    async def take(self, principal: Principal, name: str | None, chunks: AsyncIterator[bytes]) -> Attachment:
-        """Take a file in, durably. Refuses what is too large or of a kind that is not taken."""
-        coming = self._folder / f"{_COMING}{secrets.token_hex(8)}"
+    async def receive(self, principal: Principal, name: str | None, chunks: AsyncIterator[bytes]) -> Attachment:
+        """Store an uploaded file durably. Refuses a file that is too large or of an unsupported type."""
+        upload = self._folder / f"{_UPLOAD_PREFIX}{secrets.token_hex(8)}"
         try:
-            with _told_plainly():
-                size, digest, beginning = await self._receive(coming, chunks)
-            is_text = await asyncio.to_thread(_is_text, coming)
+            with _translate_folder_errors():
+                size, digest, first_bytes = await self._write_upload(upload, chunks)
+            is_text = await asyncio.to_thread(_is_text, upload)
             attachment = Attachment(
                 id=new_attachment_id(),
-                name=clean_name(name),
-                type=type_of(beginning, is_text=is_text),
+                name=clean_file_name(name),
+                media_type=detect_media_type(first_bytes, is_text=is_text),
                 size=size,
                 sha256=digest,
                 person_id=principal.person_id,
                 created_at=self._store.clock.now(),
             )
-            await self._engine.arun(Write(lambda tx: _know(tx, attachment)))
-            with _told_plainly():
-                await asyncio.to_thread(_put, coming, self._place(digest))
+            await self._engine.arun(Write(lambda tx: _add_attachment(tx, attachment)))
+            with _translate_folder_errors():
+                await asyncio.to_thread(_move_into_place, upload, self._get_path_of_hash(digest))
         finally:
-            coming.unlink(missing_ok=True)
+            upload.unlink(missing_ok=True)
         return attachment
 
     async def get(self, principal: Principal, attachment_id: str, *, everything: bool = False) -> Attachment:
-        """One file that this principal may see."""
+        """Load an attachment that this principal may see."""
         if everything:
-            check_sees_everything(principal)
-        person = None if everything else principal.person_id
-        return await self._engine.arun(Read(lambda tx: attachments.seen(tx, attachment_id, person)[1]))
+            check_can_view_all(principal)
+        person_id = None if everything else principal.person_id
+        return await self._engine.arun(Read(lambda tx: attachments.get_visible(tx, attachment_id, person_id)[1]))
 
-    def path(self, attachment: Attachment) -> Path:
-        """Where the bytes of a file are."""
-        place = self._place(attachment.sha256)
-        if not place.exists():
-            raise NoSuchAttachment
-        return place
+    def get_path(self, attachment: Attachment) -> Path:
+        """Return the path of an attachment's bytes."""
+        path = self._get_path_of_hash(attachment.sha256)
+        if not path.exists():
+            raise AttachmentNotFound
+        return path
 
     # -- in messages ---------------------------------------------------------------------------------------
 
-    async def attach(
-        self, principal: Principal, session_id: str, content: str | Sequence[Any], ids: Sequence[str] = ()
-    ) -> str | list[Any]:
-        """What is to be said in a conversation, with the files it names: those in its parts and those given.
-
-        From then on they are used there, so whoever sees the conversation sees them. Somebody else's file is not
-        there, even for whoever knows its id.
-        """
-        check_parts(content)
-        wanted = list(dict.fromkeys([*attachment_ids(content), *ids]))
-        if not wanted:
-            return content if isinstance(content, str) else list(content)
-        if len(wanted) > MOST_IN_A_MESSAGE:
-            raise InvalidInput(f"attachments: at most {MOST_IN_A_MESSAGE} files go into one message")
-
-        def run(tx: Transaction) -> list[Attachment]:
-            found = [attachments.seen(tx, attachment_id, principal.person_id) for attachment_id in wanted]
-            attachments.use(tx, sessions.seen(tx, session_id, principal.person_id).no, [no for no, _ in found])
-            return [attachment for _, attachment in found]
-
-        return with_attachments(content, await self._engine.arun(Write(run)))
-
-    async def for_model(
+    async def prepare_for_model(
         self, session_id: str, messages: Sequence[Mapping[str, Any]], *, images: bool = True
     ) -> list[dict[str, Any]]:
-        """The messages of a conversation as a model can take them: images as images, text files as their text.
+        """Replace attachments in the messages of a conversation by what a model can read: images and texts.
 
-        Only files that this conversation uses are opened. What cannot be shown is named, and so are images where the
-        model takes none, or where newer ones are enough for a request.
+        Only files that this conversation uses are opened. A file that a model cannot read is replaced by its name, and
+        so is an image if the model takes none or if newer images fill the request.
         """
-        wanted = {each for message in messages for each in attachment_ids(message.get("content"))}
-        if not wanted:
+        ids = {each for message in messages for each in find_attachment_ids(message.get("content"))}
+        if not ids:
             return [dict(message) for message in messages]
 
         def run(tx: Transaction) -> list[Attachment]:
-            return attachments.used_in(tx, sessions.number_of(tx, session_id), wanted)
+            return attachments.list_used_in_session(tx, sessions.get_no(tx, session_id), ids)
 
-        used = {attachment.id: attachment for attachment in await self._engine.arun(Read(run))}
-        seen = _newest_images(messages, used) if images else frozenset()
-        return await asyncio.to_thread(lambda: [self._shown(message, used, seen) for message in messages])
+        files = {attachment.id: attachment for attachment in await self._engine.arun(Read(run))}
+        image_ids = _choose_newest_images(messages, files) if images else frozenset()
+        return await asyncio.to_thread(
+            lambda: [self._prepare_message(message, files, image_ids) for message in messages]
+        )
 
-    def _shown(
-        self, message: Mapping[str, Any], used: Mapping[str, Attachment], seen: frozenset[str]
+    def _prepare_message(
+        self, message: Mapping[str, Any], files: Mapping[str, Attachment], image_ids: frozenset[str]
     ) -> dict[str, Any]:
         content = message.get("content")
-        if not attachment_ids(content):
+        if not find_attachment_ids(content):
             return dict(message)
         parts = [
-            self._part(used.get(str(part.get("id"))), seen) if attachment_ids([part]) else part
+            self._prepare_part(files.get(str(part.get("id"))), image_ids) if find_attachment_ids([part]) else part
             for part in content or ()
         ]
         return dict(message) | {"content": parts}
 
-    def _part(self, attachment: Attachment | None, seen: frozenset[str]) -> dict[str, Any]:
+    def _prepare_part(self, attachment: Attachment | None, image_ids: frozenset[str]) -> dict[str, Any]:
         if attachment is None:
-            return _words("(a file that is gone)")
+            return _build_text_part("(a deleted file)")
         try:
-            return self._readable(attachment, as_image=attachment.id in seen) or _words(
-                f'(the file "{attachment.name}", {attachment.type})'
+            return self._load_part(attachment, as_image=attachment.id in image_ids) or _build_text_part(
+                f'(the file "{attachment.name}", {attachment.media_type})'
             )
         except OSError:
-            return _words(f'(the file "{attachment.name}" is gone)')
+            return _build_text_part(f'(the deleted file "{attachment.name}")')
 
-    def _readable(self, attachment: Attachment, *, as_image: bool) -> dict[str, Any] | None:
-        place = self._place(attachment.sha256)
+    def _load_part(self, attachment: Attachment, *, as_image: bool) -> dict[str, Any] | None:
+        path = self._get_path_of_hash(attachment.sha256)
         if as_image:
-            data = b64encode(place.read_bytes()).decode()
-            return {"type": "image_url", "image_url": {"url": f"data:{attachment.type};base64,{data}"}}
-        if attachment.type == TEXT:
-            with place.open(encoding="utf-8", newline="") as stream:
-                text = stream.read(LONGEST_FOR_A_MODEL + 1)
-            cut = "\n(the rest of the file is left out)" if len(text) > LONGEST_FOR_A_MODEL else ""
-            return _words(f'The file "{attachment.name}":\n{text[:LONGEST_FOR_A_MODEL]}{cut}')
+            data = b64encode(path.read_bytes()).decode()
+            return {"type": "image_url", "image_url": {"url": f"data:{attachment.media_type};base64,{data}"}}
+        if attachment.media_type == PLAIN_TEXT_TYPE:
+            with path.open(encoding="utf-8", newline="") as stream:
+                text = stream.read(MAX_MODEL_TEXT_CHARS + 1)
+            note = "\n(the rest of the file is left out)" if len(text) > MAX_MODEL_TEXT_CHARS else ""
+            return _build_text_part(f'The file "{attachment.name}":\n{text[:MAX_MODEL_TEXT_CHARS]}{note}')
         return None
 
-    # -- forgetting ----------------------------------------------------------------------------------------
+    # -- cleaning up ---------------------------------------------------------------------------------------
 
-    async def keep_tidy(self) -> None:
-        """Tidy now and then, until cancelled; a server does this as long as it runs."""
+    async def run_cleanup(self) -> None:
+        """Clean up regularly until canceled; a server runs this as long as it runs itself."""
         while True:
             try:
-                await self.tidy()
-            except (StoreError, OSError) as error:  # it is done the next time
-                log.warning("files cannot be tidied: %s", error)
-            await asyncio.sleep(TIDIED_EVERY.total_seconds())
+                await self.clean_up()
+            except (StoreError, OSError) as error:  # the next round tries again
+                log.warning("attachment_cleanup_failed", extra={"error": str(error)})
+            await asyncio.sleep(CLEANUP_INTERVAL.total_seconds())
 
-    async def tidy(self) -> int:
-        """Forget what has been unused for a day, and let go of bytes that belong to no file; how many files went."""
-        before = to_micros(self._store.clock.now() - KEPT_UNUSED)
-        gone = await self._engine.arun(Write(lambda tx: attachments.forget_unused(tx, before)))
-        await asyncio.to_thread(self._let_go, time.time() - KEPT_UNUSED.total_seconds())
-        return gone
+    async def clean_up(self) -> int:
+        """Delete attachments that were unused for a day, and bytes without an attachment.
 
-    def _let_go(self, before: float) -> None:
-        for left in self._folder.glob(f"{_COMING}*"):
-            if left.stat().st_mtime < before:
-                left.unlink(missing_ok=True)
-        for shelf in self._folder.glob("[0-9a-f][0-9a-f]"):
-            files = [each for each in shelf.iterdir() if each.stat().st_mtime < before]
-            known = self._known(files)
-            for file in files:
-                if _hash_of(file) not in known:
-                    self._drop(file)
+        Returns the number of deleted attachments.
+        """
+        before = to_micros(self._store.clock.now() - MAX_UNUSED_AGE)
+        count = await self._engine.arun(Write(lambda tx: attachments.delete_unused(tx, before)))
+        await asyncio.to_thread(self._delete_unused_bytes, time.time() - MAX_UNUSED_AGE.total_seconds())
+        return count
 
-    def _drop(self, file: Path) -> None:
-        """Move aside, look again, and only then let go: somebody may be sending the same bytes just now."""
-        aside = file if file.suffix == _ASIDE else file.with_suffix(_ASIDE)
-        with contextlib.suppress(FileNotFoundError):  # another process does the same
-            file.rename(aside)
-            place = aside.with_suffix("")
-            if self._known([aside]) and not place.exists():
-                aside.rename(place)
+    def _delete_unused_bytes(self, before: float) -> None:
+        for upload in self._folder.glob(f"{_UPLOAD_PREFIX}*"):
+            if upload.stat().st_mtime < before:
+                upload.unlink(missing_ok=True)
+        for subfolder in self._folder.glob("[0-9a-f][0-9a-f]"):
+            paths = [path for path in subfolder.iterdir() if path.stat().st_mtime < before]
+            known = self._find_known_hashes(paths)
+            for path in paths:
+                if _get_hash(path) not in known:
+                    self._delete_if_unused(path)
+
+    def _delete_if_unused(self, path: Path) -> None:
+        """Move a file aside, check again, and only then delete it: a client may be uploading the same bytes now."""
+        trash = path if path.suffix == _TRASH_SUFFIX else path.with_suffix(_TRASH_SUFFIX)
+        with contextlib.suppress(FileNotFoundError):  # another process cleans up too
+            path.rename(trash)
+            original = trash.with_suffix("")
+            if self._find_known_hashes([trash]) and not original.exists():
+                trash.rename(original)
             else:
-                aside.unlink()
+                trash.unlink()
 
-    def _known(self, files: Sequence[Path]) -> set[str]:
-        hashes = [_hash_of(file) for file in files]
-        return self._engine.run(Read(lambda tx: attachments.known_bytes(tx, hashes)))
+    def _find_known_hashes(self, paths: Sequence[Path]) -> set[str]:
+        hashes = [_get_hash(path) for path in paths]
+        return self._engine.run(Read(lambda tx: attachments.find_known_hashes(tx, hashes)))
 
     # -- the folder ----------------------------------------------------------------------------------------
 
-    def _place(self, digest: str) -> Path:
+    def _get_path_of_hash(self, digest: str) -> Path:
         return self._folder / digest[:2] / digest
 
-    async def _receive(self, coming: Path, chunks: AsyncIterator[bytes]) -> tuple[int, str, bytes]:
-        """Write down what comes, durably: its size, its hash, and its first bytes."""
+    async def _write_upload(self, path: Path, chunks: AsyncIterator[bytes]) -> tuple[int, str, bytes]:
+        """Write an upload to disk durably; returns its size, its hash, and its first bytes."""
         await asyncio.to_thread(self._folder.mkdir, mode=0o700, parents=True, exist_ok=True)
-        digest, size, beginning = hashlib.sha256(), 0, b""
-        descriptor = os.open(coming, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        digest, size, first_bytes = hashlib.sha256(), 0, b""
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as stream:
             async for chunk in chunks:
                 size += len(chunk)
-                if size > LARGEST:
+                if size > MAX_FILE_BYTES:
                     raise AttachmentTooLarge(
-                        f"this file is too large: {LARGEST // 1_000_000} MB is the most I take", most=LARGEST
+                        f"This file is too large. The limit is {MAX_FILE_BYTES // 1_000_000} MB.",
+                        limit_bytes=MAX_FILE_BYTES,
                     )
                 digest.update(chunk)
-                beginning += chunk[: BEGINNING - len(beginning)]
+                first_bytes += chunk[: SNIFF_BYTES - len(first_bytes)]
                 await asyncio.to_thread(stream.write, chunk)
-            await asyncio.to_thread(_to_disk, stream)
-        return size, digest.hexdigest(), beginning
+            await asyncio.to_thread(_flush_to_disk, stream)
+        return size, digest.hexdigest(), first_bytes
 
 
-def _newest_images(messages: Sequence[Mapping[str, Any]], used: Mapping[str, Attachment]) -> frozenset[str]:
-    """The images that a model is given, by id: those that it can take, from the last one back, until it is enough."""
-    seen: set[str] = set()
-    room = MOST_FOR_A_MODEL
+def find_attachments(
+    tx: Transaction, person_id: PersonId | None, content: str | Sequence[Any], attachment_ids: Sequence[str]
+) -> list[tuple[int, Attachment]]:
+    """Find the files of a message, in its parts and given by id, with their numbers.
+
+    A file that this person may not see raises `AttachmentNotFound`, like one that does not exist.
+    """
+    ids = list(dict.fromkeys([*find_attachment_ids(content), *attachment_ids]))
+    if len(ids) > MAX_FILES_PER_MESSAGE:
+        raise InvalidInput(f"attachments: a message can have up to {MAX_FILES_PER_MESSAGE} files.")
+    if ids and person_id is None:
+        raise AttachmentNotFound
+    return [attachments.get_visible(tx, attachment_id, person_id) for attachment_id in ids]
+
+
+def _choose_newest_images(messages: Sequence[Mapping[str, Any]], files: Mapping[str, Attachment]) -> frozenset[str]:
+    """Choose the images to send to a model, by id: from the newest back, until they fill the request."""
+    chosen: set[str] = set()
+    bytes_left = MAX_REQUEST_IMAGE_BYTES
     for message in reversed(messages):
-        for attachment_id in reversed(attachment_ids(message.get("content"))):
-            image = used.get(attachment_id)
-            if image is None or not image.shown_in_place or image.size > LARGEST_FOR_A_MODEL or image.id in seen:
+        for attachment_id in reversed(find_attachment_ids(message.get("content"))):
+            image = files.get(attachment_id)
+            if image is None or not image.can_show_inline or image.size > MAX_MODEL_IMAGE_BYTES or image.id in chosen:
                 continue
-            room -= image.size
-            if room < 0:
-                return frozenset(seen)
-            seen.add(image.id)
-    return frozenset(seen)
+            bytes_left -= image.size
+            if bytes_left < 0:
+                return frozenset(chosen)
+            chosen.add(image.id)
+    return frozenset(chosen)
 
 
-def _know(tx: Transaction, attachment: Attachment) -> None:
-    if attachments.size_of(tx, attachment.person_id) + attachment.size > MOST_OF_A_PERSON:
+def _add_attachment(tx: Transaction, attachment: Attachment) -> None:
+    if attachments.get_total_size(tx, attachment.person_id) + attachment.size > MAX_BYTES_PER_PERSON:
         raise LimitReached(
-            f"your files have {MOST_OF_A_PERSON // 1_000_000} MB together, which is the most I keep;"
-            " delete conversations with files in them",
+            f"Your files have reached the limit of {MAX_BYTES_PER_PERSON // 1_000_000} MB."
+            " Delete conversations that have files.",
             what="bytes",
-            most=MOST_OF_A_PERSON,
+            limit_bytes=MAX_BYTES_PER_PERSON,
         )
     attachments.add(tx, attachment)
 
 
-def _is_text(file: Path) -> bool:
-    return is_plain_text(file.read_bytes())
+def _is_text(path: Path) -> bool:
+    return is_plain_text(path.read_bytes())
 
 
-def _to_disk(stream: Any) -> None:
+def _flush_to_disk(stream: Any) -> None:
     stream.flush()
     os.fsync(stream.fileno())
 
 
-def _put(coming: Path, place: Path) -> None:
-    place.parent.mkdir(mode=0o700, exist_ok=True)
-    coming.replace(place)
-    folder = os.open(place.parent, os.O_RDONLY)
+def _move_into_place(upload: Path, target: Path) -> None:
+    target.parent.mkdir(mode=0o700, exist_ok=True)
+    upload.replace(target)
+    descriptor = os.open(target.parent, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(descriptor)
     finally:
-        os.close(folder)
+        os.close(descriptor)
 
 
-def _hash_of(file: Path) -> str:
-    return file.name.removesuffix(_ASIDE)
+def _get_hash(path: Path) -> str:
+    return path.name.removesuffix(_TRASH_SUFFIX)
 
 
-def _words(text: str) -> dict[str, Any]:
+def _build_text_part(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
 @contextlib.contextmanager
-def _told_plainly() -> Any:
-    """Trouble with the folder in the words that the store uses for its own."""
+def _translate_folder_errors() -> Any:
+    """Raise errors of the folder as errors of the store."""
     try:
         yield
     except PermissionError as error:
-        raise StoreReadOnly(f"the folder for files cannot be written: {error.filename}") from error
+        raise StoreReadOnly(f"Can't write to the folder for files: {error.filename}") from error
     except OSError as error:
-        raise StoreFull(f"a file could not be kept: {error.strerror}") from error
+        raise StoreFull(f"Can't store a file: {error.strerror}") from error

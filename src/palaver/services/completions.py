@@ -1,11 +1,11 @@
-"""The door for programs that speak as OpenAI's clients do: which conversation a call belongs to, and its answer.
+"""Calls of programs that use OpenAI's chat completions API: which conversation a call belongs to, and its answer.
 
-A call brings a whole conversation and wants one answer. Here the conversation is ours: of what a call brings, the last
-message is said in it, by the same inbox as everywhere. What came before is stored only as the beginning of a new
-conversation, and otherwise not at all, so nobody writes into the past of a conversation.
+A call sends a complete conversation and expects one answer. Palaver stores conversations itself: only the last message
+of a call goes to the inbox, like any other message. The earlier messages are stored only if they start a new
+conversation, so no call can rewrite the past of an existing one.
 
-Which one it is: the one that is named by its id; the one that goes on under the caller's own name for it; or the one
-whose words are exactly those the call brings, which is how such clients go on with a conversation. Otherwise a new one.
+The call belongs to the conversation with the given id; else to the one with the caller's own name for it; else to the
+one whose texts are exactly the earlier messages, which is how such clients continue; else to a new one.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.draft import START, Draft, messages_of
+from palaver.domain.answer_assembly import AnswerTextStream
 from palaver.domain.errors import InvalidInput, StoreClosed
-from palaver.domain.feed_events import Drafted, Happened, TurnChanged
+from palaver.domain.feed_events import DraftGrew, EventAppended, TurnChanged
 from palaver.domain.inbound import Inbound, Outcome
-from palaver.domain.message import Message, text_of_parts
+from palaver.domain.message import Message, join_text_parts
 from palaver.domain.source import ChatType, Platform, SessionSource
-from palaver.domain.text import storable
+from palaver.domain.text import make_storable
 from palaver.domain.turn import BusyPolicy
-from palaver.services.conversations import source_in
-from palaver.services.inbox import LONGEST
-from palaver.storage import append, completion_queries, lanes, session_settings, sessions
+from palaver.services.conversations import build_person_source
+from palaver.services.inbox import MAX_MESSAGE_CHARS
+from palaver.storage import completion_queries, lanes, message_log, session_settings, sessions
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from palaver.services.gateway import Gateway
     from palaver.storage.engines.base import Transaction
 
-MOST_MESSAGES = 2000  # in one call
-_SAID = frozenset({"system", "user", "assistant"})
+MAX_MESSAGES = 2000  # in one call
+_STORED_ROLES = frozenset({"system", "user", "assistant"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,37 +55,37 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """What a program wants to be answered."""
+class CompletionCall:
+    """One request for an answer."""
 
-    before: Sequence[Message]  # what it says was said before
-    content: str
+    earlier_messages: Sequence[Message]
+    content: str  # of the last message
     images: Sequence[Image] = ()
-    model: str | None = None  # None: whatever the conversation uses
+    model: str | None = None  # None: the model of the conversation
     session_id: str | None = None
-    name: str | None = None  # the caller's own name for the conversation
-    key: str | None = None  # the same one twice is one message
+    conversation_name: str | None = None  # the caller's own name for the conversation
+    idempotency_key: str | None = None  # two calls with the same key are one message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
-    """A call that was taken, and where."""
+class AcceptedCall:
+    """A call whose message is stored, and the conversation it is in."""
 
     session_id: str
     receipt: Receipt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """How a turn ended, and all that was said."""
+class CompletionResult:
+    """The complete answer, and how its turn ended."""
 
     text: str
-    turn: Turn | None  # None when the gateway itself has answered
+    turn: Turn | None  # None if the gateway itself has answered
     usage: TurnUsage
 
 
 class Completions:
-    """Takes calls and gives answers."""
+    """Accepts calls and streams their answers."""
 
     def __init__(self, gateway: Gateway, files: Attachments) -> None:
         self._gateway = gateway
@@ -93,157 +93,151 @@ class Completions:
         self._engine = gateway.store.engine
         self._files = files
 
-    async def ask(self, person: Person, call: Call) -> Accepted:
-        """Say the last message of a call in the conversation it belongs to, durably."""
-        _check(call)
+    async def submit(self, person: Person, call: CompletionCall) -> AcceptedCall:
+        """Send the last message of a call to its conversation; it is stored durably when this returns."""
+        _check_call(call)
         if call.model is not None:
             self._gateway.agent.check_model(call.model)
         images = [
-            await self._files.take(person.principal, f"image {number}", _once(image.data))
+            await self._files.receive(person.principal, f"image {number}", _stream_once(image.data))
             for number, image in enumerate(call.images, 1)
         ]
-        session = await self._engine.arun(Write(lambda tx: self._placed(tx, person, call)))
-        content = await self._files.attach(person.principal, session.id, call.content, [each.id for each in images])
+        session = await self._engine.arun(Write(lambda tx: self._find_session(tx, person, call)))
         receipt = await self._gateway.inbox.accept(
             Inbound(
-                source=source_in(person, session, Platform.API),
-                content=content,
-                message_id=call.key or secrets.token_hex(16),
+                source=build_person_source(person, Platform.API),
+                content=call.content,
+                attachment_ids=[image.id for image in images],
+                message_id=call.idempotency_key or secrets.token_hex(16),
                 session_id=session.id,
-                busy=BusyPolicy.QUEUE,
+                busy_policy=BusyPolicy.QUEUE,
             )
         )
-        return Accepted(session_id=receipt.session_id or session.id, receipt=receipt)
+        return AcceptedCall(session_id=receipt.session_id or session.id, receipt=receipt)
 
-    # -- which conversation --------------------------------------------------------------------------------
+    # -- finding the conversation --------------------------------------------------------------------------
 
-    def _placed(self, tx: Transaction, person: Person, call: Call) -> Session:
-        now = self._store.clock.now()
+    def _find_session(self, tx: Transaction, person: Person, call: CompletionCall) -> Session:
         if call.session_id is not None:
-            found = sessions.seen(tx, call.session_id, person.id)
+            row = sessions.get_visible(tx, call.session_id, person.id)
         else:
-            found = sessions.get(tx, self._entered(tx, person, call))
+            row = sessions.get(tx, self._enter_lane(tx, person, call))
         if call.model is not None:
-            session_settings.choose_model(tx, found.no, call.model, to_micros(now), person.id)
-        return found.session
+            now = to_micros(self._store.clock.now())
+            session_settings.set_model(tx, row.no, call.model, now, person.id)
+        return row.session
 
-    def _entered(self, tx: Transaction, person: Person, call: Call) -> str:
-        """The conversation that the lane of a call is on. A new one begins with what the call says came before."""
-        arrival = self._store.arrival(_source(person, call), self._store.clock.now())
-        entry = lanes.enter(tx, arrival)
-        named = call.name is not None or call.key is not None
-        if not named and entry.session.message_count and not self._reads_like(tx, entry.session, call.before):
-            entry = lanes.enter(tx, arrival, force_new=True)
-        if call.before and not entry.session.message_count:
-            append.append(tx, entry.session_id, call.before, arrival.at, human=False)
+    def _enter_lane(self, tx: Transaction, person: Person, call: CompletionCall) -> str:
+        """Return the id of the lane's session; a new session starts with the earlier messages of the call."""
+        arrival = self._store.build_arrival(_build_source(person, call))
+        entry = lanes.get_or_create_entry(tx, arrival)
+        has_name = call.conversation_name is not None or call.idempotency_key is not None
+        if (
+            not has_name
+            and entry.session.message_count
+            and not _is_continuation(tx, entry.session, call.earlier_messages)
+        ):
+            entry = lanes.get_or_create_entry(tx, arrival, force_new=True)
+        if call.earlier_messages and not entry.session.message_count:
+            message_log.append_messages(
+                tx, entry.session_id, call.earlier_messages, arrival.now_micros, from_human=False
+            )
         return entry.session_id
 
-    def _reads_like(self, tx: Transaction, session: Session, before: Sequence[Message]) -> bool:
-        said = completion_queries.said_in(tx, session.id, MOST_MESSAGES)
-        if said is None:
-            return False
-        return _words(event.message for event in said if event.message is not None) == _words(before)
+    # -- the answer ----------------------------------------------------------------------------------------
 
-    # -- its answer ----------------------------------------------------------------------------------------
-
-    async def listen(self, person: Person, accepted: Accepted) -> AsyncGenerator[str | Answered, None]:
-        """The answer as it grows, and then how it ended. It is given whether or not anybody listens."""
+    async def stream_answer(
+        self, person: Person, accepted: AcceptedCall
+    ) -> AsyncGenerator[str | CompletionResult, None]:
+        """Yield pieces of the answer, then its result. The agent answers whether or not the caller keeps listening."""
         receipt = accepted.receipt
         if receipt.turn_id is None or receipt.seq is None:
-            raise InvalidInput("this message has no answer of its own")
-        said, final, draft = "", list[Message](), Draft()
+            raise InvalidInput("This message gets no answer of its own.")
+        stream = AnswerTextStream(receipt.seq)
         follow = self._gateway.feed.follow(person.principal, accepted.session_id, after=receipt.seq - 1)
         async with contextlib.aclosing(follow) as items:
             async for item in items:
                 match item:
-                    case Drafted(turn_id, pieces, afresh) if turn_id == receipt.turn_id:
-                        draft = Draft() if afresh else draft
-                        draft.extend(pieces)
-                        text = _spoken(draft)
-                        if text.startswith(said) and text != said:
-                            yield text[len(said) :]
-                            said = text
-                    case Happened(event) if event.message is not None and event.message.role == "assistant":
-                        if event.message.extra.get("answers", 0) >= receipt.seq:
-                            final.append(event.message)
-                    case TurnChanged(turn) if turn.id == receipt.turn_id and turn.state.ended:
-                        text = _joined(message.text for message in _of(turn, final))
-                        if text != said:  # what was said here last, or said anew by another process
-                            yield text[len(said) :] if text.startswith(said) else f"\n\n{text}"
-                        yield Answered(text=text, turn=turn, usage=await self._used(turn))
+                    case DraftGrew(turn_id) if turn_id == receipt.turn_id:
+                        if text := stream.grow_draft(item):
+                            yield text
+                    case EventAppended(event) if event.message is not None:
+                        stream.add_message(event.message)
+                    case TurnChanged(turn) if turn.id == receipt.turn_id and turn.state.has_ended:
+                        if text := stream.end(turn):
+                            yield text
+                        yield CompletionResult(text=stream.text, turn=turn, usage=await self._load_usage(turn))
                         return
-        raise StoreClosed("the server stops; the answer is kept in its conversation")
+        raise StoreClosed("The server is shutting down. You can read the answer in its conversation later.")
 
-    async def _used(self, turn: Turn) -> TurnUsage:
-        return await self._engine.arun(Read(lambda tx: completion_queries.used_by(tx, turn.id, turn.session_id)))
+    async def _load_usage(self, turn: Turn) -> TurnUsage:
+        return await self._engine.arun(Read(lambda tx: completion_queries.get_turn_usage(tx, turn.id, turn.session_id)))
 
 
-def is_answered(receipt: Receipt) -> bool:
-    """Whether the agent answers, and not the gateway itself."""
+def has_agent_answer(receipt: Receipt) -> bool:
+    """Return whether the agent answers, and not the gateway itself."""
     return receipt.turn_id is not None and receipt.seq is not None and receipt.outcome is not Outcome.COMMAND
 
 
-def _check(call: Call) -> None:
-    if len(call.before) > MOST_MESSAGES:
-        raise InvalidInput(f"messages: at most {MOST_MESSAGES} at once")
-    longest = max([len(call.content), *(len(message.text) for message in call.before)])
-    if longest > LONGEST:
-        raise InvalidInput(f"messages: one of them has {longest} characters, and {LONGEST} is the most I take")
+def _check_call(call: CompletionCall) -> None:
+    if len(call.earlier_messages) > MAX_MESSAGES:
+        raise InvalidInput(f"messages: the limit is {MAX_MESSAGES} in one call.")
+    longest = max([len(call.content), *(len(message.text) for message in call.earlier_messages)])
+    if longest > MAX_MESSAGE_CHARS:
+        raise InvalidInput(f"messages: one has {longest} characters. The limit is {MAX_MESSAGE_CHARS}.")
 
 
-def _source(person: Person, call: Call) -> SessionSource:
-    """A lane of this person's own: by the caller's name for it, by the key of the call, or by how it begins."""
-    if call.name is not None:
-        kind, name = "name", call.name
-    elif call.key is not None:
-        kind, name = "key", call.key
+def _build_source(person: Person, call: CompletionCall) -> SessionSource:
+    """Build the source of a call's lane: from the caller's name for it, the key of the call, or its first texts."""
+    if call.conversation_name is not None:
+        kind, name = "name", call.conversation_name
+    elif call.idempotency_key is not None:
+        kind, name = "key", call.idempotency_key
     else:
-        first = [*call.before, Message("user", call.content)]
-        upto = next(place for place, message in enumerate(first) if message.role == "user")
-        kind, name = "words", repr(_words(first[: upto + 1]))
+        messages = [*call.earlier_messages, Message("user", call.content)]
+        first_question = next(index for index, message in enumerate(messages) if message.role == "user")
+        kind, name = "words", repr(_list_texts(messages[: first_question + 1]))
     digest = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:24]
     chat_id = f"{person.id}.{kind}.{digest}"
     return SessionSource(Platform.API, chat_id, chat_type=ChatType.DM, user_id=person.id, user_name=person.name)
 
 
-def _words(messages: Iterable[Message]) -> list[tuple[str, str]]:
-    """What was said, by whom, as a client of such an API sees it: an answer is one message, and tools are not seen."""
-    found: list[tuple[str, str]] = []
+def _is_continuation(tx: Transaction, session: Session, earlier_messages: Sequence[Message]) -> bool:
+    """Return whether the session has exactly the texts that the client has seen so far."""
+    stored = completion_queries.list_messages(tx, session.id, MAX_MESSAGES)
+    if stored is None:
+        return False
+    texts = _list_texts(event.message for event in stored if event.message is not None)
+    return texts == _list_texts(earlier_messages)
+
+
+def _list_texts(messages: Iterable[Message]) -> list[tuple[str, str]]:
+    """List role and text as clients of this API see them: an answer is one message, and tool calls are not shown."""
+    texts: list[tuple[str, str]] = []
     for message in messages:
         text = message.text.strip()
-        if message.role not in _SAID or not text:
+        if message.role not in _STORED_ROLES or not text:
             continue
-        if message.role == "assistant" and found and found[-1][0] == "assistant":
-            found[-1] = ("assistant", f"{found[-1][1]}\n\n{text}")
+        if message.role == "assistant" and texts and texts[-1][0] == "assistant":
+            texts[-1] = ("assistant", f"{texts[-1][1]}\n\n{text}")
         else:
-            found.append((message.role, text))
-    return found
+            texts.append((message.role, text))
+    return texts
 
 
-def _spoken(draft: Draft) -> str:
-    messages = messages_of(draft.since(START))
-    return _joined(message["content"] for message in messages if message["role"] == "assistant")
+def parse_message(role: str, content: object) -> Message | None:
+    """Parse one of the earlier messages of a call; None if it has no text to store.
 
-
-def _joined(texts: Iterable[Any]) -> str:
-    return "\n\n".join(text for text in texts if isinstance(text, str) and text.strip())
-
-
-def _of(turn: Turn, messages: Sequence[Message]) -> list[Message]:
-    return [message for message in messages if message.extra.get("answers", 0) <= turn.input_seq]
-
-
-def message_of(role: str, content: object) -> Message | None:
-    """A message that a call brings, as it is kept at the beginning of a conversation; None when it says nothing.
-
-    Tools and their results are left out: they are the caller's, and not there for this agent.
+    Tool calls and their results are left out: the tools are the caller's, and this agent does not have them.
     """
-    kept = "system" if role == "developer" else role
-    text = content if isinstance(content, str) else text_of_parts(_parts(content))
-    return Message(kept, storable(text)) if kept in _SAID and text.strip() else None
+    stored_role = "system" if role == "developer" else role
+    text = content if isinstance(content, str) else join_text_parts(_replace_images(content))
+    if stored_role not in _STORED_ROLES or not text.strip():
+        return None
+    return Message(stored_role, make_storable(text))
 
 
-def _parts(content: object) -> list[Any]:
+def _replace_images(content: object) -> list[Any]:
     if not isinstance(content, list | tuple):
         return []
     return [
@@ -254,5 +248,5 @@ def _parts(content: object) -> list[Any]:
     ]
 
 
-async def _once(data: bytes) -> AsyncGenerator[bytes, None]:
+async def _stream_once(data: bytes) -> AsyncGenerator[bytes, None]:
     yield data

@@ -1,7 +1,7 @@
-"""Beginning and branching conversations for a person at a surface of Palaver's own: the web, the API.
+"""Starting and forking conversations for a person on Palaver's own surfaces: the web page and the API.
 
-There a conversation is not the place somebody writes from: each has a lane of its own, and several go on side by side.
-What is said in them goes through the inbox, like everything else.
+On a chat platform the place a person writes from decides which conversation it is. Here each conversation has a lane of
+its own, so a person has several side by side. Their messages go through the inbox, like all others.
 """
 
 from __future__ import annotations
@@ -10,175 +10,177 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import InvalidInput, NoSuchSession
+from palaver.domain.errors import InvalidInput
 from palaver.domain.events import EventKind
 from palaver.domain.inbound import Inbound
+from palaver.domain.person import Action
 from palaver.domain.session import StartReason
 from palaver.domain.source import ChatType, Platform, SessionSource
-from palaver.services.commands.conversation_commands import BRANCH
-from palaver.services.commands.registry import check_may
-from palaver.services.view import ViewWithin
+from palaver.services.commands.permissions import check_permission
+from palaver.services.view import SessionViewInTransaction, ViewScope
 from palaver.storage import (
     events,
     inbound_messages,
     lanes,
-    people,
     projects,
     session_settings,
+    session_summaries,
     sessions,
-    transcript_queries,
+    transcript_pages,
 )
 from palaver.storage.engines.base import Write
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from palaver.domain.person import Person, Principal
-    from palaver.domain.session import Session
-    from palaver.domain.session_summary import Overview
+    from palaver.domain.session_summary import SessionSummary
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction
     from palaver.storage.session_rows import SessionRow
 
-EDITS = "edits"  # under which a key of an edit is known, beside those of messages
-BEGINNINGS = "beginnings"  # and that of a new conversation
+# Idempotency keys are stored as inbound messages. These accounts keep them apart from the keys of messages.
+EDIT_ACCOUNT = "edits"
+START_ACCOUNT = "beginnings"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What a new conversation is to be like."""
+class NewConversation:
+    """What to set in a new conversation."""
 
     title: str | None = None
     project: str | None = None
     model: str | None = None  # already checked by the agent
 
 
-def source_in(person: Person, session: Session, platform: Platform = Platform.WEB) -> SessionSource:
-    """Where somebody speaks from who looks at a conversation on a surface of ours."""
-    born_here = session.platform == platform and session.origin.user_id == person.id
-    return _source(person, session.origin.chat_id if born_here else session.id, platform)
+def build_person_source(person: Person, platform: Platform = Platform.WEB) -> SessionSource:
+    """Build the source of what a person sends; the inbox finds the lane of the conversation that they send it in."""
+    return _build_source(person, person.id, platform)
 
 
-def source_of(person: Person, platform: Platform = Platform.WEB) -> SessionSource:
-    """Where somebody speaks from who looks at no conversation."""
-    return _source(person, person.id, platform)
-
-
-def _source(person: Person, chat_id: str, platform: Platform) -> SessionSource:
+def _build_source(person: Person, chat_id: str, platform: Platform) -> SessionSource:
     return SessionSource(platform, chat_id, chat_type=ChatType.DM, user_id=person.id, user_name=person.name)
 
 
 class Conversations:
-    """Begins and branches conversations."""
+    """Starts and forks conversations."""
 
     def __init__(self, store: SessionStore) -> None:
         self._store = store
 
-    async def begin(
-        self, person: Person, wanted: Wanted, platform: Platform = Platform.WEB, *, key: str | None = None
-    ) -> Overview:
-        """A new conversation in a lane of its own; lists show it once something is said in it.
+    async def start(
+        self, person: Person, new: NewConversation, platform: Platform = Platform.WEB, *, key: str | None = None
+    ) -> SessionSummary:
+        """Start a conversation in a lane of its own; lists show it once it has a message.
 
-        The same key twice is the same conversation, so that whoever did not hear of it may ask again.
+        A second call with the same key returns the same conversation, so a client that got no response can repeat it.
         """
-        source = _source(person, secrets.token_urlsafe(9), platform)
-        now = self._store.clock.now()
-        arrival = self._store.arrival(source, now)
-        beginning = Inbound(source=source_of(person, platform), content="", message_id=key, account=BEGINNINGS)
+        source = _build_source(person, secrets.token_urlsafe(9), platform)
+        arrival = self._store.build_arrival(source)
+        now = arrival.now_micros
+        request = Inbound(
+            source=build_person_source(person, platform), content="", message_id=key, account=START_ACCOUNT
+        )
 
-        def run(tx: Transaction) -> Overview:
-            before = inbound_messages.find(tx, beginning)
-            if before is not None:
-                return ViewWithin(tx, self._store.clock, person.principal).overview(before["session_id"])
-            found = sessions.get(tx, lanes.enter(tx, arrival, force_new=True).session_id)
-            inbound_messages.keep(tx, beginning, {"outcome": "command", "session_id": found.session.id}, to_micros(now))
-            if wanted.title is not None:
-                sessions.rename(tx, found, wanted.title, to_micros(now), person.id)
-            if wanted.project is not None:
-                project_no, project = projects.find(tx, person.id, wanted.project)
-                sessions.move(tx, found, project.id, project_no, to_micros(now), person.id)
-            if wanted.model is not None:
-                session_settings.choose_model(tx, found.no, wanted.model, to_micros(now), person.id)
-            return _shown(tx, found, person.principal)
+        def run(tx: Transaction) -> SessionSummary:
+            receipt = inbound_messages.find_receipt(tx, request)
+            if receipt is not None:
+                return self._open_view(tx, person.principal).summaries.get(receipt["session_id"])
+            row = sessions.get(tx, lanes.get_or_create_entry(tx, arrival, force_new=True).session_id)
+            inbound_messages.save_receipt(tx, request, {"outcome": "command", "session_id": row.session.id}, now)
+            if new.title is not None:
+                sessions.rename(tx, row, new.title, now, person.id)
+            if new.project is not None:
+                project_no, project = projects.get_by_id_or_name(tx, person.id, new.project)
+                sessions.move_to_project(tx, row, project.id, project_no, now, person.id)
+            if new.model is not None:
+                session_settings.set_model(tx, row.no, new.model, now, person.id)
+            return _load_summary(tx, row, person.principal)
 
         return await self._store.engine.arun(Write(run))
 
-    async def fork(self, principal: Principal, session_id: str, at: int | None, title: str | None) -> Overview:
-        """A copy up to and including the turn of message `at`, in which somebody goes on by themselves."""
-        check_may(principal, BRANCH)
+    async def fork(self, principal: Principal, session_id: str, at: int | None, title: str | None) -> SessionSummary:
+        """Fork a conversation for the principal alone, up to and including the turn of message `at`."""
+        check_permission(principal, "branch")
         now = to_micros(self._store.clock.now())
 
-        def run(tx: Transaction) -> Overview:
-            view = ViewWithin(tx, self._store.clock, principal)
-            parent = sessions.get(tx, view.get(session_id).id)
-            found = sessions.get(tx, view.fork(session_id, at).id)
-            session_settings.inherit(tx, parent.no, found.no, now, principal.person_id)
+        def run(tx: Transaction) -> SessionSummary:
+            scope = self._build_scope(principal)
+            parent = scope.get_session_row(tx, session_id, Action.FORK)
+            row = _fork(tx, scope, parent, at, now)
+            session_settings.copy_settings(tx, parent.no, row.no, now, principal.person_id)
             if title is not None:
-                sessions.rename(tx, found, title, now, principal.person_id)
-            return _shown(tx, found, principal)
+                sessions.rename(tx, row, title, now, principal.person_id)
+            return _load_summary(tx, row, principal)
 
-        overview = await self._store.engine.arun(Write(run))
-        self._store.indexer.soon()
-        return overview
+        summary = await self._store.engine.arun(Write(run))
+        self._store.indexer.notify()
+        return summary
 
-    async def fork_before(self, person: Person, session_id: str, at: int, key: str) -> Overview:
-        """A copy of what was said before message `at` of a person, to say something else there.
+    async def fork_before(self, person: Person, session_id: str, at: int, key: str) -> SessionSummary:
+        """Fork a conversation before message `at` of a person, so that they can send another message there.
 
-        The same key twice is the same copy, so that whoever did not hear of it may ask again.
+        A second call with the same key returns the same fork, so a client that got no response can repeat it.
         """
         principal = person.principal
-        check_may(principal, BRANCH)
+        check_permission(principal, "branch")
         now = to_micros(self._store.clock.now())
 
-        def run(tx: Transaction) -> Overview:
-            view = ViewWithin(tx, self._store.clock, principal)
-            parent = sessions.get(tx, view.get(session_id).id)
-            edit = Inbound(
-                source=source_in(person, parent.session),
+        def run(tx: Transaction) -> SessionSummary:
+            scope = self._build_scope(principal)
+            parent = scope.get_session_row(tx, session_id, Action.FORK)
+            request = Inbound(
+                source=build_person_source(person),
                 content="",
                 message_id=key,
-                account=EDITS,
+                account=EDIT_ACCOUNT,
                 session_id=parent.session.id,
             )
-            before = inbound_messages.find(tx, edit)
-            if before is not None:
-                return view.overview(before["session_id"])
-            found = _copied_before(tx, view, parent, at, principal, now)
-            session_settings.inherit(tx, parent.no, found.no, now, principal.person_id)
-            inbound_messages.keep(tx, edit, {"outcome": "command", "session_id": found.session.id}, now)
-            return _shown(tx, found, principal)
+            receipt = inbound_messages.find_receipt(tx, request)
+            if receipt is not None:
+                return self._open_view(tx, principal).summaries.get(receipt["session_id"])
+            row = _fork_before(tx, scope, parent, at, now)
+            session_settings.copy_settings(tx, parent.no, row.no, now, principal.person_id)
+            inbound_messages.save_receipt(tx, request, {"outcome": "command", "session_id": row.session.id}, now)
+            return _load_summary(tx, row, principal)
 
-        overview = await self._store.engine.arun(Write(run))
-        self._store.indexer.soon()
-        return overview
+        summary = await self._store.engine.arun(Write(run))
+        self._store.indexer.notify()
+        return summary
+
+    def _open_view(self, tx: Transaction, principal: Principal) -> SessionViewInTransaction:
+        return SessionViewInTransaction(tx, self._build_scope(principal))
+
+    def _build_scope(self, principal: Principal) -> ViewScope:
+        return ViewScope(principal=principal, clock=self._store.clock)
 
 
-def _copied_before(
-    tx: Transaction, view: ViewWithin, parent: SessionRow, at: int, principal: Principal, now: int
-) -> SessionRow:
-    if transcript_queries.question_at(tx, parent.no, at) is None:
-        raise InvalidInput(f"there is no message number {at} of a person in this conversation", at=at)
-    earlier = events.messages(tx, parent.no, before=at, limit=1)
+def _fork(tx: Transaction, scope: ViewScope, parent: SessionRow, at: int | None, now: int) -> SessionRow:
+    audience_no = scope.find_fork_audience(tx, parent)
+    return sessions.fork(tx, parent, at, now, person_id=scope.person_id, audience_no=audience_no)
+
+
+def _fork_before(tx: Transaction, scope: ViewScope, parent: SessionRow, at: int, now: int) -> SessionRow:
+    if transcript_pages.find_question(tx, parent.no, at) is None:
+        raise InvalidInput(f"Message {at} is not a message of a person in this conversation.", at=at)
+    earlier = events.list_messages(tx, parent.no, before=at, limit=1)
     if earlier:
-        return sessions.get(tx, view.fork(parent.session.id, earlier[0].seq).id)
-    return _emptied(tx, parent, at, principal, now)
+        return _fork(tx, scope, parent, earlier[0].seq, now)
+    return _create_empty_fork(tx, scope, parent, at, now)
 
 
-def _emptied(tx: Transaction, parent: SessionRow, at: int, principal: Principal, now: int) -> SessionRow:
-    """A conversation that begins where another does, with nothing of it."""
-    mine = people.get(tx, principal.person_id)
-    if mine is None:
-        raise NoSuchSession
-    place = sessions.Place(
+def _create_empty_fork(tx: Transaction, scope: ViewScope, parent: SessionRow, at: int, now: int) -> SessionRow:
+    """Create a fork without messages, for an edit of the first message."""
+    place = sessions.SessionPlace(
         key=parent.session.key,
         source=parent.session.origin,
-        audience_no=mine.audience_no if parent.session.shared else parent.audience_no,
+        audience_no=scope.find_fork_audience(tx, parent),
         shared=False,
     )
     no = sessions.create(tx, place, StartReason.FORK, now, previous=parent.session, parent_no=parent.no)
-    found = sessions.by_number(tx, no)
-    events.note(tx, parent.no, EventKind.FORKED, now, principal.person_id, into=found.session.id, at=at)
-    return found
+    row = sessions.get_by_no(tx, no)
+    events.append_event(tx, parent.no, EventKind.FORKED, now, scope.person_id, fork_id=row.session.id, at_seq=at)
+    return row
 
 
-def _shown(tx: Transaction, found: SessionRow, principal: Principal) -> Overview:
-    return transcript_queries.overviews(tx, [sessions.by_number(tx, found.no).session], principal.person_id)[0]
+def _load_summary(tx: Transaction, row: SessionRow, principal: Principal) -> SessionSummary:
+    return session_summaries.load_summaries(tx, [sessions.get_by_no(tx, row.no).session], principal.person_id)[0]

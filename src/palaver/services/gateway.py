@@ -1,4 +1,4 @@
-"""The gateway at work: everything that turns messages into delivered answers, started and stopped together."""
+"""The gateway: everything that turns messages into delivered answers, started and stopped together."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from palaver.services.delivery.outbox import Outbox
 from palaver.services.inbox import Inbox
 from palaver.services.live.feed import Feed
-from palaver.services.turns.run import RunDependencies
+from palaver.services.turns.dependencies import RunDependencies
 from palaver.services.turns.tools import Toolbox
-from palaver.services.turns.worker import Turns
+from palaver.services.turns.worker import TurnWorker
 from palaver.storage import sessions
 from palaver.storage.engines.base import Read
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Gateway:
-    """What edges are given: the inbox, the feed, and views of the store."""
+    """Owns the inbox, the feed, the turn worker and the outbox of one process, and gives edges access to them."""
 
     def __init__(
         self,
@@ -49,9 +49,9 @@ class Gateway:
         self.feed = Feed(store)
         self.adapters = {adapter.platform: adapter for adapter in adapters}
         self.toolbox = Toolbox(store.engine, store.clock, rules)
-        self._started: list[Adapter] = []
+        self._started_adapters: list[Adapter] = []
         self.outbox = Outbox(store, self.adapters, self.feed)
-        workshop = RunDependencies(
+        dependencies = RunDependencies(
             store=store,
             agent=agent,
             profile=profile,
@@ -61,51 +61,51 @@ class Gateway:
             redactor=redactor,
             files=files,
         )
-        self.turns = Turns(workshop, on_change=self.outbox.wake)
-        self.inbox = Inbox(store, agent, rules, platforms=self.adapters, on_change=self._changed)
+        self.turn_worker = TurnWorker(dependencies, on_change=self.outbox.wake)
+        self.inbox = Inbox(store, agent, rules, platforms=self.adapters, on_change=self._wake_workers)
 
     @property
     def platforms(self) -> frozenset[Platform]:
-        """Those that are connected: something can be sent there."""
+        """The connected platforms: the outbox can send there."""
         return frozenset(self.adapters)
 
-    async def toolsets(self, principal: Principal, session_id: str) -> list[Toolset]:
-        """The toolsets there are for somebody in a conversation that they may see."""
-        found = await self.store.engine.arun(Read(lambda tx: sessions.seen(tx, session_id, principal.person_id)))
-        return self.toolbox.sets_for(principal, found, await self.agent.tools(), self.agent.tool_servers())
+    async def list_toolsets(self, principal: Principal, session_id: str) -> list[Toolset]:
+        """List the toolsets that a principal may use in a conversation visible to them."""
+        row = await self.store.engine.arun(Read(lambda tx: sessions.get_visible(tx, session_id, principal.person_id)))
+        return self.toolbox.list_toolsets(principal, row, await self.agent.load_tools(), self.agent.list_tool_servers())
 
-    def _changed(self) -> None:
-        self.turns.wake()
+    def _wake_workers(self) -> None:
+        self.turn_worker.wake()
         self.outbox.wake()
 
     async def start(self) -> None:
-        """Take over what is left from before, then begin to work and to receive."""
+        """Recover what a previous process left unfinished, then start to work and to receive messages."""
         try:
             await self.feed.start()
             await self.outbox.start()
-            await self.turns.start()
+            await self.turn_worker.start()
             for adapter in self.adapters.values():
-                self._started.append(adapter)
+                self._started_adapters.append(adapter)
                 await adapter.start(self.inbox.accept)
-        except BaseException:  # nothing of it may go on behind the back of whoever is told that it failed
+        except BaseException:  # a caller who is told that the start failed must not be left with running tasks
             await self.stop(0)
             raise
 
-    async def stop(self, patience: float = 20.0) -> None:
-        """Stop receiving, let what runs finish for a while, and leave the rest for whoever comes next."""
-        async with AsyncExitStack() as stack:  # from the last to the first, each also when one before it has failed
+    async def stop(self, grace_seconds: float = 20.0) -> None:
+        """Stop receiving, give running turns some time to finish, and leave the rest to the next process."""
+        async with AsyncExitStack() as stack:  # runs last to first, and goes on when one of them fails
             stack.push_async_callback(self.agent.close)
             stack.push_async_callback(self.feed.stop)
             stack.push_async_callback(self.outbox.stop)
-            stack.push_async_callback(self.turns.stop, patience)
-            while self._started:
-                stack.push_async_callback(self._started.pop(0).stop)
+            stack.push_async_callback(self.turn_worker.stop, grace_seconds)
+            while self._started_adapters:
+                stack.push_async_callback(self._started_adapters.pop(0).stop)
 
     @asynccontextmanager
-    async def running(self, patience: float = 20.0) -> AsyncIterator[Gateway]:
-        """Started inside the block, stopped after it."""
+    async def run(self, grace_seconds: float = 20.0) -> AsyncIterator[Gateway]:
+        """Run the gateway inside an `async with` block."""
         await self.start()
         try:
             yield self
         finally:
-            await self.stop(patience)
+            await self.stop(grace_seconds)

@@ -1,368 +1,419 @@
-"""The one door for messages: every platform, the terminal and the web enter here.
+"""The way in for every message and command: platforms, the terminal, the web page and the API all call `Inbox`.
 
-`accept` does all of it in one transaction: who speaks, whether this message has come before, which conversation it
-belongs to, the reset policy, the message itself, and the turn that will answer it. When it returns, all of that is
-durable, and the platform may be told. If the process dies before, nothing has happened, and the platform brings the
-message again.
+`accept` takes a message. In one transaction it finds out who sends it, whether it came before and which session it
+belongs to, applies the reset policy, stores the message and queues the turn that answers it. When it returns, all of
+that is durable and the platform may be told. If the process dies earlier, nothing has happened, and the platform sends
+the message again.
+
+A slash command takes the same path, whether it comes as text or, through `run_command`, as a call with typed arguments:
+its changes, its reply and the record of its message are one transaction. A command that only reads runs in a read
+transaction, so that a long one delays nobody; a short write then stores the record and the reply (decision 9).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain import crash_points
+from palaver.domain.attachment import add_attachments
+from palaver.domain.crash_points import crash_point
 from palaver.domain.delivery import Address, DeliveryKind
-from palaver.domain.errors import InvalidMessage, NoSuchSession, NotReachable, PalaverError, StoreError
+from palaver.domain.errors import ChatNotReachable, InvalidMessage, SessionNotFound
 from palaver.domain.ids import SessionId, SessionKey, TurnId
-from palaver.domain.inbound import Inbound, Outcome, Receipt, ReplyTo, place_of
-from palaver.domain.message import Message, text_of_parts
-from palaver.domain.policy import ResetReason, explain
-from palaver.domain.source import ChatType
+from palaver.domain.inbound import Inbound, Outcome, Receipt, ReplyTo, find_delivery_address
+from palaver.domain.message import Message, join_text_parts
+from palaver.domain.policy import ResetReason, explain_reset
 from palaver.domain.text import is_storable
-from palaver.domain.turn import QUOTES, BusyPolicy, StopRequest, TurnKind
-from palaver.services import access, commands
-from palaver.services.commands.base import CommandContext
-from palaver.services.indexer import catch_up
-from palaver.services.store import MACHINES
-from palaver.services.view import ViewWithin
-from palaver.storage import deliveries, inbound_messages, lanes, session_settings, sessions, turns
-from palaver.storage.engines.base import Conflict, Write
+from palaver.domain.turn import QUOTED_SEQS_KEY, BusyPolicy, StopRequest, TurnKind
+from palaver.services import access
+from palaver.services.attachments import find_attachments
+from palaver.services.commands import parse_command
+from palaver.services.commands.command import CommandCall, MessageCall
+from palaver.services.commands.runner import CommandRejected, CommandRunner, find_session
+from palaver.services.indexer import catch_up_index
+from palaver.services.store import MACHINE_PLATFORMS
+from palaver.storage import (
+    attachments,
+    deliveries,
+    delivery_queries,
+    inbound_messages,
+    lanes,
+    session_settings,
+    sessions,
+    turns,
+)
+from palaver.storage.engines.base import Conflict, Read, Write
 from palaver.storage.timestamps import from_micros, to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from datetime import datetime
 
+    from palaver.domain.errors import PalaverError
     from palaver.domain.ids import PersonId
     from palaver.domain.person import Person
     from palaver.domain.profile import TurnRules
-    from palaver.domain.session import Recorded
+    from palaver.domain.session import RecordedMessage
     from palaver.domain.source import Platform
-    from palaver.services.commands.base import Models
+    from palaver.services.commands.command_context import AgentInfo
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction
     from palaver.storage.session_rows import SessionRow
 
-LONGEST = 200_000  # characters in one message
-MOST_TOGETHER = 100  # messages that one turn answers; those behind them wait for a turn of their own
-LONGEST_BURST = 10  # times as long as messages are waited for: then the first of them is answered, whatever still comes
+    Call = CommandCall | MessageCall | None
 
-_FULL = (
-    "I am still busy here and {count} messages are waiting already, so I have not taken this one."
-    " Send it again later, or /stop."
+MAX_MESSAGE_CHARS = 200_000
+MAX_MERGED_MESSAGES = 100  # that one turn answers; later ones get a turn of their own
+MAX_MERGE_WINDOWS = 10  # after so many windows the turn starts, even if messages still come in
+
+_QUEUE_FULL = (
+    "The agent is busy and {count} messages are queued here already, so this one wasn't added."
+    " Send it again later, or use /stop."
 )
-_BUSY = "I am still answering, so I have not taken this message. Send it again when I am done, or /stop me first."
-_NOWHERE = "this conversation takes place nowhere else, so its answer cannot be sent there; let it be read here"
+_BUSY = (
+    "The agent is still responding, so your message wasn't accepted. Send it again when it's done, or use /stop first."
+)
+_NO_ORIGIN = "This conversation isn't from a chat, so its answer can't be sent to one. Choose to reply here."
 _NOT_CONNECTED = (
-    "{platform} is not connected to this server, so the answer cannot be sent there; connect it, or let the answer be"
-    " read here"
+    "{platform} isn't connected to this server, so the answer can't be sent there. Connect it, or choose to reply here."
 )
-_TOO_LONG = "This message is too long for me: {length} characters, and {most} is the most I take. I have not kept it."
+_TOO_LONG = "This message is too long: {length} characters, and the limit is {limit}. It wasn't saved."
 
 
 class Inbox:
-    """Takes messages in."""
+    """Accepts messages and runs slash commands."""
 
     def __init__(
         self,
         store: SessionStore,
-        agent: Models,
+        agent: AgentInfo,
         rules: TurnRules,
         *,
         platforms: Collection[Platform] = (),
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
-        self._agent = agent
         self._rules = rules
-        self._platforms = platforms  # to which something can be sent from here
-        self._on_change = on_change  # there may be something to run, to stop or to send
+        self._commands = CommandRunner(store, agent, rules)
+        self._platforms = platforms  # that answers can be sent to from here
+        self._on_change = on_change  # called when there may be something to run, to stop or to send
 
     async def accept(self, inbound: Inbound) -> Receipt:
-        """Take a message in, durably; what became of it."""
-        _check(inbound)
-        parsed = commands.parse(_text(inbound))
-        if parsed is not None and commands.searches(parsed):
-            await catch_up(self._store.engine)
-        try:
-            receipt = await self._write(lambda tx: self._taken(tx, inbound, parsed))
-        except PalaverError as error:
-            if parsed is None or isinstance(error, StoreError):
-                raise
-            refused = error  # a command that could not be carried out: nothing of it has happened
-            receipt = await self._write(lambda tx: self._answered(tx, inbound, refused))
-        crash_points.crash_point("inbox.accepted")
-        self._store.indexer.soon()
+        """Store a message and queue the turn that answers it, or run the slash command that it contains."""
+        _check_content(inbound)
+        return await self._accept(inbound, parse_command(_get_text(inbound)))
+
+    async def run_command(self, inbound: Inbound, call: CommandCall | MessageCall) -> Receipt:
+        """Run a slash command that a program calls with typed arguments; the content of `inbound` is not used."""
+        return await self._accept(inbound, call)
+
+    async def _accept(self, inbound: Inbound, call: Call) -> Receipt:
+        if inbound.message_id is not None and not is_storable(inbound.message_id):
+            raise InvalidMessage(f"message_id: {inbound.message_id!r} contains characters that can't be stored")
+        if isinstance(call, MessageCall):
+            busy_policy = inbound.busy_policy or call.busy
+            inbound = replace(inbound, content=call.text, busy_policy=busy_policy)
+        receipt = None
+        if isinstance(call, CommandCall) and call.action.reads:
+            receipt = await self._try_accept_with_read(inbound, call)
+        if receipt is None:
+            receipt = await self._accept_with_write(inbound, call)
+        crash_point("inbox.accepted")
+        self._store.indexer.notify()
         self._on_change()
         return receipt
 
-    async def _write(self, run: Callable[[Transaction], Receipt]) -> Receipt:
-        crash_points.crash_point("inbox.before")
+    async def _accept_with_write(self, inbound: Inbound, call: Call) -> Receipt:
+        try:
+            return await self._run_write(lambda tx: self._handle_write(tx, inbound, call))
+        except CommandRejected as rejected:  # nothing of the command has happened
+            error = rejected.error
+            return await self._run_write(
+                lambda tx: self._record_receipt_once(tx, inbound, self._build_rejection(tx, inbound, error))
+            )
+
+    async def _try_accept_with_read(self, inbound: Inbound, call: CommandCall) -> Receipt | None:
+        """Run a command that only reads; None if the write path has to deal with it.
+
+        If the process dies after the read, nothing is recorded; the command runs again when its message comes again.
+        """
+        if call.action.searches:
+            await catch_up_index(self._store.engine)
+        receipt = await self._store.engine.arun(Read(lambda tx: self._handle_read(tx, inbound, call)))
+        crash_point("inbox.command_read")
+        is_recorded = inbound.message_id is not None or inbound.answer_address is not None
+        if receipt is None or receipt.outcome is Outcome.DUPLICATE or not is_recorded:
+            return receipt
+        reply = receipt
+        return await self._run_write(lambda tx: self._record_receipt_once(tx, inbound, reply))
+
+    async def _run_write(self, run: Callable[[Transaction], Receipt]) -> Receipt:
+        crash_point("inbox.before_accept")
         return await self._store.engine.arun(Write(run))
 
-    # -- inside the transaction ----------------------------------------------------------------------------
+    # -- inside a transaction ------------------------------------------------------------------------------
 
-    def _taken(self, tx: Transaction, inbound: Inbound, parsed: commands.Parsed | None) -> Receipt:
-        before = inbound_messages.find(tx, inbound)
-        if before is not None:
-            return _receipt(before, Outcome.DUPLICATE)
+    def _handle_write(self, tx: Transaction, inbound: Inbound, call: Call) -> Receipt:
         now = self._store.clock.now()
-        who = access.speaker(tx, inbound.source, self._rules, to_micros(now))
-        if inbound.answer_to is not None:
-            deliveries.revive(tx, str(inbound.answer_to))
-        if not who.may_speak:
-            receipt = Receipt(outcome=Outcome.REFUSED, reply=who.refusal or None)
-        elif len(_text(inbound)) > LONGEST:
-            reply = _TOO_LONG.format(length=len(_text(inbound)), most=LONGEST)
-            receipt = Receipt(outcome=Outcome.REFUSED, reply=reply, facts={"error": "too_long", "limit": LONGEST})
-        elif parsed is not None and who.person is not None and not commands.is_message(parsed):
-            receipt = self._commanded(tx, inbound, parsed, who.person, now)
+        speaker = access.identify_speaker(tx, inbound.source, self._rules, to_micros(now))
+        person = speaker.person
+        row = find_session(tx, inbound, person)  # before the receipt, which is not for people without access
+        duplicate = _find_duplicate(tx, inbound)
+        if duplicate is not None:
+            return duplicate
+        text = _get_text(inbound)
+        if not speaker.can_speak:
+            receipt = Receipt(outcome=Outcome.REJECTED, reply=speaker.refusal or None)
+        elif len(text) > MAX_MESSAGE_CHARS:
+            reply = _TOO_LONG.format(length=len(text), limit=MAX_MESSAGE_CHARS)
+            facts = {"error": "too_long", "limit": MAX_MESSAGE_CHARS}
+            receipt = Receipt(outcome=Outcome.REJECTED, reply=reply, facts=facts)
+        elif isinstance(call, CommandCall) and person is not None:
+            receipt = self._commands.run(tx, inbound, call, person, row, now)
         else:
-            receipt = self._said(tx, inbound, parsed, who.person, now)
-        return self._kept(tx, inbound, receipt, to_micros(now))
+            receipt = self._store_message(tx, inbound, person, row, now)
+        return self._record_receipt(tx, inbound, receipt)
 
-    def _answered(self, tx: Transaction, inbound: Inbound, error: PalaverError) -> Receipt:
-        """The gateway says why a command could not be carried out; nothing else happens."""
-        before = inbound_messages.find(tx, inbound)
-        if before is not None:
-            return _receipt(before, Outcome.DUPLICATE)
-        found = lanes.current(tx, lanes.key_of(tx, self._store.arrival(inbound.source, self._store.clock.now())))
-        receipt = Receipt(
-            outcome=Outcome.REFUSED,
-            reply=str(error),
-            session_id=inbound.session_id or (found.session.id if found else None),
-            facts={**error.facts, "error": error.code},
-        )
-        return self._kept(tx, inbound, receipt, to_micros(self._store.clock.now()))
+    def _handle_read(self, tx: Transaction, inbound: Inbound, call: CommandCall) -> Receipt | None:
+        """Run a command that only reads; None for accounts that are new or may not speak, and for texts too long."""
+        speaker = access.find_speaker(tx, inbound.source, self._rules)
+        if speaker is None or not speaker.can_speak or speaker.person is None:
+            return None
+        if len(_get_text(inbound)) > MAX_MESSAGE_CHARS:
+            return None
+        row = find_session(tx, inbound, speaker.person)
+        duplicate = _find_duplicate(tx, inbound)
+        if duplicate is not None:
+            return duplicate
+        try:
+            return self._commands.run(tx, inbound, call, speaker.person, row, self._store.clock.now())
+        except CommandRejected as rejected:
+            return self._build_rejection(tx, inbound, rejected.error)
 
-    def _kept(self, tx: Transaction, inbound: Inbound, receipt: Receipt, now: int) -> Receipt:
-        inbound_messages.keep(tx, inbound, _kept(receipt), now)
-        if receipt.reply and inbound.answer_to is not None:
-            session_no = sessions.number_of(tx, receipt.session_id) if receipt.session_id else None
-            outgoing = deliveries.Outgoing(
-                address=str(inbound.answer_to),
-                content=receipt.reply,
-                kind=DeliveryKind.NOTICE,
-                session_no=session_no,
-                reply_to=inbound.message_id,
-            )
-            deliveries.enqueue(tx, outgoing, now)
+    def _build_rejection(self, tx: Transaction, inbound: Inbound, error: PalaverError) -> Receipt:
+        """Build the receipt of a command that could not be carried out."""
+        session_id = inbound.session_id
+        if session_id is None:
+            arrival = self._store.build_arrival(inbound.source, self._store.clock.now())
+            row = lanes.find_current_session(tx, lanes.resolve_key(tx, arrival))
+            session_id = row.session.id if row else None
+        facts = {**error.facts, "error": error.code}
+        return Receipt(outcome=Outcome.REJECTED, reply=str(error), session_id=session_id, facts=facts)
+
+    def _record_receipt_once(self, tx: Transaction, inbound: Inbound, receipt: Receipt) -> Receipt:
+        """Record a receipt that was built in an earlier transaction, unless the message was recorded meanwhile."""
+        return _find_duplicate(tx, inbound) or self._record_receipt(tx, inbound, receipt)
+
+    def _record_receipt(self, tx: Transaction, inbound: Inbound, receipt: Receipt) -> Receipt:
+        """Store the receipt, so that the message is known when it comes again, and queue the delivery of the reply."""
+        now = to_micros(self._store.clock.now())
+        inbound_messages.save_receipt(tx, inbound, _receipt_to_dict(receipt), now)
+        if inbound.answer_address is not None:
+            address = str(inbound.answer_address)
+            deliveries.mark_target_alive(tx, address)
+            if receipt.reply:
+                session_no = _find_session_no(tx, receipt.session_id)
+                delivery = deliveries.NewDelivery(
+                    address=address,
+                    content=receipt.reply,
+                    kind=DeliveryKind.NOTICE,
+                    session_no=session_no,
+                    reply_to=inbound.message_id,
+                )
+                deliveries.enqueue(tx, delivery, now)
         return receipt
 
-    def _commanded(
-        self, tx: Transaction, inbound: Inbound, parsed: commands.Parsed, person: Person, now: datetime
+    def _store_message(
+        self, tx: Transaction, inbound: Inbound, person: Person | None, row: SessionRow | None, now: datetime
     ) -> Receipt:
-        key = lanes.key_of(tx, self._store.arrival(inbound.source, now))
-        found = self._shown(tx, inbound, person) if inbound.session_id else lanes.current(tx, key)
-        scope: dict[str, Any] = {}
-        if self._store.config.is_shared(inbound.source):
-            scope = {"place": key, "among": lanes.audience_of(tx, key)}
-        elif inbound.source.chat_type is not ChatType.DM:  # one person's lane, but everybody there reads the reply
-            scope = {"place": key}
-        asked = CommandContext(
-            tx=tx,
-            now=now,
-            arguments=parsed.arguments,
-            source=inbound.source,
-            principal=person.principal,
-            view=ViewWithin(tx, self._store.clock, person.principal, **scope),
-            key=key,
-            found=found,
-            config=self._store.config,
-            rules=self._rules,
-            agent=self._agent,
-            address=_address(inbound),
-            reply_to=inbound.message_id,
-        )
-        reply = commands.run(parsed, asked)
-        return Receipt(
-            outcome=Outcome.COMMAND,
-            session_id=reply.session_id or (found.session.id if found else None),
-            session_key=key,
-            turn_id=reply.turn_id,
-            reply=reply.text,
-            facts=reply.facts,
-        )
-
-    def _said(
-        self, tx: Transaction, inbound: Inbound, parsed: commands.Parsed | None, person: Person | None, now: datetime
-    ) -> Receipt:
-        arrival = self._store.arrival(inbound.source, now)
-        shown = self._shown(tx, inbound, person) if inbound.session_id else None
-        key = shown.session.key if shown else lanes.key_of(tx, arrival)
-        busy = turns.open_in(tx, shown.no) if shown else turns.open_on(tx, key)
-        if busy.any:
-            since = from_micros(busy.since or 0)
-            arrival.busy_since = lambda _session_id: since
-        address = self._destination(tx, inbound, shown, busy)
-        policy = self._policy(tx, inbound, parsed, key, shown, busy)
-        refusal = self._refusal(busy, policy)
-        if refusal is not None:
-            current = shown or lanes.current(tx, key)
-            session_id = current.session.id if current else None
-            why, facts = refusal
-            return Receipt(outcome=Outcome.REFUSED, session_id=session_id, session_key=key, reply=why, facts=facts)
-        message = _message(inbound, parsed)
-        human = inbound.source.platform not in MACHINES
+        """Store a message in the session that it names or, without one, on the lane of its source."""
+        arrival = self._store.build_arrival(inbound.source, now)
+        lane_key = row.session.key if row else lanes.resolve_key(tx, arrival)
+        open_turns = turns.summarize_open(tx, row.no) if row else turns.summarize_open_on_lane(tx, lane_key)
+        if open_turns.is_busy:
+            busy_since = from_micros(open_turns.oldest_created_at or 0)
+            arrival.busy_since = lambda _session_id: busy_since
+        address = self._find_answer_address(tx, inbound, row, open_turns)
+        busy_policy = self._find_busy_policy(tx, inbound, lane_key, row, open_turns)
+        rejection = self._find_rejection(open_turns, busy_policy)
+        if rejection is not None:
+            current = row or lanes.find_current_session(tx, lane_key)
+            return replace(rejection, session_id=current.session.id if current else None, session_key=lane_key)
         person_id = person.id if person else None
-        if shown is None:
-            recorded = lanes.say(tx, arrival, message, human=human)
+        files = find_attachments(tx, person_id, inbound.content, inbound.attachment_ids)
+        message = _build_message(inbound, add_attachments(inbound.content, [file for _, file in files]))
+        if row is None:
+            is_human = inbound.source.platform not in MACHINE_PLATFORMS
+            recorded = lanes.append_message(tx, arrival, message, from_human=is_human)
         else:
-            recorded = lanes.say_in(tx, shown, arrival, message, person_id)
-        session_no = shown.no if shown else sessions.number_of(tx, recorded.session_id)
-        if recorded.began is not None:  # the busy conversation was left behind by a reset
-            busy = turns.FREE
-        wanted = turns.TurnRequest(
+            recorded = lanes.append_to_session(tx, row, arrival, message, person_id)
+        session_no = row.no if row else sessions.get_no(tx, recorded.session_id)
+        attachments.use_in_session(tx, session_no, [no for no, _ in files])
+        if recorded.start_reason is not None:  # a reset left the busy session behind
+            open_turns = turns.NO_OPEN_TURNS
+        replies_at_origin = inbound.reply_to is ReplyTo.ORIGIN
+        request = turns.TurnRequest(
             session_no=session_no,
             input_seq=recorded.seq,
             person_id=person_id,
             address=address,
-            reply_to=inbound.message_id if inbound.reply is ReplyTo.HERE else None,
-            facts={QUOTES: [recorded.seq]} if inbound.reply is ReplyTo.THERE else None,
-            steers=policy is BusyPolicy.STEER and _answers_them(busy, person_id, address),
+            reply_to=None if replies_at_origin else inbound.message_id,
+            facts={QUOTED_SEQS_KEY: [recorded.seq]} if replies_at_origin else None,
+            is_steering=busy_policy is BusyPolicy.STEER and _can_steer(open_turns, person_id, address),
         )
-        outcome, turn_id = self._queued(tx, wanted, busy, policy, to_micros(now))
+        outcome, turn_id = self._enqueue_turn(tx, request, open_turns, busy_policy, to_micros(now))
+        turns_ahead = open_turns.queued_count + (open_turns.running_no is not None)
         return Receipt(
             outcome=outcome,
             session_id=recorded.session_id,
             session_key=recorded.session_key,
             turn_id=turn_id,
             seq=recorded.seq,
-            ahead=busy.queued + (busy.running is not None) if outcome is not Outcome.COLLECTED else 0,
-            reply=self._notice(inbound, recorded),
+            turns_ahead=0 if outcome is Outcome.MERGED else turns_ahead,
+            reply=self._explain_reset(inbound, recorded),
         )
 
-    def _queued(
-        self, tx: Transaction, wanted: turns.TurnRequest, busy: turns.Open, policy: BusyPolicy, now: int
+    def _enqueue_turn(
+        self, tx: Transaction, request: turns.TurnRequest, open_turns: turns.OpenTurns, policy: BusyPolicy, now: int
     ) -> tuple[Outcome, TurnId]:
-        together = self._rules.collect // timedelta(microseconds=1)
-        if together and _goes_with_last(busy, wanted, now):
-            due_at = min(now + together, busy.last_since + LONGEST_BURST * together)
-            collected = turns.collect(tx, busy.last_queued or 0, replace(wanted, due_at=due_at))
-            if collected is None:
-                raise Conflict  # it has just been claimed, or the lane has just been moved
-            outcome, turn_id = Outcome.COLLECTED, collected
+        window = self._rules.merge_window // timedelta(microseconds=1)
+        if window and _can_merge_with_last(open_turns, request, now):
+            due_at = min(now + window, open_turns.last_created_at + MAX_MERGE_WINDOWS * window)
+            merged_id = turns.add_to_queued(tx, open_turns.last_queued_no or 0, replace(request, due_at=due_at))
+            if merged_id is None:
+                raise Conflict  # a worker just claimed it, or the lane was just moved
+            outcome, turn_id = Outcome.MERGED, merged_id
         else:
-            turn_id = turns.enqueue(tx, replace(wanted, due_at=now + together if together else 0), now)
-            outcome = Outcome.QUEUED if busy.any else Outcome.ACCEPTED
-        if wanted.steers:
+            turn_id = turns.enqueue(tx, replace(request, due_at=now + window if window else 0), now)
+            outcome = Outcome.QUEUED if open_turns.is_busy else Outcome.ACCEPTED
+        if request.is_steering:
             return Outcome.STEERED, turn_id
-        if policy is BusyPolicy.INTERRUPT and busy.running is not None:
-            turns.wish(tx, wanted.session_no, StopRequest.INTERRUPT)
+        if policy is BusyPolicy.INTERRUPT and open_turns.running_no is not None:
+            turns.request_stop(tx, request.session_no, StopRequest.INTERRUPT)
             return Outcome.INTERRUPTING, turn_id
         return outcome, turn_id
 
-    def _policy(
+    def _find_busy_policy(
         self,
         tx: Transaction,
         inbound: Inbound,
-        parsed: commands.Parsed | None,
-        key: SessionKey,
-        shown: SessionRow | None,
-        busy: turns.Open,
+        lane_key: SessionKey,
+        row: SessionRow | None,
+        open_turns: turns.OpenTurns,
     ) -> BusyPolicy:
-        """What happens to it if the agent is busy: what it asks for itself, the conversation, the platform."""
-        asked = inbound.busy or (commands.busy_policy(parsed) if parsed else None)
-        if asked is not None or not busy.any:
-            return asked or BusyPolicy.QUEUE
-        current = shown or lanes.current(tx, key)
-        chosen = session_settings.read(tx, current.no).busy if current else None
-        return chosen or self._rules.busy_policy_for(inbound.source)
+        """Return the busy policy of the message itself, of its session, or of its platform, in this order."""
+        if inbound.busy_policy is not None or not open_turns.is_busy:
+            return inbound.busy_policy or BusyPolicy.QUEUE
+        current = row or lanes.find_current_session(tx, lane_key)
+        chosen = session_settings.load(tx, current.no).busy_policy if current else None
+        return chosen or self._rules.get_busy_policy(inbound.source)
 
-    def _refusal(self, busy: turns.Open, policy: BusyPolicy) -> tuple[str, dict[str, Any]] | None:
-        """Why a message is not taken, in words and as data."""
-        if not busy.any:
+    def _find_rejection(self, open_turns: turns.OpenTurns, policy: BusyPolicy) -> Receipt | None:
+        """Return the receipt of a message that can't be accepted while the agent is busy; None if it can."""
+        if not open_turns.is_busy:
             return None
         if policy is BusyPolicy.REJECT:
-            return _BUSY, {"error": "still_answering"}
-        if busy.queued < self._rules.queue_limit:
+            return Receipt(outcome=Outcome.REJECTED, reply=_BUSY, facts={"error": "session_busy"})
+        limit = self._rules.max_queued
+        if open_turns.queued_count < limit:
             return None
-        return _FULL.format(count=busy.queued), {"error": "queue_full", "limit": self._rules.queue_limit}
+        reply = _QUEUE_FULL.format(count=open_turns.queued_count)
+        return Receipt(outcome=Outcome.REJECTED, reply=reply, facts={"error": "queue_full", "limit": limit})
 
-    def _shown(self, tx: Transaction, inbound: Inbound, person: Person | None) -> SessionRow:
-        """The conversation that a surface shows, if this person may speak in it; nobody in particular may not."""
-        if person is None:
-            raise NoSuchSession(f"there is no session {inbound.session_id}", session_id=inbound.session_id)
-        return sessions.seen(tx, inbound.session_id or "", person.id)
+    def _find_answer_address(
+        self, tx: Transaction, inbound: Inbound, row: SessionRow | None, open_turns: turns.OpenTurns
+    ) -> str | None:
+        """Return the chat that the answer is sent to: the sender's or, on request, the one the session comes from."""
+        if inbound.reply_to is ReplyTo.SESSION:
+            return None if inbound.answer_address is None else str(inbound.answer_address)
+        origin = find_delivery_address(row.session.origin) if row and lanes.belongs_to_its_lane(tx, row.no) else None
+        if row is None or origin is None:
+            raise ChatNotReachable(_NO_ORIGIN, session_id=inbound.session_id)
+        if origin.platform not in self._platforms:
+            raise ChatNotReachable(_NOT_CONNECTED.format(platform=origin.platform.label), platform=str(origin.platform))
+        # The account that answers there is only known from what was sent there before.
+        used = (
+            open_turns.running_address,
+            open_turns.last_address,
+            delivery_queries.find_last_address(tx, row.no, origin.platform),
+        )
+        known = [address for address in used if address and replace(Address.from_text(address), account="") == origin]
+        return known[0] if known else str(origin)
 
-    def _destination(self, tx: Transaction, inbound: Inbound, shown: SessionRow | None, busy: turns.Open) -> str | None:
-        """Where the answer is sent: to where the message came from or, if that is wanted, where the conversation is."""
-        if inbound.reply is ReplyTo.HERE:
-            return _address(inbound)
-        there = place_of(shown.session.origin) if shown and lanes.takes_place(tx, shown.no) else None
-        if shown is None or there is None:
-            raise NotReachable(_NOWHERE, session_id=inbound.session_id)
-        if there.platform not in self._platforms:
-            raise NotReachable(_NOT_CONNECTED.format(platform=there.platform.label), platform=str(there.platform))
-        used = (busy.running_address, busy.last_address, deliveries.last_address(tx, shown.no, there.platform))
-        known = [address for address in used if address and replace(Address.parse(address), account="") == there]
-        return known[0] if known else str(there)
-
-    def _notice(self, inbound: Inbound, recorded: Recorded) -> str | None:
-        """Nobody's conversation is reset in silence."""
-        policy = self._store.config.reset_policy_for(inbound.source)
-        if not (recorded.was_auto_reset and recorded.after_activity and policy.notify):
+    def _explain_reset(self, inbound: Inbound, recorded: RecordedMessage) -> str | None:
+        """Return what to tell the person if the reset policy has started a new session; resets are never silent."""
+        policy = self._store.config.get_reset_policy(inbound.source)
+        if not (recorded.was_auto_reset and recorded.previous_had_messages and policy.notify):
             return None
-        return explain(ResetReason(str(recorded.began)), policy)
+        return explain_reset(ResetReason(str(recorded.start_reason)), policy)
 
 
-def _check(inbound: Inbound) -> None:
-    if not isinstance(inbound.content, str | Sequence) or not inbound.content:
-        raise InvalidMessage("content: there is nothing in this message")
-    if isinstance(inbound.content, str) and not inbound.content.strip():
-        raise InvalidMessage("content: there is nothing but blanks in this message")
-    if inbound.message_id is not None and not is_storable(inbound.message_id):
-        raise InvalidMessage(f"message_id: {inbound.message_id!r} cannot be an id")
+def _check_content(inbound: Inbound) -> None:
+    content = inbound.content
+    is_empty = not content.strip() if isinstance(content, str) else not (isinstance(content, Sequence) and content)
+    if is_empty and not inbound.attachment_ids:
+        raise InvalidMessage("content: the message is empty")
 
 
-def _text(inbound: Inbound) -> str:
-    return inbound.content if isinstance(inbound.content, str) else text_of_parts(inbound.content)
+def _find_session_no(tx: Transaction, session_id: SessionId | None) -> int | None:
+    with suppress(SessionNotFound):  # it may have been deleted after a command has read it
+        return None if session_id is None else sessions.get_no(tx, session_id)
+    return None
 
 
-def _message(inbound: Inbound, parsed: commands.Parsed | None) -> Message:
-    content = parsed.arguments if parsed is not None and commands.is_message(parsed) else inbound.content
+def _get_text(inbound: Inbound) -> str:
+    return inbound.content if isinstance(inbound.content, str) else join_text_parts(inbound.content)
+
+
+def _build_message(inbound: Inbound, content: str | Sequence[Any]) -> Message:
     return Message.from_dict({"role": "user", "content": content, "platform_message_id": inbound.message_id})
 
 
-def _goes_with_last(busy: turns.Open, wanted: turns.TurnRequest, now: int) -> bool:
-    """Whether a message is answered together with the last that waits for more. What steers is told by itself."""
+def _can_merge_with_last(open_turns: turns.OpenTurns, request: turns.TurnRequest, now: int) -> bool:
+    """Whether the last queued turn, which still waits for more, may answer this message too. Steering stays apart."""
     return (
-        busy.last_queued is not None
-        and busy.last_kind is TurnKind.ANSWER
-        and not (wanted.steers or busy.last_steers)
-        and (busy.last_person, busy.last_address) == (wanted.person_id, wanted.address)
-        and busy.last_due > now
-        and busy.last_gathered < MOST_TOGETHER
+        open_turns.last_queued_no is not None
+        and open_turns.last_kind is TurnKind.ANSWER
+        and not (request.is_steering or open_turns.last_is_steering)
+        and (open_turns.last_person_id, open_turns.last_address) == (request.person_id, request.address)
+        and open_turns.last_due_at > now
+        and open_turns.last_merged_count < MAX_MERGED_MESSAGES
     )
 
 
-def _answers_them(busy: turns.Open, person_id: PersonId | None, address: str | None) -> bool:
-    """Whether the run answers this person, where they read its answer: only then it may be told more by them."""
-    return busy.running is not None and busy.running_person == person_id and address in {None, busy.running_address}
+def _can_steer(open_turns: turns.OpenTurns, person_id: PersonId | None, address: str | None) -> bool:
+    """Whether the running turn answers this person where they read its answer; only then may they steer it."""
+    return (
+        open_turns.running_no is not None
+        and open_turns.running_person_id == person_id
+        and address in {None, open_turns.running_address}
+    )
 
 
-def _address(inbound: Inbound) -> str | None:
-    return None if inbound.answer_to is None else str(inbound.answer_to)
+# ---- stored receipts ---------------------------------------------------------------------------------------
+
+_STORED_FIELDS = ("session_id", "session_key", "turn_id", "seq", "reply")
 
 
-_KEPT = ("session_id", "session_key", "turn_id", "seq", "reply")
-
-
-def _kept(receipt: Receipt) -> dict[str, Any]:
-    kept = {name: value for name in _KEPT if (value := getattr(receipt, name)) is not None}
-    return {"outcome": receipt.outcome.value, **kept}
-
-
-def _receipt(kept: dict[str, Any], outcome: Outcome) -> Receipt:
+def _find_duplicate(tx: Transaction, inbound: Inbound) -> Receipt | None:
+    """Return the receipt of a message that came before; None if it is new."""
+    stored = inbound_messages.find_receipt(tx, inbound)
+    if stored is None:
+        return None
     return Receipt(
-        outcome=outcome,
-        session_id=SessionId(kept["session_id"]) if "session_id" in kept else None,
-        session_key=SessionKey(kept["session_key"]) if "session_key" in kept else None,
-        turn_id=TurnId(kept["turn_id"]) if "turn_id" in kept else None,
-        seq=kept.get("seq"),
-        reply=kept.get("reply"),
-        facts={"first": kept["outcome"]},
+        outcome=Outcome.DUPLICATE,
+        session_id=SessionId(stored["session_id"]) if "session_id" in stored else None,
+        session_key=SessionKey(stored["session_key"]) if "session_key" in stored else None,
+        turn_id=TurnId(stored["turn_id"]) if "turn_id" in stored else None,
+        seq=stored.get("seq"),
+        reply=stored.get("reply"),
+        facts={"first": stored["outcome"]},
     )
+
+
+def _receipt_to_dict(receipt: Receipt) -> dict[str, Any]:
+    fields = {name: value for name in _STORED_FIELDS if (value := getattr(receipt, name)) is not None}
+    return {"outcome": receipt.outcome.value, **fields}

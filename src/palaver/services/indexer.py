@@ -1,7 +1,7 @@
-"""Keeps the search index close behind the log, outside of anybody's turn.
+"""Keeps the search index up to date in the background, so that no message waits for it.
 
-A thread waits until the store is quiet for a moment, then indexes in small batches. It is a convenience: a
-search catches up by itself first, so nothing depends on when this thread runs or whether it ever does.
+A thread waits until no message has been stored for a moment, then indexes in small batches. It only saves time: every
+search first indexes what is missing, so nothing depends on when this thread runs or whether it runs at all.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from palaver.domain.errors import StoreError
 from palaver.domain.search_text import parse_query
 from palaver.services.argument_checks import check_count
-from palaver.services.operation import After
+from palaver.services.operation import ReadAfterWork
 from palaver.storage import search
 from palaver.storage.engines.base import Read, Write
 
@@ -23,45 +23,45 @@ if TYPE_CHECKING:
     from palaver.domain.session import SearchHit
     from palaver.storage.engines.base import Engine, Transaction
 
-QUIET = 0.25  # seconds without a new message before it begins
-BATCH = 512  # events in one transaction: few, short stops rather than many
-BACKLOG = 50_000  # messages after which it no longer waits for quiet
-MOST_HITS = 200
+QUIET_SECONDS = 0.25  # without a new message before indexing starts
+BATCH_EVENTS = 512  # in one transaction: a few short interruptions of writers rather than many
+MAX_BACKLOG_MESSAGES = 50_000  # with more than this, the thread no longer waits for a quiet moment
+MAX_HITS = 200
 
 
-def _index(batch: search.Batch) -> Write[None]:
-    return Write(lambda tx: search.index(tx, batch))
+def _index_batch(batch: search.IndexBatch) -> Write[None]:
+    return Write(lambda tx: search.index_batch(tx, batch))
 
 
-def _breathe() -> None:
-    """Let those who speak go first: they share the interpreter with this thread."""
+def _yield_to_other_threads() -> None:
+    """Let threads that store messages go first: they share the interpreter with this one."""
     time.sleep(0.0005)
 
 
 class Indexer:
-    """The thread that follows the log."""
+    """The background thread that indexes new messages. It starts with the first message."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._news = 0
+        self._notified = 0
         self._wake = threading.Event()
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
 
-    def soon(self) -> None:
-        """Something is being said."""
-        self._news += 1
+    def notify(self) -> None:
+        """Tell the indexer that a message is being stored."""
+        self._notified += 1
         if self._thread is None:
             with self._starting:
                 if self._thread is None and not self._closed.is_set():
-                    self._thread = threading.Thread(target=self._serve, name="palaver-indexer", daemon=True)
+                    self._thread = threading.Thread(target=self._run, name="palaver-indexer", daemon=True)
                     self._thread.start()
         if not self._wake.is_set():
             self._wake.set()
 
     def close(self) -> None:
-        """Stop; what is left is indexed by the next search or the next start."""
+        """Stop the thread. The next search indexes what is missing."""
         self._closed.set()
         self._wake.set()
         with self._starting:
@@ -69,59 +69,64 @@ class Indexer:
         if thread is not None:
             thread.join()
 
-    def _serve(self) -> None:
-        done = 0
+    def _run(self) -> None:
+        indexed = 0  # value of `_notified` up to which everything is indexed
         while True:
             self._wake.wait()
-            seen = self._news
-            if self._closed.wait(QUIET):
+            notified = self._notified
+            if self._closed.wait(QUIET_SECONDS):
                 return
-            if seen != self._news and self._news - done < BACKLOG:
+            if notified != self._notified and self._notified - indexed < MAX_BACKLOG_MESSAGES:
                 continue
             self._wake.clear()
-            if self._closed.is_set():  # set before the wake that was cleared just now
+            if self._closed.is_set():  # `close` set it before the wake-up that was just cleared
                 return
-            if self._follow(seen, done):
-                done = seen
+            if self._index_until_done(notified, indexed):
+                indexed = notified
             else:
                 self._wake.set()
 
-    def _follow(self, seen: int, done: int) -> bool:
-        """Index until nothing is left; False when somebody speaks again, who goes first."""
+    def _index_until_done(self, notified: int, indexed: int) -> bool:
+        """Index until nothing is left; returns False early when new messages come, because storing them goes first."""
         while not self._closed.is_set():
             try:
-                batch = self._engine.run(Read(lambda tx: search.unindexed(tx, BATCH, _breathe)))
+                batch = self._engine.run(
+                    Read(lambda tx: search.collect_unindexed(tx, BATCH_EVENTS, _yield_to_other_threads))
+                )
                 if batch is None:
                     return True
-                self._engine.run(_index(batch))
-            except StoreError:  # the disk is full, the server away: the next message or search tries again
+                self._engine.run(_index_batch(batch))
+            except StoreError:  # the disk is full or the server is down: the next message or search tries again
                 return True
-            if self._news != seen and self._news - done < BACKLOG:
+            if self._notified != notified and self._notified - indexed < MAX_BACKLOG_MESSAGES:
                 return False
         return True
 
 
-def search_work(
+def build_search(
     text: str,
-    audiences: Callable[[Transaction], Sequence[int] | None],
+    list_audiences: Callable[[Transaction], Sequence[int] | None],
     *,
     limit: int = 20,
     before: int | None = None,
-    session_no: Callable[[Transaction], int] | None = None,
-) -> After[search.Batch, Sequence[SearchHit]]:
-    """Let the index catch up, then find: nothing that was stored before the question is missed."""
-    check_count("limit", limit, most=MOST_HITS)
-    check_count("before", before, least=0)
+    get_session_no: Callable[[Transaction], int | None] | None = None,
+) -> ReadAfterWork[search.IndexBatch, Sequence[SearchHit]]:
+    """Build a search that first brings the index up to date: it finds everything that was stored before it began.
+
+    `list_audiences` and `get_session_no` say where to search; None means everywhere.
+    """
+    check_count("limit", limit, maximum=MAX_HITS)
+    check_count("before", before, minimum=0)
     query = parse_query(text)
 
     def find(tx: Transaction) -> Sequence[SearchHit]:
-        where = session_no(tx) if session_no else None
-        return search.find(tx, query, audiences(tx), limit=limit, before=before, session_no=where)
+        session_no = get_session_no(tx) if get_session_no else None
+        return search.find_messages(tx, query, list_audiences(tx), limit=limit, before=before, session_no=session_no)
 
-    return After(Read(lambda tx: search.unindexed(tx, BATCH)), _index, Read(find))
+    return ReadAfterWork(Read(lambda tx: search.collect_unindexed(tx, BATCH_EVENTS)), _index_batch, Read(find))
 
 
-async def catch_up(engine: Engine) -> None:
-    """Let the index follow everything that was stored before."""
-    while (batch := await engine.arun(Read(lambda tx: search.unindexed(tx, BATCH)))) is not None:
-        await engine.arun(_index(batch))
+async def catch_up_index(engine: Engine) -> None:
+    """Index everything that is stored and not yet indexed."""
+    while (batch := await engine.arun(Read(lambda tx: search.collect_unindexed(tx, BATCH_EVENTS)))) is not None:
+        await engine.arun(_index_batch(batch))

@@ -1,6 +1,6 @@
-"""What has ended in the store since the last look, for whoever counts.
+"""Reads from the store what ended since the last reading, for the metrics endpoint.
 
-Looks a few seconds behind the present, so that what is being stored just now is not passed over.
+It reads a few seconds behind the present, so that it does not miss what is being committed right now.
 """
 
 from __future__ import annotations
@@ -10,30 +10,30 @@ from typing import TYPE_CHECKING
 
 from palaver.storage import metrics
 from palaver.storage.engines.base import Read
-from palaver.storage.metrics import Counted
+from palaver.storage.metrics import MetricsSnapshot
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from palaver.services.store import SessionStore
 
-__all__ = ["Counted", "Counting"]
+__all__ = ["MetricsReader", "MetricsSnapshot"]
 
-BEHIND = timedelta(seconds=2)
+READ_DELAY = timedelta(seconds=2)
 
 
-class Counting:
-    """Keeps the place up to which everything has been counted."""
+class MetricsReader:
+    """Remembers up to which time everything was counted."""
 
     def __init__(self, store: SessionStore) -> None:
         self._store = store
-        self._mark = self._until()
+        self._counted_until = self._get_end()
 
-    async def since_last(self) -> Counted:
-        """What has ended since the last time, or since the beginning of this object."""
-        after, until = self._mark, max(self._mark, self._until())
-        counted = await self._store.engine.arun(Read(lambda tx: metrics.between(tx, after, until)))
-        self._mark = until
-        return counted
+    async def read_new(self) -> MetricsSnapshot:
+        """Return what ended since the last call, or since the reader was created."""
+        after, until = self._counted_until, max(self._counted_until, self._get_end())
+        snapshot = await self._store.engine.arun(Read(lambda tx: metrics.load_metrics(tx, after, until)))
+        self._counted_until = until
+        return snapshot
 
-    def _until(self) -> int:
-        return to_micros(self._store.clock.now() - BEHIND)
+    def _get_end(self) -> int:
+        return to_micros(self._store.clock.now() - READ_DELAY)

@@ -1,8 +1,10 @@
-"""One definition, three ways to call it: blocking on the store, awaited on its `aio` twin, or within a transaction.
+"""Operations: one definition of a unit of work, three ways to call it.
 
-A method marked `@operation` only describes the work. Looked up on a `Blocking` object it does the work and
-returns the result; looked up on an `Awaiting` one it returns an awaitable of the same result; on a `Within` it is
-done as part of the transaction that is under way.
+A method marked `@operation` only describes work. Its object has a runner, and the runner decides how the call behaves:
+
+- `BlockingRunner`: the call blocks until the work is done and returns the result;
+- `AsyncRunner`: the call returns an awaitable of the result;
+- `TransactionRunner`: the call runs inside a transaction that is already open and returns the result.
 """
 
 from __future__ import annotations
@@ -17,79 +19,90 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 B = TypeVar("B")
+R = TypeVar("R")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class After(Generic[B, T]):
-    """A read that waits for other work: as long as `todo` finds some, it is done first."""
+class ReadAfterWork(Generic[B, T]):
+    """A read that runs after pending work: as long as `find_work` returns something, `do_work` is run on it first."""
 
-    todo: Read[B | None]
-    do: Callable[[B], Write[None]]
-    then: Read[T]
+    find_work: Read[B | None]
+    do_work: Callable[[B], Write[None]]
+    read: Read[T]
 
 
-class Blocking:
-    """Operations block until they are done."""
+class BlockingRunner:
+    """Runs work on the calling thread."""
 
-    _engine: Engine
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
-    def _perform(self, work: Work[T] | After[Any, T]) -> T:
-        if isinstance(work, After):
-            while (todo := self._engine.run(work.todo)) is not None:
-                self._engine.run(work.do(todo))
-            return self._engine.run(work.then)
+    def run(self, work: Work[T] | ReadAfterWork[Any, T]) -> T:
+        if isinstance(work, ReadAfterWork):
+            while (batch := self._engine.run(work.find_work)) is not None:
+                self._engine.run(work.do_work(batch))
+            return self._engine.run(work.read)
         return self._engine.run(work)
 
 
-class Awaiting:
-    """Operations are awaited."""
+class AsyncRunner:
+    """Runs work without blocking the event loop."""
 
-    _engine: Engine
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
-    async def _perform(self, work: Work[T] | After[Any, T]) -> T:
-        if isinstance(work, After):
-            while (todo := await self._engine.arun(work.todo)) is not None:
-                await self._engine.arun(work.do(todo))
-            return await self._engine.arun(work.then)
+    async def run(self, work: Work[T] | ReadAfterWork[Any, T]) -> T:
+        if isinstance(work, ReadAfterWork):
+            while (batch := await self._engine.arun(work.find_work)) is not None:
+                await self._engine.arun(work.do_work(batch))
+            return await self._engine.arun(work.read)
         return await self._engine.arun(work)
 
 
-class Within:
-    """Operations are part of a transaction that is under way: they happen with it, or not at all."""
+class TransactionRunner:
+    """Runs work inside an open transaction: it is committed with that transaction, or not at all.
 
-    _tx: Transaction
+    The transaction may be one that only reads, so pending work is not run: its caller does that before it opens it.
+    """
 
-    def _perform(self, work: Work[T] | After[Any, T]) -> T:
-        if isinstance(work, After):
-            while (todo := work.todo.run(self._tx)) is not None:
-                work.do(todo).run(self._tx)
-            return work.then.run(self._tx)
-        return work.run(self._tx)
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+
+    def run(self, work: Work[T] | ReadAfterWork[Any, T]) -> T:
+        return work.read.run(self._tx) if isinstance(work, ReadAfterWork) else work.run(self._tx)
+
+
+class Operations(Generic[R]):
+    """Base of every class with operations; `R` is the runner that carries them out."""
+
+    def __init__(self, runner: R) -> None:
+        self._runner = runner
 
 
 class operation(Generic[P, T]):  # noqa: N801  (used as a decorator)
-    """A method that describes work; how it is done depends on the object it is called on."""
+    """A method that describes work; the runner of its object carries it out."""
 
-    def __init__(self, describe: Callable[Concatenate[Any, P], Work[T] | After[Any, T]]) -> None:
+    def __init__(self, describe: Callable[Concatenate[Any, P], Work[T] | ReadAfterWork[Any, T]]) -> None:
         self.describe = describe
         self.__doc__ = describe.__doc__
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, instance: Blocking | Within, owner: type) -> Callable[P, T]: ...
+    def __get__(
+        self, instance: Operations[BlockingRunner] | Operations[TransactionRunner], owner: type
+    ) -> Callable[P, T]: ...
     @overload
-    def __get__(self, instance: Awaiting, owner: type) -> Callable[P, Awaitable[T]]: ...
+    def __get__(self, instance: Operations[AsyncRunner], owner: type) -> Callable[P, Awaitable[T]]: ...
     @overload
     def __get__(self, instance: object, owner: type) -> Callable[P, Any]: ...
     def __get__(self, instance: Any, owner: type) -> Any:
-        """Bind to an object."""
         if instance is None:
             return self
         describe = self.describe
 
         def call(*args: P.args, **kwargs: P.kwargs) -> Any:
-            return instance._perform(describe(instance, *args, **kwargs))
+            return instance._runner.run(describe(instance, *args, **kwargs))
 
         return call

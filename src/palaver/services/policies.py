@@ -1,12 +1,12 @@
-"""What holds for conversations here, for whoever wants to know: the operator's decisions, and nothing secret."""
+"""The rules for conversations that the operator has configured, as people may see them: nothing secret."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.domain.platform_rules import conduct
-from palaver.domain.source import BUILT_IN
-from palaver.services.operation import Awaiting, operation
+from palaver.domain.platform_rules import get_platform_rules
+from palaver.domain.source import BUILT_IN_PLATFORMS
+from palaver.services.operation import AsyncRunner, Operations, operation
 from palaver.storage import people
 from palaver.storage.engines.base import Read
 
@@ -14,34 +14,38 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.domain.person import Principal
-    from palaver.domain.platform_rules import Conduct
+    from palaver.domain.platform_rules import PlatformRules
     from palaver.domain.profile import TurnRules
     from palaver.domain.source import Platform
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction, Work
 
 
-class Policies(Awaiting):
-    """Tells when conversations start afresh, and what happens to messages while the agent is busy."""
+class Policies(Operations[AsyncRunner]):
+    """Lists when conversations restart, and what happens to messages while the agent is busy."""
 
     def __init__(self, store: SessionStore, rules: TurnRules) -> None:
-        self._engine = store.engine
+        super().__init__(AsyncRunner(store.engine))
         self._config = store.config
         self._rules = rules
 
     @operation
-    def for_principal(self, principal: Principal) -> Work[Sequence[Conduct]]:
-        """What holds where nothing else is said, then on each platform that is set up, or that somebody is known on."""
+    def list_rules(self, principal: Principal) -> Work[Sequence[PlatformRules]]:
+        """List the default rules, then the rules of each platform that is configured or that the person uses."""
 
-        def run(tx: Transaction) -> Sequence[Conduct]:
-            known = people.platforms_of(tx, principal.person_id)
-            set_up = (*self._config.connected_platforms, *self._config.reset_by_platform, *self._rules.busy_by_platform)
-            names = sorted({*known, *set_up}, key=_place)
-            return [conduct(self._config, self._rules, name) for name in (None, *names)]
+        def run(tx: Transaction) -> Sequence[PlatformRules]:
+            platforms = {
+                *people.list_platforms(tx, principal.person_id),
+                *self._config.connected_platforms,
+                *self._config.reset_by_platform,
+                *self._rules.busy_policy_by_platform,
+            }
+            ordered = sorted(platforms, key=_get_sort_key)
+            return [get_platform_rules(self._config, self._rules, platform) for platform in (None, *ordered)]
 
         return Read(run)
 
 
-def _place(platform: Platform) -> tuple[int, str]:
-    """Our own platforms first, those of plugins last."""
-    return BUILT_IN.index(platform) if platform in BUILT_IN else len(BUILT_IN), platform
+def _get_sort_key(platform: Platform) -> tuple[int, str]:
+    """Order built-in platforms first, those of plugins last."""
+    return BUILT_IN_PLATFORMS.index(platform) if platform in BUILT_IN_PLATFORMS else len(BUILT_IN_PLATFORMS), platform

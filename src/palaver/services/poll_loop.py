@@ -1,4 +1,4 @@
-"""The loop of whoever works for others: look what there is to do, then rest until woken or until something is due."""
+"""The loop of a background worker: poll for work, then sleep until something wakes it or the next work is due."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ if TYPE_CHECKING:
     import logging
     from collections.abc import Awaitable, Callable
 
-AGAIN_AFTER = 1.0  # seconds, when the store could not be reached
+RETRY_SECONDS = 1.0  # pause after a poll that failed
 
 
-async def keep_looking(
-    look: Callable[[], Awaitable[float]],
-    woken: asyncio.Event,
+async def run_poll_loop(
+    poll: Callable[[], Awaitable[float]],
+    wake: asyncio.Event,
     *,
-    is_over: Callable[[], bool],
+    is_stopped: Callable[[], bool],
     log: logging.Logger,
-    trouble: str,
+    failure_event: str,
 ) -> None:
-    """Look, and look again after the seconds that a look returns or as soon as somebody wakes us, until it is over.
+    """Call `poll` until `is_stopped`. It returns the seconds until the next call; setting `wake` makes that call now.
 
-    A look that fails is logged and tried again: without this loop nothing of its kind is done any more.
+    A poll that fails is logged as `failure_event` and tried again: without this loop no work of its kind is done.
     """
-    while not is_over():
-        woken.clear()
+    while not is_stopped():
+        wake.clear()
         try:
-            wait = await look()
+            wait = await poll()
         except StoreError as error:
-            log.warning("%s: %s", trouble, error)
-            wait = AGAIN_AFTER
-        except Exception:
-            log.exception(trouble)
-            wait = AGAIN_AFTER
+            log.warning(failure_event, extra={"error": str(error)})
+            wait = RETRY_SECONDS
+        except Exception:  # whatever it is, the loop must go on
+            log.exception(failure_event)
+            wait = RETRY_SECONDS
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait):
-                await woken.wait()
+                await wake.wait()

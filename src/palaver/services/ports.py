@@ -1,8 +1,8 @@
-"""What a platform adapter is.
+"""The interface of a platform adapter.
 
-An adapter receives what people say and hands it to `Inbox.accept`, and it acknowledges a message to its platform only
-after that has returned. It sends what the outbox gives it, and says honestly how that went: by returning the
-platform's id of what was sent, or by raising one of the `DeliveryError`s.
+An adapter receives messages and passes each one to `Inbox.accept`; it acknowledges a message to its platform only after
+that call has returned. It sends what the outbox gives it and reports the outcome honestly: it returns the platform's id
+of the sent message, or raises a `DeliveryError`.
 """
 
 from __future__ import annotations
@@ -16,34 +16,32 @@ if TYPE_CHECKING:
     from palaver.domain.inbound import Inbound, Receipt
     from palaver.domain.source import Platform
 
-    Accept = Callable[[Inbound], Awaitable[Receipt]]
+    AcceptMessage = Callable[[Inbound], Awaitable[Receipt]]
 
 
 class Adapter(Protocol):
-    """One way in and out."""
+    """Connects one platform: receives messages from it and sends deliveries to it."""
 
     @property
-    def platform(self) -> Platform:
-        """Which platform this is."""
-        ...
+    def platform(self) -> Platform: ...
 
     @property
-    def knows_keys(self) -> bool:
-        """Whether the platform takes a delivery with the same id once, however often it is sent."""
+    def has_idempotency_keys(self) -> bool:
+        """Whether the platform delivers a message with the same delivery id once, however often it is sent."""
         ...
 
-    async def start(self, accept: Accept) -> None:
-        """Begin to receive."""
+    async def start(self, accept: AcceptMessage) -> None:
+        """Start receiving messages and pass each one to `accept`."""
         ...
 
     async def stop(self) -> None:
-        """Stop receiving; what was received and not accepted comes again."""
+        """Stop receiving. The platform sends again what was received but not accepted."""
         ...
 
     async def send(self, delivery: Delivery) -> str | None:
-        """Send, and return the platform's id of it.
+        """Send a delivery and return the platform's id of the message.
 
-        Raises SendLater or SendRejected when it was certainly not sent, TargetGone when nobody is there any more,
-        and SendUncertain when it may have arrived. Anything else counts as uncertain too.
+        Raises SendRetryable or SendRejected when it was certainly not sent, TargetUnreachable when the address no
+        longer exists, and SendUncertain when it may have arrived. The outbox treats any other error as uncertain.
         """
         ...

@@ -1,8 +1,8 @@
-"""Which process this is, and whether another one on the same machine is dead for certain.
+"""Names this process as the owner of leases, and detects owners whose process has certainly ended.
 
-Leases run out by themselves. But whoever restarts Palaver does not want to wait for that: where the operating system
-can tell that the process which held a lease is gone, its turns are taken over at once. Where it cannot tell (another
-machine, another container, another system than Linux) the lease decides.
+Leases expire on their own. But after a restart, people should not have to wait for that: where the operating system can
+tell that the process which held a lease has ended, its work is taken over at once. Where it cannot tell (another
+machine, another container, a system other than Linux), the lease decides.
 """
 
 from __future__ import annotations
@@ -11,35 +11,37 @@ import os
 import secrets
 from pathlib import Path
 
-_PROC = Path("/proc")
+_PROC_PATH = Path("/proc")
 
 
-def new_owner() -> str:
-    """A name for this process as a holder of leases; different each time."""
-    return f"{_place() or 'elsewhere'}/{os.getpid()}/{_started(os.getpid()) or 0}/{secrets.token_hex(4)}"
+def create_lease_owner() -> str:
+    """Return a new name under which this process holds leases: `host/pid/start/random`."""
+    pid = os.getpid()
+    return f"{_read_host_id() or 'unknown'}/{pid}/{_read_start_ticks(pid) or 0}/{secrets.token_hex(4)}"
 
 
-def is_dead(owner: str) -> bool:
-    """Whether the process of that name has certainly ended."""
-    place, pid, started, _ = owner.split("/")
-    if place != _place():
+def is_owner_dead(owner: str) -> bool:
+    """Tell whether the process of a lease owner has certainly ended; False when that cannot be known."""
+    host_id, pid_text, start_ticks, _ = owner.split("/")
+    if host_id != _read_host_id():
         return False
-    now = _started(int(pid))
-    return now != int(started) and (now is not None or not _is_hidden(int(pid)))
+    pid = int(pid_text)
+    current_ticks = _read_start_ticks(pid)
+    return current_ticks != int(start_ticks) and (current_ticks is not None or not _is_hidden(pid))
 
 
-def _place() -> str | None:
-    """This boot of this machine, and the space in which its process numbers mean something."""
+def _read_host_id() -> str | None:
+    """Identify this boot of this machine and the namespace in which its process ids are valid."""
     try:
-        boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot}.{(_PROC / 'self/ns/pid').stat().st_ino}"
+        boot = (_PROC_PATH / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}.{(_PROC_PATH / 'self/ns/pid').stat().st_ino}"
     except OSError:
         return None
 
 
 def _is_hidden(pid: int) -> bool:
-    """Whether there is a process that we are not shown: `/proc` may keep other people's processes to itself."""
-    if (_PROC / str(pid)).exists():
+    """Tell whether a process exists that `/proc` does not show: it may hide the processes of other users."""
+    if (_PROC_PATH / str(pid)).exists():
         return False
     try:
         os.kill(pid, 0)
@@ -50,10 +52,10 @@ def _is_hidden(pid: int) -> bool:
     return True
 
 
-def _started(pid: int) -> int | None:
-    """When a process began, in ticks since the boot; None when there is no such process, or it is dead already."""
+def _read_start_ticks(pid: int) -> int | None:
+    """Return when a process started, in ticks since boot; None when it does not exist or has already died."""
     try:
-        fields = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+        fields = (_PROC_PATH / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return None
     return None if fields[0] in {b"Z", b"X"} else int(fields[19])

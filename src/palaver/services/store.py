@@ -1,7 +1,7 @@
-"""The session store: every conversation, for trusted code.
+"""The session store: all conversations, for trusted code.
 
-This is the gateway's own path and the library's front door. It trusts its caller: whatever answers a person
-goes through `seen_by(principal)` instead. Safe to use from several threads and by several processes at once.
+The gateway itself and programs that use Palaver as a library call it. The store trusts its caller; code that answers a
+person uses the view from `seen_by(principal)` instead. Several threads and several processes may use a store at once.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
-from palaver.domain.errors import InvalidInput, InvalidSource, NoSuchSession
+from palaver.domain.errors import InvalidInput, InvalidSource, SessionNotFound
 from palaver.domain.events import EventKind
 from palaver.domain.gateway_config import GatewayConfig
 from palaver.domain.message import Message
-from palaver.domain.person import Principal, check_sees_everything
 from palaver.domain.source import Platform, SessionSource
 from palaver.domain.text import is_storable
 from palaver.domain.usage import TurnUsage
 from palaver.services.argument_checks import check_count, check_minutes
-from palaver.services.indexer import Indexer, search_work
-from palaver.services.operation import After, Awaiting, Blocking, operation
-from palaver.services.view import AsyncSessionView, SessionView, exported
-from palaver.storage import append, events, lanes, people, projects, session_lists, sessions, usage
+from palaver.services.export import export_session
+from palaver.services.indexer import Indexer, build_search
+from palaver.services.operation import AsyncRunner, BlockingRunner, Operations, R, ReadAfterWork, operation
+from palaver.services.view import AsyncSessionView, SessionView, ViewScope
+from palaver.storage import events, lanes, message_log, people, projects, session_lists, sessions, usage
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.engines.open import open_engine
 from palaver.storage.timestamps import to_micros
@@ -34,69 +34,73 @@ if TYPE_CHECKING:
 
     from palaver.domain.clock import Clock
     from palaver.domain.events import Event
-    from palaver.domain.person import Person
-    from palaver.domain.session import Page, Recorded, SearchHit, Session, SessionEntry, Undone
+    from palaver.domain.person import Person, Principal
+    from palaver.domain.session import Page, RecordedMessage, SearchHit, Session, SessionEntry, UndoResult
     from palaver.storage.engines.base import Engine, Transaction, Work
 
-    Said = str | Mapping[str, Any] | Message
+    MessageInput = str | Mapping[str, Any] | Message
     IsBusy = Callable[[str], bool | datetime | None]
 
-# Where nobody sits: what these say does not count as somebody being there.
-MACHINES = frozenset({Platform.CRON, Platform.WEBHOOK})
+# Programs send messages on these platforms, so a message from them does not count as human activity.
+MACHINE_PLATFORMS = frozenset({Platform.CRON, Platform.WEBHOOK})
 
 
-class StoreOperations:
-    """What a store can do; `SessionStore` blocks, its `aio` twin is awaited."""
+class StoreOperations(Operations[R]):
+    """The operations of a store: `SessionStore` blocks, `AsyncSessionStore` is awaited."""
 
-    _engine: Engine
-    _config: GatewayConfig
-    _clock: Clock
-    _is_busy: IsBusy | None
-    _indexer: Indexer
+    def __init__(
+        self, runner: R, engine: Engine, config: GatewayConfig, clock: Clock, is_busy: IsBusy | None, indexer: Indexer
+    ) -> None:
+        super().__init__(runner)
+        self._engine = engine
+        self._config = config
+        self._clock = clock
+        self._is_busy = is_busy
+        self._indexer = indexer
 
-    # -- where a message goes ------------------------------------------------------------------------------
+    # -- lanes ---------------------------------------------------------------------------------------------
 
     @operation
     def get_or_create_session(self, source: SessionSource, force_new: bool = False) -> Work[SessionEntry]:
-        """The session that a message from here belongs to now; applies the reset policy.
+        """Return the session that a message from this source belongs to now; applies the reset policy.
 
-        With `force_new` the current session is ended and another begins.
+        With `force_new` the lane's current session ends and a new one starts.
         """
-        arrival = self._arrival(source)
+        arrival = self.build_arrival(source)
         return Write(
-            lambda tx: lanes.enter(tx, arrival, force_new=force_new),
-            look=None if force_new else (lambda tx: lanes.entered(tx, arrival)),
+            lambda tx: lanes.get_or_create_entry(tx, arrival, force_new=force_new),
+            read_first=None if force_new else (lambda tx: lanes.find_open_entry(tx, arrival)),
         )
 
     @operation
-    def record_user_message(self, source: SessionSource, message: Said) -> Work[Recorded]:
-        """Find or begin the session and append what the person said, in one durable transaction."""
-        arrival = self._arrival(source)
-        said = _message(message, "user")
-        human = said.role == "user" and source.platform not in MACHINES
-        self._indexer.soon()
+    def record_user_message(self, source: SessionSource, message: MessageInput) -> Work[RecordedMessage]:
+        """Find or start the session of this source and append the message, in one durable transaction."""
+        arrival = self.build_arrival(source)
+        user_message = _to_message(message, "user")
+        from_human = user_message.role == "user" and source.platform not in MACHINE_PLATFORMS
+        self._indexer.notify()
         return Write(
-            lambda tx: lanes.say(tx, arrival, said, human=human),
-            short=lambda tx: lanes.say_shortly(tx, arrival, said, human=human),
+            lambda tx: lanes.append_message(tx, arrival, user_message, from_human=from_human),
+            single_statement=lambda tx: lanes.append_in_one_statement(tx, arrival, user_message, from_human=from_human),
         )
 
     @operation
     def reset_session(self, key: str) -> Work[SessionEntry]:
-        """End the lane's session, by somebody's wish, and begin another. `restore` takes it back."""
-        now = to_micros(self._clock.now())
-        return Write(lambda tx: _lane(lanes.reset(tx, key, now), key))
+        """End the lane's session and start a new one. `restore` reverts it."""
+        now = self._now()
+        return Write(lambda tx: _require_entry(lanes.reset_session(tx, key, now), key))
 
     @operation
     def switch_session(self, key: str, session_id: str) -> Work[SessionEntry]:
-        """Put the lane on another session, which goes on with its own totals. `restore` takes it back."""
-        now = to_micros(self._clock.now())
-        return Write(lambda tx: _lane(lanes.switch(tx, key, sessions.get(tx, session_id), now), key))
+        """Move the lane to another session, which keeps its own totals. `restore` reverts it."""
+        now = self._now()
+        return Write(lambda tx: _require_entry(lanes.switch_session(tx, key, sessions.get(tx, session_id), now), key))
 
     @operation
     def restore(self, key: str) -> Work[SessionEntry]:
-        """Take back the lane's last reset or switch; repeated, the one before it."""
-        now = to_micros(self._clock.now())
-        return Write(lambda tx: lanes.restore(tx, key, now))
+        """Revert the lane's last reset or switch; called again, the one before it."""
+        now = self._now()
+        return Write(lambda tx: lanes.restore_session(tx, key, now))
 
     # -- the transcript ------------------------------------------------------------------------------------
 
@@ -104,109 +108,112 @@ class StoreOperations:
     def append_to_transcript(
         self,
         session_id: str,
-        message: Said | Sequence[Said],
+        message: MessageInput | Sequence[MessageInput],
         *,
         usage: TurnUsage | None = None,
-        human: bool | None = None,
+        from_human: bool | None = None,
     ) -> Work[int]:
-        """Append a message, or several as one change, with the usage of their turn; the last one's number.
+        """Append a message, or several in one transaction, with the usage of their turn; returns the last one's number.
 
-        `human` tells whether somebody is there (it moves the idle clock); by default a user message says so.
+        `from_human` says whether this is human activity, which moves the idle clock; by default a user message is.
         """
-        said = _messages(message, "assistant")
-        if not said:
-            raise InvalidInput("there is no message to append")
-        there = any(each.role == "user" for each in said) if human is None else human
-        now = to_micros(self._clock.now())
-        counted = usage if usage is not None and usage.counts else None
+        messages = _to_messages(message, "assistant")
+        if not messages:
+            raise InvalidInput("There is no message to append.")
+        if from_human is None:
+            from_human = any(each.role == "user" for each in messages)
+        now = self._now()
+        appended_usage = usage if usage is not None and usage.has_usage else None
 
         def run(tx: Transaction) -> int:
-            if usage is not None and counted is None:
+            if usage is not None and appended_usage is None:
                 _add_usage(tx, session_id, usage, now)
-            return append.append(tx, session_id, said, now, human=there, usage=counted) or 0
+            return (
+                message_log.append_messages(tx, session_id, messages, now, from_human=from_human, usage=appended_usage)
+                or 0
+            )
 
-        self._indexer.soon()
-        return Write(run, short=run if usage is counted else None)
+        self._indexer.notify()
+        return Write(run, single_statement=run if usage is appended_usage else None)
 
     @operation
     def load_transcript(self, session_id: str, limit: int | None = None) -> Work[list[dict[str, Any]]]:
-        """The conversation as dicts ready for a model, in log order; only the last `limit`, if given."""
+        """Load the conversation as dicts ready for a model, in log order; with `limit`, only the last messages."""
         check_count("limit", limit)
-        return Read(lambda tx: events.transcript(tx, session_id, limit))
+        return Read(lambda tx: events.load_transcript(tx, session_id, limit))
 
     @operation
-    def rewrite_transcript(self, session_id: str, messages: Sequence[Said]) -> Work[None]:
-        """Make the conversation read as given. What differs is hidden, not deleted; all of it or nothing happens."""
-        said = [_message(each, "user") for each in messages]
-        now = to_micros(self._clock.now())
-        self._indexer.soon()
-        return Write(lambda tx: events.rewrite(tx, sessions.get(tx, session_id).no, said, now))
+    def rewrite_transcript(self, session_id: str, messages: Sequence[MessageInput]) -> Work[None]:
+        """Replace the transcript. Messages that differ are hidden, not deleted; all of it happens, or nothing."""
+        replacement = [_to_message(each, "user") for each in messages]
+        now = self._now()
+        self._indexer.notify()
+        return Write(lambda tx: events.rewrite_transcript(tx, sessions.get(tx, session_id).no, replacement, now))
 
     @operation
-    def events(self, session_id: str, after: int = 0, limit: int = 1000) -> Work[list[Event]]:
-        """The log itself after a place in it: messages, hidden ones too, and everything else that happened."""
-        check_count("after", after, least=0)
+    def load_events(self, session_id: str, after: int = 0, limit: int = 1000) -> Work[list[Event]]:
+        """Load the complete log after a number: all messages, hidden ones too, and every other event."""
+        check_count("after", after, minimum=0)
         check_count("limit", limit)
-        return Read(lambda tx: events.log(tx, sessions.get(tx, session_id).no, after=after, limit=limit))
+        return Read(lambda tx: events.list_events(tx, sessions.get(tx, session_id).no, after=after, limit=limit))
 
     @operation
-    def undo(self, session_id: str, turns: int = 1) -> Work[Undone]:
-        """Hide the last turns, whole; `redo` shows them again."""
+    def undo(self, session_id: str, turns: int = 1) -> Work[UndoResult]:
+        """Hide the last complete turns; `redo` shows them again."""
         check_count("turns", turns)
-        now = to_micros(self._clock.now())
-        return Write(lambda tx: events.undo(tx, sessions.get(tx, session_id).no, turns, now))
+        now = self._now()
+        return Write(lambda tx: events.undo_turns(tx, sessions.get(tx, session_id).no, turns, now))
 
     @operation
-    def redo(self, session_id: str) -> Work[Undone]:
+    def redo(self, session_id: str) -> Work[UndoResult]:
         """Show again what the last undo hid."""
-        now = to_micros(self._clock.now())
-        return Write(lambda tx: events.redo(tx, sessions.get(tx, session_id).no, now))
+        now = self._now()
+        return Write(lambda tx: events.redo_turns(tx, sessions.get(tx, session_id).no, now))
 
     @operation
     def fork(self, session_id: str, at: int | None = None) -> Work[Session]:
-        """A new session that begins as a copy, up to and including the turn of message number `at`."""
-        check_count("at", at, least=0)
-        now = to_micros(self._clock.now())
-        self._indexer.soon()
+        """Start a new session as a copy of this one, up to and including the turn of message number `at`."""
+        check_count("at", at, minimum=0)
+        now = self._now()
+        self._indexer.notify()
 
         def run(tx: Transaction) -> Session:
-            found = sessions.get(tx, session_id)
-            return sessions.fork(tx, found, at, now, person_id=None, audience_no=found.audience_no).session
+            row = sessions.get(tx, session_id)
+            return sessions.fork(tx, row, at, now, person_id=None, audience_no=row.audience_no).session
 
         return Write(run)
 
-    # -- what it cost --------------------------------------------------------------------------------------
+    # -- usage ---------------------------------------------------------------------------------------------
 
     @operation
-    def update_session(self, session: str, /, used: TurnUsage | None = None, **fields: Any) -> Work[None]:
-        """Add the usage of one turn to a session (its id, or the key of the lane that is on it).
+    def update_session(self, id_or_key: str, /, usage: TurnUsage | None = None, **fields: Any) -> Work[None]:
+        """Add the usage of one turn to a session, given by its id or by the key of the lane that is on it.
 
-        Takes a `TurnUsage` or its fields. What is not given is not touched; a `turn_id` counted before
-        changes nothing.
+        Takes a `TurnUsage` or its fields. A field that is not given changes nothing, nor does a `turn_id` that was
+        added before.
         """
-        given = _usage(used, fields)
-        now = to_micros(self._clock.now())
+        turn_usage = _build_usage(usage, fields)
+        now = self._now()
 
         def run(tx: Transaction) -> None:
-            session_id = session
-            if session.startswith("agent:"):
-                found = lanes.current(tx, session)
-                session_id = found.session.id if found else session
-            _add_usage(tx, session_id, given, now)
+            session_id = id_or_key
+            if id_or_key.startswith("agent:"):
+                row = lanes.find_current_session(tx, id_or_key)
+                session_id = row.session.id if row else id_or_key
+            _add_usage(tx, session_id, turn_usage, now)
 
         return Write(run)
 
-    # -- looking and arranging -----------------------------------------------------------------------------
+    # -- finding and organizing ----------------------------------------------------------------------------
 
     @operation
     def get_session(self, session_id: str) -> Work[Session]:
-        """One session by its id."""
         return Read(lambda tx: sessions.get(tx, session_id).session)
 
     @operation
-    def get_entry(self, key: str) -> Work[SessionEntry | None]:
-        """The lane's entry as it is, without applying any policy; None when the lane does not exist."""
-        return Read(lambda tx: lanes.entry(tx, key))
+    def find_entry(self, key: str) -> Work[SessionEntry | None]:
+        """Find the entry of a lane without applying the reset policy; None if the lane does not exist."""
+        return Read(lambda tx: lanes.find_entry(tx, key))
 
     @operation
     def list_sessions(
@@ -215,137 +222,142 @@ class StoreOperations:
         *,
         limit: int = 50,
         cursor: str | None = None,
-        shelf: str = "current",
+        state: str = "active",
     ) -> Work[Page[Session]]:
-        """Sessions in which something was said, newest first; only those active in the last minutes, if given."""
+        """List sessions with messages, newest first; with `active_minutes`, only those active since then."""
         since = None
         if active_minutes is not None:
-            check_minutes(active_minutes)
+            check_minutes("active_minutes", active_minutes)
             since = to_micros(self._clock.now() - timedelta(minutes=active_minutes))
-        wanted = session_lists.SessionFilter(shelf=shelf, limit=limit, cursor=cursor, since=since)
-        return Read(lambda tx: session_lists.listed(tx, wanted, None))
+        session_filter = session_lists.SessionFilter(state=state, limit=limit, cursor=cursor, active_since=since)
+        return Read(lambda tx: session_lists.list_sessions(tx, session_filter, None))
 
     @operation
     def has_any_sessions(self) -> Work[bool]:
-        """Whether anything was ever said here."""
-        return Read(session_lists.any_with_messages)
+        """Return whether any session of the store has messages."""
+        return Read(session_lists.has_any_messages)
 
     @operation
     def rename_session(self, session_id: str, title: str | None) -> Work[Session]:
-        """Give a session a title, unique for its owner; None takes it away."""
-        now = to_micros(self._clock.now())
+        """Set the title of a session, unique for its owner; None removes it."""
+        now = self._now()
         return Write(lambda tx: sessions.rename(tx, sessions.get(tx, session_id), title, now, None))
 
     @operation
-    def next_title(self, session_id: str, title: str) -> Work[str]:
-        """The title as given when it is free for this session's owner, otherwise the next of its line."""
-        return Read(lambda tx: sessions.next_title(tx, sessions.get(tx, session_id), title))
+    def find_free_title(self, session_id: str, title: str) -> Work[str]:
+        """Return the title itself if it is free for this session's owner, or its next free number (`My Project #2`)."""
+        return Read(lambda tx: sessions.find_free_title(tx, sessions.get(tx, session_id), title))
 
     @operation
     def pin(self, session_id: str, pinned: bool = True) -> Work[Session]:
-        """Pin a session, or let it go."""
-        return self._mark(session_id, EventKind.PINNED if pinned else EventKind.UNPINNED)
+        """Pin or unpin a session."""
+        return self._set_pinned_or_archived(session_id, EventKind.PINNED if pinned else EventKind.UNPINNED)
 
     @operation
     def archive(self, session_id: str, archived: bool = True) -> Work[Session]:
-        """Take a session out of the lists, or put it back."""
-        return self._mark(session_id, EventKind.ARCHIVED if archived else EventKind.UNARCHIVED)
+        """Archive or unarchive a session."""
+        return self._set_pinned_or_archived(session_id, EventKind.ARCHIVED if archived else EventKind.UNARCHIVED)
 
     @operation
     def move_to_project(self, session_id: str, project_id: str | None) -> Work[Session]:
-        """Put a session into a project, or take it out of any."""
-        now = to_micros(self._clock.now())
+        """Move a session into a project; None takes it out of any."""
+        now = self._now()
 
         def run(tx: Transaction) -> Session:
-            found = sessions.get(tx, session_id)
+            row = sessions.get(tx, session_id)
             if project_id is None:
-                return sessions.move(tx, found, None, None, now, None)
-            project_no, project = projects.get(tx, project_id)
-            return sessions.move(tx, found, project.id, project_no, now, None)
+                return sessions.move_to_project(tx, row, None, None, now, None)
+            project_no, project = projects.get_by_id(tx, project_id)
+            return sessions.move_to_project(tx, row, project.id, project_no, now, None)
 
         return Write(run)
 
     @operation
-    def search(self, text: str, *, limit: int = 20, before: int | None = None) -> After[Any, Sequence[SearchHit]]:
-        """The newest messages with these words, among everybody's."""
-        return search_work(text, lambda _tx: None, limit=limit, before=before)
+    def search(
+        self, text: str, *, limit: int = 20, before: int | None = None
+    ) -> ReadAfterWork[Any, Sequence[SearchHit]]:
+        """Find the newest messages with these words in all sessions."""
+        return build_search(text, lambda _tx: None, limit=limit, before=before)
 
     @operation
     def export(self, session_id: str) -> Work[dict[str, Any]]:
-        """A session and its whole log as JSON-ready data."""
-        return Read(lambda tx: exported(tx, sessions.get(tx, session_id)))
+        """Export a session with its complete log as JSON-ready data."""
+        return Read(lambda tx: export_session(tx, sessions.get(tx, session_id)))
 
     @operation
     def delete_session(self, session_id: str) -> Work[None]:
-        """Delete a session and its log for good. A late write to it is refused."""
+        """Delete a session and its log permanently. A later write to it is refused."""
         return Write(lambda tx: sessions.delete(tx, sessions.get(tx, session_id)))
 
     # -- people --------------------------------------------------------------------------------------------
 
     @operation
-    def person_for(self, source: SessionSource) -> Work[Person]:
-        """The person behind a source; a stranger becomes a guest."""
-        return self._person(_checked(source))
+    def get_or_create_person(self, source: SessionSource) -> Work[Person]:
+        """Return the person behind a source; an unknown account becomes a guest."""
+        return self._get_or_create_person(_check_source(source))
 
-    def _person(self, source: SessionSource) -> Write[Person]:
-        now = to_micros(self._clock.now())
+    def _get_or_create_person(self, source: SessionSource) -> Write[Person]:
+        now = self._now()
 
-        def known(tx: Transaction) -> Person | None:
-            resident = people.find(tx, source)
-            return resident.person if resident else None
+        def find(tx: Transaction) -> Person | None:
+            row = people.find_by_source(tx, source)
+            return row.person if row else None
 
         def run(tx: Transaction) -> Person:
-            resident = people.find_or_add(tx, source, now)
-            if resident is None:
-                raise InvalidInput("source: nobody can be told apart here; a user_id is missing")
-            return resident.person
+            row = people.find_or_add_by_source(tx, source, now)
+            if row is None:
+                raise InvalidInput("source: user_id is missing, so it does not identify a person.")
+            return row.person
 
-        return Write(run, look=known)
+        return Write(run, read_first=find)
 
     @operation
-    def owner(self) -> Work[Person]:
-        """The owner of this gateway: whoever sits at its terminal."""
-        return self._person(SessionSource.local_cli())
+    def get_owner(self) -> Work[Person]:
+        """Return the owner of this gateway: the person at its terminal."""
+        return self._get_or_create_person(SessionSource.local_cli())
 
     # -- shared by the above -------------------------------------------------------------------------------
 
-    def _arrival(self, source: SessionSource) -> lanes.Arrival:
-        return self.arrival(source, self._clock.now())
+    def build_arrival(self, source: SessionSource, now: datetime | None = None) -> lanes.Arrival:
+        """Build what storage needs to know to find the lane of a source and to apply the reset policy there."""
+        return lanes.Arrival(
+            source=_check_source(source),
+            config=self._config,
+            now=now or self._clock.now(),
+            busy_since=self._get_busy_since,
+        )
 
-    def arrival(self, source: SessionSource, now: datetime) -> lanes.Arrival:
-        """Something arrives from a source, as storage needs to know it."""
-        return lanes.Arrival(source=_checked(source), config=self._config, now=now, busy_since=self._busy_since)
+    def _now(self) -> int:
+        return to_micros(self._clock.now())
 
-    def _busy_since(self, session_id: str) -> datetime | None:
+    def _build_scope(self, principal: Principal, everything: bool) -> ViewScope:
+        return ViewScope(principal=principal, clock=self._clock, everything=everything)
+
+    def _get_busy_since(self, session_id: str) -> datetime | None:
         busy = self._is_busy(session_id) if self._is_busy else None
         if isinstance(busy, datetime):
             return busy
         return self._clock.now() if busy else None
 
-    def _mark(self, session_id: str, kind: EventKind) -> Write[Session]:
-        now = to_micros(self._clock.now())
-        return Write(lambda tx: sessions.mark(tx, sessions.get(tx, session_id), kind, now, None))
+    def _set_pinned_or_archived(self, session_id: str, kind: EventKind) -> Write[Session]:
+        now = self._now()
+        return Write(lambda tx: sessions.set_pinned_or_archived(tx, sessions.get(tx, session_id), kind, now, None))
 
 
-class AsyncSessionStore(Awaiting, StoreOperations):
-    """The awaitable twin of a `SessionStore`: the same operations, awaited."""
+class AsyncSessionStore(StoreOperations[AsyncRunner]):
+    """The same operations as those of a `SessionStore`, awaited."""
 
     def __init__(self, store: SessionStore) -> None:
-        self._engine = store._engine
-        self._config = store._config
-        self._clock = store._clock
-        self._is_busy = store._is_busy
-        self._indexer = store._indexer
+        runner = AsyncRunner(store._engine)
+        super().__init__(runner, store._engine, store._config, store._clock, store._is_busy, store._indexer)
 
     def seen_by(self, principal: Principal, *, everything: bool = False) -> AsyncSessionView:
-        """What this principal may see and change; see `SessionStore.seen_by`."""
-        if everything:
-            check_sees_everything(principal)
-        return AsyncSessionView(self._engine, self._clock, principal, everything=everything)
+        """Open a view of what this principal may see and change; see `SessionStore.seen_by`."""
+        return AsyncSessionView(self._engine, self._build_scope(principal, everything))
 
 
-class SessionStore(Blocking, StoreOperations):
-    """Every conversation, in one database. Use it as a context manager."""
+class SessionStore(StoreOperations[BlockingRunner]):
+    """All conversations in one database. Use it as a context manager."""
 
     def __init__(
         self,
@@ -354,11 +366,7 @@ class SessionStore(Blocking, StoreOperations):
         clock: Clock,
         is_busy: IsBusy | None = None,
     ) -> None:
-        self._engine = engine
-        self._config = config
-        self._clock = clock
-        self._is_busy = is_busy
-        self._indexer = Indexer(engine)
+        super().__init__(BlockingRunner(engine), engine, config, clock, is_busy, Indexer(engine))
         self.aio = AsyncSessionStore(self)
 
     @classmethod
@@ -370,47 +378,42 @@ class SessionStore(Blocking, StoreOperations):
         clock: Clock | None = None,
         is_busy: IsBusy | None = None,
     ) -> SessionStore:
-        """Open `sqlite:///…`, `postgresql://…` or a path to a file.
+        """Open a store from `sqlite:///…`, `postgresql://…` or the path of a file.
 
-        Without a `clock` of its own it goes by the machine's or, on PostgreSQL, by the server's, as all others do.
-        `is_busy(session_id)` says whether background work runs in a session, which then is not reset: True, or
-        since when (work older than a day counts as forgotten). It is called while the database is held, so it
-        must be quick and must not call the store.
+        Without a `clock` the store uses the machine's or, on PostgreSQL, the server's, so that all processes agree.
+        `is_busy(session_id)` says whether background work runs in a session, which is then not reset: True, or the
+        time since when (work older than a day counts as forgotten). The store calls it inside a transaction, so it
+        must be fast and must not call the store.
         """
         engine = open_engine(str(url))
         return cls(engine, config or GatewayConfig(), clock or engine.clock, is_busy)
 
     @property
     def engine(self) -> Engine:
-        """The database behind the store, for services that need more of it in one transaction."""
+        """The database of the store, for services that do several things in one transaction."""
         return self._engine
 
     @property
     def config(self) -> GatewayConfig:
-        """What the operator has decided."""
         return self._config
 
     @property
     def clock(self) -> Clock:
-        """What tells the time."""
         return self._clock
 
     @property
     def indexer(self) -> Indexer:
-        """What brings the search index up to date."""
         return self._indexer
 
     def seen_by(self, principal: Principal, *, everything: bool = False) -> SessionView:
-        """What this principal may see and change: their own conversations and those they share.
+        """Open a view of what this principal may see and change: their own conversations and those they share.
 
-        With `everything`, which only the owner may ask for, everybody's.
+        With `everything` the view shows all conversations; only an owner may ask for that.
         """
-        if everything:
-            check_sees_everything(principal)
-        return SessionView(self._engine, self._clock, principal, everything=everything)
+        return SessionView(self._engine, self._build_scope(principal, everything))
 
     def close(self) -> None:
-        """Finish what is under way and let go of the database."""
+        """Wait for work in progress and close the database."""
         self._indexer.close()
         self._engine.close()
 
@@ -423,43 +426,43 @@ class SessionStore(Blocking, StoreOperations):
         self.close()
 
 
-def _checked(source: SessionSource) -> SessionSource:
+def _check_source(source: SessionSource) -> SessionSource:
     for part in (source.chat_id, source.thread_id, source.user_id, source.user_id_alt, source.chat_id_alt):
         if part and not is_storable(part):
-            raise InvalidSource(f"{part!r} cannot be an id: it holds characters that no database keeps")
+            raise InvalidSource(f"{part!r} cannot be an id. It contains characters that can't be stored.")
     return source
 
 
-def _message(said: Said, role: str) -> Message:
-    if isinstance(said, Message):
-        return said
-    if isinstance(said, str):
-        return Message(role, said)
-    return Message.from_dict(said)
+def _to_message(message: MessageInput, role: str) -> Message:
+    if isinstance(message, Message):
+        return message
+    if isinstance(message, str):
+        return Message(role, message)
+    return Message.from_dict(message)
 
 
-def _messages(said: Said | Sequence[Said], role: str) -> list[Message]:
-    if isinstance(said, str | Mapping | Message):
-        return [_message(said, role)]
-    return [_message(each, role) for each in said]
+def _to_messages(message: MessageInput | Sequence[MessageInput], role: str) -> list[Message]:
+    if isinstance(message, str | Mapping | Message):
+        return [_to_message(message, role)]
+    return [_to_message(each, role) for each in message]
 
 
-def _usage(used: TurnUsage | None, fields: dict[str, Any]) -> TurnUsage:
-    if used is not None and fields:
-        raise InvalidInput("give a TurnUsage or its fields, not both")
+def _build_usage(turn_usage: TurnUsage | None, fields: dict[str, Any]) -> TurnUsage:
+    if turn_usage is not None and fields:
+        raise InvalidInput("Give a TurnUsage or its fields, not both.")
     try:
-        return used if used is not None else TurnUsage(**fields)
+        return turn_usage if turn_usage is not None else TurnUsage(**fields)
     except TypeError as error:
-        known = ", ".join(TurnUsage.__slots__)
-        raise InvalidInput(f"{str(error).split(') ')[-1]}; known are {known}") from None
+        names = ", ".join(TurnUsage.__slots__)
+        raise InvalidInput(f"{str(error).split(') ')[-1]}. Valid fields: {names}.") from None
 
 
-def _add_usage(tx: Transaction, session_id: str, used: TurnUsage, now: int) -> None:
-    if not usage.add(tx, session_id, used, now):
-        raise NoSuchSession(f"there is no session {session_id}", session_id=session_id)
+def _add_usage(tx: Transaction, session_id: str, turn_usage: TurnUsage, now: int) -> None:
+    if not usage.record_usage(tx, session_id, turn_usage, now):
+        raise SessionNotFound.for_id(session_id)
 
 
-def _lane(entry: SessionEntry | None, key: str) -> SessionEntry:
+def _require_entry(entry: SessionEntry | None, key: str) -> SessionEntry:
     if entry is None:
-        raise NoSuchSession(f"nothing has been said in {key} yet", key=key)
+        raise SessionNotFound(f"There is no conversation at {key} yet.", key=key)
     return entry

@@ -1,6 +1,6 @@
-"""Which sets of tools there are for somebody in a conversation, by the operator's rules alone.
+"""Toolsets: which sets of tools a person has in a conversation, according to the operator's rules.
 
-Always true: what a conversation has switched off is taken away from these, and nothing can be added to them.
+Always true: a conversation can turn off some of these toolsets, but it can never add one.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from palaver.domain.session import Session
     from palaver.domain.source import Platform
 
-SERVED: Final = "mcp:"  # how the name of a toolset begins that is a server's
-SERVERS: Final = ToolsetRule()  # what servers do is not for strangers
-OWN: Final = {
+SERVER_PREFIX: Final = "mcp:"  # of the name of a tool server's toolset
+SERVER_RULE: Final = ToolsetRule()  # guests may not use the tools of servers
+BUILT_IN_TOOLSETS: Final = {
     history.TOOLSET: "searches and reads earlier conversations",
     memory.TOOLSET: "remembers, recalls and forgets",
 }
@@ -32,44 +32,51 @@ OWN: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolset:
-    """A set of tools, and what is in it as far as that is known: a server may be out of reach."""
+    """A set of tools with one name."""
 
     name: str
     description: str
-    tools: tuple[Tool, ...] = ()
+    tools: tuple[Tool, ...] = ()  # empty if its server cannot be reached
 
 
-def names(rules: TurnRules, servers: Iterable[str], platform: Platform, role: Role) -> tuple[str, ...]:
-    """The toolsets that somebody with this role has on a platform."""
-    own = [name for name, rule in rules.toolsets.items() if name in OWN and rule.allows(platform, role)]
-    served = map(of_server, servers) if SERVERS.allows(platform, role) else ()
-    return (*own, *served)
+def list_allowed_toolsets(rules: TurnRules, servers: Iterable[str], platform: Platform, role: Role) -> tuple[str, ...]:
+    """List the toolsets that a person with this role has on a platform."""
+    allowed = [name for name, rule in rules.toolsets.items() if rule.allows(platform, role)]
+    built_in = [name for name in allowed if name in BUILT_IN_TOOLSETS]
+    of_servers = map(name_server_toolset, servers) if SERVER_RULE.allows(platform, role) else ()
+    return (*built_in, *of_servers)
 
 
-def names_in(session: Session, rules: TurnRules, servers: Iterable[str], role: Role) -> tuple[str, ...]:
-    """The toolsets that somebody has in a conversation; where others read along, nothing is remembered."""
-    found = names(rules, servers, session.platform, role)
-    return tuple(name for name in found if name != memory.TOOLSET or not is_read_along(session))
+def list_session_toolsets(session: Session, rules: TurnRules, servers: Iterable[str], role: Role) -> tuple[str, ...]:
+    """List the toolsets that a person has in a conversation.
+
+    There is no memory in a person's own lane in a group, because the others there read the answers.
+    """
+    names = list_allowed_toolsets(rules, servers, session.platform, role)
+    return tuple(name for name in names if name != memory.TOOLSET or not is_personal_lane_in_group(session))
 
 
-def of_server(server: str) -> str:
-    """What the tools of a server are called together."""
-    return f"{SERVED}{server}"
+def name_server_toolset(server: str) -> str:
+    return f"{SERVER_PREFIX}{server}"
 
 
-def describe(name: str) -> str:
-    """What a toolset is for, in a few words."""
-    return OWN.get(name) or f"the tools of the server {name.removeprefix(SERVED)}"
+def find_memory_rule(rules: TurnRules) -> ToolsetRule | None:
+    """Return the operator's rule for the memory toolset; None if the toolset is turned off."""
+    return rules.toolsets.get(memory.TOOLSET)
 
 
-def check_known(given: Iterable[str], known: Sequence[str]) -> None:
-    """Refuse the names of toolsets that are none."""
-    unknown = [name for name in given if name not in known]
+def describe_toolset(name: str) -> str:
+    return BUILT_IN_TOOLSETS.get(name) or f"the tools of the server {name.removeprefix(SERVER_PREFIX)}"
+
+
+def check_toolsets_exist(names: Iterable[str], available: Sequence[str]) -> None:
+    """Refuse names that are not among the available toolsets."""
+    unknown = [name for name in names if name not in available]
     if unknown:
-        there = ", ".join(known) or "none"
-        raise InvalidInput(f"toolsets: there is no {unknown[0]!r} here; there are: {there}", toolset=unknown[0])
+        valid = ", ".join(available) or "none"
+        raise InvalidInput(f"toolsets: there is no {unknown[0]!r} here. Valid values: {valid}.", toolset=unknown[0])
 
 
-def is_read_along(session: Session) -> bool:
-    """Whether this is one person's conversation in a place where others read the answers."""
+def is_personal_lane_in_group(session: Session) -> bool:
+    """Return whether this is one person's own conversation in a place where other people read the answers."""
     return not session.shared and session.chat_type is not ChatType.DM

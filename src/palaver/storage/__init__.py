@@ -1,7 +1,8 @@
-"""Where everything is kept: one schema, two engines, and nobody else speaks SQL.
+"""Storage: one schema and two engines. No other package contains SQL.
 
-`engine.py` is the port: a unit of work is a plain synchronous function over a transaction, and the engine
-decides on which thread and in which transaction it runs. `sqlite.py` and `postgres.py` implement it. Every
-other module is one subject (`sessions`, `events`, `lanes`, `people`, …): its statements beside the functions
-that need them, returning domain values, never rows. Statements are written once, with `$1` parameters.
+`engines/base.py` is the port: a unit of work is a plain synchronous function that takes a transaction, and the engine
+decides on which thread and in which transaction to run it (`docs/engine-work.md`). `engines/sqlite.py` and
+`engines/postgres.py` implement it. Every other module is one subject (`sessions`, `events`, `lanes`, `people`, …) with
+the statements beside the functions that need them; they return domain values, not rows. Each statement is written
+once for both engines, with `$1` parameters.
 """

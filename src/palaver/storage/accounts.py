@@ -1,7 +1,8 @@
-"""Accounts: who may sign in, and every sign-in that is open.
+"""Accounts: people who can sign in, their sign-in links, the browsers they are signed in with, and their API tokens.
 
-Always true, by the schema: two people who can sign in have different names; whatever somebody signs in with goes with
-their account; a link works once, however many try it at the same moment. Secrets come in here only as digests.
+Always true, by the schema: two people who can sign in have different names; closing an account deletes everything the
+person signs in with; a link works once, even if several browsers open it at the same moment. Secrets arrive here only
+as digests.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from palaver.domain.account import (
-    EVERY_SCOPE,
-    SIGN_IN_LASTS,
-    SIGN_IN_RESTS,
+    ALL_SCOPES,
+    SIGN_IN_IDLE_LIMIT,
+    SIGN_IN_LIFETIME,
     ApiToken,
     Device,
     Scope,
-    Signed,
-    Ways,
-    name_key,
+    SignedInPerson,
+    SignInMethods,
+    normalize_name,
 )
 from palaver.domain.errors import NameTaken, NotFound
 from palaver.domain.person import Role
 from palaver.domain.source import Platform
 from palaver.storage import people
-from palaver.storage.people import PERSON, person_from_row
+from palaver.storage.people import PERSON_COLUMNS, person_from_row
 from palaver.storage.timestamps import from_micros, from_micros_or_none
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
     from palaver.domain.person import Person
     from palaver.storage.engines.base import Transaction
 
-_REMEMBERED = 60_000_000  # a sign-in that was seen within this many microseconds is not written again
-_OPEN = "s.created_at > $1 AND s.seen_at > $2"
+_MIN_USE_INTERVAL_MICROS = 60_000_000  # a use is recorded again only after this long, to save writes
+_IS_OPEN = "s.created_at > $1 AND s.last_seen_at > $2"  # parameters: _compute_oldest_open_times(now)
 
 
 # ---- accounts --------------------------------------------------------------------------------------------
@@ -45,24 +46,24 @@ _OPEN = "s.created_at > $1 AND s.seen_at > $2"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """An account as a password is checked against it."""
+    """A person and the hash to check their password against."""
 
     person: Person
-    password: str | None
+    password_hash: str | None
 
 
 def open_account(tx: Transaction, person: Person, now: int) -> None:
-    """Let somebody sign in, and let what they say on the web be theirs; nothing happens when they can already."""
-    if tx.one("SELECT 1 FROM account WHERE person_id = $1", person.id):
+    """Let a person sign in, and give them identities on the web and the API; do nothing if they have an account."""
+    if tx.fetch_one("SELECT 1 FROM account WHERE person_id = $1", person.id):
         return
-    _check_free(tx, person.name, person.id)
-    tx.run(
+    _check_name_is_free(tx, person.name, person.id)
+    tx.execute(
         "INSERT INTO account (person_id, name_key, created_at) VALUES ($1, $2, $3)",
         person.id,
-        name_key(person.name),
+        normalize_name(person.name),
         now,
     )
-    tx.many(
+    tx.execute_many(
         "INSERT INTO identity (platform, account, person_id, created_at) VALUES ($1, $2, $3, $4)"
         " ON CONFLICT DO NOTHING",
         [(platform, person.id, person.id, now) for platform in (Platform.WEB, Platform.API)],
@@ -70,109 +71,113 @@ def open_account(tx: Transaction, person: Person, now: int) -> None:
 
 
 def close_account(tx: Transaction, person_id: PersonId) -> None:
-    """Let somebody not sign in any more; every sign-in of theirs ends."""
-    tx.run("DELETE FROM account WHERE person_id = $1", person_id)
+    """Delete a person's account, which ends all their sign-ins."""
+    tx.execute("DELETE FROM account WHERE person_id = $1", person_id)
 
 
 def check_exists(tx: Transaction, person_id: PersonId) -> None:
-    """Refuse to go on for somebody who cannot sign in; nobody closes the account before this transaction ends."""
-    if not tx.one(f"SELECT person_id FROM account WHERE person_id = $1 {tx.lock}", person_id):
-        raise NotFound("this account is closed")
+    """Raise `NotFound` if the person has no account; otherwise keep it from being closed until this transaction
+    ends.
+    """
+    if not tx.fetch_one(f"SELECT person_id FROM account WHERE person_id = $1 {tx.for_update}", person_id):
+        raise NotFound("This account is closed.")
 
 
-def rename(tx: Transaction, person_id: PersonId, name: str) -> None:
-    """Give somebody another name; one who can sign in must be the only one with it."""
-    if tx.one("SELECT 1 FROM account WHERE person_id = $1", person_id):
-        _check_free(tx, name, person_id)
-        tx.run("UPDATE account SET name_key = $2 WHERE person_id = $1", person_id, name_key(name))
-    tx.run("UPDATE person SET name = $2 WHERE id = $1", person_id, name)
+def rename_person(tx: Transaction, person_id: PersonId, name: str) -> None:
+    """Change a person's name; the name of a person who can sign in must be unique among those who can."""
+    if tx.fetch_one("SELECT 1 FROM account WHERE person_id = $1", person_id):
+        _check_name_is_free(tx, name, person_id)
+        tx.execute("UPDATE account SET name_key = $2 WHERE person_id = $1", person_id, normalize_name(name))
+    tx.execute("UPDATE person SET name = $2 WHERE id = $1", person_id, name)
 
 
-def _check_free(tx: Transaction, name: str, person_id: PersonId) -> None:
-    taken = tx.one("SELECT 1 FROM account WHERE name_key = $1 AND person_id <> $2", name_key(name), person_id)
-    if taken:
-        raise NameTaken(f"somebody who can sign in is called {name!r} already; choose another name", name=name)
+def _check_name_is_free(tx: Transaction, name: str, person_id: PersonId) -> None:
+    is_taken = tx.fetch_one(
+        "SELECT 1 FROM account WHERE name_key = $1 AND person_id <> $2", normalize_name(name), person_id
+    )
+    if is_taken:
+        raise NameTaken(f"The name {name!r} is already taken. Choose another name.", name=name)
 
 
-def credentials(tx: Transaction, name: str) -> Credentials | None:
-    """The account that signs in by this name."""
-    row = tx.one(
-        f"SELECT {PERSON}, a.password FROM account a JOIN person p ON p.id = a.person_id WHERE a.name_key = $1",
-        name_key(name),
+def find_credentials(tx: Transaction, name: str) -> Credentials | None:
+    """Find the account with this sign-in name."""
+    row = tx.fetch_one(
+        f"SELECT {PERSON_COLUMNS}, a.password_hash FROM account a JOIN person p ON p.id = a.person_id"
+        " WHERE a.name_key = $1",
+        normalize_name(name),
     )
     return Credentials(person_from_row(row), row[4]) if row else None
 
 
-def password_of(tx: Transaction, person_id: PersonId) -> str | None:
-    """The hash of somebody's password."""
-    row = tx.one("SELECT password FROM account WHERE person_id = $1", person_id)
+def find_password_hash(tx: Transaction, person_id: PersonId) -> str | None:
+    row = tx.fetch_one("SELECT password_hash FROM account WHERE person_id = $1", person_id)
     return row[0] if row else None
 
 
-def set_password(tx: Transaction, person_id: PersonId, hashed: str, *, instead_of: str | None) -> bool:
-    """Give somebody a password; False when it is not any more what it was thought to be."""
+def set_password(tx: Transaction, person_id: PersonId, new_hash: str, *, expected_hash: str | None) -> bool:
+    """Replace a person's password; return False if the current hash is not the expected one."""
     return bool(
-        tx.run(
-            "UPDATE account SET password = $2 WHERE person_id = $1 AND COALESCE(password, '') = $3",
+        tx.execute(
+            "UPDATE account SET password_hash = $2 WHERE person_id = $1 AND COALESCE(password_hash, '') = $3",
             person_id,
-            hashed,
-            instead_of or "",
+            new_hash,
+            expected_hash or "",
         )
     )
 
 
-def ways(tx: Transaction, person_id: PersonId) -> Ways:
-    """How somebody can sign in."""
-    row = tx.one(
-        "SELECT a.password, (SELECT COUNT(*) FROM passkey k WHERE k.person_id = a.person_id)"
+def get_sign_in_methods(tx: Transaction, person_id: PersonId) -> SignInMethods:
+    row = tx.fetch_one(
+        "SELECT a.password_hash, (SELECT COUNT(*) FROM passkey k WHERE k.person_id = a.person_id)"
         " FROM account a WHERE a.person_id = $1",
         person_id,
     )
-    password, passkeys = row or (None, 0)
-    return Ways(password=password is not None, passkeys=passkeys)
+    password_hash, passkey_count = row or (None, 0)
+    return SignInMethods(has_password=password_hash is not None, passkey_count=passkey_count)
 
 
-def any_password(tx: Transaction) -> bool:
-    """Whether anybody signs in with a password."""
-    return tx.one("SELECT 1 FROM account WHERE password IS NOT NULL LIMIT 1") is not None
+def has_any_password(tx: Transaction) -> bool:
+    """Whether any person has a password."""
+    return tx.fetch_one("SELECT 1 FROM account WHERE password_hash IS NOT NULL LIMIT 1") is not None
 
 
-def owner_has_a_way(tx: Transaction) -> bool:
-    """Whether an owner can sign in without a link."""
-    row = tx.one(
-        "SELECT 1 FROM account a JOIN person p ON p.id = a.person_id WHERE p.role = $1 AND (a.password IS NOT NULL"
+def can_owner_sign_in_without_link(tx: Transaction) -> bool:
+    """Whether some owner has a password or a passkey."""
+    row = tx.fetch_one(
+        "SELECT 1 FROM account a JOIN person p ON p.id = a.person_id WHERE p.role = $1 AND (a.password_hash IS NOT NULL"
         " OR EXISTS (SELECT 1 FROM passkey k WHERE k.person_id = a.person_id)) LIMIT 1",
         Role.OWNER.value,
     )
     return row is not None
 
 
-# ---- links -----------------------------------------------------------------------------------------------
+# ---- sign-in links ---------------------------------------------------------------------------------------
 
 
-def add_link(tx: Transaction, person_id: PersonId, digest: str, now: int, lasts: timedelta) -> int:
-    """A link that signs somebody in once; when it expires. Those that have expired are swept out."""
-    expires_at = now + _micros(lasts)
-    tx.run("DELETE FROM sign_in_link WHERE expires_at <= $1", now)
-    tx.run(
+def add_sign_in_link(tx: Transaction, person_id: PersonId, digest: str, now: int, lifetime: timedelta) -> int:
+    """Add a link that signs a person in once, delete all expired links, and return when the new one expires."""
+    expires_at = now + _to_micros(lifetime)
+    tx.execute("DELETE FROM sign_in_link WHERE expires_at <= $1", now)
+    tx.execute(
         "INSERT INTO sign_in_link (digest, person_id, expires_at) VALUES ($1, $2, $3)", digest, person_id, expires_at
     )
     return expires_at
 
 
-def use_link(tx: Transaction, digest: str, now: int) -> Person | None:
-    """Whose link this is; it is used up."""
-    row = tx.one("DELETE FROM sign_in_link WHERE digest = $1 AND expires_at > $2 RETURNING person_id", digest, now)
-    resident = people.get(tx, row[0]) if row else None
-    return resident.person if resident else None
+def use_sign_in_link(tx: Transaction, digest: str, now: int) -> Person | None:
+    """Use up a link and return its person; None if there is no such link or it has expired."""
+    row = tx.fetch_one(
+        "DELETE FROM sign_in_link WHERE digest = $1 AND expires_at > $2 RETURNING person_id", digest, now
+    )
+    person_row = people.find_by_id(tx, row[0]) if row else None
+    return person_row.person if person_row else None
 
 
-def drop_links(tx: Transaction, person_id: PersonId) -> None:
-    """Make somebody's links worthless."""
-    tx.run("DELETE FROM sign_in_link WHERE person_id = $1", person_id)
+def delete_sign_in_links(tx: Transaction, person_id: PersonId) -> None:
+    tx.execute("DELETE FROM sign_in_link WHERE person_id = $1", person_id)
 
 
-# ---- browsers --------------------------------------------------------------------------------------------
+# ---- signed-in browsers ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,98 +185,102 @@ class Browser:
     """The browser that signs in."""
 
     device: str
-    address: str
+    ip_address: str
 
 
 def sign_in(
     tx: Transaction,
     person_id: PersonId,
     digest: str,
-    way: Literal["link", "password", "passkey"],
+    method: Literal["link", "password", "passkey"],
     browser: Browser,
     now: int,
 ) -> str:
-    """Sign somebody in; the id of the sign-in. Their own that are over are swept out."""
-    longest, resting = _since(now)
-    tx.run(
-        "DELETE FROM sign_in WHERE person_id = $1 AND (created_at <= $2 OR seen_at <= $3)", person_id, longest, resting
+    """Sign a person in, delete their expired sign-ins, and return the id of the new one."""
+    tx.execute(
+        "DELETE FROM sign_in WHERE person_id = $1 AND (created_at <= $2 OR last_seen_at <= $3)",
+        person_id,
+        *_compute_oldest_open_times(now),
     )
-    identity = f"dev_{secrets.token_hex(6)}"
-    tx.run(
-        "INSERT INTO sign_in (id, digest, person_id, way, device, address, created_at, seen_at)"
+    sign_in_id = f"dev_{secrets.token_hex(6)}"
+    tx.execute(
+        "INSERT INTO sign_in (id, digest, person_id, method, device, ip_address, created_at, last_seen_at)"
         " VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
-        identity,
+        sign_in_id,
         digest,
         person_id,
-        way,
+        method,
         browser.device,
-        browser.address,
+        browser.ip_address,
         now,
     )
-    return identity
+    return sign_in_id
 
 
-def signed_in(tx: Transaction, digest: str, now: int) -> tuple[Signed, bool] | None:
-    """Who is signed in by this, and whether it is time to write down that they were seen."""
-    row = tx.one(
-        f"SELECT {PERSON}, s.id, s.seen_at FROM sign_in s JOIN person p ON p.id = s.person_id"
-        f" WHERE {_OPEN} AND s.digest = $3",
-        *_since(now),
+def find_sign_in(tx: Transaction, digest: str, now: int) -> tuple[SignedInPerson, bool] | None:
+    """Find the person whom a cookie signs in, and whether it is time to call `mark_sign_in_seen`."""
+    row = tx.fetch_one(
+        f"SELECT {PERSON_COLUMNS}, s.id, s.last_seen_at FROM sign_in s JOIN person p ON p.id = s.person_id"
+        f" WHERE {_IS_OPEN} AND s.digest = $3",
+        *_compute_oldest_open_times(now),
         digest,
     )
     if row is None:
         return None
-    return Signed(person=person_from_row(row), by="cookie", scopes=EVERY_SCOPE, id=row[4]), row[5] < now - _REMEMBERED
+    signed_in = SignedInPerson(
+        person=person_from_row(row), credential_type="cookie", scopes=ALL_SCOPES, credential_id=row[4]
+    )
+    return signed_in, row[5] < now - _MIN_USE_INTERVAL_MICROS
 
 
-def seen(tx: Transaction, identity: str, now: int) -> None:
-    """Write down that a sign-in is in use."""
-    tx.run("UPDATE sign_in SET seen_at = $2 WHERE id = $1 AND seen_at < $2", identity, now)
+def mark_sign_in_seen(tx: Transaction, sign_in_id: str, now: int) -> None:
+    tx.execute("UPDATE sign_in SET last_seen_at = $2 WHERE id = $1 AND last_seen_at < $2", sign_in_id, now)
 
 
-def devices(tx: Transaction, person_id: PersonId, now: int) -> Sequence[Device]:
-    """Where somebody is signed in, the latest first."""
-    rows = tx.all(
-        "SELECT s.id, s.device, s.way, s.address, s.created_at, s.seen_at FROM sign_in s"
-        f" WHERE {_OPEN} AND s.person_id = $3 ORDER BY s.created_at DESC, s.id",
-        *_since(now),
+def list_devices(tx: Transaction, person_id: PersonId, now: int) -> Sequence[Device]:
+    """List the browsers in which a person is signed in, the latest sign-in first."""
+    rows = tx.fetch_all(
+        "SELECT s.id, s.device, s.method, s.ip_address, s.created_at, s.last_seen_at FROM sign_in s"
+        f" WHERE {_IS_OPEN} AND s.person_id = $3 ORDER BY s.created_at DESC, s.id",
+        *_compute_oldest_open_times(now),
         person_id,
     )
     return [
         Device(
-            id=identity,
+            id=sign_in_id,
             name=device,
-            way=way,
-            address=address,
+            sign_in_method=method,
+            ip_address=ip_address,
             signed_in_at=from_micros(created_at),
-            seen_at=from_micros(seen_at),
+            last_seen_at=from_micros(last_seen_at),
         )
-        for identity, device, way, address, created_at, seen_at in rows
+        for sign_in_id, device, method, ip_address, created_at, last_seen_at in rows
     ]
 
 
-def sign_out(tx: Transaction, person_id: PersonId, identity: str) -> bool:
-    """End one of somebody's sign-ins; False when it is none of theirs."""
-    return bool(tx.run("DELETE FROM sign_in WHERE person_id = $1 AND id = $2", person_id, identity))
+def sign_out(tx: Transaction, person_id: PersonId, sign_in_id: str) -> bool:
+    """End one of a person's sign-ins; return False if they have none with this id."""
+    return bool(tx.execute("DELETE FROM sign_in WHERE person_id = $1 AND id = $2", person_id, sign_in_id))
 
 
-def forget(tx: Transaction, digest: str) -> None:
-    """End the sign-in that a browser has now, because it gets another."""
-    tx.run("DELETE FROM sign_in WHERE digest = $1", digest)
+def end_sign_in(tx: Transaction, digest: str) -> None:
+    """End the sign-in of a browser that is about to get a new one."""
+    tx.execute("DELETE FROM sign_in WHERE digest = $1", digest)
 
 
-def sign_out_everywhere(tx: Transaction, person_id: PersonId, *, but: str | None = None) -> None:
-    """End all of somebody's sign-ins, and all links that would begin one."""
-    tx.run("DELETE FROM sign_in WHERE person_id = $1 AND id <> $2", person_id, but or "")
-    drop_links(tx, person_id)
+def sign_out_everywhere(tx: Transaction, person_id: PersonId, *, except_id: str | None = None) -> None:
+    """End all of a person's sign-ins but one, and delete all links with which they could sign in."""
+    tx.execute("DELETE FROM sign_in WHERE person_id = $1 AND id <> $2", person_id, except_id or "")
+    delete_sign_in_links(tx, person_id)
 
 
-# ---- tokens ----------------------------------------------------------------------------------------------
+# ---- API tokens ------------------------------------------------------------------------------------------
 
 
-def add_token(tx: Transaction, person_id: PersonId, token: ApiToken, digest: str, now: int, ends: int | None) -> None:
-    """A token for a program."""
-    tx.run(
+def add_token(
+    tx: Transaction, person_id: PersonId, token: ApiToken, digest: str, now: int, expires_at: int | None
+) -> None:
+    tx.execute(
         "INSERT INTO api_token (id, digest, person_id, name, scopes, created_at, expires_at)"
         " VALUES ($1, $2, $3, $4, $5, $6, $7)",
         token.id,
@@ -280,81 +289,83 @@ def add_token(tx: Transaction, person_id: PersonId, token: ApiToken, digest: str
         token.name,
         " ".join(token.scopes),
         now,
-        ends,
+        expires_at,
     )
 
 
-def token_bearer(tx: Transaction, digest: str, now: int) -> tuple[Signed, bool] | None:
-    """Whose token this is, and whether it is time to write down that it was used."""
-    row = tx.one(
-        f"SELECT {PERSON}, t.id, t.scopes, t.used_at FROM api_token t JOIN person p ON p.id = t.person_id"
+def find_token(tx: Transaction, digest: str, now: int) -> tuple[SignedInPerson, bool] | None:
+    """Find the person whom a token signs in, and whether it is time to call `mark_token_used`."""
+    row = tx.fetch_one(
+        f"SELECT {PERSON_COLUMNS}, t.id, t.scopes, t.last_used_at FROM api_token t JOIN person p ON p.id = t.person_id"
         " WHERE t.digest = $1 AND (t.expires_at IS NULL OR t.expires_at > $2)",
         digest,
         now,
     )
     if row is None:
         return None
-    signed = Signed(
-        person=person_from_row(row), by="token", scopes=frozenset(Scope(each) for each in row[5].split()), id=row[4]
+    signed_in = SignedInPerson(
+        person=person_from_row(row),
+        credential_type="token",
+        scopes=frozenset(Scope(scope) for scope in row[5].split()),
+        credential_id=row[4],
     )
-    return signed, (row[6] or 0) < now - _REMEMBERED
+    return signed_in, (row[6] or 0) < now - _MIN_USE_INTERVAL_MICROS
 
 
-def used(tx: Transaction, identity: str, now: int) -> None:
-    """Write down that a token is in use."""
-    tx.run("UPDATE api_token SET used_at = $2 WHERE id = $1 AND COALESCE(used_at, 0) < $2", identity, now)
+def mark_token_used(tx: Transaction, token_id: str, now: int) -> None:
+    tx.execute("UPDATE api_token SET last_used_at = $2 WHERE id = $1 AND COALESCE(last_used_at, 0) < $2", token_id, now)
 
 
-def tokens(tx: Transaction, person_id: PersonId) -> Sequence[ApiToken]:
-    """Somebody's tokens, the latest first."""
-    rows = tx.all(
-        "SELECT id, name, scopes, created_at, used_at, expires_at FROM api_token"
+def list_tokens(tx: Transaction, person_id: PersonId) -> Sequence[ApiToken]:
+    """List a person's tokens, the latest first."""
+    rows = tx.fetch_all(
+        "SELECT id, name, scopes, created_at, last_used_at, expires_at FROM api_token"
         " WHERE person_id = $1 ORDER BY created_at DESC, id",
         person_id,
     )
     return [
         ApiToken(
-            id=identity,
+            id=token_id,
             name=name,
-            scopes=tuple(Scope(each) for each in scopes.split()),
+            scopes=tuple(Scope(scope) for scope in scopes.split()),
             created_at=from_micros(created_at),
-            used_at=from_micros_or_none(used_at),
+            last_used_at=from_micros_or_none(last_used_at),
             expires_at=from_micros_or_none(expires_at),
         )
-        for identity, name, scopes, created_at, used_at, expires_at in rows
+        for token_id, name, scopes, created_at, last_used_at, expires_at in rows
     ]
 
 
-def revoke_token(tx: Transaction, person_id: PersonId, identity: str) -> bool:
-    """Take a token back; False when it is none of theirs."""
-    return bool(tx.run("DELETE FROM api_token WHERE person_id = $1 AND id = $2", person_id, identity))
+def revoke_token(tx: Transaction, person_id: PersonId, token_id: str) -> bool:
+    """Delete one of a person's tokens; return False if they have none with this id."""
+    return bool(tx.execute("DELETE FROM api_token WHERE person_id = $1 AND id = $2", person_id, token_id))
 
 
-def still_signed_in(tx: Transaction, signed: Signed, now: int) -> bool:
-    """Whether a sign-in or a token that was good a while ago still is, for somebody with the same role."""
-    if signed.by == "token":
-        row = tx.one(
+def is_still_signed_in(tx: Transaction, signed_in: SignedInPerson, now: int) -> bool:
+    """Whether a sign-in or token that was valid a while ago still is, and the person still has the same role."""
+    if signed_in.credential_type == "token":
+        row = tx.fetch_one(
             "SELECT p.role FROM api_token t JOIN person p ON p.id = t.person_id"
             " WHERE t.id = $1 AND (t.expires_at IS NULL OR t.expires_at > $2)",
-            signed.id,
+            signed_in.credential_id,
             now,
         )
     else:
-        row = tx.one(
-            f"SELECT p.role FROM sign_in s JOIN person p ON p.id = s.person_id WHERE {_OPEN} AND s.id = $3",
-            *_since(now),
-            signed.id,
+        row = tx.fetch_one(
+            f"SELECT p.role FROM sign_in s JOIN person p ON p.id = s.person_id WHERE {_IS_OPEN} AND s.id = $3",
+            *_compute_oldest_open_times(now),
+            signed_in.credential_id,
         )
-    return row is not None and row[0] == signed.person.role
+    return row is not None and row[0] == signed_in.person.role
 
 
-# ---- shared by the above ---------------------------------------------------------------------------------
+# ---- helpers ---------------------------------------------------------------------------------------------
 
 
-def _since(now: int) -> tuple[int, int]:
-    """After when a sign-in must have been made, and used, to be open still."""
-    return now - _micros(SIGN_IN_LASTS), now - _micros(SIGN_IN_RESTS)
+def _compute_oldest_open_times(now: int) -> tuple[int, int]:
+    """Return the moments after which a sign-in must have been created and last seen to be still open."""
+    return now - _to_micros(SIGN_IN_LIFETIME), now - _to_micros(SIGN_IN_IDLE_LIMIT)
 
 
-def _micros(span: timedelta) -> int:
-    return int(span.total_seconds()) * 1_000_000
+def _to_micros(duration: timedelta) -> int:
+    return int(duration.total_seconds()) * 1_000_000

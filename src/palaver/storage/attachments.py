@@ -1,14 +1,14 @@
-"""What is known of the files that people have sent, and in which conversations each is used.
+"""Records of the files that people have sent, and the sessions that use them.
 
-A file is visible to whoever sent it, and to whoever may see a conversation in which it is used. The bytes are kept by
-`services/attachments.py`.
+A file is visible to the person who sent it, and to everybody who may see a session that uses it. The bytes are stored
+by `services/attachments.py`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.domain.attachment import Attachment, NoSuchAttachment, known_attachment_id
+from palaver.domain.attachment import Attachment, AttachmentNotFound, parse_attachment_id
 from palaver.domain.ids import PersonId
 from palaver.storage.timestamps import from_micros, to_micros
 
@@ -17,20 +17,19 @@ if TYPE_CHECKING:
 
     from palaver.storage.engines.base import Row, Transaction
 
-_COLUMNS = "a.id, a.name, a.type, a.size, a.sha256, a.person_id, a.created_at, a.no"
-_USED = "EXISTS (SELECT 1 FROM attachment_use u WHERE u.attachment_no = a.no)"
-_VISIBLE = """(a.person_id = $2 OR EXISTS (SELECT 1 FROM attachment_use u JOIN session s ON s.no = u.session_no
+_COLUMNS = "a.id, a.name, a.media_type, a.size, a.sha256, a.person_id, a.created_at, a.no"
+_IS_USED = "EXISTS (SELECT 1 FROM attachment_use u WHERE u.attachment_no = a.no)"
+_IS_VISIBLE = """(a.person_id = $2 OR EXISTS (SELECT 1 FROM attachment_use u JOIN session s ON s.no = u.session_no
     JOIN audience_member m ON m.audience_no = s.audience_no WHERE u.attachment_no = a.no AND m.person_id = $2))"""
 
 
 def add(tx: Transaction, attachment: Attachment) -> None:
-    """Know a file."""
-    tx.run(
-        "INSERT INTO attachment (id, name, type, size, sha256, person_id, created_at)"
+    tx.execute(
+        "INSERT INTO attachment (id, name, media_type, size, sha256, person_id, created_at)"
         " VALUES ($1, $2, $3, $4, $5, $6, $7)",
         attachment.id,
         attachment.name,
-        attachment.type,
+        attachment.media_type,
         attachment.size,
         attachment.sha256,
         attachment.person_id,
@@ -38,58 +37,61 @@ def add(tx: Transaction, attachment: Attachment) -> None:
     )
 
 
-def seen(tx: Transaction, attachment_id: str, person_id: PersonId | None) -> tuple[int, Attachment]:
-    """A file and its number, if this person may see it (None: whoever may see everything)."""
-    known = known_attachment_id(attachment_id)
+def get_visible(tx: Transaction, attachment_id: str, person_id: PersonId | None) -> tuple[int, Attachment]:
+    """Return a file's number and the file, if this person may see it (None: the asker may see everything)."""
+    valid_id = parse_attachment_id(attachment_id)
     if person_id is None:
-        row = tx.one(f"SELECT {_COLUMNS} FROM attachment a WHERE a.id = $1", known)
+        row = tx.fetch_one(f"SELECT {_COLUMNS} FROM attachment a WHERE a.id = $1", valid_id)
     else:
-        row = tx.one(f"SELECT {_COLUMNS} FROM attachment a WHERE a.id = $1 AND {_VISIBLE}", known, person_id)
+        row = tx.fetch_one(
+            f"SELECT {_COLUMNS} FROM attachment a WHERE a.id = $1 AND {_IS_VISIBLE}", valid_id, person_id
+        )
     if row is None:
-        raise NoSuchAttachment
-    return row[7], _attachment(row)
+        raise AttachmentNotFound
+    return row[7], _attachment_from_row(row)
 
 
-def used_in(tx: Transaction, session_no: int, attachment_ids: Iterable[str]) -> list[Attachment]:
-    """Those of some files that a conversation uses."""
+def list_used_in_session(tx: Transaction, session_no: int, attachment_ids: Iterable[str]) -> list[Attachment]:
+    """Return those of the given files that a session uses."""
     select = (
         f"SELECT {_COLUMNS} FROM attachment a JOIN attachment_use u ON u.attachment_no = a.no"
         " WHERE u.session_no = $1 AND a.id = $2"
     )
-    rows = (tx.one(select, session_no, attachment_id) for attachment_id in attachment_ids)
-    return [_attachment(row) for row in rows if row is not None]
+    rows = (tx.fetch_one(select, session_no, attachment_id) for attachment_id in attachment_ids)
+    return [_attachment_from_row(row) for row in rows if row is not None]
 
 
-def use(tx: Transaction, session_no: int, numbers: Iterable[int]) -> None:
-    """From now on these files are used in a conversation."""
-    tx.many(
-        "INSERT INTO attachment_use (session_no, attachment_no) VALUES ($1, $2) ON CONFLICT DO NOTHING",
-        [(session_no, no) for no in numbers],
-    )
+def use_in_session(tx: Transaction, session_no: int, attachment_nos: Iterable[int]) -> None:
+    """Record that a session uses these files."""
+    rows = [(session_no, no) for no in attachment_nos]
+    if rows:  # most messages have no files, and even an empty batch costs PostgreSQL a round trip
+        tx.execute_many(
+            "INSERT INTO attachment_use (session_no, attachment_no) VALUES ($1, $2) ON CONFLICT DO NOTHING", rows
+        )
 
 
-def size_of(tx: Transaction, person_id: PersonId) -> int:
-    """How many bytes a person has sent."""
-    row = tx.one("SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) FROM attachment WHERE person_id = $1", person_id)
+def get_total_size(tx: Transaction, person_id: PersonId) -> int:
+    """Return how many bytes of files a person has stored."""
+    row = tx.fetch_one("SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) FROM attachment WHERE person_id = $1", person_id)
     return int(row[0]) if row else 0
 
 
-def forget_unused(tx: Transaction, before: int) -> int:
-    """Forget the files that no conversation uses and that were sent before a moment; how many they were."""
-    return tx.run(f"DELETE FROM attachment AS a WHERE a.created_at < $1 AND NOT {_USED}", before)
+def delete_unused(tx: Transaction, before: int) -> int:
+    """Delete files that were sent before a moment and that no session uses; return how many."""
+    return tx.execute(f"DELETE FROM attachment AS a WHERE a.created_at < $1 AND NOT {_IS_USED}", before)
 
 
-def known_bytes(tx: Transaction, hashes: Sequence[str]) -> set[str]:
-    """Those among these hashes under which some file is known."""
-    rows = (tx.one("SELECT sha256 FROM attachment WHERE sha256 = $1 LIMIT 1", each) for each in hashes)
+def find_known_hashes(tx: Transaction, hashes: Sequence[str]) -> set[str]:
+    """Return those of the given hashes that belong to a file."""
+    rows = (tx.fetch_one("SELECT sha256 FROM attachment WHERE sha256 = $1 LIMIT 1", sha256) for sha256 in hashes)
     return {row[0] for row in rows if row is not None}
 
 
-def _attachment(row: Row) -> Attachment:
+def _attachment_from_row(row: Row) -> Attachment:
     return Attachment(
         id=row[0],
         name=row[1],
-        type=row[2],
+        media_type=row[2],
         size=row[3],
         sha256=row[4],
         person_id=PersonId(row[5]),

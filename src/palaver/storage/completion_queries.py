@@ -1,4 +1,4 @@
-"""What the door for other programs reads of the store: what a turn used, and what a conversation says."""
+"""Reads for the OpenAI-compatible API: the usage of a turn, and the messages of a session."""
 
 from __future__ import annotations
 
@@ -12,20 +12,25 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
 
 
-def used_by(tx: Transaction, turn_id: str, session_id: str) -> TurnUsage:
-    """What a turn used, all models together."""
-    row = tx.one(
+def get_turn_usage(tx: Transaction, turn_id: str, session_id: str) -> TurnUsage:
+    """Return what a turn used, summed over all models."""
+    row = tx.fetch_one(
         "SELECT CAST(COALESCE(SUM(input_tokens), 0) AS BIGINT), CAST(COALESCE(SUM(output_tokens), 0) AS BIGINT),"
         " CAST(COALESCE(SUM(cache_read_tokens), 0) AS BIGINT), CAST(COALESCE(SUM(reasoning_tokens), 0) AS BIGINT)"
         " FROM usage WHERE session_no = (SELECT no FROM session WHERE id = $2) AND turn_id = $1",
         turn_id,
         session_id,
     )
-    given, said, cached, thought = row or (0, 0, 0, 0)
-    return TurnUsage(input_tokens=given, output_tokens=said, cache_read_tokens=cached, reasoning_tokens=thought)
+    input_tokens, output_tokens, cache_read_tokens, reasoning_tokens = row or (0, 0, 0, 0)
+    return TurnUsage(
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        cache_read_tokens=cache_read_tokens,
+        reasoning_tokens=reasoning_tokens,
+    )
 
 
-def said_in(tx: Transaction, session_id: str, most: int) -> list[Event] | None:
-    """The visible messages of a conversation; None when there are more than `most`."""
-    found = events.messages(tx, sessions.get(tx, session_id).no, limit=most + 1)
-    return found if len(found) <= most else None
+def list_messages(tx: Transaction, session_id: str, max_messages: int) -> list[Event] | None:
+    """Return the visible messages of a session; None if there are more than `max_messages`."""
+    messages = events.list_messages(tx, sessions.get(tx, session_id).no, limit=max_messages + 1)
+    return messages if len(messages) <= max_messages else None

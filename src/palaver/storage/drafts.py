@@ -1,4 +1,4 @@
-"""Growing answers, kept while their turn runs, so that a crash keeps what the person saw."""
+"""Drafts: the answer of a running turn so far, stored so that a crash does not lose what the person has seen."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.storage.engines.base import Transaction
-    from palaver.storage.leases import Lease
+    from palaver.storage.turn_leases import TurnLease
 
 
-def grow(tx: Transaction, lease: Lease, pieces: Sequence[Piece]) -> None:
-    """Keep what was said since the last time. The caller has checked the lease in this transaction."""
-    tx.run(
+def append_pieces(tx: Transaction, lease: TurnLease, pieces: Sequence[Piece]) -> None:
+    """Store the pieces that were added since the last call. The caller has checked the lease in this transaction."""
+    tx.execute(
         "INSERT INTO draft (turn_no, session_no, attempt, body) VALUES ($1, $2, $3, $4)",
         lease.turn_no,
         lease.session_no,
@@ -25,9 +25,9 @@ def grow(tx: Transaction, lease: Lease, pieces: Sequence[Piece]) -> None:
     )
 
 
-def since(tx: Transaction, turn_no: int, attempt: int, after: int) -> tuple[list[Piece], int]:
-    """What was kept of an attempt after a row, and the last row there is."""
-    rows = tx.all(
+def list_pieces_after(tx: Transaction, turn_no: int, attempt: int, after: int) -> tuple[list[Piece], int]:
+    """Return the pieces of an attempt that were stored after row `after`, and the number of the last row."""
+    rows = tx.fetch_all(
         "SELECT no, body FROM draft WHERE turn_no = $1 AND no > $2 AND attempt = $3 ORDER BY no",
         turn_no,
         after,
@@ -37,19 +37,22 @@ def since(tx: Transaction, turn_no: int, attempt: int, after: int) -> tuple[list
     return pieces, rows[-1][0] if rows else after
 
 
-def begins(tx: Transaction, turn_no: int, attempt: int) -> int:
-    """The first row of an attempt: another one when it was given back and begun again; 0 when nothing was kept."""
-    row = tx.one("SELECT MIN(no) FROM draft WHERE turn_no = $1 AND attempt = $2", turn_no, attempt)
+def find_first_row(tx: Transaction, turn_no: int, attempt: int) -> int:
+    """Return the number of the first row of an attempt, or 0 if there is none.
+
+    It differs from before if the turn was released and started again, which does not count as another attempt.
+    """
+    row = tx.fetch_one("SELECT MIN(no) FROM draft WHERE turn_no = $1 AND attempt = $2", turn_no, attempt)
     return int(row[0] or 0) if row else 0
 
 
-def whole(tx: Transaction, lease: Lease) -> Draft:
-    """Everything that was kept of a lease's attempt."""
+def load(tx: Transaction, lease: TurnLease) -> Draft:
+    """Return the whole draft of a lease's attempt."""
     draft = Draft()
-    draft.extend(since(tx, lease.turn_no, lease.attempt, 0)[0])
+    draft.extend(list_pieces_after(tx, lease.turn_no, lease.attempt, 0)[0])
     return draft
 
 
-def drop(tx: Transaction, turn_no: int) -> None:
-    """The turn has ended, or begins again."""
-    tx.run("DELETE FROM draft WHERE turn_no = $1", turn_no)
+def delete(tx: Transaction, turn_no: int) -> None:
+    """Delete the draft of a turn that has ended or starts again."""
+    tx.execute("DELETE FROM draft WHERE turn_no = $1", turn_no)

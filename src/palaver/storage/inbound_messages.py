@@ -1,4 +1,4 @@
-"""What platforms have brought: the same message twice is one message."""
+"""Messages that platforms have delivered to us, so that the same message twice is handled once."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ if TYPE_CHECKING:
     from palaver.domain.inbound import Inbound
     from palaver.storage.engines.base import Transaction
 
-_KEY = "platform = $1 AND account = $2 AND chat = $3 AND message_id = $4"
+_IS_SAME = "platform = $1 AND account = $2 AND chat = $3 AND message_id = $4"
 
 
-def find(tx: Transaction, inbound: Inbound) -> dict[str, Any] | None:
-    """What was answered when this message came before; None when it is new, or has no name to know it by."""
+def find_receipt(tx: Transaction, inbound: Inbound) -> dict[str, Any] | None:
+    """Return what was answered when this message came before; None if it is new or has no id to recognize it by."""
     if inbound.message_id is None:
         return None
-    row = tx.one(f"SELECT receipt FROM inbound WHERE {_KEY}", *_key(inbound))
+    row = tx.fetch_one(f"SELECT receipt FROM inbound_message WHERE {_IS_SAME}", *_build_key(inbound))
     return None if row is None else dict(json.loads(row[0]))
 
 
-def keep(tx: Transaction, inbound: Inbound, receipt: dict[str, Any], now: int) -> None:
-    """Know this message when it comes again."""
+def save_receipt(tx: Transaction, inbound: Inbound, receipt: dict[str, Any], now: int) -> None:
+    """Store what was answered, for when the same message comes again."""
     if inbound.message_id is None:
         return
-    kept = tx.run(
-        "INSERT INTO inbound (platform, account, chat, message_id, receipt, at) VALUES ($1, $2, $3, $4, $5, $6)"
-        " ON CONFLICT DO NOTHING",
-        *_key(inbound),
+    saved = tx.execute(
+        "INSERT INTO inbound_message (platform, account, chat, message_id, receipt, received_at)"
+        " VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
+        *_build_key(inbound),
         json.dumps(receipt, separators=(",", ":")),
         now,
     )
-    if not kept:  # another process took it first: look again
+    if not saved:  # another process was faster: run again and find its receipt
         raise Conflict
 
 
-def _key(inbound: Inbound) -> tuple[str, str, str, str]:
-    place = inbound.session_id or inbound.source.chat_id
-    return str(inbound.source.platform), inbound.account, place, inbound.message_id or ""
+def _build_key(inbound: Inbound) -> tuple[str, str, str, str]:
+    chat = inbound.session_id or inbound.source.chat_id
+    return str(inbound.source.platform), inbound.account, chat, inbound.message_id or ""

@@ -1,4 +1,4 @@
-"""What those who have a page open must be told of: sessions that have changed or gone, and who may see them."""
+"""Reads for open pages: the sessions that have changed or were deleted, who may see them, and what a page missed."""
 
 from __future__ import annotations
 
@@ -6,125 +6,143 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.ids import PersonId, SessionId
-from palaver.storage import events, sessions, transcript_queries, turns
-from palaver.storage.session_rows import COLUMNS, found_from_row
+from palaver.storage import events, people, session_summaries, sessions, turns
+from palaver.storage.session_rows import SESSION_COLUMNS, make_session_row
+from palaver.storage.statements import build_placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from palaver.domain.events import Event
-    from palaver.domain.session_summary import Overview
+    from palaver.domain.session_summary import SessionSummary
     from palaver.domain.turn import Turn
     from palaver.storage.engines.base import Transaction
 
-_AT_ONCE = 100
+_MAX_SESSIONS_PER_STATEMENT = 100
+
+
+# -- the lists of all pages ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
-    """A session as it is now, and everybody who may see it, with how far each has read."""
+class ChangedSession:
+    """A session as it is now, the people who may see it, and how far each of them has read."""
 
-    overview: Overview  # without anybody's mark
+    summary: SessionSummary  # its `read_seq` is not set: it differs for each person
     members: frozenset[PersonId]
-    marks: Mapping[PersonId, int]
+    read_seqs: Mapping[PersonId, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Departed:
-    """A session that was deleted, and everybody who could see it."""
+class DeletedSession:
+    """A session that was deleted, and the people who could see it."""
 
-    no: int
+    no: int  # of the deletion, not of the session
     session_id: SessionId
     members: frozenset[PersonId]
 
 
-def changed(tx: Transaction, numbers: Iterable[int], ids: Iterable[str] = ()) -> list[Changed]:
-    """Sessions by number or id; those that are gone are left out."""
-    found = []
-    wanted: list[tuple[str, object]] = [*(("s.no", no) for no in numbers), *(("s.id", each) for each in ids)]
-    for column, value in wanted:
-        row = tx.one(f"SELECT {COLUMNS}, s.no, s.audience_no FROM session s WHERE {column} = $1", value)
+def load_changed_sessions(
+    tx: Transaction, session_nos: Iterable[int], session_ids: Iterable[str] = ()
+) -> list[ChangedSession]:
+    """Return sessions by number or id; deleted ones are left out."""
+    conditions: list[tuple[str, object]] = [
+        *(("s.no", no) for no in session_nos),
+        *(("s.id", session_id) for session_id in session_ids),
+    ]
+    session_rows = []
+    for column, value in conditions:
+        row = tx.fetch_one(f"SELECT {SESSION_COLUMNS}, s.no, s.audience_no FROM session s WHERE {column} = $1", value)
         if row is not None:
-            found.append(found_from_row(row))
-    told: list[Changed] = []
-    for start in range(0, len(found), _AT_ONCE):
-        some = found[start : start + _AT_ONCE]
-        overviews = {
-            each.session.id: each for each in transcript_queries.overviews(tx, [f.session for f in some], PersonId(""))
+            session_rows.append(make_session_row(row))
+    changed: list[ChangedSession] = []
+    for start in range(0, len(session_rows), _MAX_SESSIONS_PER_STATEMENT):
+        batch = session_rows[start : start + _MAX_SESSIONS_PER_STATEMENT]
+        summaries = {
+            summary.session.id: summary
+            for summary in session_summaries.load_summaries(tx, [row.session for row in batch], PersonId(""))
         }
-        told += [
-            Changed(
-                overview=overviews[each.session.id],
-                members=_members(tx, each.audience_no),
-                marks=transcript_queries.marks(tx, each.no),
+        changed += [
+            ChangedSession(
+                summary=summaries[row.session.id],
+                members=_load_members(tx, row.audience_no),
+                read_seqs=session_summaries.list_read_seqs(tx, row.no),
             )
-            for each in some
+            for row in batch
         ]
-    return told
+    return changed
 
 
-def last_departed(tx: Transaction) -> int:
-    """The number of the last session that has gone."""
-    row = tx.one("SELECT MAX(no) FROM departed")
+def get_last_deletion_no(tx: Transaction) -> int:
+    """Return the number of the last deletion, from which `list_deleted_after` counts."""
+    row = tx.fetch_one("SELECT MAX(no) FROM deleted_session")
     return int(row[0] or 0) if row else 0
 
 
-def departed(tx: Transaction, after: int) -> list[Departed]:
-    """The sessions that have gone since."""
-    rows = tx.all("SELECT no, session_id, audience_no FROM departed WHERE no > $1 ORDER BY no", after)
+def list_deleted_after(tx: Transaction, after: int) -> list[DeletedSession]:
+    """Return the sessions that were deleted after deletion number `after`."""
+    rows = tx.fetch_all("SELECT no, session_id, audience_no FROM deleted_session WHERE no > $1 ORDER BY no", after)
     return [
-        Departed(no=no, session_id=SessionId(session_id), members=_members(tx, audience_no))
+        DeletedSession(no=no, session_id=SessionId(session_id), members=_load_members(tx, audience_no))
         for no, session_id, audience_no in rows
     ]
 
 
-def _members(tx: Transaction, audience_no: int) -> frozenset[PersonId]:
-    rows = tx.all("SELECT person_id FROM audience_member WHERE audience_no = $1", audience_no)
+def list_viewers(tx: Transaction, session_ids: Sequence[str]) -> dict[str, frozenset[PersonId]]:
+    """Return the people who may see each of these sessions; deleted sessions are left out."""
+    viewers: dict[str, set[PersonId]] = {}
+    for start in range(0, len(session_ids), _MAX_SESSIONS_PER_STATEMENT):
+        batch = session_ids[start : start + _MAX_SESSIONS_PER_STATEMENT]
+        rows = tx.fetch_all(
+            "SELECT s.id, m.person_id FROM session s LEFT JOIN audience_member m ON m.audience_no = s.audience_no"
+            f" WHERE s.id IN ({build_placeholders(len(batch))})",
+            *batch,
+        )
+        for session_id, person_id in rows:
+            viewers.setdefault(session_id, set()).add(PersonId(person_id or ""))
+    return {session_id: frozenset(person_ids) for session_id, person_ids in viewers.items()}
+
+
+def _load_members(tx: Transaction, audience_no: int) -> frozenset[PersonId]:
+    rows = tx.fetch_all("SELECT person_id FROM audience_member WHERE audience_no = $1", audience_no)
     return frozenset(PersonId(person_id) for (person_id,) in rows)
 
 
-# -- one conversation ---------------------------------------------------------------------------------------
+# -- one session --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missed:
-    """What somebody has missed in a conversation, as one state of the store."""
+class MissedUpdates:
+    """What a page has missed in a session, all read from one state of the database."""
 
     last_seq: int
     events: Sequence[Event]
     names: Mapping[PersonId, str]
-    turns: Sequence[Turn]  # of those they had been told of
-    asked_at: int | None  # where the oldest turn that is open was asked for
+    turns: Sequence[Turn]  # the current state of the turns that the page knows
+    oldest_open_seq: int | None  # the message that the oldest open turn answers
 
 
-def missed(
-    tx: Transaction, session_id: str, person_id: PersonId | None, after: int | None, told: Iterable[str], limit: int
-) -> Missed:
-    """The next events after a place, if this person may see the session (None: whoever may see everything)."""
-    no = sessions.seen(tx, session_id, person_id).no
-    last = events.last_seq(tx, no)
-    found = [] if after is None else events.log(tx, no, after=after, limit=limit)
-    known = [turn for turn_id in told if (turn := turns.get(tx, turn_id)) is not None and turn.session_id == session_id]
-    return Missed(
-        last_seq=last,
-        events=found,
-        names=transcript_queries.names(tx, (event.person_id for event in found if event.person_id is not None)),
-        turns=known,
-        asked_at=min((turn.input_seq for _, turn in turns.open_turns(tx, no)), default=None),
+def load_missed_updates(
+    tx: Transaction,
+    session_id: str,
+    person_id: PersonId | None,
+    after: int | None,
+    known_turn_ids: Iterable[str],
+    limit: int,
+) -> MissedUpdates:
+    """Return what follows event `after`, if this person may see the session (None: the asker may see everything)."""
+    no = sessions.get_visible(tx, session_id, person_id).no
+    last_seq = events.get_last_seq(tx, no)
+    missed_events = [] if after is None else events.list_events(tx, no, after=after, limit=limit)
+    known_turns = [
+        turn
+        for turn_id in known_turn_ids
+        if (turn := turns.find(tx, turn_id)) is not None and turn.session_id == session_id
+    ]
+    return MissedUpdates(
+        last_seq=last_seq,
+        events=missed_events,
+        names=people.load_names(tx, (event.person_id for event in missed_events if event.person_id is not None)),
+        turns=known_turns,
+        oldest_open_seq=min((turn.input_seq for _, turn in turns.list_open(tx, no)), default=None),
     )
-
-
-def still_seen(tx: Transaction, session_ids: Sequence[str]) -> dict[str, frozenset[PersonId]]:
-    """Who may see each of these sessions; those that are gone are left out."""
-    found: dict[str, set[PersonId]] = {}
-    for start in range(0, len(session_ids), _AT_ONCE):
-        some = session_ids[start : start + _AT_ONCE]
-        places = ", ".join(f"${number}" for number in range(1, len(some) + 1))
-        rows = tx.all(
-            "SELECT s.id, m.person_id FROM session s LEFT JOIN audience_member m ON m.audience_no = s.audience_no"
-            f" WHERE s.id IN ({places})",
-            *some,
-        )
-        for session_id, person_id in rows:
-            found.setdefault(session_id, set()).add(PersonId(person_id or ""))
-    return {session_id: frozenset(members) for session_id, members in found.items()}

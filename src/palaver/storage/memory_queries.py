@@ -1,6 +1,6 @@
-"""What is remembered, as those who know it see it: who asked for it, and among whom it is known.
+"""Lists memories as a person sees them: with the author, and the other people who can see them.
 
-Newest first, page by page. A page costs what its reader may know, however much others have remembered.
+Newest first, page by page. The cost of a page depends on what its reader can see, not on how much others have stored.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput
-from palaver.domain.memory import Known, has_words
+from palaver.domain.memory import MemoryEntry, matches_query
 from palaver.domain.session import Page
 from palaver.domain.text import is_storable
-from palaver.storage.memories import memory_from_row, places
+from palaver.storage.memories import memory_from_row
+from palaver.storage.statements import build_placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,76 +22,78 @@ if TYPE_CHECKING:
     from palaver.domain.ids import PersonId
     from palaver.storage.engines.base import Row, Transaction
 
-NAMED = 10  # of those who know something together
-_AT_ONCE = 200  # memories looked through for words
+MAX_OTHER_NAMES = 10
+_SEARCH_ROWS_PER_READ = 200
 _CURSOR = re.compile(r"[0-9]{1,18}")
 _SELECT = """SELECT m.id, m.text, m.person_id, m.created_at, p.name, m.audience_no, m.no
     FROM memory m LEFT JOIN person p ON p.id = m.person_id"""
-_CIRCLE = """SELECT audience_no, id, name, members, owned FROM (
+# The first members of each audience, how many there are, and whether the audience is one person's own.
+_SELECT_MEMBERS = """SELECT audience_no, id, name, member_count, is_own FROM (
     SELECT m.audience_no, p.id, p.name,
-        COUNT(*) OVER (PARTITION BY m.audience_no) AS members,
-        MAX(CASE WHEN p.audience_no = m.audience_no THEN 1 ELSE 0 END) OVER (PARTITION BY m.audience_no) AS owned,
-        ROW_NUMBER() OVER (PARTITION BY m.audience_no ORDER BY m.since, p.name, p.id) AS place
+        COUNT(*) OVER (PARTITION BY m.audience_no) AS member_count,
+        MAX(CASE WHEN p.audience_no = m.audience_no THEN 1 ELSE 0 END) OVER (PARTITION BY m.audience_no) AS is_own,
+        ROW_NUMBER() OVER (PARTITION BY m.audience_no ORDER BY m.joined_at, p.name, p.id) AS place
     FROM audience_member m JOIN person p ON p.id = m.person_id WHERE m.audience_no IN ({audiences})
-    ) AS member WHERE place <= {most} ORDER BY audience_no, place"""
+    ) AS member WHERE place <= {limit} ORDER BY audience_no, place"""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """Something that is known, and whose it is."""
+class MemoryRow:
+    """A memory as a person sees it, and the audience it belongs to."""
 
-    known: Known
+    entry: MemoryEntry
     audience_no: int
 
 
 @dataclass(slots=True)
-class _Circle:
-    """Those who know something together."""
+class _Audience:
+    """The people who can see a memory beside its reader."""
 
-    names: list[str]  # of the first of them, without the reader
-    others: int
+    other_names: list[str]  # the first of them
+    other_count: int
     shared: bool
 
 
-def listed(
+def list_memories(
     tx: Transaction, audiences: Sequence[int], reader: PersonId, query: str, limit: int, cursor: str | None
-) -> Page[Known]:
-    """A page of what these audiences remember, newest first; with a query, of what has its words."""
-    before = _place(cursor)
+) -> Page[MemoryEntry]:
+    """Return a page of the memories of these audiences, newest first; with a query, only those that match it."""
+    before = _parse_cursor(cursor)
+    rows_per_read = _SEARCH_ROWS_PER_READ if query.strip() else limit
     rows: list[Row] = []
-    while len(rows) < limit and (batch := _older(tx, audiences, before, _AT_ONCE if query.strip() else limit)):
-        rows += [row for row in batch if has_words(row[1], query)]
+    while len(rows) < limit and (batch := _read_before(tx, audiences, before, rows_per_read)):
+        rows += [row for row in batch if matches_query(row[1], query)]
         before = batch[-1][6]
     del rows[limit:]
-    found = [entry.known for entry in _entries(tx, rows, reader)]
-    return Page(found, str(rows[-1][6]) if len(rows) == limit else None)
+    entries = [memory_row.entry for memory_row in _make_memory_rows(tx, rows, reader)]
+    return Page(entries, str(rows[-1][6]) if len(rows) == limit else None)
 
 
-def get(tx: Transaction, audiences: Sequence[int], reader: PersonId, memory_id: str) -> Entry | None:
-    """Something that these audiences remember, by its id."""
+def find_memory(tx: Transaction, audiences: Sequence[int], reader: PersonId, memory_id: str) -> MemoryRow | None:
+    """Return a memory of these audiences by its id."""
     if not audiences or not is_storable(memory_id):
         return None
-    rows = tx.all(
-        f"{_SELECT} WHERE m.audience_no IN ({places(audiences)}) AND m.id = ${len(audiences) + 1}",
+    rows = tx.fetch_all(
+        f"{_SELECT} WHERE m.audience_no IN ({build_placeholders(len(audiences))}) AND m.id = ${len(audiences) + 1}",
         *audiences,
         memory_id,
     )
-    return next(iter(_entries(tx, rows, reader)), None)
+    return next(iter(_make_memory_rows(tx, rows, reader)), None)
 
 
-def _place(cursor: str | None) -> int:
+def _parse_cursor(cursor: str | None) -> int:
     if cursor is None:
         return 2**62
     if not _CURSOR.fullmatch(cursor):
-        raise InvalidInput("cursor: this is not a cursor that a list has given")
+        raise InvalidInput("cursor: not a valid cursor. Use the one that the page before returned.")
     return int(cursor)
 
 
-def _older(tx: Transaction, audiences: Sequence[int], before: int, limit: int) -> list[Row]:
+def _read_before(tx: Transaction, audiences: Sequence[int], before: int, limit: int) -> list[Row]:
     if not audiences:
         return []
-    return tx.all(
-        f"{_SELECT} WHERE m.audience_no IN ({places(audiences)}) AND m.no < ${len(audiences) + 1}"
+    return tx.fetch_all(
+        f"{_SELECT} WHERE m.audience_no IN ({build_placeholders(len(audiences))}) AND m.no < ${len(audiences) + 1}"
         f" ORDER BY m.no DESC LIMIT ${len(audiences) + 2}",
         *audiences,
         before,
@@ -98,30 +101,29 @@ def _older(tx: Transaction, audiences: Sequence[int], before: int, limit: int) -
     )
 
 
-def _entries(tx: Transaction, rows: Sequence[Row], reader: PersonId) -> list[Entry]:
-    circles = _circles(tx, sorted({row[5] for row in rows}), reader)
-    return [_entry(row, circles[row[5]]) for row in rows]
+def _make_memory_rows(tx: Transaction, rows: Sequence[Row], reader: PersonId) -> list[MemoryRow]:
+    audiences = _load_audiences(tx, sorted({row[5] for row in rows}), reader)
+    return [MemoryRow(_make_entry(row, audiences[row[5]]), row[5]) for row in rows]
 
 
-def _entry(row: Row, circle: _Circle) -> Entry:
-    known = Known(
+def _make_entry(row: Row, audience: _Audience) -> MemoryEntry:
+    return MemoryEntry(
         memory=memory_from_row(row),
-        asked_by=row[4],
-        shared=circle.shared,
-        others=tuple(circle.names[:NAMED]),
-        other_count=circle.others,
+        author_name=row[4],
+        shared=audience.shared,
+        other_names=tuple(audience.other_names[:MAX_OTHER_NAMES]),
+        other_count=audience.other_count,
     )
-    return Entry(known, row[5])
 
 
-def _circles(tx: Transaction, audiences: Sequence[int], reader: PersonId) -> dict[int, _Circle]:
-    """Those who are in each of these audiences, of all of which the reader is a member."""
-    if not audiences:
+def _load_audiences(tx: Transaction, audience_nos: Sequence[int], reader: PersonId) -> dict[int, _Audience]:
+    """Load the other members of these audiences; the reader is a member of each of them."""
+    if not audience_nos:
         return {}
-    circles: dict[int, _Circle] = {}
-    statement = _CIRCLE.format(audiences=places(audiences), most=NAMED + 1)
-    for audience_no, identity, name, members, owned in tx.all(statement, *audiences):
-        circle = circles.setdefault(audience_no, _Circle([], members - 1, shared=not owned))
-        if identity != reader:
-            circle.names.append(name)
-    return circles
+    audiences: dict[int, _Audience] = {}
+    statement = _SELECT_MEMBERS.format(audiences=build_placeholders(len(audience_nos)), limit=MAX_OTHER_NAMES + 1)
+    for audience_no, person_id, name, member_count, is_own in tx.fetch_all(statement, *audience_nos):
+        audience = audiences.setdefault(audience_no, _Audience([], member_count - 1, shared=not is_own))
+        if person_id != reader:
+            audience.other_names.append(name)
+    return audiences

@@ -1,4 +1,4 @@
-"""The columns of a message, and the message: what was said comes back exactly."""
+"""Converts messages and events to columns and back, exactly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from palaver.domain.errors import InvalidMessage
 from palaver.domain.events import Event, EventKind
 from palaver.domain.ids import PersonId
 from palaver.domain.message import Author, Message
-from palaver.domain.text import is_storable, storable
+from palaver.domain.text import is_storable, make_storable
 from palaver.storage.timestamps import from_micros
 
 if TYPE_CHECKING:
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
     from palaver.storage.engines.base import Row
 
-# role, content, body, person, platform's id
+# role, content, body, person_id, platform_message_id
 MessageRow = tuple[str, str | None, str | None, str | None, str | None]
 
-# What `event_from_row` reads.
-EVENT = "SELECT seq, kind, at, role, content, body, person_id, platform_message_id, hidden_by FROM event"
+# Its rows are what `event_from_row` reads.
+SELECT_EVENT = "SELECT seq, kind, created_at, role, content, body, person_id, platform_message_id, hidden_by FROM event"
 
 
-def encoded(message: Message, person_id: PersonId | None) -> MessageRow:
-    """The columns of a message. What the text column cannot hold exactly is kept whole in the JSON."""
+def encode_message(message: Message, person_id: PersonId | None) -> MessageRow:
+    """Return the columns of a message. Content that the text column cannot hold exactly goes into the JSON body."""
     content = message.content
     body: dict[str, Any] = dict(message.extra)
     text: str | None
@@ -33,27 +33,26 @@ def encoded(message: Message, person_id: PersonId | None) -> MessageRow:
         text = content
     else:
         body["content"] = content
-        text = storable(message.text)
+        text = make_storable(message.text)
     if message.author is not None:
         body["author"] = message.author.to_dict()
-    return (message.role, text, _json(body) if body else None, person_id, message.platform_message_id)
+    return (message.role, text, _encode_body(body) if body else None, person_id, message.platform_message_id)
 
 
-def _json(body: dict[str, Any]) -> str:
+def _encode_body(body: dict[str, Any]) -> str:
     try:
         return json.dumps(body, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
-        raise InvalidMessage(f"a message holds only what JSON can hold: {error}") from None
+        raise InvalidMessage(f"The message contains something that JSON cannot represent: {error}") from None
 
 
-def decoded(role: str, content: str | None, body: Mapping[str, Any], platform_message_id: str | None) -> Message:
-    """A message as it was said."""
+def decode_message(role: str, content: str | None, body: Mapping[str, Any], platform_message_id: str | None) -> Message:
     extra = dict(body)
     author = extra.pop("author", None)
-    whole = extra.pop("content", content)
+    exact_content = extra.pop("content", content)
     return Message(
         role,
-        whole,
+        exact_content,
         None if author is None else Author(author["name"], author.get("id")),
         platform_message_id,
         extra,
@@ -61,17 +60,16 @@ def decoded(role: str, content: str | None, body: Mapping[str, Any], platform_me
 
 
 def event_from_row(row: Row) -> Event:
-    """An event as it was stored."""
-    seq, kind, at, role, content, body, person_id, platform_message_id, hidden_by = row
+    seq, kind, created_at, role, content, body, person_id, platform_message_id, hidden_by = row
     facts: dict[str, Any] = json.loads(body) if body else {}
     message = None
     if kind == EventKind.MESSAGE:
-        message = decoded(role, content, facts, platform_message_id)
+        message = decode_message(role, content, facts, platform_message_id)
         facts = {}
     return Event(
         seq=seq,
         kind=EventKind(kind),
-        at=from_micros(at),
+        at=from_micros(created_at),
         message=message,
         facts=facts,
         person_id=None if person_id is None else PersonId(person_id),

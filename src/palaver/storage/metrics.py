@@ -1,4 +1,7 @@
-"""What has ended between two moments, and what is open now: read through indexes, for whoever counts."""
+"""Reads for the metrics endpoint: the turns and deliveries that ended in a period, its usage, and what is open now.
+
+All of it is read through indexes.
+"""
 
 from __future__ import annotations
 
@@ -6,67 +9,65 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from palaver.domain.usage import COUNTERS
+from palaver.domain.usage import TOKEN_COUNTERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from palaver.storage.engines.base import Transaction
 
-_SECOND = 1e6
+_MICROS_PER_SECOND = 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
-    """A turn that has ended; seconds are None where it never began."""
+    """A turn that has ended; the seconds are None if it never started."""
 
     state: str
-    waited: float | None
-    ran: float | None
+    wait_seconds: float | None
+    run_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class EndedDelivery:
-    """A delivery that has ended, and how long that took."""
+    """A delivery that has ended, and how long it took."""
 
     state: str
-    took: float
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
-    """What was used of one model."""
+class ModelUsage:
+    """The usage of one model."""
 
     model: str
     tokens: Mapping[str, int]  # by kind
-    cost: Decimal  # US dollars, of what is known
-    unpriced: int  # turns
+    cost_usd: Decimal  # of the turns whose price is known
+    unpriced_turns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
-    """What has ended, and what is open."""
-
-    turns: Sequence[EndedTurn]
-    deliveries: Sequence[EndedDelivery]
-    used: Sequence[Used]
-    open_turns: Mapping[str, int]
-    open_deliveries: Mapping[str, int]
+class MetricsSnapshot:
+    ended_turns: Sequence[EndedTurn]
+    ended_deliveries: Sequence[EndedDelivery]
+    model_usage: Sequence[ModelUsage]
+    open_turns: Mapping[str, int]  # by state
+    open_deliveries: Mapping[str, int]  # by state
 
 
-def between(tx: Transaction, after: int, until: int) -> Counted:
-    """What has ended after one moment and not after another."""
-    return Counted(
-        turns=_turns(tx, after, until),
-        deliveries=_deliveries(tx, after, until),
-        used=_used(tx, after, until),
-        open_turns=_open(tx, "turn", ("queued", "running")),
-        open_deliveries=_open(tx, "delivery", ("pending", "sending")),
+def load_metrics(tx: Transaction, after: int, until: int) -> MetricsSnapshot:
+    """Return what ended later than `after` and not later than `until`, and what is open now."""
+    return MetricsSnapshot(
+        ended_turns=_load_ended_turns(tx, after, until),
+        ended_deliveries=_load_ended_deliveries(tx, after, until),
+        model_usage=_load_model_usage(tx, after, until),
+        open_turns=_count_by_state(tx, "turn", ("queued", "running")),
+        open_deliveries=_count_by_state(tx, "delivery", ("pending", "sending")),
     )
 
 
-def _turns(tx: Transaction, after: int, until: int) -> list[EndedTurn]:
-    rows = tx.all(
+def _load_ended_turns(tx: Transaction, after: int, until: int) -> list[EndedTurn]:
+    rows = tx.fetch_all(
         "SELECT state, created_at, started_at, ended_at FROM turn WHERE ended_at IS NOT NULL AND ended_at > $1"
         " AND ended_at <= $2",
         after,
@@ -75,35 +76,37 @@ def _turns(tx: Transaction, after: int, until: int) -> list[EndedTurn]:
     return [
         EndedTurn(
             state,
-            None if started is None else max(0, started - created) / _SECOND,
-            None if started is None else max(0, ended - started) / _SECOND,
+            None if started_at is None else max(0, started_at - created_at) / _MICROS_PER_SECOND,
+            None if started_at is None else max(0, ended_at - started_at) / _MICROS_PER_SECOND,
         )
-        for state, created, started, ended in rows
+        for state, created_at, started_at, ended_at in rows
     ]
 
 
-def _deliveries(tx: Transaction, after: int, until: int) -> list[EndedDelivery]:
-    rows = tx.all(
+def _load_ended_deliveries(tx: Transaction, after: int, until: int) -> list[EndedDelivery]:
+    rows = tx.fetch_all(
         "SELECT state, created_at, ended_at FROM delivery WHERE ended_at IS NOT NULL AND ended_at > $1"
         " AND ended_at <= $2",
         after,
         until,
     )
-    return [EndedDelivery(state, max(0, ended - created) / _SECOND) for state, created, ended in rows]
+    return [
+        EndedDelivery(state, max(0, ended_at - created_at) / _MICROS_PER_SECOND) for state, created_at, ended_at in rows
+    ]
 
 
-def _used(tx: Transaction, after: int, until: int) -> list[Used]:
-    sums = ", ".join(f"SUM({column})" for column in COUNTERS)
-    rows = tx.all(
+def _load_model_usage(tx: Transaction, after: int, until: int) -> list[ModelUsage]:
+    sums = ", ".join(f"SUM({column})" for column in TOKEN_COUNTERS)
+    rows = tx.fetch_all(
         f"SELECT model, {sums}, COALESCE(SUM(cost_nanos), 0), SUM(CASE WHEN cost_nanos IS NULL THEN 1 ELSE 0 END)"
-        " FROM usage WHERE at > $1 AND at <= $2 GROUP BY model",
+        " FROM usage WHERE created_at > $1 AND created_at <= $2 GROUP BY model",
         after,
         until,
     )
     return [
-        Used(
+        ModelUsage(
             row[0] or "unknown",
-            {name.removesuffix("_tokens"): int(count) for name, count in zip(COUNTERS, row[1:6], strict=True)},
+            {name.removesuffix("_tokens"): int(count) for name, count in zip(TOKEN_COUNTERS, row[1:6], strict=True)},
             Decimal(row[6]) / 1_000_000_000,
             int(row[7]),
         )
@@ -111,7 +114,7 @@ def _used(tx: Transaction, after: int, until: int) -> list[Used]:
     ]
 
 
-def _open(tx: Transaction, table: str, states: tuple[str, str]) -> dict[str, int]:
-    both = "', '".join(states)
-    rows = tx.all(f"SELECT state, COUNT(*) FROM {table} WHERE state IN ('{both}') GROUP BY state")
+def _count_by_state(tx: Transaction, table: str, states: tuple[str, str]) -> dict[str, int]:
+    state_list = "', '".join(states)
+    rows = tx.fetch_all(f"SELECT state, COUNT(*) FROM {table} WHERE state IN ('{state_list}') GROUP BY state")
     return dict.fromkeys(states, 0) | {state: int(count) for state, count in rows}

@@ -1,9 +1,9 @@
-"""People, their accounts, and audiences: who may see what.
+"""People, their platform accounts, and audiences: which person may see which session.
 
-Every session belongs to one audience. A person's own sessions go to their own audience; a lane that several
-people share has an audience that grows as they speak. A person sees exactly the sessions of the audiences
-they are a member of, so a list costs the same however many sessions there are, and linking two accounts of
-one person moves a few member rows and no session.
+Every session belongs to one audience. A person's own sessions belong to their own audience; a lane that several people
+share has an audience that grows as they write. A person sees exactly the sessions of the audiences they are a member
+of. So a list costs the same however many sessions there are, and linking two accounts of one person moves a few member
+rows and no session.
 """
 
 from __future__ import annotations
@@ -12,79 +12,85 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.ids import PersonId, new_person_id
-from palaver.domain.keys import canonical
+from palaver.domain.keys import fold_id_aliases
 from palaver.domain.person import Person, Role
 from palaver.domain.source import ChatType, Platform
-from palaver.domain.text import storable
+from palaver.domain.text import make_storable
 from palaver.storage.engines.base import Conflict
+from palaver.storage.statements import build_placeholders
 from palaver.storage.timestamps import from_micros
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from palaver.domain.source import SessionSource
     from palaver.storage.engines.base import Row, Transaction
 
 
 @dataclass(frozen=True, slots=True)
-class Resident:
-    """A person and where their own sessions go."""
+class PersonRow:
+    """A person, and the audience that their own new sessions belong to."""
 
     person: Person
     audience_no: int
 
 
-PERSON = "p.id, p.name, p.role, p.created_at"  # the columns of a person
-_RESIDENT = f"SELECT {PERSON}, p.audience_no FROM person p"
+PERSON_COLUMNS = "p.id, p.name, p.role, p.created_at"
+_SELECT = f"SELECT {PERSON_COLUMNS}, p.audience_no FROM person p"
 
 
-def account_of(source: SessionSource) -> tuple[str, str] | None:
-    """The platform account that speaks, or None where nobody can be told apart. The terminal is the owner's."""
+def find_account(source: SessionSource) -> tuple[str, str] | None:
+    """Return (platform, account) of the person who writes, or None if the source does not say who it is.
+
+    The terminal always belongs to the owner.
+    """
     if source.platform == Platform.LOCAL:
         return (Platform.LOCAL, "owner")
-    known = canonical(source)
-    account = known.participant or (known.chat_id if source.chat_type is ChatType.DM else None)
+    folded = fold_id_aliases(source)
+    account = folded.participant or (folded.chat_id if source.chat_type is ChatType.DM else None)
     return (source.platform, account) if account else None
 
 
-def find(tx: Transaction, source: SessionSource) -> Resident | None:
-    """The person who speaks, when they are known already."""
-    account = account_of(source)
+def find_by_source(tx: Transaction, source: SessionSource) -> PersonRow | None:
+    """Find the person who writes; None if they are unknown, or the source does not say who it is."""
+    account = find_account(source)
     if account is None:
         return None
-    row = tx.one(
-        f"{_RESIDENT} JOIN identity i ON i.person_id = p.id WHERE i.platform = $1 AND i.account = $2", *account
+    row = tx.fetch_one(
+        f"{_SELECT} JOIN identity i ON i.person_id = p.id WHERE i.platform = $1 AND i.account = $2", *account
     )
-    return _resident(row) if row else None
+    return _make_person_row(row) if row else None
 
 
-def find_or_add(tx: Transaction, source: SessionSource, now: int) -> Resident | None:
-    """The person who speaks; a stranger becomes a guest. None where nobody can be told apart."""
-    account = account_of(source)
+def find_or_add_by_source(tx: Transaction, source: SessionSource, now: int) -> PersonRow | None:
+    """Find the person who writes, and add an unknown one as a guest; None if the source does not say who it is."""
+    account = find_account(source)
     if account is None:
         return None
-    known = find(tx, source)
-    if known is not None:
-        return known
+    existing = find_by_source(tx, source)
+    if existing is not None:
+        return existing
     if source.platform == Platform.LOCAL:
-        resident = add(tx, "owner", Role.OWNER, now)
+        person_row = add_person(tx, "owner", Role.OWNER, now)
     else:
-        resident = add(tx, storable(source.user_name or source.chat_name or ""), Role.GUEST, now)
-    added = tx.run(
+        person_row = add_person(tx, make_storable(source.user_name or source.chat_name or ""), Role.GUEST, now)
+    added = tx.execute(
         "INSERT INTO identity (platform, account, person_id, created_at) VALUES ($1, $2, $3, $4)"
         " ON CONFLICT DO NOTHING",
         *account,
-        resident.person.id,
+        person_row.person.id,
         now,
     )
-    if not added:  # another process was quicker
+    if not added:  # another process was faster
         raise Conflict
-    return resident
+    return person_row
 
 
-def add(tx: Transaction, name: str, role: Role, now: int) -> Resident:
-    """A new person with an audience of their own."""
-    audience_no = new_audience(tx, now)
+def add_person(tx: Transaction, name: str, role: Role, now: int) -> PersonRow:
+    """Add a person with an audience of their own."""
+    audience_no = create_audience(tx, now)
     person = Person(id=new_person_id(), name=name, role=role, created_at=from_micros(now))
-    tx.run(
+    tx.execute(
         "INSERT INTO person (id, name, role, audience_no, created_at) VALUES ($1, $2, $3, $4, $5)",
         person.id,
         name,
@@ -92,51 +98,64 @@ def add(tx: Transaction, name: str, role: Role, now: int) -> Resident:
         audience_no,
         now,
     )
-    join(tx, audience_no, person.id, now)
-    return Resident(person, audience_no)
+    join_audience(tx, audience_no, person.id, now)
+    return PersonRow(person, audience_no)
 
 
-def get(tx: Transaction, person_id: PersonId) -> Resident | None:
-    """A person by id."""
-    row = tx.one(f"{_RESIDENT} WHERE p.id = $1", person_id)
-    return _resident(row) if row else None
+def find_by_id(tx: Transaction, person_id: PersonId) -> PersonRow | None:
+    row = tx.fetch_one(f"{_SELECT} WHERE p.id = $1", person_id)
+    return _make_person_row(row) if row else None
 
 
-def new_audience(tx: Transaction, now: int) -> int:
-    """An audience without members yet."""
-    row = tx.one("INSERT INTO audience (created_at) VALUES ($1) RETURNING no", now)
+def load_names(tx: Transaction, person_ids: Iterable[PersonId]) -> dict[PersonId, str]:
+    """Return the names of these people by id; people who do not exist are left out."""
+    ids = sorted(set(person_ids))
+    if not ids:
+        return {}
+    rows = tx.fetch_all(f"SELECT id, name FROM person WHERE id IN ({build_placeholders(len(ids))})", *ids)
+    return {PersonId(person_id): name for person_id, name in rows}
+
+
+def set_role(tx: Transaction, person_id: PersonId, role: Role) -> None:
+    tx.execute("UPDATE person SET role = $2 WHERE id = $1", person_id, role.value)
+
+
+def create_audience(tx: Transaction, now: int) -> int:
+    """Create an audience without members and return its number."""
+    row = tx.fetch_one("INSERT INTO audience (created_at) VALUES ($1) RETURNING no", now)
     assert row is not None  # noqa: S101
     return int(row[0])
 
 
-def join(tx: Transaction, audience_no: int, person_id: PersonId, now: int) -> None:
+def join_audience(tx: Transaction, audience_no: int, person_id: PersonId, now: int) -> None:
     """Let a person see the sessions of an audience."""
-    tx.run(
-        "INSERT INTO audience_member (person_id, audience_no, since) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+    tx.execute(
+        "INSERT INTO audience_member (person_id, audience_no, joined_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
         person_id,
         audience_no,
         now,
     )
 
 
-def audiences_of(tx: Transaction, person_id: PersonId) -> list[int]:
-    """Every audience this person is a member of."""
+def list_audiences(tx: Transaction, person_id: PersonId) -> list[int]:
+    """List the numbers of the audiences that a person is a member of."""
     return [
-        no for (no,) in tx.all("SELECT audience_no FROM audience_member WHERE person_id = $1 ORDER BY 1", person_id)
+        no
+        for (no,) in tx.fetch_all("SELECT audience_no FROM audience_member WHERE person_id = $1 ORDER BY 1", person_id)
     ]
 
 
-def platforms_of(tx: Transaction, person_id: PersonId) -> tuple[Platform, ...]:
-    """The platforms on which this person is known, by name."""
-    rows = tx.all("SELECT DISTINCT platform FROM identity WHERE person_id = $1 ORDER BY platform", person_id)
+def list_platforms(tx: Transaction, person_id: PersonId) -> tuple[Platform, ...]:
+    """List the platforms on which a person has an account, by name."""
+    rows = tx.fetch_all("SELECT DISTINCT platform FROM identity WHERE person_id = $1 ORDER BY platform", person_id)
     return tuple(Platform(name) for (name,) in rows)
 
 
-def titles_among(tx: Transaction, audience_no: int, *, shared: bool) -> list[int]:
-    """The audiences within which a title is unique: all of its owner's, or those who share the session."""
+def list_title_audiences(tx: Transaction, audience_no: int, *, shared: bool) -> list[int]:
+    """List the audiences within which a title is unique: all of the owner's, or only the one of a shared session."""
     if shared:
         return [audience_no]
-    rows = tx.all(
+    rows = tx.fetch_all(
         "SELECT DISTINCT theirs.audience_no FROM audience_member m JOIN audience_member theirs"
         " ON theirs.person_id = m.person_id WHERE m.audience_no = $1",
         audience_no,
@@ -145,10 +164,10 @@ def titles_among(tx: Transaction, audience_no: int, *, shared: bool) -> list[int
 
 
 def person_from_row(row: Row) -> Person:
-    """A person, from a row that begins with their columns."""
-    identity, name, role, created_at = row[:4]
-    return Person(id=PersonId(identity), name=name, role=Role(role), created_at=from_micros(created_at))
+    """Read a person from a row that begins with `PERSON_COLUMNS`."""
+    person_id, name, role, created_at = row[:4]
+    return Person(id=PersonId(person_id), name=name, role=Role(role), created_at=from_micros(created_at))
 
 
-def _resident(row: Row) -> Resident:
-    return Resident(person_from_row(row), row[4])
+def _make_person_row(row: Row) -> PersonRow:
+    return PersonRow(person_from_row(row), row[4])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import InvalidInput, NoSuchProject, ProjectTaken
+from palaver.domain.errors import InvalidInput, ProjectNameTaken, ProjectNotFound
 from palaver.domain.ids import ProjectId, new_project_id
 from palaver.domain.session import Project
 from palaver.domain.text import is_storable
@@ -16,92 +16,94 @@ if TYPE_CHECKING:
     from palaver.domain.ids import PersonId
     from palaver.storage.engines.base import Row, Transaction
 
-_COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
-_SELECT = """SELECT p.id, p.name, p.colour, p.created_at,
+_COLOR = re.compile(r"#[0-9a-fA-F]{6}")
+_SELECT = """SELECT p.id, p.name, p.color, p.created_at,
     (SELECT COUNT(*) FROM session s WHERE s.project_no = p.no AND s.active_at IS NOT NULL), p.no FROM project p"""
 
 
-def listed(tx: Transaction, person_id: PersonId) -> list[Project]:
-    """A person's projects by name."""
-    rows = tx.all(f"{_SELECT} WHERE p.person_id = $1 ORDER BY p.name_key", person_id)
-    return [_project(row) for row in rows]
+def list_projects(tx: Transaction, person_id: PersonId) -> list[Project]:
+    """List a person's projects by name."""
+    rows = tx.fetch_all(f"{_SELECT} WHERE p.person_id = $1 ORDER BY p.name_key", person_id)
+    return [_project_from_row(row) for row in rows]
 
 
-def get(tx: Transaction, project_id: str) -> tuple[int, Project]:
-    """Anybody's project by its id."""
-    row = is_storable(project_id) and tx.one(f"{_SELECT} WHERE p.id = $1", project_id)
+def get_by_id(tx: Transaction, project_id: str) -> tuple[int, Project]:
+    """Return the number of any person's project, and the project."""
+    row = is_storable(project_id) and tx.fetch_one(f"{_SELECT} WHERE p.id = $1", project_id)
     if not row:
-        raise NoSuchProject(f"there is no project {project_id!r}", project=project_id)
-    return row[5], _project(row)
+        raise ProjectNotFound(f"Project {project_id!r} not found.", project=project_id)
+    return row[5], _project_from_row(row)
 
 
-def find(tx: Transaction, person_id: PersonId, text: str) -> tuple[int, Project]:
-    """One of a person's projects by id or name."""
-    row = is_storable(text) and tx.one(
+def get_by_id_or_name(tx: Transaction, person_id: PersonId, text: str) -> tuple[int, Project]:
+    """Return the number of one of a person's projects, and the project."""
+    row = is_storable(text) and tx.fetch_one(
         f"{_SELECT} WHERE p.person_id = $1 AND (p.id = $2 OR p.name_key = $3)",
         person_id,
         text,
         text.strip().casefold(),
     )
     if not row:
-        raise NoSuchProject(f"there is no project {text!r}", project=text)
-    return row[5], _project(row)
+        raise ProjectNotFound(f"Project {text!r} not found.", project=text)
+    return row[5], _project_from_row(row)
 
 
-def create(tx: Transaction, person_id: PersonId, name: str, colour: str | None, now: int) -> Project:
-    """A new project."""
-    clean = _free_name(tx, person_id, name)
+def create(tx: Transaction, person_id: PersonId, name: str, color: str | None, now: int) -> Project:
+    clean = _clean_free_name(tx, person_id, name)
     project_id = new_project_id()
-    tx.run(
-        "INSERT INTO project (id, person_id, name, name_key, colour, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
+    tx.execute(
+        "INSERT INTO project (id, person_id, name, name_key, color, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
         project_id,
         person_id,
         clean,
         clean.casefold(),
-        _checked_colour(colour),
+        _check_color(color),
         now,
     )
-    return find(tx, person_id, project_id)[1]
+    return get_by_id_or_name(tx, person_id, project_id)[1]
 
 
-def change(tx: Transaction, person_id: PersonId, text: str, name: str | None, colour: str | None) -> Project:
-    """Give a project another name or colour; what is not given stays."""
-    no, project = find(tx, person_id, text)
-    clean = project.name if name is None else _free_name(tx, person_id, name, but=no)
-    tx.run(
-        "UPDATE project SET name = $2, name_key = $3, colour = COALESCE($4, colour) WHERE no = $1",
+def update(tx: Transaction, person_id: PersonId, text: str, name: str | None, color: str | None) -> Project:
+    """Change the name or color of a project (None: it stays)."""
+    no, project = get_by_id_or_name(tx, person_id, text)
+    clean = project.name if name is None else _clean_free_name(tx, person_id, name, except_no=no)
+    tx.execute(
+        "UPDATE project SET name = $2, name_key = $3, color = COALESCE($4, color) WHERE no = $1",
         no,
         clean,
         clean.casefold(),
-        _checked_colour(colour),
+        _check_color(color),
     )
-    return find(tx, person_id, project.id)[1]
+    return get_by_id_or_name(tx, person_id, project.id)[1]
 
 
 def delete(tx: Transaction, person_id: PersonId, text: str) -> Project:
-    """Delete a project; its conversations stay, outside of any."""
-    no, project = find(tx, person_id, text)
-    tx.run("DELETE FROM project WHERE no = $1", no)
+    """Delete a project and return it; its conversations stay, in no project."""
+    no, project = get_by_id_or_name(tx, person_id, text)
+    tx.execute("DELETE FROM project WHERE no = $1", no)
     return project
 
 
-def _free_name(tx: Transaction, person_id: PersonId, name: str, but: int = 0) -> str:
+def _clean_free_name(tx: Transaction, person_id: PersonId, name: str, except_no: int = 0) -> str:
     clean = clean_title(name)
-    taken = tx.one(
-        "SELECT name FROM project WHERE person_id = $1 AND name_key = $2 AND no <> $3", person_id, clean.casefold(), but
+    existing = tx.fetch_one(
+        "SELECT name FROM project WHERE person_id = $1 AND name_key = $2 AND no <> $3",
+        person_id,
+        clean.casefold(),
+        except_no,
     )
-    if taken is not None:
-        raise ProjectTaken(f"you already have a project called {taken[0]!r}; choose another name", name=clean)
+    if existing is not None:
+        raise ProjectNameTaken(f"You already have a project named {existing[0]!r}. Choose another name.", name=clean)
     return clean
 
 
-def _checked_colour(colour: str | None) -> str | None:
-    if colour is not None and not _COLOUR.fullmatch(colour):
-        raise InvalidInput(f"colour: {colour!r} is not allowed; write it like #3b82f6", colour=colour)
-    return colour
+def _check_color(color: str | None) -> str | None:
+    if color is not None and not _COLOR.fullmatch(color):
+        raise InvalidInput(f"color: {color!r} is not allowed. Write it like #3b82f6.", color=color)
+    return color
 
 
-def _project(row: Row) -> Project:
+def _project_from_row(row: Row) -> Project:
     return Project(
-        id=ProjectId(row[0]), name=row[1], colour=row[2], created_at=from_micros(row[3]), session_count=row[4]
+        id=ProjectId(row[0]), name=row[1], color=row[2], created_at=from_micros(row[3]), session_count=row[4]
     )

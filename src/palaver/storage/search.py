@@ -1,9 +1,9 @@
-"""Finding messages by their words.
+"""Full-text search of messages.
 
-The index follows the log behind a mark on each session (`indexed_seq`), in batches, outside of anybody's
-turn. A search first lets it catch up, so a stored message is always found; the mark moves in the same
-transaction as the index, so a crash leaves no hole. Every indexed message carries its audience, so a search
-walks through nothing that is not the asker's. Newest first; nothing is ranked, nothing is scanned.
+The index follows the log in batches, outside of turns; `indexed_seq` of each session says how far it has come. A
+search first lets it catch up, so a stored message is always found. `indexed_seq` changes in the same transaction as
+the index, so a crash leaves no hole. Every indexed message carries its audience, so a search reads nothing that its
+reader may not see. Newest first; nothing is ranked, nothing is scanned.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.ids import SessionId
-from palaver.domain.search_text import indexed, snippet
+from palaver.domain.search_text import build_index_text, build_snippet
 from palaver.domain.session import SearchHit
-from palaver.storage.message_rows import decoded
+from palaver.storage.message_rows import decode_message
 from palaver.storage.timestamps import from_micros
 
 if TYPE_CHECKING:
@@ -24,78 +24,80 @@ if TYPE_CHECKING:
     from palaver.domain.search_text import Query, Term
     from palaver.storage.engines.base import Row, Transaction
 
-_UNINDEXED = """SELECT no, audience_no, indexed_seq, last_seq FROM session WHERE unindexed = 1
+_SELECT_UNINDEXED = """SELECT no, audience_no, indexed_seq, last_seq FROM session WHERE unindexed = 1
     ORDER BY no LIMIT $1"""
-_NEW_WORDS = """SELECT no, seq, content FROM event WHERE session_no = $1 AND seq > $2 ORDER BY seq LIMIT $3"""
-_HIT = """SELECT e.no, s.id, s.title, e.seq, e.at, e.role, e.content, e.body, e.platform_message_id FROM"""
+_SELECT_NEW_EVENTS = """SELECT no, seq, content FROM event WHERE session_no = $1 AND seq > $2 ORDER BY seq LIMIT $3"""
+_SELECT_HIT = (
+    """SELECT e.no, s.id, s.title, e.seq, e.created_at, e.role, e.content, e.body, e.platform_message_id FROM"""
+)
 
-# PostgreSQL cannot read its word index newest first. Left to itself it walks the whole store backwards for a rare
-# word, or sorts half of it for a common one. So: first the newest messages, where a common word is found at once;
-# then, for a word that is not common, all that the word index gives.
-NEWEST = 200
-_FOUND = "JOIN event e ON e.no = x.event_no JOIN session s ON s.no = e.session_no WHERE e.hidden_by IS NULL"
-_AMONG_NEWEST = f"""WITH x AS MATERIALIZED (SELECT event_no FROM (SELECT event_no, words FROM search
+# PostgreSQL cannot read its word index newest first. By itself it scans the whole store backwards for a rare word, or
+# sorts half of it for a common one. So we search the newest messages first, where a common word is found at once, and
+# then, for a word that is not common, everything that the word index returns.
+NEWEST_MESSAGE_COUNT = 200
+_JOIN_VISIBLE = "JOIN event e ON e.no = x.event_no JOIN session s ON s.no = e.session_no WHERE e.hidden_by IS NULL"
+_SEARCH_NEWEST = f"""WITH x AS MATERIALIZED (SELECT event_no FROM (SELECT event_no, words FROM search
     WHERE event_no < $2 ORDER BY event_no DESC LIMIT $4) AS newest WHERE words @@ $1::tsquery)
-    {_HIT} x {_FOUND} ORDER BY x.event_no DESC LIMIT $3"""
-_AMONG_ALL = f"""WITH x AS MATERIALIZED (SELECT event_no FROM search WHERE words @@ $1::tsquery)
-    {_HIT} x {_FOUND} AND x.event_no < $2 ORDER BY x.event_no DESC LIMIT $3"""
+    {_SELECT_HIT} x {_JOIN_VISIBLE} ORDER BY x.event_no DESC LIMIT $3"""
+_SEARCH_ALL = f"""WITH x AS MATERIALIZED (SELECT event_no FROM search WHERE words @@ $1::tsquery)
+    {_SELECT_HIT} x {_JOIN_VISIBLE} AND x.event_no < $2 ORDER BY x.event_no DESC LIMIT $3"""
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Messages made ready for the index, and how far each session's mark will move."""
+class IndexBatch:
+    """Messages prepared for the index, and how far each session will then be indexed."""
 
-    marks: Sequence[tuple[int, int, int]]  # session, its mark now, its mark afterwards
-    rows: Sequence[tuple[int, int, str, str]]  # session, event, scope, words
+    progress: Sequence[tuple[int, int, int]]  # session number, its `indexed_seq` before, and after
+    rows: Sequence[tuple[int, int, str, str]]  # session number, event number, scope, words
 
 
-def unindexed(tx: Transaction, most: int, pause: Callable[[], None] | None = None) -> Batch | None:
-    """Up to about `most` events that are not indexed yet, made ready; None when there are none.
+def collect_unindexed(tx: Transaction, limit: int, pause: Callable[[], None] | None = None) -> IndexBatch | None:
+    """Prepare up to about `limit` unindexed events; None if there are none.
 
-    Most of the work of indexing is done here, while nobody has to wait for it. `pause` is called now and then.
+    Most of the indexing work is done here, in a read, where no writer waits for it. `pause` is called now and then.
     """
-    marks: list[tuple[int, int, int]] = []
+    progress: list[tuple[int, int, int]] = []
     rows: list[tuple[int, int, str, str]] = []
-    for session_no, audience_no, mark, last in tx.all(_UNINDEXED, most):
-        if len(rows) >= most:
+    for session_no, audience_no, indexed_seq, last_seq in tx.fetch_all(_SELECT_UNINDEXED, limit):
+        if len(rows) >= limit:
             break
-        found = tx.all(_NEW_WORDS, session_no, mark, most - len(rows))
-        marks.append((session_no, mark, found[-1][1] if found else last))
-        scope = _scope(tx, audience_no, session_no)
-        for no, _, text in found:
+        new_events = tx.fetch_all(_SELECT_NEW_EVENTS, session_no, indexed_seq, limit - len(rows))
+        progress.append((session_no, indexed_seq, new_events[-1][1] if new_events else last_seq))
+        scope = _build_scope(tx, audience_no, session_no)
+        for no, _, text in new_events:
             if text:
-                rows.append((session_no, no, scope, _words(tx, text)))
+                rows.append((session_no, no, scope, _build_words(tx, text)))
                 if pause is not None and len(rows) % 16 == 0:
                     pause()
-    return Batch(marks, rows) if marks else None
+    return IndexBatch(progress, rows) if progress else None
 
 
-def index(tx: Transaction, batch: Batch) -> None:
-    """Put a batch into the index and move the marks, unless somebody else has done it meanwhile."""
-    stands = {
+def index_batch(tx: Transaction, batch: IndexBatch) -> None:
+    """Add a batch to the index, without the sessions that another process has indexed meanwhile."""
+    unchanged = {
         session_no
-        for session_no, mark, _ in batch.marks
-        if tx.one("SELECT 1 FROM session WHERE no = $1 AND indexed_seq = $2", session_no, mark)
+        for session_no, before, _ in batch.progress
+        if tx.fetch_one("SELECT 1 FROM session WHERE no = $1 AND indexed_seq = $2", session_no, before)
     }
-    rows = [(no, scope, words) for session_no, no, scope, words in batch.rows if session_no in stands]
+    rows = [(no, scope, words) for session_no, no, scope, words in batch.rows if session_no in unchanged]
     if tx.name == "sqlite":
-        tx.many("INSERT INTO search (rowid, scope, body) VALUES ($1, $2, $3)", rows)
+        tx.execute_many("INSERT INTO search (rowid, scope, body) VALUES ($1, $2, $3)", rows)
     elif rows:
-        tx.run(
+        tx.execute(
             "INSERT INTO search (event_no, words) SELECT no, words::tsvector"
             " FROM unnest($1::bigint[], $2::text[]) AS new (no, words) ON CONFLICT DO NOTHING",
             [no for no, _, _ in rows],
             [f"{scope} {words}" for _, scope, words in rows],
         )
-    # Last, because until the commit it keeps those who speak in these sessions waiting.
-    tx.many(
+    # Last, because until the commit it makes writers in these sessions wait.
+    tx.execute_many(
         "UPDATE session SET indexed_seq = $2, unindexed = CASE WHEN last_seq > $2 THEN 1 ELSE 0 END"
-        " WHERE no = $1 AND indexed_seq <= $2",  # another process may be further already
-        [(session_no, reached) for session_no, _, reached in batch.marks if session_no in stands],
+        " WHERE no = $1 AND indexed_seq <= $2",  # another process may already be further
+        [(session_no, after) for session_no, _, after in batch.progress if session_no in unchanged],
     )
 
 
-def find(
+def find_messages(
     tx: Transaction,
     query: Query,
     audiences: Sequence[int] | None,
@@ -104,95 +106,95 @@ def find(
     before: int | None = None,
     session_no: int | None = None,
 ) -> list[SearchHit]:
-    """The newest messages that match, among these audiences (None: among all)."""
+    """Return the newest messages that match, in these audiences (None: in all)."""
     if query.is_empty or (audiences is not None and not audiences):
         return []
     before = 2**62 if before is None else before
     if tx.name == "sqlite":
-        rows = tx.all(
-            f"{_HIT} search JOIN event e ON e.no = search.rowid JOIN session s ON s.no = e.session_no"
+        rows = tx.fetch_all(
+            f"{_SELECT_HIT} search JOIN event e ON e.no = search.rowid JOIN session s ON s.no = e.session_no"
             " WHERE search MATCH $1 AND search.rowid < $2 AND e.hidden_by IS NULL ORDER BY search.rowid DESC LIMIT $3",
-            _match(query, audiences, session_no),
+            _build_fts5_query(query, audiences, session_no),
             before,
             limit,
         )
     else:
-        words = _tsquery(query, audiences, session_no)
-        rows = tx.all(_AMONG_NEWEST, words, before, limit, NEWEST)
-        if len(rows) < limit:  # not a common word: few enough to be sorted
-            rows = tx.all(_AMONG_ALL, words, before, limit)
-    return [_hit(row, query) for row in rows]
+        tsquery = _build_tsquery(query, audiences, session_no)
+        rows = tx.fetch_all(_SEARCH_NEWEST, tsquery, before, limit, NEWEST_MESSAGE_COUNT)
+        if len(rows) < limit:  # not a common word: few enough matches to sort
+            rows = tx.fetch_all(_SEARCH_ALL, tsquery, before, limit)
+    return [_hit_from_row(row, query) for row in rows]
 
 
-def _scope(tx: Transaction, audience_no: int, session_no: int) -> str:
+def _build_scope(tx: Transaction, audience_no: int, session_no: int) -> str:
     if tx.name == "sqlite":
         return f"a{audience_no} s{session_no}"
     return f"'@a{audience_no}' '@s{session_no}'"
 
 
-MOST_BYTES = 500_000  # of words in one message: PostgreSQL keeps less than twice that
+MAX_WORD_BYTES = 500_000  # for the words of one message: PostgreSQL's limit is less than twice that
 
 
-def _words(tx: Transaction, text: str) -> str:
-    """The words of a text as the engine takes them."""
+def _build_words(tx: Transaction, text: str) -> str:
+    """Return the words of a text in the engine's format."""
     if tx.name == "sqlite":
-        return indexed(text)
-    lexemes, room = [], MOST_BYTES
-    for place, word in enumerate(indexed(text).split(), 1):
-        room -= len(word.encode()) + 2
-        if room < 0:
+        return build_index_text(text)
+    lexemes, bytes_left = [], MAX_WORD_BYTES
+    for position, word in enumerate(build_index_text(text).split(), 1):
+        bytes_left -= len(word.encode()) + 2
+        if bytes_left < 0:
             break
-        lexemes.append(f"'{word}':{min(place, 16383)}")
+        lexemes.append(f"'{word}':{min(position, 16383)}")
     return " ".join(lexemes)
 
 
-def _match(query: Query, audiences: Sequence[int] | None, session_no: int | None) -> str:
-    """The query in the language of FTS5."""
-    parts = ["scope : (" + " OR ".join(names) + ")" for names in _scopes(audiences, session_no)]
-    parts += ["body : " + _fts_term(term) for term in query.terms if not term.excluded]
-    match = " AND ".join(parts)
+def _build_fts5_query(query: Query, audiences: Sequence[int] | None, session_no: int | None) -> str:
+    parts = ["scope : (" + " OR ".join(names) + ")" for names in _list_scope_names(audiences, session_no)]
+    parts += ["body : " + _build_fts5_term(term) for term in query.terms if not term.excluded]
+    fts5_query = " AND ".join(parts)
     for term in query.terms:
         if term.excluded:
-            match = f"({match}) NOT body : {_fts_term(term)}"
-    return match
+            fts5_query = f"({fts5_query}) NOT body : {_build_fts5_term(term)}"
+    return fts5_query
 
 
-def _fts_term(term: Term) -> str:
+def _build_fts5_term(term: Term) -> str:
     phrase = " ".join(term.words)
     return f'"{phrase}"*' if term.prefix else f'"{phrase}"'
 
 
-def _tsquery(query: Query, audiences: Sequence[int] | None, session_no: int | None) -> str:
-    """The query in the language of PostgreSQL."""
-    parts = ["(" + " | ".join(f"'@{name}'" for name in names) + ")" for names in _scopes(audiences, session_no)]
+def _build_tsquery(query: Query, audiences: Sequence[int] | None, session_no: int | None) -> str:
+    parts = [
+        "(" + " | ".join(f"'@{name}'" for name in names) + ")" for names in _list_scope_names(audiences, session_no)
+    ]
     for term in query.terms:
-        each = [f"'{word}'" for word in term.words]
+        lexemes = [f"'{word}'" for word in term.words]
         if term.prefix:
-            each[-1] += ":*"
-        phrase = "(" + " <-> ".join(each) + ")"
+            lexemes[-1] += ":*"
+        phrase = "(" + " <-> ".join(lexemes) + ")"
         parts.append(f"!{phrase}" if term.excluded else phrase)
     return " & ".join(parts)
 
 
-def _scopes(audiences: Sequence[int] | None, session_no: int | None) -> list[list[str]]:
-    """Groups of names of which an indexed message must carry one each."""
-    scopes = []
+def _list_scope_names(audiences: Sequence[int] | None, session_no: int | None) -> list[list[str]]:
+    """Return groups of scope names; an indexed message must have one name of each group."""
+    groups = []
     if audiences is not None:
-        scopes.append([f"a{no}" for no in audiences])
+        groups.append([f"a{no}" for no in audiences])
     if session_no is not None:
-        scopes.append([f"s{session_no}"])
-    return scopes
+        groups.append([f"s{session_no}"])
+    return groups
 
 
-def _hit(row: Row, query: Query) -> SearchHit:
+def _hit_from_row(row: Row, query: Query) -> SearchHit:
     no, session_id, title, seq, at, role, content, body, platform_message_id = row
-    message = decoded(role, content, json.loads(body) if body else {}, platform_message_id)
+    message = decode_message(role, content, json.loads(body) if body else {}, platform_message_id)
     return SearchHit(
         session_id=SessionId(session_id),
         title=title,
         seq=seq,
         at=from_micros(at),
         message=message,
-        snippet=snippet(content or "", query),
+        snippet=build_snippet(content or "", query),
         position=no,
     )

@@ -1,10 +1,10 @@
-"""Signs of life in a session: that somebody is there, and what has happened lately beside messages."""
+"""Recent activity in a session: when a person was last there, and the latest events that are not messages."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.storage.message_rows import EVENT, event_from_row
+from palaver.storage.message_rows import SELECT_EVENT, event_from_row
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     from palaver.domain.events import Event, EventKind
     from palaver.storage.engines.base import Transaction
 
-LATELY = 500  # lines of a log
+MAX_EVENTS_SEARCHED = 500  # from the end of the log
 
 
-def touch(tx: Transaction, session_no: int, now: int) -> None:
-    """Somebody is there: the reset policy counts from now, as it does from a message."""
-    tx.run("UPDATE session SET last_human_at = $2 WHERE no = $1", session_no, now)
+def mark_active(tx: Transaction, session_no: int, now: int) -> None:
+    """Record that a person is there: the reset policy counts from now, as it does after a message."""
+    tx.execute("UPDATE session SET last_human_at = $2 WHERE no = $1", session_no, now)
 
 
-def lately(tx: Transaction, session_no: int, kinds: Collection[EventKind], most: int) -> list[Event]:
-    """What of these kinds has happened in the last lines of a log, newest first."""
-    rows = tx.all(
-        f"{EVENT} WHERE session_no = $1 AND kind <> 'message'"
+def list_recent_events(tx: Transaction, session_no: int, kinds: Collection[EventKind], limit: int) -> list[Event]:
+    """Return events of these kinds from the end of the log, newest first."""
+    rows = tx.fetch_all(
+        f"{SELECT_EVENT} WHERE session_no = $1 AND kind <> 'message'"
         " AND seq > (SELECT last_seq FROM session WHERE no = $1) - $2 ORDER BY seq DESC",
         session_no,
-        LATELY,
+        MAX_EVENTS_SEARCHED,
     )
-    return [event_from_row(row) for row in rows if row[1] in kinds][:most]
+    return [event_from_row(row) for row in rows if row[1] in kinds][:limit]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput
 from palaver.domain.session import Page
-from palaver.storage.session_rows import COLUMNS, WIDTH, session_from_row
+from palaver.storage.session_rows import SESSION_COLUMN_COUNT, SESSION_COLUMNS, session_from_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,112 +16,114 @@ if TYPE_CHECKING:
     from palaver.domain.session import Session
     from palaver.storage.engines.base import Row, Transaction
 
-LONGEST_PAGE = 1000
-LOOKED_THROUGH = 2000  # sessions, at most, for those that fit a condition which no index knows
-_AT_ONCE = 200
-
-
-_SHELVES = {
-    "current": "s.active_at IS NOT NULL AND s.archived_at IS NULL",
+MAX_PAGE_SIZE = 1000
+MAX_SESSIONS_EXAMINED = 2000  # for one page of a list with a condition that no index covers
+_ROWS_PER_READ = 200
+_MAX_AUDIENCES_PER_STATEMENT = 100
+_CURSOR = re.compile(r"(-?[0-9]{1,18})\.([0-9]{1,18})")
+_STATE_CONDITIONS = {
+    "active": "s.active_at IS NOT NULL AND s.archived_at IS NULL",
     "archived": "s.active_at IS NOT NULL AND s.archived_at IS NOT NULL",
     "pinned": "s.pinned_at IS NOT NULL AND s.active_at IS NOT NULL",
 }
-_TOGETHER = 100  # audiences in one statement
-_CURSOR = re.compile(r"(-?[0-9]{1,18})\.([0-9]{1,18})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFilter:
-    """Which part of a list: newest first, after a cursor."""
+    """Which sessions a page contains: the newest ones in a state, after a cursor."""
 
-    shelf: str = "current"  # current, archived or pinned
+    state: str = "active"  # active, archived or pinned
     limit: int = 50
     cursor: str | None = None
-    since: int | None = None  # active at or after
+    active_since: int | None = None  # only sessions that were active at this moment or later
     project_id: str | None = None
 
-    def bounds(self) -> tuple[int, int, int]:
-        """The first row must come before (active_at, no) and not before `since`."""
-        if self.shelf not in _SHELVES:
-            raise InvalidInput(f"shelf: {self.shelf!r} is not allowed; use one of {', '.join(_SHELVES)}")
-        if not 1 <= self.limit <= LONGEST_PAGE:
-            raise InvalidInput(f"limit: {self.limit} is not allowed (1 to {LONGEST_PAGE})")
+    def parse_bounds(self) -> tuple[int, int, int]:
+        """Check the filter and return its bounds: rows come before (active_at, no), and not before `active_since`."""
+        if self.state not in _STATE_CONDITIONS:
+            raise InvalidInput(f"state: {self.state!r} is not allowed. Use one of {', '.join(_STATE_CONDITIONS)}.")
+        if not 1 <= self.limit <= MAX_PAGE_SIZE:
+            raise InvalidInput(f"limit: {self.limit} is not allowed (1 to {MAX_PAGE_SIZE})")
         if self.cursor is None:
-            return 2**62, 2**62, self.since or 0
-        given = _CURSOR.fullmatch(self.cursor)
-        if given is None:
-            raise InvalidInput("cursor: this is not a cursor that a list has given")
-        return int(given[1]), int(given[2]), self.since or 0
+            return 2**62, 2**62, self.active_since or 0
+        match = _CURSOR.fullmatch(self.cursor)
+        if match is None:
+            raise InvalidInput("cursor: not a valid cursor. Use the one that the page before returned.")
+        return int(match[1]), int(match[2]), self.active_since or 0
 
 
-def listed(tx: Transaction, wanted: SessionFilter, audiences: Sequence[int] | None) -> Page[Session]:
-    """A page of sessions, newest first, among these audiences (None: among all)."""
-    rows, cursor = _rows(tx, wanted, audiences)
+def list_sessions(tx: Transaction, session_filter: SessionFilter, audiences: Sequence[int] | None) -> Page[Session]:
+    """Return a page of sessions, newest first, in these audiences (None: in all)."""
+    rows, cursor = _read_page(tx, session_filter, audiences)
     return Page([session_from_row(row) for row in rows], cursor)
 
 
-def matching(
-    tx: Transaction, wanted: SessionFilter, audiences: Sequence[int] | None, fits: Callable[[Session], bool]
+def list_matching_sessions(
+    tx: Transaction,
+    session_filter: SessionFilter,
+    audiences: Sequence[int] | None,
+    matches: Callable[[Session], bool],
 ) -> Page[Session]:
-    """A page of those sessions that fit; it may end early, even empty, and is then continued by its cursor."""
+    """Return a page of the sessions that match. It may be short, even empty, and still have a cursor to continue."""
     found: list[Session] = []
-    looked, cursor = 0, wanted.cursor
-    while looked < LOOKED_THROUGH:
-        rows, cursor = _rows(tx, replace(wanted, cursor=cursor, limit=_AT_ONCE), audiences)
+    examined, cursor = 0, session_filter.cursor
+    while examined < MAX_SESSIONS_EXAMINED:
+        rows, cursor = _read_page(tx, replace(session_filter, cursor=cursor, limit=_ROWS_PER_READ), audiences)
         for row in rows:
             session = session_from_row(row)
-            if fits(session):
+            if matches(session):
                 found.append(session)
-                if len(found) == wanted.limit:
-                    return Page(found, _cursor(row))
-        looked += len(rows)
+                if len(found) == session_filter.limit:
+                    return Page(found, _make_cursor(row))
+        examined += len(rows)
         if cursor is None:
             break
     return Page(found, cursor)
 
 
-def _rows(tx: Transaction, wanted: SessionFilter, audiences: Sequence[int] | None) -> tuple[list[Row], str | None]:
-    """The rows of a page, and the cursor that continues it."""
-    bounds = wanted.bounds()
+def _read_page(
+    tx: Transaction, session_filter: SessionFilter, audiences: Sequence[int] | None
+) -> tuple[list[Row], str | None]:
+    """Return the rows of a page, and the cursor that continues it."""
+    bounds, limit = session_filter.parse_bounds(), session_filter.limit
+    project_params = (session_filter.project_id,) if session_filter.project_id else ()
     if audiences is None:
-        rows = tx.all(_page(wanted, ""), *bounds, wanted.limit, *_project(wanted))
+        rows = tx.fetch_all(_build_page_statement(session_filter, ""), *bounds, limit, *project_params)
     else:
         rows = []
-        for start in range(0, len(audiences), _TOGETHER):
-            some = audiences[start : start + _TOGETHER]
-            first = 5 + len(_project(wanted))
+        for start in range(0, len(audiences), _MAX_AUDIENCES_PER_STATEMENT):
+            batch = audiences[start : start + _MAX_AUDIENCES_PER_STATEMENT]
+            first = 5 + len(project_params)
             statement = " UNION ALL ".join(
-                f"SELECT * FROM ({_page(wanted, f'AND s.audience_no = ${first + i}')}) AS a{i}"
-                for i in range(len(some))
+                f"SELECT * FROM ({_build_page_statement(session_filter, f'AND s.audience_no = ${first + i}')}) AS a{i}"
+                for i in range(len(batch))
             )
-            rows += tx.all(
-                f"SELECT * FROM ({statement}) AS page ORDER BY 10 DESC, {WIDTH + 1} DESC LIMIT $4",
+            rows += tx.fetch_all(
+                f"SELECT * FROM ({statement}) AS page ORDER BY 10 DESC, {SESSION_COLUMN_COUNT + 1} DESC LIMIT $4",
                 *bounds,
-                wanted.limit,
-                *_project(wanted),
-                *some,
+                limit,
+                *project_params,
+                *batch,
             )
-        rows.sort(key=lambda row: (row[9], row[WIDTH]), reverse=True)
-        del rows[wanted.limit :]
-    return rows, _cursor(rows[-1]) if len(rows) == wanted.limit else None
+        rows.sort(key=lambda row: (row[9], row[SESSION_COLUMN_COUNT]), reverse=True)
+        del rows[limit:]
+    return rows, _make_cursor(rows[-1]) if len(rows) == limit else None
 
 
-def _cursor(row: Row) -> str:
-    return f"{row[9]}.{row[WIDTH]}"
+def _make_cursor(row: Row) -> str:
+    return f"{row[9]}.{row[SESSION_COLUMN_COUNT]}"
 
 
-def _page(wanted: SessionFilter, audience: str) -> str:
-    project = "AND s.project_no = (SELECT no FROM project WHERE id = $5)" if wanted.project_id else ""
+def _build_page_statement(session_filter: SessionFilter, audience_condition: str) -> str:
+    state_condition = _STATE_CONDITIONS[session_filter.state]
+    project_condition = "AND s.project_no = (SELECT no FROM project WHERE id = $5)" if session_filter.project_id else ""
     return (
-        f"SELECT {COLUMNS}, s.no FROM session s WHERE {_SHELVES[wanted.shelf]} {project} {audience}"
-        " AND (s.active_at, s.no) < ($1, $2) AND s.active_at >= $3 ORDER BY s.active_at DESC, s.no DESC LIMIT $4"
+        f"SELECT {SESSION_COLUMNS}, s.no FROM session s WHERE {state_condition} {project_condition}"
+        f" {audience_condition} AND (s.active_at, s.no) < ($1, $2) AND s.active_at >= $3"
+        " ORDER BY s.active_at DESC, s.no DESC LIMIT $4"
     )
 
 
-def _project(wanted: SessionFilter) -> tuple[str, ...]:
-    return (wanted.project_id,) if wanted.project_id else ()
-
-
-def any_with_messages(tx: Transaction) -> bool:
-    """Whether anything was ever said."""
-    return tx.one("SELECT 1 FROM session WHERE active_at IS NOT NULL LIMIT 1") is not None
+def has_any_messages(tx: Transaction) -> bool:
+    """Whether any session has ever had a message."""
+    return tx.fetch_one("SELECT 1 FROM session WHERE active_at IS NOT NULL LIMIT 1") is not None

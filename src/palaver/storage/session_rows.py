@@ -1,4 +1,4 @@
-"""The columns of a session, and the session."""
+"""Reads sessions from the columns of their rows."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from palaver.storage.timestamps import from_micros, from_micros_or_none
 if TYPE_CHECKING:
     from palaver.storage.engines.base import Row
 
-COLUMNS = """s.id, s.key, s.platform, s.chat_type, s.title, s.preview, s.shared, s.message_count, s.created_at,
+SESSION_COLUMNS = """s.id, s.key, s.platform, s.chat_type, s.title, s.preview, s.shared, s.message_count, s.created_at,
     s.active_at, s.last_message_at, s.last_human_at, s.ended_at, s.end_reason, s.start_reason,
-    s.started_after_activity, s.pinned_at, s.archived_at,
+    s.previous_had_messages, s.pinned_at, s.archived_at,
     (SELECT p.id FROM project p WHERE p.no = s.project_no), (SELECT f.id FROM session f WHERE f.no = s.parent_no),
     s.model, s.provider, s.last_prompt_tokens, s.input_tokens, s.output_tokens, s.cache_read_tokens,
     s.cache_write_tokens, s.reasoning_tokens, s.cost_nanos, s.cost_status, s.cost_source, s.unpriced_turns, s.source"""
-WIDTH = 33  # columns
+SESSION_COLUMN_COUNT = 33
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """A session, and what storage needs to work on it."""
+    """A session with its number and its audience."""
 
     no: int
     audience_no: int
     session: Session
 
 
-def found_from_row(row: Row) -> SessionRow:
-    """The session, its number and its audience."""
-    return SessionRow(row[WIDTH], row[WIDTH + 1], session_from_row(row))
+def make_session_row(row: Row) -> SessionRow:
+    """Read a row that consists of `SESSION_COLUMNS`, s.no and s.audience_no."""
+    return SessionRow(row[SESSION_COLUMN_COUNT], row[SESSION_COLUMN_COUNT + 1], session_from_row(row))
 
 
 def session_from_row(row: Row) -> Session:
-    """The columns as a value."""
+    """Read a session from a row that begins with `SESSION_COLUMNS`."""
     return Session(
         id=SessionId(row[0]),
         key=SessionKey(row[1]),
@@ -55,7 +55,7 @@ def session_from_row(row: Row) -> Session:
         ended_at=from_micros_or_none(row[12]),
         end_reason=None if row[13] is None else EndReason(row[13]),
         start_reason=StartReason(row[14]),
-        started_after_activity=bool(row[15]),
+        previous_had_messages=bool(row[15]),
         pinned=row[16] is not None,
         archived=row[17] is not None,
         project_id=row[18],

@@ -1,7 +1,6 @@
-"""What people have decided for one conversation alone: its model, what happens to messages while it is busy, and which
-toolsets are switched off.
+"""Settings of one session: its model, its busy policy, and the toolsets that are disabled.
 
-Every decision is written into the log of the session, with what held before, so that it can be told and taken back.
+Every change is recorded in the session's log with the previous value, so that people can see and revert it.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import NoSuchSession
+from palaver.domain.errors import SessionNotFound
 from palaver.domain.events import EventKind
 from palaver.domain.turn import BusyPolicy
 from palaver.storage import events
@@ -24,54 +23,51 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """The decisions; None is whatever the gateway's settings say."""
+    """What was set for one session; None means that the gateway's settings apply."""
 
     model: str | None = None
-    busy: BusyPolicy | None = None
-    toolsets_off: tuple[str, ...] = ()  # sorted
+    busy_policy: BusyPolicy | None = None
+    disabled_toolsets: tuple[str, ...] = ()  # sorted
 
 
-def read(tx: Transaction, session_no: int) -> SessionSettings:
-    """What holds in a session."""
-    row = tx.one("SELECT chosen_model, busy_policy, toolsets_off FROM session WHERE no = $1", session_no)
+def load(tx: Transaction, session_no: int) -> SessionSettings:
+    row = tx.fetch_one("SELECT chosen_model, busy_policy, disabled_toolsets FROM session WHERE no = $1", session_no)
     if row is None:
-        raise NoSuchSession
-    return SessionSettings(row[0], None if row[1] is None else BusyPolicy(row[1]), names_from(row[2]))
+        raise SessionNotFound
+    return SessionSettings(row[0], None if row[1] is None else BusyPolicy(row[1]), parse_toolset_names(row[2]))
 
 
-def names_from(column: str | None) -> tuple[str, ...]:
-    """The toolsets that a column names."""
+def parse_toolset_names(column: str | None) -> tuple[str, ...]:
+    """Read the names in a `disabled_toolsets` column."""
     return () if column is None else tuple(json.loads(column))
 
 
-def choose_model(
-    tx: Transaction, session_no: int, model: str | None, now: int, person_id: PersonId | None = None
-) -> None:
-    """Let another model answer here; None is the gateway's own choice."""
-    was = read(tx, session_no).model
-    if was == model:
+def set_model(tx: Transaction, session_no: int, model: str | None, now: int, person_id: PersonId | None = None) -> None:
+    previous = load(tx, session_no).model
+    if previous == model:
         return
-    tx.run("UPDATE session SET chosen_model = $2 WHERE no = $1", session_no, model)
-    events.note(tx, session_no, EventKind.CHANGED, now, person_id, setting="model", value=model, was=was)
+    tx.execute("UPDATE session SET chosen_model = $2 WHERE no = $1", session_no, model)
+    events.append_event(
+        tx, session_no, EventKind.SETTING_CHANGED, now, person_id, setting="model", value=model, previous=previous
+    )
 
 
-def choose_busy(
-    tx: Transaction, session_no: int, busy: BusyPolicy | None, now: int, person_id: PersonId | None = None
+def set_busy_policy(
+    tx: Transaction, session_no: int, policy: BusyPolicy | None, now: int, person_id: PersonId | None = None
 ) -> None:
-    """Let messages that arrive during an answer be treated otherwise; None is what the gateway's settings say."""
-    was = read(tx, session_no).busy
-    if was == busy:
+    previous = load(tx, session_no).busy_policy
+    if previous == policy:
         return
-    tx.run("UPDATE session SET busy_policy = $2 WHERE no = $1", session_no, busy and busy.value)
-    events.note(
+    tx.execute("UPDATE session SET busy_policy = $2 WHERE no = $1", session_no, policy and policy.value)
+    events.append_event(
         tx,
         session_no,
-        EventKind.CHANGED,
+        EventKind.SETTING_CHANGED,
         now,
         person_id,
-        setting="busy",
-        value=busy and busy.value,
-        was=was and was.value,
+        setting="busy_policy",
+        value=policy and policy.value,
+        previous=previous and previous.value,
     )
 
 
@@ -82,29 +78,38 @@ def switch_toolsets(
     now: int,
     person_id: PersonId | None = None,
 ) -> None:
-    """Switch toolsets off and on, each by its name; what is not named stays. None: all that there are."""
-    row = tx.one(f"SELECT toolsets_off FROM session WHERE no = $1 {tx.lock}", session_no)
+    """Enable (True) and disable (False) toolsets by name; the others stay as they are. None enables all."""
+    row = tx.fetch_one(f"SELECT disabled_toolsets FROM session WHERE no = $1 {tx.for_update}", session_no)
     if row is None:
-        raise NoSuchSession
-    was = names_from(row[0])
-    off = switched(was, switches)
-    if was == off:
+        raise SessionNotFound
+    previous = parse_toolset_names(row[0])
+    disabled = apply_switches(previous, switches)
+    if previous == disabled:
         return
-    column = json.dumps(off) if off else None
-    tx.run("UPDATE session SET toolsets_off = $2 WHERE no = $1", session_no, column)
-    events.note(tx, session_no, EventKind.CHANGED, now, person_id, setting="toolsets", value=list(off), was=list(was))
+    column = json.dumps(disabled) if disabled else None
+    tx.execute("UPDATE session SET disabled_toolsets = $2 WHERE no = $1", session_no, column)
+    events.append_event(
+        tx,
+        session_no,
+        EventKind.SETTING_CHANGED,
+        now,
+        person_id,
+        setting="toolsets",
+        value=list(disabled),
+        previous=list(previous),
+    )
 
 
-def switched(off: tuple[str, ...], switches: Mapping[str, bool] | None) -> tuple[str, ...]:
-    """What is off after some were switched."""
+def apply_switches(disabled: tuple[str, ...], switches: Mapping[str, bool] | None) -> tuple[str, ...]:
+    """Return the disabled toolsets after some were switched."""
     if switches is None:
         return ()
-    return tuple(sorted({name for name in {*off, *switches} if not switches.get(name, False)}))
+    return tuple(sorted({name for name in {*disabled, *switches} if not switches.get(name, False)}))
 
 
-def inherit(tx: Transaction, parent_no: int, copy_no: int, now: int, person_id: PersonId | None = None) -> None:
-    """What was chosen for a conversation holds in its copy."""
-    chosen = read(tx, parent_no)
-    choose_model(tx, copy_no, chosen.model, now, person_id)
-    choose_busy(tx, copy_no, chosen.busy, now, person_id)
-    switch_toolsets(tx, copy_no, dict.fromkeys(chosen.toolsets_off, False), now, person_id)
+def copy_settings(tx: Transaction, parent_no: int, fork_no: int, now: int, person_id: PersonId | None = None) -> None:
+    """Give a fork the settings of its original."""
+    settings = load(tx, parent_no)
+    set_model(tx, fork_no, settings.model, now, person_id)
+    set_busy_policy(tx, fork_no, settings.busy_policy, now, person_id)
+    switch_toolsets(tx, fork_no, dict.fromkeys(settings.disabled_toolsets, False), now, person_id)

@@ -1,4 +1,4 @@
-"""Sessions: beginning, finding, changing, deleting. Lists are in `session_lists.py`."""
+"""Sessions: creates, finds, changes and deletes them. Lists are in `session_lists.py`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import InvalidInput, NoSuchSession, TitleTaken
+from palaver.domain.errors import InvalidInput, SessionNotFound, TitleTaken
 from palaver.domain.events import EventKind
-from palaver.domain.ids import known_session_id, new_session_id
+from palaver.domain.ids import new_session_id, parse_session_id
 from palaver.domain.session import StartReason
-from palaver.domain.titles import base_of, clean_title, numbered, title_slot
+from palaver.domain.titles import clean_title, number_title, parse_title_slot, strip_title_number
 from palaver.storage import deliveries, events, people
-from palaver.storage.session_rows import COLUMNS, WIDTH, SessionRow, found_from_row
+from palaver.storage.session_rows import SESSION_COLUMN_COUNT, SESSION_COLUMNS, SessionRow, make_session_row
 from palaver.storage.timestamps import from_micros
 
 if TYPE_CHECKING:
@@ -24,10 +24,18 @@ if TYPE_CHECKING:
     from palaver.domain.titles import TitleSlot
     from palaver.storage.engines.base import Transaction
 
+_SELECT = f"SELECT {SESSION_COLUMNS}, s.no, s.audience_no FROM session s"  # for `make_session_row`
+_IS_VISIBLE = """($2 = '' OR EXISTS
+    (SELECT 1 FROM audience_member m WHERE m.person_id = $2 AND m.audience_no = s.audience_no))"""
+_MAX_SAME_TITLES = 50
+
+
+# -- beginning and end --------------------------------------------------------------------------------------
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a new session stands."""
+class SessionPlace:
+    """Where a new session takes place, and who may see it."""
 
     key: SessionKey
     source: SessionSource
@@ -37,22 +45,22 @@ class Place:
 
 def create(
     tx: Transaction,
-    place: Place,
+    place: SessionPlace,
     reason: StartReason,
     now: int,
     *,
     previous: Session | None = None,
     parent_no: int | None = None,
 ) -> int:
-    """Begin a session and note why; its number."""
-    row = tx.one(
+    """Create a session, record the reason in its log, and return its number."""
+    row = tx.fetch_one(
         "INSERT INTO session (id, key, platform, chat_type, source, audience_no, shared, created_at, start_reason,"
-        " started_after_activity, parent_no) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING no",
+        " previous_had_messages, parent_no) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING no",
         new_session_id(from_micros(now)),
         place.key,
         str(place.source.platform),
         place.source.chat_type.value,
-        source_json(place.source),
+        encode_source(place.source),
         place.audience_no,
         int(place.shared),
         now,
@@ -62,250 +70,259 @@ def create(
     )
     assert row is not None  # noqa: S101
     if previous is None:
-        events.note(tx, row[0], EventKind.STARTED, now, reason=reason.value)
+        events.append_event(tx, row[0], EventKind.STARTED, now, reason=reason.value)
     else:
-        events.note(tx, row[0], EventKind.STARTED, now, reason=reason.value, previous=previous.id)
+        events.append_event(tx, row[0], EventKind.STARTED, now, reason=reason.value, previous=previous.id)
     return int(row[0])
 
 
-def source_json(source: SessionSource) -> str:
-    """A source as it is stored."""
+def encode_source(source: SessionSource) -> str:
     return json.dumps(source.to_dict(), separators=(",", ":"))
 
 
-def end(tx: Transaction, session_no: int, reason: EndReason, now: int, *, unless_on: str | None = None) -> None:
-    """End a session; the first reason stands. One that another lane is still on goes on."""
-    ended = tx.run(
+def end(tx: Transaction, session_no: int, reason: EndReason, now: int, *, except_lane: str | None = None) -> None:
+    """End a session, unless a lane other than `except_lane` is on it. The reason of a session that has already ended
+    does not change.
+    """
+    ended = tx.execute(
         "UPDATE session SET ended_at = $2, end_reason = $3 WHERE no = $1 AND ended_at IS NULL AND NOT EXISTS"
-        " (SELECT 1 FROM route r WHERE r.session_no = $1 AND r.key <> $4)",
+        " (SELECT 1 FROM lane l WHERE l.session_no = $1 AND l.key <> $4)",
         session_no,
         now,
         reason.value,
-        unless_on or "",
+        except_lane or "",
     )
     if ended:
-        events.note(tx, session_no, EventKind.ENDED, now, reason=reason.value)
+        events.append_event(tx, session_no, EventKind.ENDED, now, reason=reason.value)
 
 
 def reopen(tx: Transaction, session_no: int, now: int, person_id: PersonId | None = None) -> None:
-    """Let an ended session go on."""
-    if tx.run(
+    """Let a session continue if it has ended."""
+    if tx.execute(
         "UPDATE session SET ended_at = NULL, end_reason = NULL WHERE no = $1 AND ended_at IS NOT NULL",
         session_no,
     ):
-        events.note(tx, session_no, EventKind.REOPENED, now, person_id)
+        events.append_event(tx, session_no, EventKind.REOPENED, now, person_id)
+
+
+def delete(tx: Transaction, session_row: SessionRow) -> None:
+    """Delete a session with its whole log. Its usage stays, and deliveries of other sessions continue."""
+    no = session_row.no
+    tx.fetch_one(f"SELECT 1 FROM session WHERE no = $1 {tx.for_update}", no)  # keeps others from adding to it
+    addresses = deliveries.lock_open_addresses(tx, no)
+    if tx.name == "sqlite":  # in PostgreSQL the search rows are deleted by a foreign key
+        tx.execute("DELETE FROM search WHERE rowid IN (SELECT no FROM event WHERE session_no = $1)", no)
+    tx.execute("DELETE FROM session WHERE no = $1", no)
+    deliveries.make_next_due(tx, addresses)
+
+
+# -- finding ------------------------------------------------------------------------------------------------
 
 
 def get(tx: Transaction, session_id: str) -> SessionRow:
-    """A session by its id."""
-    row = tx.one(f"SELECT {COLUMNS}, s.no, s.audience_no FROM session s WHERE s.id = $1", known_session_id(session_id))
+    row = tx.fetch_one(f"{_SELECT} WHERE s.id = $1", parse_session_id(session_id))
     if row is None:
-        raise NoSuchSession(f"there is no session {session_id}", session_id=session_id)
-    return found_from_row(row)
+        raise SessionNotFound.for_id(session_id)
+    return make_session_row(row)
 
 
-def number_of(tx: Transaction, session_id: str) -> int:
-    """The number of a session that is there."""
-    row = tx.one("SELECT no FROM session WHERE id = $1", session_id)
+def get_no(tx: Transaction, session_id: str) -> int:
+    """Return the number of a session."""
+    row = tx.fetch_one("SELECT no FROM session WHERE id = $1", session_id)
     if row is None:
-        raise NoSuchSession
+        raise SessionNotFound
     return int(row[0])
 
 
-def by_number(tx: Transaction, session_no: int) -> SessionRow:
-    """A session by its number."""
-    row = tx.one(f"SELECT {COLUMNS}, s.no, s.audience_no FROM session s WHERE s.no = $1", session_no)
+def get_by_no(tx: Transaction, session_no: int) -> SessionRow:
+    row = tx.fetch_one(f"{_SELECT} WHERE s.no = $1", session_no)
     if row is None:
-        raise NoSuchSession
-    return found_from_row(row)
+        raise SessionNotFound
+    return make_session_row(row)
 
 
-# -- finding, for somebody ----------------------------------------------------------------------------------
+def get_visible(tx: Transaction, session_id: str, person_id: PersonId | None) -> SessionRow:
+    """Return a session if this person may see it (None: the asker may see everything)."""
+    row = tx.fetch_one(f"{_SELECT} WHERE s.id = $1 AND {_IS_VISIBLE}", parse_session_id(session_id), person_id or "")
+    if row is None:
+        raise SessionNotFound.for_id(session_id)
+    return make_session_row(row)
 
 
-def seen(tx: Transaction, session_id: str, person_id: PersonId | None) -> SessionRow:
-    """A session by its id, if this person may see it (None: whoever may see everything)."""
-    row = tx.one(
-        f"SELECT {COLUMNS}, s.no, s.audience_no FROM session s WHERE s.id = $1 AND ($2 = '' OR EXISTS (SELECT 1"
-        " FROM audience_member m WHERE m.person_id = $2 AND m.audience_no = s.audience_no))",
-        known_session_id(session_id),
-        person_id or "",
+def get_visible_no(tx: Transaction, session_id: str, person_id: PersonId | None) -> int:
+    """Return the number of a session if this person may see it (None: the asker may see everything)."""
+    row = tx.fetch_one(
+        f"SELECT s.no FROM session s WHERE s.id = $1 AND {_IS_VISIBLE}", parse_session_id(session_id), person_id or ""
     )
     if row is None:
-        raise NoSuchSession(f"there is no session {session_id}", session_id=session_id)
-    return found_from_row(row)
-
-
-def number_seen(tx: Transaction, session_id: str, person_id: PersonId | None) -> int:
-    """The number of a session, if this person may see it (None: whoever may see everything)."""
-    row = tx.one(
-        "SELECT s.no FROM session s WHERE s.id = $1 AND ($2 = '' OR EXISTS (SELECT 1"
-        " FROM audience_member m WHERE m.person_id = $2 AND m.audience_no = s.audience_no))",
-        known_session_id(session_id),
-        person_id or "",
-    )
-    if row is None:
-        raise NoSuchSession(f"there is no session {session_id}", session_id=session_id)
+        raise SessionNotFound.for_id(session_id)
     return int(row[0])
 
 
-def with_id_prefix(tx: Transaction, prefix: str, audiences: Sequence[int] | None, limit: int) -> list[SessionRow]:
-    """Sessions whose id begins like this, among these audiences (None: among all)."""
-    end_of_range = prefix + "￿"
+def list_by_id_prefix(tx: Transaction, prefix: str, audiences: Sequence[int] | None, limit: int) -> list[SessionRow]:
+    """Return the newest sessions whose id begins with a prefix, in these audiences (None: in all)."""
+    end_of_range = prefix + "\uffff"
     if audiences is None:
-        rows = tx.all(
-            f"SELECT {COLUMNS}, s.no, s.audience_no FROM session s WHERE s.id >= $1 AND s.id < $2"
-            " ORDER BY s.id DESC LIMIT $3",
-            prefix,
-            end_of_range,
-            limit,
+        rows = tx.fetch_all(
+            f"{_SELECT} WHERE s.id >= $1 AND s.id < $2 ORDER BY s.id DESC LIMIT $3", prefix, end_of_range, limit
         )
-        return [found_from_row(row) for row in rows]
-    found: list[SessionRow] = []
+        return [make_session_row(row) for row in rows]
+    session_rows: list[SessionRow] = []
     for audience_no in audiences:
-        rows = tx.all(
-            f"SELECT {COLUMNS}, s.no, s.audience_no FROM session s WHERE s.audience_no = $4 AND s.id >= $1"
-            " AND s.id < $2 ORDER BY s.id DESC LIMIT $3",
+        rows = tx.fetch_all(
+            f"{_SELECT} WHERE s.audience_no = $4 AND s.id >= $1 AND s.id < $2 ORDER BY s.id DESC LIMIT $3",
             prefix,
             end_of_range,
             limit,
             audience_no,
         )
-        found += [found_from_row(row) for row in rows]
-    return found[:limit]
+        session_rows += [make_session_row(row) for row in rows]
+    return session_rows[:limit]
 
 
-def titled(tx: Transaction, slot: TitleSlot, audiences: Sequence[int] | None, *, exact: bool) -> list[SessionRow]:
-    """The newest session of a line of titles in each audience, the best of them first.
+def list_by_title(
+    tx: Transaction, slot: TitleSlot, audiences: Sequence[int] | None, *, exact: bool
+) -> list[SessionRow]:
+    """Return, for each audience, the session with the highest number of a title; the highest of all first.
 
-    With `exact`, those with just this number. Among all audiences (None), of up to a few.
+    With `exact`, only sessions with exactly this number. Without audiences (None), in all audiences, up to a limit.
     """
-    number = "AND s.title_number = $2" if exact else "AND s.title_number >= $2"
-    wanted = slot.number if exact else 1
-    newest = "ORDER BY s.title_number DESC, s.active_at DESC"
-    select = f"SELECT {COLUMNS}, s.no, s.audience_no, s.title_number FROM session s WHERE s.title_base = $1 {number}"
+    number_condition = "AND s.title_number = $2" if exact else "AND s.title_number >= $2"
+    number = slot.number if exact else 1
+    newest_first = "ORDER BY s.title_number DESC, s.active_at DESC"
+    select = (
+        f"SELECT {SESSION_COLUMNS}, s.no, s.audience_no, s.title_number FROM session s"
+        f" WHERE s.title_base = $1 {number_condition}"
+    )
     if audiences is None:
-        rows = tx.all(f"{select} {newest} LIMIT 50", slot.base, wanted)
-        rows = list({row[WIDTH + 1]: row for row in reversed(rows)}.values())
+        rows = tx.fetch_all(f"{select} {newest_first} LIMIT {_MAX_SAME_TITLES}", slot.base, number)
+        rows = list({row[SESSION_COLUMN_COUNT + 1]: row for row in reversed(rows)}.values())
     else:
-        found = (
-            tx.one(f"{select} AND s.audience_no = $3 {newest} LIMIT 1", slot.base, wanted, audience_no)
+        newest_rows = (
+            tx.fetch_one(f"{select} AND s.audience_no = $3 {newest_first} LIMIT 1", slot.base, number, audience_no)
             for audience_no in audiences
         )
-        rows = [row for row in found if row is not None]
-    rows.sort(key=lambda row: (row[WIDTH + 2], row[9] or 0), reverse=True)
-    return [found_from_row(row) for row in rows]
+        rows = [row for row in newest_rows if row is not None]
+    rows.sort(key=lambda row: (row[SESSION_COLUMN_COUNT + 2], row[9] or 0), reverse=True)
+    return [make_session_row(row) for row in rows]
 
 
-# -- changes ------------------------------------------------------------------------------------------------
+# -- changing -----------------------------------------------------------------------------------------------
 
 
-def rename(tx: Transaction, found: SessionRow, title: str | None, now: int, by: PersonId | None) -> Session:
-    """Give a session a title (None takes it away), unique for its owner."""
+def rename(
+    tx: Transaction, session_row: SessionRow, title: str | None, now: int, person_id: PersonId | None
+) -> Session:
+    """Set the title of a session (None removes it); titles are unique for each owner."""
+    no, session = session_row.no, session_row.session
     clean = None if title is None else clean_title(title)
-    if clean == found.session.title:
-        return found.session
-    slot = None if clean is None else title_slot(clean)
+    if clean == session.title:
+        return session
+    slot = None if clean is None else parse_title_slot(clean)
     if clean is not None and slot is not None:
-        taken = [each for each in titled(tx, slot, _titles_among(tx, found), exact=True) if each.no != found.no]
-        if taken:
-            free = next_title(tx, found, clean)
+        same = list_by_title(tx, slot, _list_title_audiences(tx, session_row), exact=True)
+        others = [other for other in same if other.no != no]
+        if others:
+            free = find_free_title(tx, session_row, clean)
             raise TitleTaken(
-                f"you already have a conversation called {taken[0].session.title!r}; {free!r} is free",
+                f"You already have a conversation titled {others[0].session.title!r}. {free!r} is free.",
                 title=clean,
-                free=free,
+                available_title=free,
             )
-    tx.run(
+    tx.execute(
         "UPDATE session SET title = $2, title_base = $3, title_number = $4 WHERE no = $1",
-        found.no,
+        no,
         clean,
         slot and slot.base,
         slot and slot.number,
     )
-    events.note(tx, found.no, EventKind.RENAMED, now, by, title=clean, was=found.session.title)
-    return by_number(tx, found.no).session
+    events.append_event(tx, no, EventKind.RENAMED, now, person_id, title=clean, previous=session.title)
+    return get_by_no(tx, no).session
 
 
-def next_title(tx: Transaction, found: SessionRow, title: str) -> str:
-    """The title itself when it is free for this session's owner, otherwise the next number of its line."""
-    wanted = base_of(clean_title(title))
-    among = _titles_among(tx, found)
-    while line := titled(tx, title_slot(wanted), among, exact=False):
-        number = title_slot(line[0].session.title or "").number + 1
-        following = numbered(wanted, number)
-        if not titled(tx, title_slot(following), among, exact=True):
-            return following
-        wanted = base_of(following)  # so long a title that its number shortens it: go on along the shorter line
-    return wanted
+def find_free_title(tx: Transaction, session_row: SessionRow, title: str) -> str:
+    """Return the title itself if it is free for this session's owner, otherwise the title with the next number."""
+    base = strip_title_number(clean_title(title))
+    audiences = _list_title_audiences(tx, session_row)
+    while same := list_by_title(tx, parse_title_slot(base), audiences, exact=False):
+        number = parse_title_slot(same[0].session.title or "").number + 1
+        candidate = number_title(base, number)
+        if not list_by_title(tx, parse_title_slot(candidate), audiences, exact=True):
+            return candidate
+        base = strip_title_number(candidate)  # the number has shortened a long title: try again with the shorter one
+    return base
 
 
-def _titles_among(tx: Transaction, found: SessionRow) -> list[int]:
-    return people.titles_among(tx, found.audience_no, shared=found.session.shared)
+def _list_title_audiences(tx: Transaction, session_row: SessionRow) -> list[int]:
+    return people.list_title_audiences(tx, session_row.audience_no, shared=session_row.session.shared)
 
 
-def mark(tx: Transaction, found: SessionRow, kind: EventKind, now: int, person_id: PersonId | None) -> Session:
-    """Pin, unpin, archive or unarchive; doing it twice changes nothing."""
+def set_pinned_or_archived(
+    tx: Transaction, session_row: SessionRow, kind: EventKind, now: int, person_id: PersonId | None
+) -> Session:
+    """Pin, unpin, archive or unarchive a session; doing it twice changes nothing."""
+    no, session = session_row.no, session_row.session
     column, value = {
         EventKind.PINNED: ("pinned_at", now),
         EventKind.UNPINNED: ("pinned_at", None),
         EventKind.ARCHIVED: ("archived_at", now),
         EventKind.UNARCHIVED: ("archived_at", None),
     }[kind]
-    state = found.session.pinned if column == "pinned_at" else found.session.archived
-    if state == (value is not None):
-        return found.session
-    tx.run(f"UPDATE session SET {column} = $2 WHERE no = $1", found.no, value)
-    events.note(tx, found.no, kind, now, person_id)
-    return by_number(tx, found.no).session
+    is_set = session.pinned if column == "pinned_at" else session.archived
+    if is_set == (value is not None):
+        return session
+    tx.execute(f"UPDATE session SET {column} = $2 WHERE no = $1", no, value)
+    events.append_event(tx, no, kind, now, person_id)
+    return get_by_no(tx, no).session
 
 
-def move(
+def move_to_project(
     tx: Transaction,
-    found: SessionRow,
+    session_row: SessionRow,
     project_id: ProjectId | None,
     project_no: int | None,
     now: int,
-    by: PersonId | None,
+    person_id: PersonId | None,
 ) -> Session:
-    """Put a session into a project, or take it out."""
-    if found.session.project_id == project_id:
-        return found.session
-    tx.run("UPDATE session SET project_no = $2 WHERE no = $1", found.no, project_no)
-    events.note(tx, found.no, EventKind.MOVED, now, by, project=project_id, was=found.session.project_id)
-    return by_number(tx, found.no).session
+    """Move a session into a project (None: out of its project)."""
+    no, session = session_row.no, session_row.session
+    if session.project_id == project_id:
+        return session
+    tx.execute("UPDATE session SET project_no = $2 WHERE no = $1", no, project_no)
+    events.append_event(tx, no, EventKind.MOVED, now, person_id, project=project_id, previous=session.project_id)
+    return get_by_no(tx, no).session
 
 
 def fork(
-    tx: Transaction, found: SessionRow, at: int | None, now: int, *, person_id: PersonId | None, audience_no: int
+    tx: Transaction,
+    session_row: SessionRow,
+    at_seq: int | None,
+    now: int,
+    *,
+    person_id: PersonId | None,
+    audience_no: int,
 ) -> SessionRow:
-    """A new session that begins with a copy of this one, up to and including the turn that `at` belongs to."""
-    before = 2**62 if at is None else events.end_of_turn(tx, found.no, at)
+    """Create a session with a copy of this one's messages, up to the end of the turn that `at_seq` belongs to."""
+    session = session_row.session
+    before = events.END_OF_LOG if at_seq is None else events.find_turn_end(tx, session_row.no, at_seq)
     if before is None:
-        raise InvalidInput(f"there is no message number {at} in this conversation", at=at)
-    place = Place(
-        key=found.session.key,
-        source=found.session.origin,
+        raise InvalidInput(f"There is no message number {at_seq} in this conversation.", at=at_seq)
+    place = SessionPlace(
+        key=session.key,
+        source=session.origin,
         audience_no=audience_no,
-        shared=found.session.shared and audience_no == found.audience_no,
+        shared=session.shared and audience_no == session_row.audience_no,
     )
-    no = create(tx, place, StartReason.FORK, now, previous=found.session, parent_no=found.no)
-    events.copy(tx, found.no, no, before=before)
-    tx.run(
+    no = create(tx, place, StartReason.FORK, now, previous=session, parent_no=session_row.no)
+    events.copy_messages(tx, session_row.no, no, before=before)
+    tx.execute(
         "UPDATE session SET active_at = CASE WHEN message_count > 0 THEN CAST($2 AS BIGINT) END, last_human_at = $2"
         " WHERE no = $1",
         no,
         now,
     )
-    new = by_number(tx, no)
-    events.note(tx, found.no, EventKind.FORKED, now, person_id, into=new.session.id, at=at)
-    return new
-
-
-def delete(tx: Transaction, found: SessionRow) -> None:
-    """Delete a session with its whole log. Only what it cost is remembered, and others' deliveries go on."""
-    tx.one(f"SELECT 1 FROM session WHERE no = $1 {tx.lock}", found.no)  # nothing more comes of it meanwhile
-    addresses = deliveries.open_at(tx, found.no)
-    if tx.name == "sqlite":  # elsewhere the index goes with its event
-        tx.run("DELETE FROM search WHERE rowid IN (SELECT no FROM event WHERE session_no = $1)", found.no)
-    tx.run("DELETE FROM session WHERE no = $1", found.no)
-    deliveries.go_on_at(tx, addresses)
+    fork_row = get_by_no(tx, no)
+    events.append_event(
+        tx, session_row.no, EventKind.FORKED, now, person_id, fork_id=fork_row.session.id, at_seq=at_seq
+    )
+    return fork_row

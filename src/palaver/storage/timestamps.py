@@ -1,4 +1,4 @@
-"""Between columns and values: time."""
+"""Converts between datetimes and the microseconds since 1970 that columns hold."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from datetime import UTC, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-EVER = -(2**62)  # before everything
+BEGINNING_OF_TIME = -(2**62)  # before every stored time
 
 
 def to_micros(moment: datetime) -> int:
-    """An aware datetime as microseconds since 1970."""
+    """Convert an aware datetime."""
     return (moment - _EPOCH) // _MICROSECOND
 
 
 def from_micros(micros: int) -> datetime:
-    """Microseconds since 1970 as an aware datetime in UTC."""
+    """Return an aware datetime in UTC."""
     return _EPOCH + timedelta(microseconds=micros)
 
 
 def from_micros_or_none(micros: int | None) -> datetime | None:
-    """The same, where there may be none."""
     return None if micros is None else _EPOCH + timedelta(microseconds=micros)

@@ -1,7 +1,7 @@
-"""What was used between two moments, by day, model, platform, person or conversation.
+"""Usage in a period, grouped by day, model, platform, person or session.
 
-Read through the index of times, among the asker's audiences alone. What a deleted conversation used is still there;
-only its name is not.
+It is read through the index on times, in the asker's audiences only. The usage of a deleted session is included;
+only its name is lost.
 """
 
 from __future__ import annotations
@@ -10,67 +10,79 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from palaver.domain.usage import COUNTERS
-from palaver.domain.usage_report import Grouping, Report, Spent
-from palaver.storage import transcript_queries
+from palaver.domain.ids import PersonId
+from palaver.domain.usage import TOKEN_COUNTERS
+from palaver.domain.usage_report import UsageGrouping, UsageReport, UsageRow
+from palaver.storage import people
+from palaver.storage.statements import build_placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from palaver.storage.engines.base import Row, Transaction
 
-_DAY = 86_400_000_000  # microseconds
-_SUMS = ", ".join(f"COALESCE(SUM(u.{column}), 0)" for column in COUNTERS)
-_SPENT = (
-    f"COUNT(DISTINCT u.turn_id), {_SUMS}, SUM(u.cost_nanos),"
+_MICROS_PER_DAY = 86_400_000_000
+_TOKEN_SUMS = ", ".join(f"COALESCE(SUM(u.{column}), 0)" for column in TOKEN_COUNTERS)
+_USAGE_COLUMNS = (
+    f"COUNT(DISTINCT u.turn_id), {_TOKEN_SUMS}, SUM(u.cost_nanos),"
     " COALESCE(SUM(CASE WHEN u.cost_nanos IS NULL THEN 1 ELSE 0 END), 0)"
 )
 
-# What the rows are grouped by. Whoever a turn was for is known as long as its conversation is there, also where one of
-# its runs was counted apart, under a longer name; afterwards it counts for the one whose conversation it was.
-_GROUPS = {
-    Grouping.DAY: f"u.at / {_DAY}",
-    Grouping.MODEL: "u.model",
-    Grouping.PLATFORM: "u.platform",
-    Grouping.PERSON: "COALESCE((SELECT t.person_id FROM turn t WHERE t.id = substr(u.turn_id, 1, 18)),"
+# Usage belongs to the person whom the turn was for, as long as its session exists; also the usage of orphaned runs,
+# whose ids are longer (`usage.record_orphan_usage`). After that it belongs to the person whose session it was.
+_GROUP_COLUMNS = {
+    UsageGrouping.DAY: f"u.created_at / {_MICROS_PER_DAY}",
+    UsageGrouping.MODEL: "u.model",
+    UsageGrouping.PLATFORM: "u.platform",
+    UsageGrouping.PERSON: "COALESCE((SELECT t.person_id FROM turn t WHERE t.id = substr(u.turn_id, 1, 18)),"
     " (SELECT p.id FROM person p WHERE p.audience_no = u.audience_no LIMIT 1))",
-    Grouping.SESSION: "(SELECT s.id FROM session s WHERE s.no = u.session_no)",
+    UsageGrouping.SESSION: "(SELECT s.id FROM session s WHERE s.no = u.session_no)",
 }
 
 
-def report(tx: Transaction, by: Grouping, begin: int, end: int, audiences: Sequence[int] | None, limit: int) -> Report:
-    """The groups, those that cost most first (days: the newest), and all of it together."""
-    among, numbers = _among(audiences)
-    where = f"FROM usage u WHERE u.at >= $1 AND u.at < $2 {among}"
-    order = "1 DESC" if by is Grouping.DAY else "8 DESC NULLS LAST, 3 DESC, 1"
-    rows = tx.all(
-        f"SELECT {_GROUPS[by]}, {_SPENT} {where} GROUP BY 1 ORDER BY {order} LIMIT {int(limit)}", begin, end, *numbers
+def load_report(
+    tx: Transaction, grouping: UsageGrouping, begin: int, end: int, audiences: Sequence[int] | None, limit: int
+) -> UsageReport:
+    """Return the usage of each group, the most expensive first (days: the newest first), and the total."""
+    audience_condition, audience_params = _build_audience_condition(audiences)
+    source = f"FROM usage u WHERE u.created_at >= $1 AND u.created_at < $2 {audience_condition}"
+    order = "1 DESC" if grouping is UsageGrouping.DAY else "8 DESC NULLS LAST, 3 DESC, 1"
+    rows = tx.fetch_all(
+        f"SELECT {_GROUP_COLUMNS[grouping]}, {_USAGE_COLUMNS} {source} GROUP BY 1 ORDER BY {order} LIMIT {int(limit)}",
+        begin,
+        end,
+        *audience_params,
     )
-    whole = tx.one(f"SELECT NULL, {_SPENT} {where}", begin, end, *numbers)
-    assert whole is not None  # noqa: S101
-    labels = _labels(tx, by, [row[0] for row in rows if row[0] is not None])
-    return Report([_named(_spent(row), by, labels) for row in rows], replace(_spent(whole), label="total"))
+    total = tx.fetch_one(f"SELECT NULL, {_USAGE_COLUMNS} {source}", begin, end, *audience_params)
+    assert total is not None  # noqa: S101
+    labels = _load_labels(tx, grouping, [row[0] for row in rows if row[0] is not None])
+    return UsageReport(
+        [_add_label(_usage_from_row(row), grouping, labels) for row in rows],
+        replace(_usage_from_row(total), label="total"),
+    )
 
 
-def _among(audiences: Sequence[int] | None) -> tuple[str, Sequence[int]]:
+def _build_audience_condition(audiences: Sequence[int] | None) -> tuple[str, Sequence[int]]:
     if audiences is None:
         return "", ()
-    places = ", ".join(f"${number}" for number in range(3, len(audiences) + 3))
-    return f"AND u.audience_no IN ({places or 'NULL'})", audiences
+    placeholders = build_placeholders(len(audiences), first=3)
+    return f"AND u.audience_no IN ({placeholders or 'NULL'})", audiences
 
 
-def _labels(tx: Transaction, by: Grouping, groups: Sequence[str]) -> Mapping[str, str]:
-    if by is Grouping.PERSON:
-        return {str(person): name for person, name in transcript_queries.names(tx, groups).items()}  # type: ignore[arg-type]
-    if by is not Grouping.SESSION or not groups:
+def _load_labels(tx: Transaction, grouping: UsageGrouping, groups: Sequence[str]) -> Mapping[str, str]:
+    if grouping is UsageGrouping.PERSON:
+        names = people.load_names(tx, map(PersonId, groups))
+        return {str(person_id): name for person_id, name in names.items()}
+    if grouping is not UsageGrouping.SESSION or not groups:
         return {}
-    places = ", ".join(f"${number}" for number in range(1, len(groups) + 1))
-    rows = tx.all(f"SELECT id, COALESCE(title, preview) FROM session WHERE id IN ({places})", *groups)
+    rows = tx.fetch_all(
+        f"SELECT id, COALESCE(title, preview) FROM session WHERE id IN ({build_placeholders(len(groups))})", *groups
+    )
     return dict(rows)
 
 
-def _spent(row: Row) -> Spent:
-    return Spent(
+def _usage_from_row(row: Row) -> UsageRow:
+    return UsageRow(
         group=None if row[0] is None else str(row[0]),
         turns=int(row[1]),
         input_tokens=int(row[2]),
@@ -83,10 +95,11 @@ def _spent(row: Row) -> Spent:
     )
 
 
-def _named(spent: Spent, by: Grouping, labels: Mapping[str, str]) -> Spent:
-    if spent.group is None:
-        return replace(spent, label="deleted" if by is Grouping.SESSION else "unknown")
-    if by is Grouping.DAY:
-        day = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=int(spent.group))).date().isoformat()
-        return replace(spent, group=day, label=day)
-    return replace(spent, label=labels.get(spent.group, "") or spent.group or "unknown")
+def _add_label(usage_row: UsageRow, grouping: UsageGrouping, labels: Mapping[str, str]) -> UsageRow:
+    group = usage_row.group
+    if group is None:
+        return replace(usage_row, label="deleted" if grouping is UsageGrouping.SESSION else "unknown")
+    if grouping is UsageGrouping.DAY:
+        day = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=int(group))).date().isoformat()
+        return replace(usage_row, group=day, label=day)
+    return replace(usage_row, label=labels.get(group, "") or group or "unknown")

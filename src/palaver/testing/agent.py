@@ -1,4 +1,4 @@
-"""An agent that does what a test tells it."""
+"""An agent that follows the script of a test."""
 
 from __future__ import annotations
 
@@ -16,54 +16,51 @@ if TYPE_CHECKING:
 
 
 class ScriptedAgent:
-    """Answers by a function of the request: a text, a list of events, or an async generator of them."""
+    """Answers with the result of a function of the request: text, a list of events, or an async generator of them."""
 
     model = "scripted"
-    description = "A scripted agent answers, for tests."
+    description = "Scripted agent for tests"
 
     def __init__(
-        self, script: Script | str = "Done.", tools: Sequence[Tool] = (), *, window: int | None = None
+        self, script: Script | str = "Done.", tools: Sequence[Tool] = (), *, context_window: int | None = None
     ) -> None:
         self._script: Script = (lambda _request: script) if isinstance(script, str) else script
         self._tools = tools
-        self._window = window
-        self.requests: list[AgentRequest] = []  # everything it was asked
+        self._context_window = context_window
+        self.requests: list[AgentRequest] = []  # all requests it has received
 
-    def models(self) -> Sequence[str]:
-        """What a conversation may choose."""
+    def list_models(self) -> Sequence[str]:
         return ("scripted", "scripted-large")
 
     def check_model(self, name: str) -> None:
-        """Take any name."""
+        """Accept any name."""
 
-    async def context_window(self, name: str) -> int | None:
-        """The one it was made with, whatever the model."""
-        return self._window
+    async def get_context_window(self, name: str) -> int | None:
+        """Return the window given to the constructor, for every model."""
+        return self._context_window
 
-    def tool_servers(self) -> Sequence[str]:
-        """Those that its tools name."""
-        served = (tool.toolset.removeprefix("mcp:") for tool in self._tools if tool.toolset.startswith("mcp:"))
-        return tuple(dict.fromkeys(served))
+    def list_tool_servers(self) -> Sequence[str]:
+        """Return the servers that the given tools belong to."""
+        names = (tool.toolset.removeprefix("mcp:") for tool in self._tools if tool.toolset.startswith("mcp:"))
+        return tuple(dict.fromkeys(names))
 
-    async def tools(self) -> Sequence[Tool]:
-        """The tools it was made with."""
+    async def load_tools(self) -> Sequence[Tool]:
         return self._tools
 
     async def run(self, request: AgentRequest) -> AsyncIterator[AgentEvent]:
-        """Do what the script says."""
         self.requests.append(request)
-        said = self._script(request)
-        if isinstance(said, str):
-            yield TextDelta(said)
-        elif isinstance(said, AsyncGenerator):
+        result = self._script(request)
+        if isinstance(result, str):
+            yield TextDelta(result)
+        elif isinstance(result, AsyncGenerator):
             try:
-                async for event in said:
+                async for event in result:
                     yield event
             finally:
-                await said.aclose()
+                await result.aclose()
         else:
-            for event in said:
+            for event in result:
                 yield event
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there is nothing to release."""

@@ -1,4 +1,4 @@
-"""A clock that stands still until it is told to move."""
+"""A clock that stands still until a test moves it."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from datetime import UTC, datetime, timedelta
 
 
 class FakeClock:
-    """Give it to a store instead of the machine's clock."""
+    """Pass it to a store instead of the system clock."""
 
     def __init__(self, now: datetime = datetime(2026, 11, 15, 8, 12, tzinfo=UTC)) -> None:
         self._now = now
 
     def now(self) -> datetime:
-        """The moment it was set to."""
         return self._now
 
     def set(self, now: datetime) -> None:
-        """Jump to a moment, forward or back."""
+        """Jump to a time, forward or back."""
         self._now = now
 
-    def advance(self, **by: float) -> datetime:
-        """Move on by some `minutes`, `hours`, `days` …; the new moment."""
-        self._now += timedelta(**by)
+    def advance(self, **duration: float) -> datetime:
+        """Move forward by some `minutes`, `hours`, `days` … and return the new time."""
+        self._now += timedelta(**duration)
         return self._now

@@ -1,8 +1,11 @@
-"""Who asks: every route that answers a person takes one of the dependencies defined here.
+"""Authentication: FastAPI dependencies that find out who sent a request and check what they may do.
 
-Owns the cookie and the reading of `Authorization`. Always true: a request that bears a token is judged by the token
-alone, and a token does only what its scopes say. Without `needs(…)` on the route, looking needs the scope `read` and
-everything else `write`, so that a route that forgets to say so is not open to every token.
+Every route that serves a signed-in person takes one of these dependencies. This module owns the sign-in cookie and
+the parsing of the `Authorization` header.
+
+Always true: a request with a token is judged by the token alone, and a token can do only what its scopes allow. A
+route without `require_scope(…)` needs the scope `read` for safe methods and `write` for all others, so a route that
+forgets to name a scope is not open to every token.
 """
 
 from __future__ import annotations
@@ -12,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Query, Request
 from fastapi.security import APIKeyCookie, HTTPBearer
 
-from palaver.domain.account import SIGN_IN_LASTS, Scope, Signed
-from palaver.domain.errors import NotAllowed, NotSignedIn, OwnerOnly
+from palaver.domain.account import SIGN_IN_LIFETIME, Scope, SignedInPerson
+from palaver.domain.errors import NotAllowed, NotSignedIn, OwnerRequired
 from palaver.domain.person import Role
 from palaver.services.view import AsyncSessionView
 from palaver.web.state import State, WebState
@@ -22,141 +25,144 @@ if TYPE_CHECKING:
     from fastapi import Response
     from fastapi.params import Depends as Dependency
 
-__all__ = [
-    "InPerson",
-    "Owner",
-    "SeenBy",
-    "Signed",
-    "SignedIn",
-    "forget_cookie",
-    "give_cookie",
-    "needs",
-    "peer_address",
-]
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
-_LOOKING = frozenset({"GET", "HEAD", "OPTIONS"})
-
-# They only describe the two ways in the OpenAPI; what they find is read below, exactly.
-_bearer = HTTPBearer(auto_error=False, scheme_name="token", description="An API token, made under /api/me/tokens.")
+# These two only describe the ways to sign in for the OpenAPI document; `_authenticate` reads the values itself.
+_bearer = HTTPBearer(auto_error=False, scheme_name="token", description="An API token, created at /api/me/tokens.")
 _cookie = APIKeyCookie(
     name="palaver",
     auto_error=False,
     scheme_name="cookie",
-    description="Set by a sign-in. Its real name is longer: it holds the port, or `__Host-` where HTTPS is spoken.",
+    description="Set when you sign in. Its actual name also includes the port or, over HTTPS, the prefix `__Host-`.",
 )
 
 
-def bearer(request: Request) -> str | None:
-    """The token of a request, if it bears one."""
+def _read_bearer_token(request: Request) -> str | None:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.casefold() == "bearer" else None
 
 
-async def _proven(
+async def _authenticate(
     request: Request,
     state: State,
     _token: Annotated[object, Depends(_bearer)] = None,
     _device: Annotated[object, Depends(_cookie)] = None,
-) -> Signed:
-    token = bearer(request)
+) -> SignedInPerson:
+    token = _read_bearer_token(request)
     if token is not None:
-        signed = await state.accounts.by_token(token)
+        caller = await state.accounts.find_by_token(token)
     else:
-        signed = await state.accounts.by_cookie(request.cookies.get(cookie_name(request, state), ""))
-    if signed is None:
+        caller = await state.accounts.find_by_cookie(request.cookies.get(get_cookie_name(request, state), ""))
+    if caller is None:
         raise NotSignedIn
-    return signed
+    return caller
 
 
-_Proven = Annotated[Signed, Depends(_proven)]
+_Authenticated = Annotated[SignedInPerson, Depends(_authenticate)]
 
 
-class _Needs:
-    """Lets only those through whose token has a scope; a cookie has all of them."""
+class _ScopeRequirement:
+    """Rejects callers whose token lacks a scope; a sign-in cookie has all scopes."""
 
     def __init__(self, scope: str) -> None:
         self._scope = Scope(scope)
 
-    async def __call__(self, signed: _Proven) -> None:
-        _check_scope(signed, self._scope)
+    async def __call__(self, caller: _Authenticated) -> None:
+        _check_scope(caller, self._scope)
 
 
-def needs(scope: str) -> Dependency:
-    """Say what a token must be for to use a route: `@router.post(…, dependencies=[needs("chat")])`."""
-    found: Dependency = Depends(_Needs(scope))
-    return found
+def require_scope(scope: str) -> Dependency:
+    """Make a route require a scope other than the default: `@router.post(…, dependencies=[require_scope("chat")])`."""
+    dependency: Dependency = Depends(_ScopeRequirement(scope))
+    return dependency
 
 
-def _check_scope(signed: Signed, scope: Scope) -> None:
-    if scope not in signed.scopes:
-        raise NotAllowed(f"this token has not the scope {scope}; make one that has", scope=scope.value)
+def _check_scope(caller: SignedInPerson, scope: Scope) -> None:
+    if scope not in caller.scopes:
+        raise NotAllowed(f"This token lacks the scope {scope}. Create a token that has it.", scope=scope.value)
 
 
-async def _signed_in(request: Request, signed: _Proven) -> Signed:
-    said = getattr(request.scope.get("route"), "dependencies", ())
-    if not any(isinstance(each.dependency, _Needs) for each in said):
-        _check_scope(signed, Scope.READ if request.method in _LOOKING else Scope.WRITE)
-    return signed
+async def _check_default_scope(request: Request, caller: _Authenticated) -> SignedInPerson:
+    dependencies = getattr(request.scope.get("route"), "dependencies", ())
+    if not any(isinstance(each.dependency, _ScopeRequirement) for each in dependencies):
+        _check_scope(caller, Scope.READ if request.method in _SAFE_METHODS else Scope.WRITE)
+    return caller
 
 
-async def _owner(signed: _Proven) -> Signed:
-    if signed.person.role is not Role.OWNER:
-        raise OwnerOnly
-    _check_scope(signed, Scope.ADMIN)
-    return signed
+async def _require_owner(caller: _Authenticated) -> SignedInPerson:
+    if caller.person.role is not Role.OWNER:
+        raise OwnerRequired
+    _check_scope(caller, Scope.ADMIN)
+    return caller
 
 
-async def _in_person(signed: _Proven) -> Signed:
-    if signed.by != "cookie":
-        raise NotAllowed("a token cannot do this: sign in with a browser")
-    return signed
+async def _require_browser(caller: _Authenticated) -> SignedInPerson:
+    if caller.credential_type != "cookie":
+        raise NotAllowed("Tokens can't do this. Sign in with a browser.")
+    return caller
 
 
-SignedIn = Annotated[Signed, Depends(_signed_in)]
-Owner = Annotated[Signed, Depends(_owner)]
-InPerson = Annotated[Signed, Depends(_in_person)]  # for what a stolen token must not reach: ways to sign in
+Caller = Annotated[SignedInPerson, Depends(_check_default_scope)]
+OwnerCaller = Annotated[SignedInPerson, Depends(_require_owner)]
+BrowserCaller = Annotated[
+    SignedInPerson, Depends(_require_browser)
+]  # for sign-in methods, which a stolen token must not reach
 
 
-async def _seen_by(
-    state: State,
-    signed: SignedIn,
-    everything: Annotated[
-        bool, Query(alias="all", description="Everybody's, which only an owner may ask for.")
+async def _check_include_all(
+    caller: Caller,
+    include_all: Annotated[
+        bool, Query(alias="all", description="Include everyone's conversations; only for owners.")
     ] = False,
-) -> AsyncSessionView:
-    if everything:
-        await _owner(signed)
-    return state.gateway.store.aio.seen_by(signed.principal, everything=everything)
+) -> bool:
+    if include_all:
+        await _require_owner(caller)
+    return include_all
 
 
-SeenBy = Annotated[AsyncSessionView, Depends(_seen_by)]
+IncludeAll = Annotated[bool, Depends(_check_include_all)]  # the query parameter `all`; true only for owners
+
+
+async def _open_view(state: State, caller: Caller, include_all: IncludeAll) -> AsyncSessionView:
+    return state.gateway.store.aio.seen_by(caller.principal, everything=include_all)
+
+
+CallerView = Annotated[AsyncSessionView, Depends(_open_view)]  # everything for owners who ask for `all`
+
+
+async def _open_own_view(state: State, caller: Caller) -> AsyncSessionView:
+    return state.gateway.store.aio.seen_by(caller.principal)
+
+
+OwnView = Annotated[AsyncSessionView, Depends(_open_own_view)]  # what the caller takes part in, also for owners
 
 
 # ---- the cookie ------------------------------------------------------------------------------------------
 
 
-def cookie_name(request: Request, state: WebState) -> str:
-    """The cookie's name. Over HTTPS a prefix makes browsers refuse one that anybody but this host has set.
+def get_cookie_name(request: Request, state: WebState) -> str:
+    """Return the name of the sign-in cookie.
 
-    Over plain HTTP it holds the port, because a browser gives all ports of a host the same cookies, and two servers
-    on one machine would sign each other's people out.
+    Over HTTPS its prefix makes browsers reject a cookie of this name that another host has set. Over plain HTTP the
+    name contains the port: browsers share cookies between all ports of a host, so two servers on one machine would
+    otherwise sign each other's users out.
     """
     if request.url.scheme == "https":
         return "__Secure-palaver" if state.base_path else "__Host-palaver"
     return f"palaver-{request.url.port or 80}"
 
 
-def give_cookie(response: Response, request: Request, state: WebState, secret: str) -> None:
+def set_sign_in_cookie(response: Response, request: Request, state: WebState, secret: str) -> None:
     """Sign a browser in.
 
-    `Lax` and not `Strict`: with `Strict`, a link to a conversation in a mail would open a page that is signed out.
-    `Lax` sends the cookie along only where somebody follows a link, and following a link changes nothing here: what
-    changes something needs our own origin besides (`guard`).
+    `Lax` and not `Strict`: with `Strict`, a link to a conversation in an email would open a signed-out page. From
+    other sites, `Lax` sends the cookie only when the user follows a link, and following a link changes nothing: a
+    request that changes something must also come from our own origin (see `guard`).
     """
     response.set_cookie(
-        cookie_name(request, state),
+        get_cookie_name(request, state),
         secret,
-        max_age=int(SIGN_IN_LASTS.total_seconds()),
+        max_age=int(SIGN_IN_LIFETIME.total_seconds()),
         path=state.base_path or "/",
         secure=request.url.scheme == "https",
         httponly=True,
@@ -164,10 +170,10 @@ def give_cookie(response: Response, request: Request, state: WebState, secret: s
     )
 
 
-def forget_cookie(response: Response, request: Request, state: WebState) -> None:
+def clear_sign_in_cookie(response: Response, request: Request, state: WebState) -> None:
     """Sign a browser out."""
     response.delete_cookie(
-        cookie_name(request, state),
+        get_cookie_name(request, state),
         path=state.base_path or "/",
         secure=request.url.scheme == "https",
         httponly=True,
@@ -175,6 +181,6 @@ def forget_cookie(response: Response, request: Request, state: WebState) -> None
     )
 
 
-def peer_address(request: Request) -> str:
-    """Where a request really comes from: the peer, or what a proxy that is trusted says of it."""
+def get_client_address(request: Request) -> str:
+    """Return the client's address: that of the peer, or the one that a trusted proxy reports."""
     return request.client.host if request.client else ""

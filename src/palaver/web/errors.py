@@ -1,7 +1,7 @@
-"""What goes wrong, as the web says it: one shape for every error, and the table from errors to HTTP states.
+"""Error responses: the one JSON shape of every error, and the table that maps error classes to HTTP status codes.
 
-Always true: an error that Palaver raises on purpose never shows a traceback; a mistake of ours is logged with one and
-told without. What is not yours and what does not exist give the same bytes.
+Always true: an error that Palaver raises on purpose never shows a traceback; an unexpected error is logged with its
+traceback and answered without it. What a person may not see and what does not exist give byte-identical responses.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from starlette.exceptions import HTTPException
 
 from palaver.domain.errors import (
     AgentError,
+    ChatNotReachable,
     InvalidInput,
     NotAllowed,
     NotFound,
     NothingToDo,
-    NotReachable,
     NotSignedIn,
     PalaverError,
     StoreError,
@@ -38,119 +38,120 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Refused(PalaverError):
-    """This was not done."""
+class RequestRejected(PalaverError):
+    """The request was refused."""
 
 
-# The first that fits counts. Whoever adds an error adds a line when its class is not below one of these.
-STATUSES: tuple[tuple[type[PalaverError], int], ...] = (
+# The first matching line counts. A new error class needs its own line unless a base class below covers it.
+STATUS_BY_ERROR: tuple[tuple[type[PalaverError], int], ...] = (
     (NotSignedIn, 401),
     (TooManyAttempts, 429),
     (NotFound, 404),
     (NotAllowed, 403),
-    (NotReachable, 409),
+    (ChatNotReachable, 409),
     (InvalidInput, 422),
     (NothingToDo, 409),
-    (Refused, 409),
+    (RequestRejected, 409),
     (StoreError, 503),
     (AgentError, 502),
     (PalaverError, 500),
 )
 
-_NAMES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "wrong_type"}
+_CODE_BY_STATUS = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "wrong_type"}
 
 
 class ErrorBody(BaseModel):
     """What went wrong."""
 
-    code: str = Field(description="A stable name for programs.", examples=["no_such_session"])
-    message: str = Field(description="A sentence for people.")
-    facts: dict[str, Any] = Field(description="What the sentence speaks of, as data.")
+    code: str = Field(description="A stable identifier for programs.", examples=["session_not_found"])
+    message: str = Field(description="An explanation for people.")
+    facts: dict[str, Any] = Field(description="The values mentioned in the message, for programs.")
 
 
 class ErrorOut(BaseModel):
-    """The shape of every error."""
+    """An error. Every error response has this shape."""
 
     error: ErrorBody
 
 
-def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The error answers of a route, for its documentation."""
+def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Describe the error responses of a route for the OpenAPI document."""
     return {status: {"model": ErrorOut, "description": HTTPStatus(status).phrase} for status in statuses}
 
 
 def install_errors(app: FastAPI) -> None:
-    """Let every error leave in the one shape."""
-    app.add_exception_handler(PalaverError, _raised)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _refused)
-    app.add_exception_handler(Exception, _mistaken)
+    """Register handlers that give every error the same JSON shape."""
+    app.add_exception_handler(PalaverError, _handle_palaver_error)
+    app.add_exception_handler(RequestValidationError, _handle_validation_error)
+    app.add_exception_handler(HTTPException, _handle_http_exception)
+    app.add_exception_handler(Exception, _handle_unexpected_error)
 
 
-def error_response(
+def build_error_response(
     status: int,
     code: str,
     message: str,
     facts: Mapping[str, object] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    """An error as a response, for those who answer before a route is reached."""
+    """Build an error response; middleware uses this to answer before a request reaches a route."""
     body = {"error": {"code": code, "message": message, "facts": dict(facts or {})}}
-    return _Escaped(body, status, dict(headers or {}) | {"Cache-Control": "no-store"})
+    return _AsciiJSONResponse(body, status, dict(headers or {}) | {"Cache-Control": "no-store"})
 
 
-def response_to(error: PalaverError) -> JSONResponse:
-    """The response that an error of ours becomes."""
-    status = next(number for kind, number in STATUSES if isinstance(error, kind))
+def _respond_to_error(error: PalaverError) -> JSONResponse:
+    status = next(status for error_class, status in STATUS_BY_ERROR if isinstance(error, error_class))
     wait = getattr(error, "retry_after", None)
     headers = {} if wait is None else {"Retry-After": str(max(1, math.ceil(wait)))}
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    return error_response(status, error.code, str(error), error.facts, headers)
+    return build_error_response(status, error.code, str(error), error.facts, headers)
 
 
-class _Escaped(JSONResponse):
-    """JSON in ASCII: what a client sent may hold halves of characters, which no other encoding can answer."""
+class _AsciiJSONResponse(JSONResponse):
+    """JSON in ASCII: a client's text may contain lone surrogates, which UTF-8 cannot encode."""
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, separators=(",", ":"), default=str).encode("ascii")
 
 
-async def _raised(_request: Request, error: Exception) -> JSONResponse:
+async def _handle_palaver_error(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, PalaverError)  # noqa: S101
-    response = response_to(error)
+    response = _respond_to_error(error)
     if response.status_code >= 500:
-        log.warning("web.failed", extra={"code": error.code, "reason": str(error)})
+        log.warning("request_failed", extra={"code": error.code, "reason": str(error)})
     return response
 
 
-async def _invalid(_request: Request, error: Exception) -> JSONResponse:
+async def _handle_validation_error(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101
-    problems = [_problem(each) for each in error.errors()]
-    first = problems[0] if problems else {"where": "", "message": "the request cannot be read"}
-    facts = {name: fact for name, fact in first.items() if name != "message"} | {"problems": problems}
-    return error_response(422, "invalid_request", f"{first['where']}: {first['message']}", facts)
+    problems = [_describe_problem(each) for each in error.errors()]
+    first = problems[0] if problems else {"field": "", "message": "The request is not valid."}
+    facts = {name: value for name, value in first.items() if name != "message"} | {"problems": problems}
+    return build_error_response(422, "invalid_request", f"{first['field']}: {first['message']}", facts)
 
 
-def _problem(error: Mapping[str, Any]) -> dict[str, Any]:
-    """What pydantic found: where, what, and how much there may be at most, if it is about that."""
+def _describe_problem(error: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn a pydantic error into the field's path, a message and, if the value was too large, the limit."""
     context = error.get("ctx", {})
     limit = context.get("max_length", context.get("le"))
-    found = {"where": _where(error["loc"]), "message": str(error["msg"])}
-    return found if limit is None else {**found, "limit": limit}
+    problem = {"field": _join_path(error["loc"]), "message": str(error["msg"])}
+    return problem if limit is None else {**problem, "limit": limit}
 
 
-def _where(place: Sequence[int | str]) -> str:
-    return ".".join(str(step) for step in place)
+def _join_path(steps: Sequence[int | str]) -> str:
+    return ".".join(str(step) for step in steps)
 
 
-async def _refused(_request: Request, error: Exception) -> JSONResponse:
+async def _handle_http_exception(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101
     phrase = HTTPStatus(error.status_code).phrase
-    code = _NAMES.get(error.status_code) or phrase.lower().replace(" ", "_")
-    return error_response(error.status_code, code, str(error.detail or phrase), headers=error.headers)
+    code = _CODE_BY_STATUS.get(error.status_code) or phrase.lower().replace(" ", "_")
+    return build_error_response(error.status_code, code, str(error.detail or phrase), headers=error.headers)
 
 
-async def _mistaken(_request: Request, _error: Exception) -> JSONResponse:
-    """The server logs it, with its trace."""
-    return error_response(500, "internal_error", "Something went wrong inside Palaver; its log has more.")
+async def _handle_unexpected_error(_request: Request, _error: Exception) -> JSONResponse:
+    # Starlette raises the error again after this handler, so that the server logs it with its traceback.
+    return build_error_response(
+        500, "internal_error", "Something went wrong inside Palaver. See the server log for details."
+    )

@@ -1,17 +1,15 @@
-"""The guard: what stands before every route, whoever asks and whatever they ask for.
+"""The guard: checks every request before it reaches a route.
 
-In this order: whom to believe about where a request comes from (`Proxies`), whether it is meant for us (`Host`),
-whether a foreign page has sent it (`Origin`), and how much it may bring. Every response leaves with the same strict
-headers.
+In this order: where the request comes from (`TrustedProxies`), whether it is addressed to this server (`Host`),
+whether another site's page sent it (`Origin`), and whether its body is too large. Every response gets the same strict
+security headers.
 
-Always true: `X-Forwarded-*` counts only when the peer is a proxy that the operator has named; a request with a cookie
-changes something only when our own page has sent it. Tokens are exempt from that, because no browser sends one by
-itself; a request that bears one is judged by it alone.
+Always true: a request with a cookie changes something only if our own page sent it. Requests with a token are exempt,
+because no browser sends a token by itself; such a request is judged by its token alone.
 """
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -20,20 +18,17 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
 from palaver.domain.account import is_loopback
-from palaver.domain.errors import ConfigError
-from palaver.web.errors import error_response
+from palaver.web.errors import build_error_response
+from palaver.web.proxies import DEFAULT_PORTS, HostName, TrustedProxies, parse_address
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from fastapi import FastAPI
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from palaver.web.proxies import RequestOrigin
     from palaver.web.state import WebState
 
-    Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
-POLICY: Final = "; ".join(
+CONTENT_SECURITY_POLICY: Final = "; ".join(
     [
         "default-src 'none'",
         *("script-src 'self'", "style-src 'self'", "img-src 'self' data: blob:", "connect-src 'self'"),
@@ -41,149 +36,47 @@ POLICY: Final = "; ".join(
         *("base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'"),
     ]
 )
-HEADERS: Final = {
-    "Content-Security-Policy": POLICY,
+SECURITY_HEADERS: Final = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # not no-referrer, with which browsers hide the origin of our own forms too
+    # not `no-referrer`: with it, browsers also hide the origin of our own forms
     "Referrer-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-HSTS: Final = "max-age=31536000"
+STRICT_TRANSPORT_SECURITY: Final = "max-age=31536000"
 
-UPLOADS: Final = "/api/attachments"  # streamed to the disk, and limited where they are taken
-LARGEST_BODY: Final = 32 * 2**20
-LARGEST_FROM_STRANGERS: Final = 64 * 2**10
-_LOOKING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-_PORTS: Final = {"http": 80, "https": 443}
+UPLOAD_PATH: Final = "/api/attachments"  # the route streams uploads to disk and limits their size itself
+MAX_BODY_BYTES: Final = 32 * 2**20
+MAX_ANONYMOUS_BODY_BYTES: Final = 64 * 2**10
+_SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def install_guard(app: FastAPI, state: WebState) -> None:
-    """Put the guard around an application: outside of everything, so that its own failures leave guarded too."""
+    """Wrap an application in the guard, outside all other middleware, so that error responses are guarded too."""
     guard = Guard(
-        proxies=Proxies.named(state.trusted_proxies),
-        public_host=None if state.public_host is None else HostName.named(state.public_host),
+        proxies=TrustedProxies.from_settings(state.trusted_proxies),
+        public_host=None if state.public_host is None else HostName.from_setting(state.public_host),
         base_path=state.base_path,
     )
-    build = app.build_middleware_stack
+    build_inner_stack = app.build_middleware_stack
 
-    def guarded() -> ASGIApp:
-        inner = build()
+    def build_guarded_stack() -> ASGIApp:
+        inner = build_inner_stack()
 
-        async def call(scope: Scope, receive: Receive, send: Send) -> None:
+        async def guarded_app(scope: Scope, receive: Receive, send: Send) -> None:
             await guard(inner, scope, receive, send)
 
-        return call
+        return guarded_app
 
-    app.build_middleware_stack = guarded  # type: ignore[method-assign]
-
-
-# ---- names of hosts --------------------------------------------------------------------------------------
+    app.build_middleware_stack = build_guarded_stack  # type: ignore[method-assign]
 
 
-@dataclass(frozen=True, slots=True)
-class HostName:
-    """A host as it stands in a URL: a name or an address, and a port when one is written."""
-
-    name: str
-    port: int | None
-
-    @classmethod
-    def read(cls, text: str) -> HostName | None:
-        """What a Host header says; None when it says nothing that could be meant."""
-        name, port = text.strip().lower(), ""
-        if name.startswith("["):
-            name, closed, rest = name.partition("]")
-            if not closed or (rest and not rest.startswith(":")):
-                return None
-            name, port = f"{name}]", rest[1:]
-        elif ":" in name:
-            name, _, port = name.partition(":")
-        known = all(sign.isalnum() or sign in "-._[]:" for sign in name) and name.isascii()
-        if not name or not known or (port and not (port.isascii() and port.isdigit() and len(port) <= 5)):
-            return None
-        return cls(name.removesuffix("."), int(port) if port else None)
-
-    @classmethod
-    def named(cls, text: str) -> HostName:
-        """The host that the operator has named."""
-        found = cls.read(text)
-        if found is None:
-            raise ConfigError(f"web.public_url: {text!r} is not a host; write it like https://chat.example.org")
-        return found
-
-    def is_at(self, scheme: str, port: int) -> bool:
-        """Whether a port is the one that is meant."""
-        return (self.port or _PORTS.get(scheme)) == port
-
-
-# ---- proxies ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Proxies:
-    """The proxies whose word is believed."""
-
-    networks: tuple[Network, ...] = ()
-
-    @classmethod
-    def named(cls, given: Sequence[str]) -> Proxies:
-        """The proxies that the operator has named, by address or network."""
-        networks = []
-        for text in given:
-            try:
-                networks.append(ipaddress.ip_network(text, strict=False))
-            except ValueError:
-                raise ConfigError(
-                    f"web.trusted_proxies: {text!r} is neither an address nor a network; write it like 10.0.0.2 or"
-                    " 10.0.0.0/24",
-                ) from None
-        return cls(tuple(networks))
-
-    def trust(self, address: str) -> bool:
-        """Whether this is one of them."""
-        known = _address(address)
-        return known is not None and any(known in network for network in self.networks)
-
-    def origin_of(self, scope: Scope, headers: Headers) -> tuple[str, str, str | None]:
-        """Where a request really comes from, by which scheme, and for which host when a proxy says so."""
-        address = scope["client"][0] if scope.get("client") else ""
-        scheme = scope.get("scheme", "http")
-        if not self.trust(address):
-            return address, scheme, None
-        hops = _values(headers, "x-forwarded-for")
-        while hops and self.trust(address) and _address(hops[-1]) is not None:
-            address = hops.pop()
-        said = _values(headers, "x-forwarded-proto")
-        if said and said[-1].lower() in _PORTS:
-            scheme = said[-1].lower()
-        hosts = _values(headers, "x-forwarded-host")
-        return address, scheme, hosts[-1] if hosts else None
-
-
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        found = ipaddress.ip_address(text.strip("[]").partition("%")[0])
-    except ValueError:
-        return None
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-        return found.ipv4_mapped
-    return found
-
-
-def _values(headers: Headers, name: str) -> list[str]:
-    """Every value of a header that may be a list, and may be there several times."""
-    return [value.strip() for line in headers.getlist(name) for value in line.split(",") if value.strip()]
-
-
-# ---- the guard -------------------------------------------------------------------------------------------
-
-
-class _Refusal(Exception):
-    """A request that goes no further."""
+class _RejectedRequest(Exception):
+    """The guard does not let this request through."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -193,127 +86,129 @@ class _Refusal(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """Looks at every request before anybody else does."""
+    """Checks every request and passes it on to the application, or rejects it."""
 
-    proxies: Proxies = field(default_factory=Proxies)
+    proxies: TrustedProxies = field(default_factory=TrustedProxies)
     public_host: HostName | None = None
     base_path: str = ""
 
     async def __call__(self, inner: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or refuse it."""
         if scope["type"] != "http":
             await inner(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        address, scheme, forwarded = self.proxies.origin_of(scope, headers)
-        sending = _with_headers(send, secure=scheme == "https")
+        origin = self.proxies.resolve_origin(scope, headers)
+        guarded_send = _add_security_headers(send, secure=origin.scheme == "https")
         try:
-            host = self._host(scope, headers, scheme, forwarded)
-            _check_origin(scope["method"], headers, f"{scheme}://{host}")
-            receiving = _limited(receive, headers, scope["path"])
-        except _Refusal as refusal:
-            response = error_response(refusal.status, refusal.code, str(refusal))
-            await response(scope, receive, sending)
+            host = self._check_host(scope, headers, origin)
+            _check_origin(scope["method"], headers, f"{origin.scheme}://{host}")
+            guarded_receive = _limit_body(receive, headers, scope["path"])
+        except _RejectedRequest as rejection:
+            response = build_error_response(rejection.status, rejection.code, str(rejection))
+            await response(scope, receive, guarded_send)
             return
-        if self.base_path and scope["path"] == self.base_path:  # so that what is beside the page is found beside it
-            await RedirectResponse(f"{self.base_path}/", 308)(scope, receive, sending)
+        if self.base_path and scope["path"] == self.base_path:  # so that the page's relative links work
+            await RedirectResponse(f"{self.base_path}/", 308)(scope, receive, guarded_send)
             return
-        known = {
-            "client": (address, 0) if address else None,
-            "scheme": scheme,
+        resolved = {
+            "client": (origin.address, 0) if origin.address else None,
+            "scheme": origin.scheme,
             "headers": [(b"host", host.encode()), *((k, v) for k, v in scope["headers"] if k != b"host")],
             "root_path": self.base_path,
         }
-        await inner({**scope, **known}, receiving, sending)
+        await inner({**scope, **resolved}, guarded_receive, guarded_send)
 
-    def _host(self, scope: Scope, headers: Headers, scheme: str, forwarded: str | None) -> str:
-        """The host a request is for, if that is us. A page elsewhere whose name leads here is refused by this."""
-        given = headers.getlist("host")
-        said = forwarded or (given[0] if len(given) == 1 else "")
-        host = HostName.read(said)
-        if host is None or not self._is_us(host, scope, scheme):
-            shown = host.name if host else "that"
-            raise _Refusal(
+    def _check_host(self, scope: Scope, headers: Headers, origin: RequestOrigin) -> str:
+        """Return the host that a request was sent to, if it is this server's.
+
+        This blocks DNS rebinding: a foreign page whose domain resolves to this server.
+        """
+        values = headers.getlist("host")
+        host = HostName.parse(origin.forwarded_host or (values[0] if len(values) == 1 else ""))
+        if host is None or not self._is_own_host(host, scope, origin.scheme):
+            name = f'"{host.name}" at this port' if host else "the Host header of this request"
+            raise _RejectedRequest(
                 400,
                 "unknown_host",
-                f"this server is not known as {shown} at this port; if it should be, name it in web.public_url,"
-                " and the proxy in front of it in web.trusted_proxies",
+                f"This server does not answer to {name}. If it should, set web.public_url to its public address and"
+                " list the proxy in front of it in web.trusted_proxies.",
             )
-        plain = host.port is None or host.port == _PORTS.get(scheme)
-        return host.name if plain else f"{host.name}:{host.port}"
+        is_default_port = host.port is None or host.port == DEFAULT_PORTS.get(origin.scheme)
+        return host.name if is_default_port else f"{host.name}:{host.port}"
 
-    def _is_us(self, host: HostName, scope: Scope, scheme: str) -> bool:
+    def _is_own_host(self, host: HostName, scope: Scope, scheme: str) -> bool:
         address, port = scope.get("server") or ("", None)
-        port = port or _PORTS["http"]
+        port = port or DEFAULT_PORTS["http"]
         public = self.public_host
         if public is not None and host.name == public.name:
-            ports = {public.port} if public.port else {_PORTS.get(scheme), port}
-            return any(own is not None and host.is_at(scheme, own) for own in ports)
+            ports = {public.port} if public.port else {DEFAULT_PORTS.get(scheme), port}
+            return any(own_port is not None and host.has_port(scheme, own_port) for own_port in ports)
         if is_loopback(host.name):
-            return host.is_at(scheme, port)
-        # An address, unlike a name, cannot be made to lead here from elsewhere.
-        here = _address(address)
-        return here is not None and _address(host.name) == here and host.is_at(scheme, port)
+            return host.has_port(scheme, port)
+        # An address, unlike a name, cannot be made to resolve to this server by somebody else.
+        own_address = parse_address(address)
+        return own_address is not None and parse_address(host.name) == own_address and host.has_port(scheme, port)
 
 
-def _check_origin(method: str, headers: Headers, own: str) -> None:
-    """Refuse what a foreign page has sent."""
+def _check_origin(method: str, headers: Headers, own_origin: str) -> None:
+    """Reject requests that another site's page has sent."""
     if headers.get("authorization", "").lower().startswith("bearer "):
         return
     origin = headers.get("origin")
     if origin is not None:
-        good = _without_port(origin) == own
-    elif method in _LOOKING or "cookie" not in headers:
-        good = True  # looking changes nothing; without a cookie nobody's rights are used
+        is_own = _strip_default_port(origin) == own_origin
+    elif method in _SAFE_METHODS or "cookie" not in headers:
+        is_own = True  # safe methods change nothing; without a cookie the request has no one's permissions
     else:
-        good = headers.get("sec-fetch-site") == "same-origin"
-    if not good:
-        raise _Refusal(
+        is_own = headers.get("sec-fetch-site") == "same-origin"
+    if not is_own:
+        raise _RejectedRequest(
             403,
             "foreign_origin",
-            f"this was sent by another page than ours, which is {own}; behind a proxy that speaks HTTPS, name it in"
-            " web.trusted_proxies",
+            f"This request came from another site, not from {own_origin}. If Palaver is behind an HTTPS proxy, list"
+            " the proxy in web.trusted_proxies.",
         )
 
 
-def _without_port(origin: str) -> str:
-    """An origin without the port that its scheme has anyway."""
+def _strip_default_port(origin: str) -> str:
+    """Remove the port from an origin if it is the default port of its scheme."""
     scheme = origin.partition(":")[0]
-    return origin.removesuffix(f":{_PORTS.get(scheme)}")
+    return origin.removesuffix(f":{DEFAULT_PORTS.get(scheme)}")
 
 
-def _limited(receive: Receive, headers: Headers, path: str) -> Receive:
-    """What brings the body, as long as it is not too much."""
-    if path.endswith(UPLOADS):
+def _limit_body(receive: Receive, headers: Headers, path: str) -> Receive:
+    """Wrap `receive` so that reading a body beyond the limit fails."""
+    if path.endswith(UPLOAD_PATH):
         return receive
-    known = "cookie" in headers or "authorization" in headers
-    most = LARGEST_BODY if known and "/sign-in" not in path else LARGEST_FROM_STRANGERS
-    announced = headers.get("content-length", "0")
-    if not announced.isdigit() or int(announced) > most:
-        raise _Refusal(413, "too_large", f"this is more than the {most} bytes that are taken here")
-    taken = 0
+    has_credentials = "cookie" in headers or "authorization" in headers
+    max_bytes = MAX_BODY_BYTES if has_credentials and "/sign-in" not in path else MAX_ANONYMOUS_BODY_BYTES
+    too_large = f"The request body is too large. The limit is {max_bytes} bytes."
+    content_length = headers.get("content-length", "0")
+    if not content_length.isdigit() or int(content_length) > max_bytes:
+        raise _RejectedRequest(413, "too_large", too_large)
+    received_bytes = 0
 
-    async def limited() -> Message:
-        nonlocal taken
+    async def limited_receive() -> Message:
+        nonlocal received_bytes
         message = await receive()
-        taken += len(message.get("body", b""))
-        if taken > most:
-            raise HTTPException(413, f"this is more than the {most} bytes that are taken here")
+        received_bytes += len(message.get("body", b""))
+        if received_bytes > max_bytes:
+            raise HTTPException(413, too_large)
         return message
 
-    return limited
+    return limited_receive
 
 
-def _with_headers(send: Send, *, secure: bool) -> Send:
-    """What sends a response, with the headers that every response has; one that a route has set itself stands."""
+def _add_security_headers(send: Send, *, secure: bool) -> Send:
+    """Wrap `send` so that every response has the security headers; a route's own value for a header wins."""
 
-    async def sending(message: Message) -> None:
+    async def guarded_send(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(raw=message.setdefault("headers", []))
-            for name, value in HEADERS.items():
+            for name, value in SECURITY_HEADERS.items():
                 headers.setdefault(name, value)
             if secure:
-                headers["Strict-Transport-Security"] = HSTS
+                headers["Strict-Transport-Security"] = STRICT_TRANSPORT_SECURITY
         await send(message)
 
-    return sending
+    return guarded_send

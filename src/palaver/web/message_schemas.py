@@ -1,14 +1,15 @@
-"""What is said in a conversation and what else happens there, as it goes out and comes in."""
+"""JSON schemas of messages, events, turns and deliveries, and the conversion from domain values."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from palaver.domain.inbound import ReplyTo
+from palaver.domain.session_json import event_to_json
 from palaver.domain.turn import BusyPolicy
-from palaver.web.schemas import In, Key, Out, Time, clean, shown
+from palaver.web.schemas import IdempotencyKey, RequestModel, ResponseModel, Time, replace_surrogates, to_utf8_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,23 +18,22 @@ if TYPE_CHECKING:
     from palaver.domain.events import Event
     from palaver.domain.ids import PersonId
     from palaver.domain.inbound import Receipt
-    from palaver.domain.message import Message
-    from palaver.domain.session_summary import Excerpt
+    from palaver.domain.session_summary import TranscriptPage
     from palaver.domain.turn import Turn
 
 Content = str | list[dict[str, Any] | str]
 RoleOut = Literal["system", "user", "assistant", "tool"]
 
 
-class AuthorOut(Out):
-    """Who said it, where several people speak."""
+class AuthorOut(ResponseModel):
+    """Who wrote a message in a conversation with several people."""
 
     name: str
     id: str | None = None
 
 
-class MessageOut(Out):
-    """What was said, in the shape chat models use; what does not apply is null."""
+class MessageOut(ResponseModel):
+    """A message in the format that chat models use."""
 
     role: RoleOut
     content: str | list[Any] | None
@@ -45,192 +45,159 @@ class MessageOut(Out):
     interrupted: bool = False
     is_error: bool = False
     duration_ms: int | None = Field(
-        None, description="How long the tool took; of the message that ends an answer, how long the agent worked on it."
+        None,
+        description="For a tool result: how long the tool took. For the last message of an answer: how long the agent"
+        " took to answer.",
     )
-    answers: int | None = Field(None, description="The number of the message that it answers.")
+    answers_seq: int | None = Field(None, description="The number of the message that this one answers.")
 
 
-class PersonRef(Out):
-    """Who did something."""
+class EventPersonOut(ResponseModel):
+    """The person who caused an event."""
 
     id: str
     name: str
 
 
-class EventOut(Out):
-    """One line of a conversation's log."""
+class EventOut(ResponseModel):
+    """One entry in a conversation's log."""
 
-    seq: int
+    seq: int = Field(description="The event's number in the log.")
     kind: str
     at: Time
-    hidden: bool = Field(description="A message that was taken back; it is kept.")
-    person: PersonRef | None
-    message: MessageOut | None = Field(description="For kind `message`.")
-    facts: dict[str, Any] = Field(description="For every other kind.")
+    hidden: bool = Field(description="The message was hidden by an undo or an edit. It is not deleted.")
+    person: EventPersonOut | None
+    message: MessageOut | None = Field(description="Only for kind `message`.")
+    facts: dict[str, Any] = Field(description="Details, for all other kinds.")
 
 
-class EventsOut(Out):
-    """A part of a log, oldest first."""
+class EventsOut(ResponseModel):
+    """A page of a conversation's log, oldest first."""
 
     events: list[EventOut]
-    more_before: bool
-    more_after: bool
+    has_more_before: bool
+    has_more_after: bool
 
 
-class MessageIn(In):
-    """Something to say."""
+class MessageIn(RequestModel):
+    """A message to send."""
 
-    content: Content = Field(description="Text, or parts in the shape chat models use.")
-    key: Key = Field(description="Your own name for this message: sent twice with the same key, it is one message.")
-    busy: BusyPolicy | None = Field(None, description="What happens to it while the agent is answering.")
-    attachments: Annotated[list[str], Field(max_length=20)] = Field(
-        default_factory=list, description="Ids of files that were uploaded before."
+    content: Content = Field(description="Text, or a list of parts in the format that chat models use.")
+    key: IdempotencyKey = Field(
+        description="Your own id for this message. Sending it again with the same key has no effect."
     )
-    reply: ReplyTo = Field(
-        ReplyTo.HERE,
-        description="Where the answer is read: here alone, or also where the conversation takes place (`reachable`).",
+    busy_policy: BusyPolicy | None = Field(
+        None, description="What to do if the agent is still answering another message."
+    )
+    attachment_ids: Annotated[list[str], Field(max_length=20)] = Field(
+        default_factory=list, description="Ids of uploaded files to attach."
+    )
+    reply_to: ReplyTo = Field(
+        ReplyTo.SESSION,
+        description="`session`: the answer only appears in the conversation. `origin`: it is also sent to the chat that"
+        " the conversation comes from, if that is `reachable`.",
     )
 
 
-class ReceiptOut(Out):
-    """What became of a message or a command. When you read it, all of it is durable."""
+class ReceiptOut(ResponseModel):
+    """What happened to a message or command. When you receive this, everything in it is stored durably."""
 
-    outcome: Literal["accepted", "queued", "collected", "steered", "interrupting", "command", "duplicate", "refused"]
+    outcome: Literal["accepted", "queued", "merged", "steered", "interrupting", "command", "duplicate", "rejected"]
     session_id: str | None
     turn_id: str | None
     seq: int | None = Field(description="The message's number in the log.")
-    ahead: int = Field(description="Turns that come first in the same conversation.")
-    reply: str | None = Field(description="What the gateway itself says, in Markdown.")
-    facts: dict[str, Any]
+    turns_ahead: int = Field(description="How many turns of the same conversation come first.")
+    reply: str | None = Field(description="Palaver's own reply to a command or refused message, in Markdown.")
+    facts: dict[str, Any] = Field(description="The result of a command, for programs.")
 
 
-class TurnOut(Out):
-    """One run of the agent."""
+class TurnOut(ResponseModel):
+    """A turn: one run of the agent."""
 
     id: str
     state: Literal["queued", "running", "done", "failed", "interrupted"]
     kind: Literal["answer", "compact"]
-    input_seq: int
+    input_seq: int = Field(description="The number of the message that this turn answers.")
     attempt: int
-    steers: bool = Field(description="Given to the answer before it at its next step, if that has one.")
+    is_steering: bool = Field(description="The message is passed to the running turn at its next step, if it has one.")
     error: str | None
     created_at: Time
     ended_at: Time | None
-    goes_to: str | None = Field(description="The platform that its answer is sent to; null: it is read here.")
-    quotes: list[int] = Field(description="Messages that are quoted before the answer, for those who read it there.")
+    delivers_to: str | None = Field(
+        description="The platform that the answer is delivered to; null if it only appears in the conversation."
+    )
+    quoted_seqs: list[int] = Field(description="Messages to quote above the answer where it is delivered.")
 
 
-class DeliveryOut(Out):
-    """An answer that is sent to where people read it."""
+class DeliveryOut(ResponseModel):
+    """An answer on its way to a chat platform."""
 
     id: str
     turn_id: str
-    input_seq: int = Field(description="The message that is answered.")
-    quotes: list[int] = Field(description="Messages that are quoted before the answer.")
+    input_seq: int = Field(description="The number of the message that is answered.")
+    quoted_seqs: list[int] = Field(description="Messages quoted above the answer.")
     platform: str
     state: Literal["pending", "sending", "sent", "uncertain", "failed"]
-    error: str | None = Field(description="Why it failed, is uncertain, or is tried again.")
-    created_at: Time = Field(description="The moment of the answer.")
+    error: str | None = Field(description="Why it failed, is uncertain or will be retried.")
+    created_at: Time = Field(description="When the answer was finished.")
     ended_at: Time | None
 
 
-class DeliveriesOut(Out):
-    """Deliveries of a conversation, oldest first."""
+class DeliveriesOut(ResponseModel):
+    """A conversation's deliveries, oldest first."""
 
     deliveries: list[DeliveryOut]
 
 
-def events_out(excerpt: Excerpt) -> EventsOut:
-    """A part of a log as it goes out."""
+def to_events_out(page: TranscriptPage) -> EventsOut:
     return EventsOut(
-        events=[event_out(event, excerpt.names) for event in excerpt.events],
-        more_before=excerpt.more_before,
-        more_after=excerpt.more_after,
+        events=[to_event_out(event, page.person_names) for event in page.events],
+        has_more_before=page.has_more_before,
+        has_more_after=page.has_more_after,
     )
 
 
-def event_out(event: Event, names: Mapping[PersonId, str]) -> EventOut:
-    """A line of a log as it goes out."""
-    person = None
-    if event.person_id is not None:
-        person = PersonRef(id=event.person_id, name=names.get(event.person_id, ""))
-    return EventOut(
-        seq=event.seq,
-        kind=event.kind.value,
-        at=event.at,
-        hidden=event.hidden,
-        person=person,
-        message=None if event.message is None else message_out(event.message),
-        facts=clean(dict(event.facts)),
-    )
+def to_event_out(event: Event, names: Mapping[PersonId, str]) -> EventOut:
+    return EventOut.model_validate(replace_surrogates(event_to_json(event, names)))
 
 
-def message_out(message: Message) -> MessageOut:
-    """A message as it goes out."""
-    extra = message.extra
-    author = None
-    if message.author is not None:
-        author = AuthorOut(name=shown(message.author.name), id=message.author.id)
-    answered, took = extra.get("answers"), extra.get("duration_ms")
-    return MessageOut(
-        role=cast("RoleOut", message.role),  # checked when it was stored
-        content=clean(list(message.content) if isinstance(message.content, tuple) else message.content),
-        author=author,
-        tool_calls=clean(list(extra["tool_calls"])) if extra.get("tool_calls") else None,
-        tool_call_id=_optional(extra.get("tool_call_id")),
-        tool_name=_optional(extra.get("tool_name")),
-        reasoning=_optional(extra.get("reasoning")),
-        interrupted=bool(extra.get("interrupted")),
-        is_error=bool(extra.get("is_error")),
-        duration_ms=took if isinstance(took, int) else None,
-        answers=answered if isinstance(answered, int) else None,
-    )
-
-
-def receipt_out(receipt: Receipt) -> ReceiptOut:
-    """What became of a message, as it goes out."""
+def to_receipt_out(receipt: Receipt) -> ReceiptOut:
     return ReceiptOut(
         outcome=receipt.outcome.value,
         session_id=receipt.session_id,
         turn_id=receipt.turn_id,
         seq=receipt.seq,
-        ahead=receipt.ahead,
-        reply=None if receipt.reply is None else shown(receipt.reply),
-        facts=clean(receipt.facts or {}),
+        turns_ahead=receipt.turns_ahead,
+        reply=None if receipt.reply is None else to_utf8_text(receipt.reply),
+        facts=replace_surrogates(receipt.facts or {}),
     )
 
 
-def turn_out(turn: Turn) -> TurnOut:
-    """A run of the agent as it goes out."""
+def to_turn_out(turn: Turn) -> TurnOut:
     return TurnOut(
         id=turn.id,
         state=turn.state.value,
         kind=turn.kind.value,
         input_seq=turn.input_seq,
         attempt=turn.attempt,
-        steers=turn.steers,
+        is_steering=turn.is_steering,
         error=turn.error,
         created_at=turn.created_at,
         ended_at=turn.ended_at,
-        goes_to=None if turn.goes_to is None else str(turn.goes_to),
-        quotes=list(turn.quotes),
+        delivers_to=None if turn.delivers_to is None else str(turn.delivers_to),
+        quoted_seqs=list(turn.quoted_seqs),
     )
 
 
-def delivery_out(delivery: DeliveryStatus) -> DeliveryOut:
-    """How a delivery stands, as it goes out."""
+def to_delivery_out(delivery: DeliveryStatus) -> DeliveryOut:
     return DeliveryOut(
         id=delivery.id,
         turn_id=delivery.turn_id,
         input_seq=delivery.input_seq,
-        quotes=list(delivery.quotes),
+        quoted_seqs=list(delivery.quoted_seqs),
         platform=str(delivery.platform),
         state=delivery.state.value,
-        error=None if delivery.error is None else shown(delivery.error),
+        error=None if delivery.error is None else to_utf8_text(delivery.error),
         created_at=delivery.created_at,
         ended_at=delivery.ended_at,
     )
-
-
-def _optional(value: object) -> str | None:
-    return shown(value) if isinstance(value, str) else None

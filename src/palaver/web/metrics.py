@@ -1,7 +1,8 @@
-"""What is counted, for Prometheus.
+"""Metrics for Prometheus.
 
-Turns, deliveries, tokens and cost are counted from the store, whoever did the work, when somebody asks: what has ended
-since the last time is added. So a store with two servers is asked at one of them. Requests are counted here.
+Turns, deliveries, tokens and cost are snapshot from the store, no matter which process did the work: every scrape adds
+what has ended since the last one. If two servers share a store, scrape only one of them for these. HTTP requests are
+snapshot per server.
 """
 
 from __future__ import annotations
@@ -12,86 +13,97 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from palaver.services.metrics import Counting
-
 if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from palaver.services.metrics import Counted
-    from palaver.services.store import SessionStore
+    from palaver.services.metrics import MetricsReader, MetricsSnapshot
+    from palaver.web.state import WebState
 
-_SECONDS: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800)
-_QUICK: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_TURN_BUCKETS: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800)
+_REQUEST_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_KNOWN_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 class Metrics:
-    """The numbers of one server."""
+    """The metrics of one server."""
 
-    def __init__(self, store: SessionStore) -> None:
-        self._counting = Counting(store)
-        self._asking = asyncio.Lock()
+    def __init__(self, reader: MetricsReader) -> None:
+        self._reader = reader
+        self._render_lock = asyncio.Lock()
         self._registry = registry = CollectorRegistry()
         self._turns = Counter("palaver_turns", "Turns that have ended.", ["state"], registry=registry)
-        self._open = Gauge("palaver_turns_open", "Turns that have not ended.", ["state"], registry=registry)
-        self._waited = Histogram(
-            "palaver_turn_wait_seconds", "From a message to its turn.", buckets=_SECONDS, registry=registry
+        self._open_turns = Gauge(
+            "palaver_open_turns", "Turns that are queued or running.", ["state"], registry=registry
         )
-        self._ran = Histogram(
-            "palaver_turn_run_seconds", "From the begin of a turn to its end.", buckets=_SECONDS, registry=registry
+        self._turn_wait = Histogram(
+            "palaver_turn_wait_seconds",
+            "Time from a message to the start of its turn.",
+            buckets=_TURN_BUCKETS,
+            registry=registry,
+        )
+        self._turn_duration = Histogram(
+            "palaver_turn_duration_seconds",
+            "Time from the start of a turn to its end.",
+            buckets=_TURN_BUCKETS,
+            registry=registry,
         )
         self._deliveries = Counter("palaver_deliveries", "Deliveries that have ended.", ["state"], registry=registry)
-        self._sending = Gauge(
-            "palaver_deliveries_open", "Deliveries that have not ended.", ["state"], registry=registry
+        self._open_deliveries = Gauge(
+            "palaver_open_deliveries", "Deliveries that are pending or being sent.", ["state"], registry=registry
         )
-        self._delivered = Histogram(
-            "palaver_delivery_seconds", "From an answer to its arrival.", buckets=_SECONDS, registry=registry
+        self._delivery_duration = Histogram(
+            "palaver_delivery_duration_seconds",
+            "Time from an answer to its successful delivery.",
+            buckets=_TURN_BUCKETS,
+            registry=registry,
         )
-        self._tokens = Counter("palaver_tokens", "Tokens used.", ["model", "kind"], registry=registry)
-        self._cost = Counter("palaver_cost_usd", "US dollars spent, where known.", ["model"], registry=registry)
-        self._unpriced = Counter("palaver_unpriced_turns", "Turns of unknown cost.", ["model"], registry=registry)
+        self._tokens = Counter("palaver_tokens", "Tokens usage.", ["model", "kind"], registry=registry)
+        self._cost = Counter("palaver_cost_usd", "Known cost in US dollars.", ["model"], registry=registry)
+        self._unpriced_turns = Counter(
+            "palaver_unpriced_turns", "Turns whose cost is unknown.", ["model"], registry=registry
+        )
         self._requests = Histogram(
-            "palaver_http_request_seconds",
-            "Requests, until their answer begins.",
+            "palaver_http_request_duration_seconds",
+            "Time from a request to the start of its response.",
             ["method", "route", "status"],
-            buckets=_QUICK,
+            buckets=_REQUEST_BUCKETS,
             registry=registry,
         )
 
-    async def text(self) -> bytes:
-        """Everything, as Prometheus reads it."""
-        async with self._asking:
-            self._add(await self._counting.since_last())
+    async def render(self) -> bytes:
+        """Add what has ended since the last call, and return all metrics in Prometheus' text format."""
+        async with self._render_lock:
+            self._add(await self._reader.read_new())
         return generate_latest(self._registry)
 
-    def _add(self, counted: Counted) -> None:
-        for turn in counted.turns:
+    def _add(self, snapshot: MetricsSnapshot) -> None:
+        for turn in snapshot.ended_turns:
             self._turns.labels(turn.state).inc()
-            if turn.waited is not None:
-                self._waited.observe(turn.waited)
-            if turn.ran is not None:
-                self._ran.observe(turn.ran)
-        for delivery in counted.deliveries:
+            if turn.wait_seconds is not None:
+                self._turn_wait.observe(turn.wait_seconds)
+            if turn.run_seconds is not None:
+                self._turn_duration.observe(turn.run_seconds)
+        for delivery in snapshot.ended_deliveries:
             self._deliveries.labels(delivery.state).inc()
             if delivery.state == "sent":
-                self._delivered.observe(delivery.took)
-        for state, number in counted.open_turns.items():
-            self._open.labels(state).set(number)
-        for state, number in counted.open_deliveries.items():
-            self._sending.labels(state).set(number)
-        for used in counted.used:
-            for kind, tokens in used.tokens.items():
-                self._tokens.labels(used.model, kind).inc(tokens)
-            self._cost.labels(used.model).inc(float(used.cost))
-            self._unpriced.labels(used.model).inc(used.unpriced)
+                self._delivery_duration.observe(delivery.seconds)
+        for state, number in snapshot.open_turns.items():
+            self._open_turns.labels(state).set(number)
+        for state, number in snapshot.open_deliveries.items():
+            self._open_deliveries.labels(state).set(number)
+        for usage in snapshot.model_usage:
+            for kind, tokens in usage.tokens.items():
+                self._tokens.labels(usage.model, kind).inc(tokens)
+            self._cost.labels(usage.model).inc(float(usage.cost_usd))
+            self._unpriced_turns.labels(usage.model).inc(usage.unpriced_turns)
 
-    def requested(self, method: str, route: str, status: int, seconds: float) -> None:
-        """A request has been answered."""
+    def record_request(self, method: str, route: str, status: int, seconds: float) -> None:
         self._requests.labels(method, route, str(status)).observe(seconds)
 
 
-class _Watched:
-    """Counts every request by its route, never by what a client wrote."""
+class _RequestTimer:
+    """Middleware that times every request, labeled by route and never by text that a client sent."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
@@ -101,22 +113,19 @@ class _Watched:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began = perf_counter()
+        started_at = perf_counter()
 
-        async def watched(message: Message) -> None:
+        async def timed_send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 route = getattr(scope.get("route"), "name", "other")
-                method = scope["method"] if scope["method"] in _METHODS else "other"
-                self._metrics.requested(method, route, message["status"], perf_counter() - began)
+                method = scope["method"] if scope["method"] in _KNOWN_METHODS else "other"
+                self._metrics.record_request(method, route, message["status"], perf_counter() - started_at)
             await send(message)
 
-        await self._app(scope, receive, watched)
+        await self._app(scope, receive, timed_send)
 
 
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-
-
-def install_metrics(app: FastAPI) -> None:
-    """Count from now on."""
-    app.state.metrics = Metrics(app.state.palaver.gateway.store)
-    app.add_middleware(_Watched, metrics=app.state.metrics)
+def install_metrics(app: FastAPI, state: WebState) -> None:
+    """Start counting, and time every request."""
+    app.state.metrics = Metrics(state.metrics)
+    app.add_middleware(_RequestTimer, metrics=app.state.metrics)

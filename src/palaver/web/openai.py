@@ -1,8 +1,8 @@
-"""The door for programs that speak as OpenAI's clients do: `/v1/models` and `/v1/chat/completions`.
+"""The OpenAI-compatible API: `/v1/models` and `/v1/chat/completions`.
 
-Here calls are read and answers written in OpenAI's shapes, errors included; what a call means is decided in
-`services/completions.py`. Parameters that would change how the agent works (temperature and the like) are read over: it
-is the operator's agent, with its own settings and its own tools.
+This module parses requests and encodes answers in OpenAI's format; `services/completions.py` decides which
+conversation a request belongs to. Parameters that would change how the agent works, such as `temperature`, are
+ignored: the operator configures the agent, with its own settings and tools.
 """
 
 from __future__ import annotations
@@ -15,271 +15,210 @@ import secrets
 import time
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Header, Request, Response
-from fastapi.exceptions import RequestValidationError
+from fastapi import APIRouter, Header, Response
 from fastapi.responses import JSONResponse
-from fastapi.routing import APIRoute
-from starlette.exceptions import HTTPException
 
-from palaver.domain.errors import InvalidInput, NotFound, PalaverError
+from palaver.domain.errors import InvalidInput, PalaverError
 from palaver.domain.inbound import Outcome
-from palaver.domain.text import storable
+from palaver.domain.text import make_storable
 from palaver.domain.turn import TurnState
 from palaver.domain.usage import TurnUsage
-from palaver.services.completions import Answered, Call, Completions, Image, is_answered, message_of
-from palaver.web.auth import SignedIn, needs
-from palaver.web.errors import STATUSES, Refused
+from palaver.services.completions import (
+    CompletionCall,
+    CompletionResult,
+    Completions,
+    Image,
+    has_agent_answer,
+    parse_message,
+)
+from palaver.web.auth import Caller, require_scope
+from palaver.web.errors import RequestRejected
+from palaver.web.openai_errors import (
+    ERROR_RESPONSES,
+    AnswerFailed,
+    ModelNotFound,
+    OpenAIRoute,
+    build_error_body,
+    get_error_status,
+)
 from palaver.web.openai_schemas import (
-    DEFAULT,
-    ChatCall,
+    DEFAULT_MODEL,
+    AnswerMessage,
     ChatCompletion,
+    ChatCompletionRequest,
     Choice,
     CompletionUsage,
-    ModelList,
-    ModelOut,
-    OpenAIError,
-    Said,
+    OpenAIModel,
+    OpenAIModelList,
 )
 from palaver.web.sse import EventStream
 from palaver.web.state import State
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+    from collections.abc import AsyncGenerator
 
-    from palaver.domain.account import Signed
-    from palaver.services.completions import Accepted
+    from palaver.domain.account import SignedInPerson
+    from palaver.services.completions import AcceptedCall
     from palaver.web.state import WebState
 
-HEADER: Final = "X-Palaver-Session"
-_DATA_URL: Final = "data:image/"
-_TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-_CODES: Final = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
+SESSION_HEADER: Final = "X-Palaver-Session"
+_DATA_URL_PREFIX: Final = "data:image/"
 
-
-class NoSuchModel(NotFound):
-    """There is no such model here."""
-
-
-class AnswerFailed(PalaverError):
-    """The agent could not answer."""
-
-
-# ---- errors ----------------------------------------------------------------------------------------------
-
-
-class _Route(APIRoute):
-    """A route whose errors leave in OpenAI's shape."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def handled(request: Request) -> Response:
-            try:
-                return await handle(request)
-            except RequestValidationError as error:
-                first = error.errors()[0]
-                where = ".".join(str(step) for step in first["loc"][1:])
-                return _error(400, f"{where}: {first['msg']}", param=where or None)
-            except HTTPException as error:
-                return _error(error.status_code, str(error.detail))
-            except PalaverError as error:
-                return _told(error)
-
-        return handled
-
-
-def _told(error: PalaverError) -> JSONResponse:
-    status = _status(error)
-    headers = {}
-    if isinstance(error, AnswerFailed):
-        headers["x-should-retry"] = "false"  # the message is kept, and a second one would be asked twice
-    wait = getattr(error, "retry_after", None)
-    if wait is not None:
-        headers["Retry-After"] = str(int(wait) + 1)
-    return _error(status, str(error), code=_CODES.get(status) or error.code, headers=headers)
-
-
-def _status(error: PalaverError) -> int:
-    if isinstance(error, AnswerFailed):
-        return 502
-    if isinstance(error, Refused):
-        return 429
-    status = next(number for kind, number in STATUSES if isinstance(error, kind))
-    return 400 if status == 422 else status
-
-
-def _error(
-    status: int,
-    message: str,
-    *,
-    code: str | None = None,
-    param: str | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> JSONResponse:
-    return JSONResponse(_error_body(status, message, code=code, param=param), status, dict(headers or {}))
-
-
-def _error_body(status: int, message: str, *, code: str | None = None, param: str | None = None) -> dict[str, Any]:
-    kind = _TYPES.get(status) or ("server_error" if status >= 500 else "invalid_request_error")
-    return {"error": {"message": storable(message), "type": kind, "param": param, "code": code}}
-
-
-_ERRORS: Final[dict[int | str, dict[str, Any]]] = {
-    status: {"model": OpenAIError} for status in (400, 401, 403, 404, 413, 429, 500, 502, 503)
-}
-router = APIRouter(prefix="/v1", tags=["openai"], route_class=_Route, responses=_ERRORS)
+router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute, responses=ERROR_RESPONSES)
 
 
 # ---- models ----------------------------------------------------------------------------------------------
 
 
-@router.get("/models", dependencies=[needs("chat")])
-async def openai_models(state: State, _signed: SignedIn) -> ModelList:
-    """The models. `palaver` is whatever a conversation uses: the one chosen for it, or the default."""
-    return ModelList(data=[ModelOut(id=name) for name in _models(state)])
+@router.get("/models", dependencies=[require_scope("chat")])
+async def openai_list_models(state: State, _caller: Caller) -> OpenAIModelList:
+    """List the models. `palaver` stands for the model chosen for the conversation, or else the default."""
+    return OpenAIModelList(data=[OpenAIModel(id=name) for name in _list_model_names(state)])
 
 
-@router.get("/models/{model:path}", dependencies=[needs("chat")])
-async def openai_model(model: str, state: State, _signed: SignedIn) -> ModelOut:
-    """One of them."""
-    if model not in _models(state):
-        raise NoSuchModel(f"there is no model {model}")
-    return ModelOut(id=model)
+@router.get("/models/{model:path}", dependencies=[require_scope("chat")])
+async def openai_get_model(model: str, state: State, _caller: Caller) -> OpenAIModel:
+    """Get one model."""
+    if model not in _list_model_names(state):
+        raise ModelNotFound(f'Model "{model}" not found.')
+    return OpenAIModel(id=model)
 
 
-def _models(state: WebState) -> list[str]:
-    return list(dict.fromkeys([DEFAULT, *state.gateway.agent.models()]))
+def _list_model_names(state: WebState) -> list[str]:
+    return list(dict.fromkeys([DEFAULT_MODEL, *state.gateway.agent.list_models()]))
 
 
-# ---- calls -----------------------------------------------------------------------------------------------
+# ---- requests -----------------------------------------------------------------------------------------------
 
 
 @router.post(
     "/chat/completions",
-    dependencies=[needs("chat")],
+    dependencies=[require_scope("chat")],
     response_model=ChatCompletion,
     responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
 )
-async def openai_chat_completions(
-    call: ChatCall,
+async def openai_create_chat_completion(
+    body: ChatCompletionRequest,
     state: State,
-    signed: SignedIn,
-    x_palaver_session: Annotated[str | None, Header(description="The id of a conversation to go on with.")] = None,
+    caller: Caller,
+    x_palaver_session: Annotated[str | None, Header(description="The id of a conversation to continue.")] = None,
     idempotency_key: Annotated[
-        str | None, Header(max_length=128, description="The same call twice with the same key is one message.")
+        str | None, Header(max_length=128, description="Repeating a request with the same key sends one message.")
     ] = None,
 ) -> Response:
-    """Answer the last message of a call.
+    """Answer the last message.
 
-    Without a conversation to go on with, a new one begins with the messages before the last one, unless they are word
-    for word what was said in a conversation that began through this door: then that one goes on. Whoever hangs up does
-    not stop the answer; it is kept in its conversation.
+    To continue a conversation, name it in `X-Palaver-Session`, `metadata.session_id` or `user`, or send the same
+    earlier messages word for word. Otherwise the request starts a new conversation with its earlier messages. If the
+    client disconnects, the agent still finishes the answer and stores it in the conversation.
     """
-    door = Completions(state.gateway, state.files)
-    accepted = await door.ask(signed.person, _call(call, x_palaver_session, idempotency_key))
-    if accepted.receipt.outcome is Outcome.REFUSED:
-        raise Refused(accepted.receipt.reply or "this message was not taken")
-    answer = _Answer(call.model, accepted.session_id)
-    headers = {HEADER: accepted.session_id}
-    spoken = _spoken(door, signed, accepted)
-    if call.stream:
-        with_usage = call.stream_options is not None and call.stream_options.include_usage
-        stream = EventStream(_chunks(answer, spoken, with_usage=with_usage))
+    completions = state.completions
+    accepted = await completions.submit(caller.person, _build_call(body, x_palaver_session, idempotency_key))
+    if accepted.receipt.outcome is Outcome.REJECTED:
+        raise RequestRejected(accepted.receipt.reply or "The message was rejected.")
+    encoder = _AnswerEncoder(body.model, accepted.session_id)
+    headers = {SESSION_HEADER: accepted.session_id}
+    answer = _stream_answer(completions, caller, accepted)
+    if body.stream:
+        with_usage = body.stream_options is not None and body.stream_options.include_usage
+        stream = EventStream(_encode_chunks(encoder, answer, with_usage=with_usage))
         stream.headers.update(headers)
         return stream
-    async with contextlib.aclosing(spoken):
-        async for each in spoken:
-            if isinstance(each, Answered):
-                _check_answered(each)
-                return JSONResponse(answer.whole(each), headers=headers)
+    async with contextlib.aclosing(answer):
+        async for item in answer:
+            if isinstance(item, CompletionResult):
+                _check_succeeded(item)
+                return JSONResponse(encoder.build_completion(item), headers=headers)
     raise AnswerFailed
 
 
-def _call(call: ChatCall, header: str | None, key: str | None) -> Call:
-    *earlier, last = call.messages
+def _build_call(body: ChatCompletionRequest, session_header: str | None, key: str | None) -> CompletionCall:
+    *earlier, last = body.messages
     if last.role != "user":
-        raise InvalidInput("messages: the last one must be the user's, for that is what is answered")
-    text, images = _content(last.content)
-    named = (call.metadata or {}).get("session_id")
-    before = [message_of(each.role, each.content) for each in earlier]
-    return Call(
-        before=[message for message in before if message is not None],
+        raise InvalidInput("messages: the last message must have the role `user`.")
+    text, images = _parse_content(last.content)
+    session_id = (body.metadata or {}).get("session_id")
+    before = [parse_message(each.role, each.content) for each in earlier]
+    return CompletionCall(
+        earlier_messages=[message for message in before if message is not None],
         content=text,
         images=images,
-        model=None if call.model == DEFAULT else call.model,
-        session_id=header or (str(named) if named is not None else None),
-        name=call.user,
-        key=key,
+        model=None if body.model == DEFAULT_MODEL else body.model,
+        session_id=session_header or (str(session_id) if session_id is not None else None),
+        conversation_name=body.user,
+        idempotency_key=key,
     )
 
 
-def _content(content: str | list[dict[str, Any]] | None) -> tuple[str, list[Image]]:
+def _parse_content(content: str | list[dict[str, Any]] | None) -> tuple[str, list[Image]]:
     texts, images = [], []
     for part in [{"type": "text", "text": content}] if isinstance(content, str) else content or []:
         match part:
             case {"type": "text", "text": str(text)}:
                 texts.append(text)
             case {"type": "image_url", "image_url": {"url": str(url)}}:
-                images.append(_image(url))
+                images.append(_parse_image(url))
             case _:
-                raise InvalidInput("messages: text and images are taken here, and no other parts")
-    text = storable("\n\n".join(texts))
+                raise InvalidInput("messages: only text and image parts are supported.")
+    text = make_storable("\n\n".join(texts))
     if not text.strip() and not images:
-        raise InvalidInput("messages: there is nothing in the last one")
+        raise InvalidInput("messages: the last message is empty.")
     return text, images
 
 
-def _image(url: str) -> Image:
-    """An image in the call itself. Addresses are not opened: whoever may speak here could reach our network by them."""
+def _parse_image(url: str) -> Image:
+    """Decode an image embedded in the request. URLs are never fetched: a caller could reach our network with them."""
     head, _, data = url.partition(",")
-    if not head.startswith(_DATA_URL) or not head.endswith(";base64"):
-        raise InvalidInput("messages: send an image within the call, as a data: URL in base64")
+    if not head.startswith(_DATA_URL_PREFIX) or not head.endswith(";base64"):
+        raise InvalidInput("messages: send images as base64 data: URLs. Other URLs are not supported.")
     try:
         return Image(data=base64.b64decode(data, validate=True))
     except binascii.Error:
-        raise InvalidInput("messages: an image is not in base64") from None
+        raise InvalidInput("messages: an image is not valid base64.") from None
 
 
 # ---- answers ---------------------------------------------------------------------------------------------
 
 
-async def _spoken(door: Completions, signed: Signed, accepted: Accepted) -> AsyncGenerator[str | Answered, None]:
-    """The answer of the agent, or of the gateway itself to a command."""
-    if not is_answered(accepted.receipt):
+async def _stream_answer(
+    completions: Completions, caller: SignedInPerson, accepted: AcceptedCall
+) -> AsyncGenerator[str | CompletionResult, None]:
+    """Yield the text of the agent's answer as it grows, or Palaver's own reply to a command, and then how it ended."""
+    if not has_agent_answer(accepted.receipt):
         yield accepted.receipt.reply or ""
-        yield Answered(text=accepted.receipt.reply or "", turn=None, usage=TurnUsage())
+        yield CompletionResult(text=accepted.receipt.reply or "", turn=None, usage=TurnUsage())
         return
-    async with contextlib.aclosing(door.listen(signed.person, accepted)) as said:
-        async for each in said:
-            yield each
+    async with contextlib.aclosing(completions.stream_answer(caller.person, accepted)) as items:
+        async for item in items:
+            yield item
 
 
-def _check_answered(answered: Answered) -> None:
+def _check_succeeded(answered: CompletionResult) -> None:
     if answered.turn is not None and answered.turn.state is TurnState.FAILED:
         raise AnswerFailed(answered.turn.error or "")
 
 
-async def _chunks(
-    answer: _Answer, spoken: AsyncGenerator[str | Answered, None], *, with_usage: bool
+async def _encode_chunks(
+    encoder: _AnswerEncoder, answer: AsyncGenerator[str | CompletionResult, None], *, with_usage: bool
 ) -> AsyncGenerator[bytes, None]:
-    yield answer.chunk({"role": "assistant", "content": ""})
-    async with contextlib.aclosing(spoken):
+    yield encoder.encode_chunk({"role": "assistant", "content": ""})
+    async with contextlib.aclosing(answer):
         try:
-            async for each in spoken:
-                if isinstance(each, str):
-                    yield answer.chunk({"content": storable(each)})
+            async for item in answer:
+                if isinstance(item, str):
+                    yield encoder.encode_chunk({"content": make_storable(item)})
                     continue
-                _check_answered(each)
-                yield answer.chunk({}, finish_reason=_reason(each))
+                _check_succeeded(item)
+                yield encoder.encode_chunk({}, finish_reason=_get_finish_reason(item))
                 if with_usage:
-                    yield answer.usage_chunk(each.usage)
+                    yield encoder.encode_usage_chunk(item.usage)
         except PalaverError as error:
-            yield _data(_error_body(_status(error), str(error), code=error.code))
+            yield _encode_event(build_error_body(get_error_status(error), str(error), code=error.code))
     yield b"data: [DONE]\n\n"
 
 
-class _Answer:
-    """An answer on its way out."""
+class _AnswerEncoder:
+    """Encodes one answer as chunks of a stream or as one response."""
 
     def __init__(self, model: str, session_id: str) -> None:
         self._common: dict[str, Any] = {
@@ -289,32 +228,34 @@ class _Answer:
             "metadata": {"session_id": session_id},
         }
 
-    def chunk(self, delta: dict[str, str], finish_reason: str | None = None) -> bytes:
+    def encode_chunk(self, delta: dict[str, str], finish_reason: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-        return _data({**self._common, "object": "chat.completion.chunk", "choices": [choice]})
+        return _encode_event({**self._common, "object": "chat.completion.chunk", "choices": [choice]})
 
-    def usage_chunk(self, used: TurnUsage) -> bytes:
+    def encode_usage_chunk(self, usage: TurnUsage) -> bytes:
         common = {**self._common, "object": "chat.completion.chunk", "choices": []}
-        return _data({**common, "usage": _usage(used).model_dump()})
+        return _encode_event({**common, "usage": _build_usage(usage).model_dump()})
 
-    def whole(self, answered: Answered) -> dict[str, Any]:
-        choice = Choice(message=Said(content=storable(answered.text)), finish_reason=_reason(answered))
-        return ChatCompletion(**self._common, choices=[choice], usage=_usage(answered.usage)).model_dump()
+    def build_completion(self, answered: CompletionResult) -> dict[str, Any]:
+        choice = Choice(
+            message=AnswerMessage(content=make_storable(answered.text)), finish_reason=_get_finish_reason(answered)
+        )
+        return ChatCompletion(**self._common, choices=[choice], usage=_build_usage(answered.usage)).model_dump()
 
 
-def _reason(answered: Answered) -> Literal["stop", "length"]:
+def _get_finish_reason(answered: CompletionResult) -> Literal["stop", "length"]:
     return "stop" if answered.turn is None or answered.turn.state is TurnState.DONE else "length"
 
 
-def _usage(used: TurnUsage) -> CompletionUsage:
+def _build_usage(usage: TurnUsage) -> CompletionUsage:
     return CompletionUsage(
-        prompt_tokens=used.input_tokens,
-        completion_tokens=used.output_tokens,
-        total_tokens=used.input_tokens + used.output_tokens,
-        prompt_tokens_details={"cached_tokens": used.cache_read_tokens},
-        completion_tokens_details={"reasoning_tokens": used.reasoning_tokens},
+        prompt_tokens=usage.input_tokens,
+        completion_tokens=usage.output_tokens,
+        total_tokens=usage.input_tokens + usage.output_tokens,
+        prompt_tokens_details={"cached_tokens": usage.cache_read_tokens},
+        completion_tokens_details={"reasoning_tokens": usage.reasoning_tokens},
     )
 
 
-def _data(body: dict[str, Any]) -> bytes:
+def _encode_event(body: dict[str, Any]) -> bytes:
     return f"data: {json.dumps(body, separators=(',', ':'))}\n\n".encode()

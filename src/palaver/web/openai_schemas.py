@@ -1,4 +1,4 @@
-"""The shapes that OpenAI's clients send and read, as far as this door knows them."""
+"""JSON schemas of the OpenAI-compatible API: the supported subset of what OpenAI's clients send and read."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-DEFAULT: Final = "palaver"  # whatever model a conversation uses
+DEFAULT_MODEL: Final = "palaver"  # the model chosen for the conversation, or else the default
 
 
-class ModelOut(BaseModel):
-    """A model that can be asked for."""
+class OpenAIModel(BaseModel):
+    """A model."""
 
     id: str
     object: Literal["model"] = "model"
@@ -18,57 +18,57 @@ class ModelOut(BaseModel):
     owned_by: str = "palaver"
 
 
-class ModelList(BaseModel):
-    """The models that can be asked for."""
+class OpenAIModelList(BaseModel):
+    """The available models."""
 
     object: Literal["list"] = "list"
-    data: list[ModelOut]
+    data: list[OpenAIModel]
 
 
-# ---- calls -----------------------------------------------------------------------------------------------
+# ---- requests ---------------------------------------------------------------------------------------------
 
 
-class _Read(BaseModel):
-    """Something a client sends: what is not known is read over, as OpenAI does."""
+class _OpenAIRequest(BaseModel):
+    """Base class of request bodies. Unknown fields are ignored, as OpenAI does."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class ChatMessage(_Read):
-    """One message of a call."""
+class ChatMessage(_OpenAIRequest):
+    """One message of a request."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[dict[str, Any]] | None = None
 
 
-class StreamOptions(_Read):
-    """What a stream ends with."""
+class StreamOptions(_OpenAIRequest):
+    """Options of a stream."""
 
     include_usage: bool = False
 
 
-class ChatCall(_Read):
-    """A call, as OpenAI's clients make it."""
+class ChatCompletionRequest(_OpenAIRequest):
+    """A request for an answer, in OpenAI's format."""
 
-    model: str = Field(DEFAULT, max_length=200)
+    model: str = Field(DEFAULT_MODEL, max_length=200)
     messages: Annotated[list[ChatMessage], Field(min_length=1)]
     stream: bool = False
     stream_options: StreamOptions | None = None
     n: Literal[1] | None = None
     tools: Annotated[list[Any], Field(max_length=0)] | None = Field(
-        None, description="The agent uses its own tools; those of a caller are refused."
+        None, description="Not supported: the agent uses its own tools."
     )
     user: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
-        None, description="Your own name for a conversation: calls with the same one go on with it."
+        None, description="Your own name for a conversation. Requests with the same name continue it."
     )
-    metadata: dict[str, Any] | None = Field(None, description="`session_id` names a conversation to go on with.")
+    metadata: dict[str, Any] | None = Field(None, description="`session_id`: the id of a conversation to continue.")
 
 
 # ---- answers ---------------------------------------------------------------------------------------------
 
 
-class Said(BaseModel):
-    """What was answered."""
+class AnswerMessage(BaseModel):
+    """The answer."""
 
     role: Literal["assistant"] = "assistant"
     content: str
@@ -76,16 +76,16 @@ class Said(BaseModel):
 
 
 class Choice(BaseModel):
-    """An answer; there is always one."""
+    """An answer. There is always exactly one."""
 
     index: Literal[0] = 0
-    message: Said
-    finish_reason: Literal["stop", "length"] = Field(description="`length` when the answer was cut short.")
+    message: AnswerMessage
+    finish_reason: Literal["stop", "length"] = Field(description="`length` if the answer was interrupted.")
     logprobs: None = None
 
 
 class CompletionUsage(BaseModel):
-    """What the answer used, as far as the provider told."""
+    """Tokens used, as reported by the provider."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -95,7 +95,7 @@ class CompletionUsage(BaseModel):
 
 
 class ChatCompletion(BaseModel):
-    """A whole answer."""
+    """A complete answer."""
 
     id: str
     object: Literal["chat.completion"] = "chat.completion"
@@ -103,7 +103,7 @@ class ChatCompletion(BaseModel):
     model: str
     choices: list[Choice]
     usage: CompletionUsage
-    metadata: dict[str, str] = Field(description="`session_id`: the conversation it was said in.")
+    metadata: dict[str, str] = Field(description="`session_id`: the id of the conversation.")
 
 
 # ---- errors ----------------------------------------------------------------------------------------------
@@ -119,6 +119,6 @@ class ErrorDetail(BaseModel):
 
 
 class OpenAIError(BaseModel):
-    """An error in OpenAI's shape."""
+    """An error in OpenAI's format."""
 
     error: ErrorDetail

@@ -1,6 +1,6 @@
-"""The OpenAPI document: names of operations, and which errors a route can answer.
+"""The OpenAPI document: operation ids, and corrections that apply to all routes.
 
-What a route takes and gives is said where the route is. Here is said what holds for all of them.
+The schemas and texts of a route are defined with the route.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     from fastapi.routing import APIRoute
 
 
-def operation_id(route: APIRoute) -> str:
-    """What a route is called: the name of its function."""
+def get_operation_id(route: APIRoute) -> str:
+    """Return the operation id of a route: the name of its function."""
     return route.name
 
 
 def install_openapi(app: FastAPI) -> None:
-    """Let the document be made once, when somebody first asks for it."""
+    """Generate the document once, on the first request for it."""
 
-    def document() -> dict[str, Any]:
+    def get_document() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = _finished(
+            app.openapi_schema = _correct_schema(
                 get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
             )
         return app.openapi_schema
 
-    app.openapi = document  # type: ignore[method-assign]
+    app.openapi = get_document  # type: ignore[method-assign]
 
 
-def _finished(schema: dict[str, Any]) -> dict[str, Any]:
-    """The document without what is not true here: validation errors have our shape, not FastAPI's."""
+def _correct_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Correct what FastAPI assumes: validation errors have our shape, and either way to sign in is enough."""
     schemas = schema["components"]["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
@@ -41,6 +41,6 @@ def _finished(schema: dict[str, Any]) -> dict[str, Any]:
         for operation in operations.values():
             if "requestBody" in operation:
                 operation["responses"]["413"] = operation["responses"]["400"] | {"description": "Content Too Large"}
-            if operation.get("security"):  # one of the two ways is enough
-                operation["security"] = [{name: []} for each in operation["security"] for name in each]
+            if operation.get("security"):  # alternatives, not requirements that all have to be met
+                operation["security"] = [{name: []} for scheme in operation["security"] for name in scheme]
     return schema

@@ -1,12 +1,12 @@
-"""The page: the built front end, served from the package.
+"""The page: serves the built frontend from the package.
 
-It is one page with its own addresses, so every path that is not the API's gives the same document. What a build has
-named by its content never changes and is kept by browsers for ever; everything else is asked for again. Text goes out
-packed to browsers that can unpack it; each file is packed once.
+The frontend is a single-page application, so every path outside the API returns the same document. Browsers cache
+files with a content hash in their name forever and revalidate all others. Text files are compressed with gzip, each
+once, for browsers that support it.
 
-Beside it lies the document in which diagrams are drawn (decision 12). It may be shown in a frame of our own page, and
-has a policy of its own: it runs the script that stands in it and what the page hands to it, and asks nobody for
-anything.
+`diagram.html`, the document that renders diagrams (decision 12), may be embedded in a frame of our own page. Its
+content security policy is stricter: it runs its inline script and what the page passes to it, and cannot make
+requests.
 """
 
 from __future__ import annotations
@@ -28,56 +28,58 @@ if TYPE_CHECKING:
 
     from fastapi import FastAPI, Request
 
-HASHED: Final = "assets/"  # where the build puts what it names by its content
-DRAWING: Final = "diagram.html"
-_FOR_EVER = "public, max-age=31536000, immutable"
-_ASK_AGAIN = "no-cache"
-_NOT_THE_PAGE = ("api/", "v1/")
-_PACKED = frozenset({".css", ".html", ".js", ".json", ".svg", ".webmanifest"})
-_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
+HASHED_FOLDER: Final = "assets/"  # the build puts files with a content hash in their name here
+DIAGRAM_FILE: Final = "diagram.html"
+_CACHE_FOREVER = "public, max-age=31536000, immutable"
+_REVALIDATE = "no-cache"
+_API_PREFIXES = ("api/", "v1/")
+_COMPRESSED_SUFFIXES = frozenset({".css", ".html", ".js", ".json", ".svg", ".webmanifest"})
+_INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 
 def install_page(app: FastAPI, folder: Path) -> None:
-    """Serve the page, if there is one."""
+    """Serve the page, if the folder contains one."""
     document = folder / "index.html"
     if not document.is_file():
         return
-    known = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if file.is_file()}
-    special = {path: drawing_headers(file.read_bytes()) for path, file in known.items() if path == DRAWING}
+    files = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if file.is_file()}
+    own_headers = {
+        path: build_diagram_headers(file.read_bytes()) for path, file in files.items() if path == DIAGRAM_FILE
+    }
 
     @cache
-    def packed(file: Path) -> bytes:
+    def compress(file: Path) -> bytes:
         return gzip.compress(file.read_bytes(), mtime=0)
 
-    async def served(file: Path, headers: dict[str, str], request: Request) -> Response:
-        if file.suffix not in _PACKED:
+    async def serve_file(file: Path, headers: dict[str, str], request: Request) -> Response:
+        if file.suffix not in _COMPRESSED_SUFFIXES:
             return FileResponse(file, headers=headers)
         headers = {**headers, "Vary": "Accept-Encoding"}
         if "gzip" not in request.headers.get("accept-encoding", ""):
             return FileResponse(file, headers=headers)
         media_type = guess_type(file.name)[0] or "application/manifest+json"
-        body = await asyncio.to_thread(packed, file)  # the largest takes long enough to be noticed
+        body = await asyncio.to_thread(compress, file)  # compressing the largest file would block the event loop
         return Response(body, media_type=media_type, headers={**headers, "Content-Encoding": "gzip"})
 
-    async def page(request: Request) -> Response:
+    async def serve_page(request: Request) -> Response:
         path: str = request.path_params["path"]
-        file = known.get(path)
+        file = files.get(path)
         if file is not None:
-            caching = _FOR_EVER if path.startswith(HASHED) else _ASK_AGAIN
-            return await served(file, {"Cache-Control": caching, **special.get(path, {})}, request)
-        if f"{path}/".startswith((*_NOT_THE_PAGE, HASHED)):
-            raise HTTPException(404, "there is nothing here")
-        return await served(document, {"Cache-Control": _ASK_AGAIN}, request)
+            caching = _CACHE_FOREVER if path.startswith(HASHED_FOLDER) else _REVALIDATE
+            return await serve_file(file, {"Cache-Control": caching, **own_headers.get(path, {})}, request)
+        if f"{path}/".startswith((*_API_PREFIXES, HASHED_FOLDER)):
+            raise HTTPException(404, "Not found.")
+        return await serve_file(document, {"Cache-Control": _REVALIDATE}, request)
 
-    app.add_route("/{path:path}", page, methods=["GET"], include_in_schema=False)
+    app.add_route("/{path:path}", serve_page, methods=["GET"], include_in_schema=False)
 
 
-def drawing_headers(document: bytes) -> dict[str, str]:
-    """What differs in the headers of the document in which diagrams are drawn."""
-    scripts = [b64encode(sha256(script).digest()).decode() for script in _SCRIPT.findall(document)]
+def build_diagram_headers(document: bytes) -> dict[str, str]:
+    """Build the headers of `diagram.html` that differ from those of other responses."""
+    hashes = [b64encode(sha256(script).digest()).decode() for script in _INLINE_SCRIPT.findall(document)]
     policy = [
         "default-src 'none'",
-        " ".join(["script-src blob:", *(f"'sha256-{each}'" for each in scripts)]),
+        " ".join(["script-src blob:", *(f"'sha256-{each}'" for each in hashes)]),
         *("style-src 'unsafe-inline'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'self'"),
         "sandbox allow-scripts",
     ]

@@ -1,78 +1,63 @@
-"""What every shape of the API is made of. The shapes themselves stand with the routes that alone use them; those of
-conversations and of what is said in them are in `session_wire.py` and `message_wire.py`.
+"""Base classes and common types of the API's JSON schemas.
 
-Always true: names are in snake_case, times in ISO 8601 and UTC, ids are text, money is decimal text. A key that has
-nothing to say is null, never missing.
+A schema used by one route module is defined there; those of conversations and messages, which several modules use,
+are in `session_schemas.py` and `message_schemas.py`. Classes named `…Out` are responses, `…In` are request bodies.
+
+Always true: field names are in snake_case, times in ISO 8601 and UTC, ids are strings, amounts of money are decimal
+strings. A field without a value is null, never missing.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
 
-from palaver.domain.text import storable
-from palaver.domain.usage import COUNTERS
+from palaver.domain.text import make_storable
 
-if TYPE_CHECKING:
-    from palaver.domain.usage import UsageTotals
-    from palaver.domain.usage_report import Spent
-
-MOST_SEQ = 2**53  # the largest number that every client can write
+MAX_SEQ = 2**53  # the largest integer that JavaScript clients can represent exactly
 
 Time = Annotated[datetime, PlainSerializer(lambda moment: moment.astimezone(UTC), when_used="json")]
-Key = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[!-~]+$")]
-Seq = Annotated[int, Field(ge=0, le=MOST_SEQ)]
+IdempotencyKey = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[!-~]+$")]
+Seq = Annotated[int, Field(ge=0, le=MAX_SEQ)]
 
 
-class Out(BaseModel):
-    """What goes out."""
+class ResponseModel(BaseModel):
+    """Base class of response bodies."""
 
     model_config = ConfigDict(frozen=True)
 
 
-class Counted(Out):
-    """Tokens, and what they cost in US dollars; null when nobody knows."""
+class UsageCounts(ResponseModel):
+    """Tokens and their cost."""
 
     input_tokens: int
     output_tokens: int
     cache_read_tokens: int
     cache_write_tokens: int
     reasoning_tokens: int
-    cost_usd: str | None
-    unpriced_turns: int
+    cost_usd: str | None = Field(description="The cost in US dollars; null if it is unknown.")
+    unpriced_turns: int = Field(description="Turns whose cost is unknown and not part of `cost_usd`.")
 
 
-class In(BaseModel):
-    """What comes in; a key that is not known is a mistake."""
+class RequestModel(BaseModel):
+    """Base class of request bodies; an unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def money(amount: Decimal | None) -> str | None:
-    """An amount of US dollars as plain decimal text."""
-    return None if amount is None else f"{amount:f}"
-
-
-def counted(used: UsageTotals | Spent) -> dict[str, Any]:
-    """What was used, as the fields of `Counted`."""
-    tokens = {name: getattr(used, name) for name in COUNTERS}
-    return {**tokens, "cost_usd": money(used.cost), "unpriced_turns": used.unpriced_turns}
-
-
-def clean(value: Any) -> Any:
-    """JSON-ready data as UTF-8 can carry it: halves of characters, which a log keeps exactly, are replaced."""
+def replace_surrogates(value: Any) -> Any:
+    """Replace lone surrogates in JSON-ready data: the log keeps them exactly, but UTF-8 cannot encode them."""
     if isinstance(value, str):
-        return shown(value)
+        return to_utf8_text(value)
     if isinstance(value, list):
-        return [clean(each) for each in value]
+        return [replace_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return {shown(str(key)): clean(each) for key, each in value.items()}
+        return {to_utf8_text(str(key)): replace_surrogates(item) for key, item in value.items()}
     return value
 
 
-def shown(text: str) -> str:
-    """Text as UTF-8 can carry it."""
-    return text if text.isascii() else storable(text)
+def to_utf8_text(text: str) -> str:
+    """Replace lone surrogates in a text."""
+    return text if text.isascii() else make_storable(text)

@@ -1,7 +1,7 @@
-"""Serving: one uvicorn inside our own event loop, started when it listens and stopped when we say so.
+"""The HTTP server: uvicorn inside our own event loop.
 
-The socket is ours, so that an address that cannot be had is told plainly before anything else begins, and port 0 gives
-a free one. Signals are the business of whoever runs the process.
+We open the socket ourselves, so that an unavailable address gives a clear error before anything else starts, and port
+0 picks a free port. The server ignores signals; the code that runs the process handles them.
 """
 
 from __future__ import annotations
@@ -21,71 +21,70 @@ if TYPE_CHECKING:
 
     from fastapi import FastAPI
 
-WAITING = 2048  # connections that wait to be taken
-PATIENCE = 5  # seconds that requests under way are given when we stop
+SOCKET_BACKLOG = 2048  # connections that may wait to be accepted
+SHUTDOWN_GRACE_SECONDS = 5  # how long open requests may take to finish when the server stops
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens there; port 0 is any free one."""
+def open_socket(host: str, port: int) -> socket.socket:
+    """Open a listening socket; port 0 means any free port."""
     try:
         [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-        taken = socket.socket(family, kind, protocol)
+        listener = socket.socket(family, kind, protocol)
         try:
-            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            taken.bind(address)
-            taken.listen(WAITING)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(SOCKET_BACKLOG)
         except OSError:
-            taken.close()
+            listener.close()
             raise
     except OSError as error:
-        raise ConfigError(_why(host, port, error), host=host, port=port) from None
-    taken.setblocking(False)
-    return taken
+        raise ConfigError(_explain_socket_error(host, port, error), host=host, port=port) from None
+    listener.setblocking(False)
+    return listener
 
 
-def _why(host: str, port: int, error: OSError) -> str:
+def _explain_socket_error(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"port {port} on {host} is in use already; choose another with --port, or --port 0 for any free one"
+        return f"Port {port} on {host} is already in use. Choose another with --port, or --port 0 for any free port."
     if error.errno == errno.EACCES:
-        return f"port {port} may only be used by the system; choose one above 1023 with --port"
-    return f"cannot listen on {host} port {port}: {error.strerror or error}; --host names an address of this machine"
+        return f"You don't have permission to use port {port}. Choose a port above 1023 with --port."
+    return f"Cannot listen on {host} port {port}: {error.strerror or error}. --host must be an address of this machine."
 
 
-class _Served(uvicorn.Server):
-    """A server that leaves signals alone."""
+class _EmbeddedServer(uvicorn.Server):
+    """A uvicorn server that ignores signals."""
 
     @contextlib.contextmanager
     def capture_signals(self):  # type: ignore[no-untyped-def]
-        """Nothing is captured."""
         yield
 
 
 @contextlib.asynccontextmanager
-async def serving(
-    app: FastAPI, listening: socket.socket, *, before_stop: Callable[[], Awaitable[None]] | None = None
+async def run_server(
+    app: FastAPI, listener: socket.socket, *, before_stop: Callable[[], Awaitable[None]] | None = None
 ) -> AsyncIterator[int]:
-    """Serve inside the block; its port. `before_stop` ends what would keep connections open."""
+    """Serve inside the block and yield the port. `before_stop` closes streams that would keep connections open."""
     config = uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
-        proxy_headers=False,  # whom to believe is decided by the guard
+        proxy_headers=False,  # the guard decides which proxies to trust
         server_header=False,
         lifespan="off",
-        timeout_graceful_shutdown=PATIENCE,
+        timeout_graceful_shutdown=SHUTDOWN_GRACE_SECONDS,
         timeout_keep_alive=30,
         ws="none",
     )
-    server = _Served(config)
-    task = asyncio.create_task(server.serve(sockets=[listening]), name="palaver-web")
+    server = _EmbeddedServer(config)
+    task = asyncio.create_task(server.serve(sockets=[listener]), name="palaver-web")
     try:
         while not server.started:
             if task.done():
                 task.result()
             await asyncio.sleep(0.005)
-        yield listening.getsockname()[1]
+        yield listener.getsockname()[1]
     finally:
         if before_stop is not None:
             await before_stop()

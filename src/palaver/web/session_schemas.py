@@ -1,4 +1,4 @@
-"""Conversations, as they go out and come in."""
+"""JSON schemas of conversations, and the conversion from domain values."""
 
 from __future__ import annotations
 
@@ -6,193 +6,201 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
+from palaver.domain.session_json import session_to_json
 from palaver.domain.turn import BusyPolicy
 from palaver.web.message_schemas import Content, ReceiptOut
-from palaver.web.schemas import Counted, In, Key, Out, Seq, Time, counted, shown
+from palaver.web.schemas import (
+    IdempotencyKey,
+    RequestModel,
+    ResponseModel,
+    Seq,
+    Time,
+    UsageCounts,
+    replace_surrogates,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from palaver.domain.session_summary import Overview
+    from palaver.domain.session_summary import SessionSummary
 
 
-class PlaceOut(Out):
-    """Where a conversation takes place."""
+class SourceOut(ResponseModel):
+    """The chat that a conversation comes from."""
 
     platform: str
     chat_name: str | None
     user_name: str | None
 
 
-class UsageOut(Counted):
-    """What a conversation used, and what that cost in US dollars; null when nobody knows."""
+class SessionUsageOut(UsageCounts):
+    """Tokens that a conversation used, and their cost."""
 
     cost_status: Literal["unknown", "estimated", "actual"]
 
 
-class SessionOut(Out):
-    """A conversation, as the one who asks sees it."""
+class SessionOut(ResponseModel):
+    """A conversation, as you see it."""
 
     id: str = Field(examples=["20261115_081200_1a2b3c4d"])
     title: str | None
-    name: str = Field(description="What to call it: its title, or where it takes place.")
+    display_name: str = Field(
+        description="What to call the conversation: its title or, without one, the name of its chat."
+    )
     preview: str
     platform: str
     chat_type: Literal["dm", "group", "channel", "thread"]
-    shared: bool = Field(description="Several people speak here.")
-    source: PlaceOut
+    shared: bool = Field(description="Several people take part.")
+    source: SourceOut
     message_count: int
     created_at: Time
-    active_at: Time | None = Field(description="Null until something is said; only then do lists show it.")
+    active_at: Time | None = Field(
+        description="When it was last active; null while it is empty. Lists leave empty conversations out."
+    )
     ended_at: Time | None
     pinned: bool
     archived: bool
     project_id: str | None
-    parent_id: str | None = Field(description="What it was forked from.")
-    model: str | None = Field(description="Used last.")
-    chosen_model: str | None = Field(description="For this conversation alone; null: the default.")
-    busy_policy: BusyPolicy | None = Field(description="For this conversation alone; null: as the settings say.")
-    toolsets_off: list[str] = Field(description="Toolsets that are switched off here, by name.")
-    running: bool = Field(description="An answer is being given.")
-    queued: int = Field(description="Messages that wait for an answer.")
-    last_seq: int = Field(description="The number of the last event in its log.")
-    read_seq: int = Field(description="The last one that you have seen.")
-    context_tokens: int = Field(description="What the last answer was given; 0: not known, as after a summary.")
-    usage: UsageOut
-    reachable: bool = Field(description="Answers can be sent to where it takes place: a message may ask for that.")
-    owner: str | None = Field(description="Whose it is; only where everybody's were asked for.")
+    parent_id: str | None = Field(description="The conversation that this one was forked from.")
+    model: str | None = Field(description="The model that answered last.")
+    chosen_model: str | None = Field(description="The model chosen for this conversation; null for the default.")
+    busy_policy: BusyPolicy | None = Field(
+        description="The busy policy chosen for this conversation; null for the server's setting."
+    )
+    disabled_toolsets: list[str] = Field(description="Names of the toolsets that are turned off in this conversation.")
+    running: bool = Field(description="The agent is responding.")
+    queued: int = Field(description="How many messages are queued.")
+    last_seq: int = Field(description="The number of the last event in the log.")
+    read_seq: int = Field(description="The number of the last event that you have read.")
+    context_tokens: int = Field(
+        description="How many tokens the model received for the last answer; 0 if unknown, for example after a"
+        " compaction."
+    )
+    usage: SessionUsageOut
+    reachable: bool = Field(description="Answers can be delivered to the chat that the conversation comes from.")
+    owner_name: str | None = Field(description="The name of the person it belongs to; only in requests with `all`.")
 
 
-class SessionsOut(Out):
+class SessionsOut(ResponseModel):
     """A page of conversations, newest first."""
 
     sessions: list[SessionOut]
-    cursor: str | None = Field(description="Continues the list; null at its end. A page may be short before that.")
+    next_cursor: str | None = Field(
+        description="Pass this to get the next page; null on the last page. Any page may have fewer than `limit` items."
+    )
 
 
-class SessionIn(In):
+class NewSessionIn(RequestModel):
     """A new conversation."""
 
     title: str | None = None
     project: str | None = Field(None, description="One of your projects, by id or name.")
-    model: str | None = Field(None, description="Instead of the default.")
-    key: Key | None = Field(None, description="Your own name for it: with the same key twice it is one conversation.")
-
-
-class SessionPatch(In):
-    """What is to change; what is left out stays."""
-
-    title: str | None = Field(None, description="Null takes it away.")
-    pinned: bool = False
-    archived: bool = False
-    project: str | None = Field(None, description="By id or name; null takes it out of any.")
-    model: str | None = Field(None, description="Null is the default.")
-    busy: BusyPolicy | None = Field(None, description="Null is what the settings say.")
-    toolsets: Annotated[dict[str, bool], Field(max_length=100)] | None = Field(
-        None,
-        description="Toolsets by name, to be switched on or off; the others stay. Null: all that the operator allows.",
+    model: str | None = Field(None, description="The model to use; null for the default.")
+    key: IdempotencyKey | None = Field(
+        None, description="Your own id for this request. Repeating it with the same key returns the same conversation."
     )
 
 
-class ForkIn(In):
-    """Where a copy ends, and what it is called."""
+class SessionChangesIn(RequestModel):
+    """Changes to a conversation. Fields that you leave out stay as they are."""
 
-    at: Seq | None = Field(None, description="Up to and including the turn of this message; null: everything.")
+    title: str | None = Field(None, description="Null removes the title.")
+    pinned: bool = False
+    archived: bool = False
+    project: str | None = Field(None, description="By id or name. Null removes the conversation from its project.")
+    model: str | None = Field(None, description="Null resets to the default.")
+    busy_policy: BusyPolicy | None = Field(None, description="Null resets to the server's setting.")
+    toolsets: Annotated[dict[str, bool], Field(max_length=100)] | None = Field(
+        None,
+        description="Turns toolsets on or off, by name; others stay as they are. Null turns all allowed ones on.",
+    )
+
+
+class ForkIn(RequestModel):
+    """Where to branch off, and the title of the new conversation."""
+
+    up_to_seq: Seq | None = Field(
+        None, description="Copy everything up to the turn of this message, inclusive; null copies everything."
+    )
     title: str | None = None
 
 
-class EditIn(In):
-    """What is said instead of an earlier message, in a copy of all that came before it."""
+class EditIn(RequestModel):
+    """A new version of an earlier message, sent in a copy of what came before it."""
 
-    at: Seq
+    seq: Seq = Field(description="The number of the message to replace.")
     content: Content
-    key: Key
-    busy: BusyPolicy | None = None
-    attachments: Annotated[list[str], Field(max_length=20)] = Field(
-        default_factory=list, description="Ids of files that go along: those of the earlier message, or others."
+    key: IdempotencyKey
+    busy_policy: BusyPolicy | None = None
+    attachment_ids: Annotated[list[str], Field(max_length=20)] = Field(
+        default_factory=list, description="Ids of files to attach: those of the earlier message or others."
     )
 
 
-class EditOut(Out):
-    """The copy, and what became of the message."""
+class EditOut(ResponseModel):
+    """The new conversation, and what happened to the message."""
 
     session: SessionOut
     receipt: ReceiptOut
 
 
-class StopIn(In):
+class StopIn(RequestModel):
     """What to stop."""
 
-    queued: bool = Field(False, description="Also drop what waits.")
-    key: Key | None = None
+    clear_queue: bool = Field(False, description="Also clear the queue.")
+    key: IdempotencyKey | None = None
 
 
-class UndoIn(In):
-    """How much to take back."""
+class UndoIn(RequestModel):
+    """How many turns to undo."""
 
     turns: Annotated[int, Field(ge=1, le=1000)] = 1
-    key: Key | None = None
+    key: IdempotencyKey | None = None
 
 
-class CompressIn(In):
-    """What a summary must not lose."""
+class CompactIn(RequestModel):
+    """How to summarize."""
 
-    focus: Annotated[str, StringConstraints(max_length=500)] | None = None
-    key: Key | None = None
-
-
-class CommandIn(In):
-    """Nothing but a key: the same one twice is done once."""
-
-    key: Key | None = None
+    focus: Annotated[str, StringConstraints(max_length=500)] | None = Field(
+        None, description="What the summary should keep in particular."
+    )
+    key: IdempotencyKey | None = None
 
 
-class ReadIn(In):
-    """How far somebody has read."""
+class ActionIn(RequestModel):
+    """An action without parameters."""
 
-    seq: Seq
+    key: IdempotencyKey | None = Field(
+        None, description="Your own id for this request. Repeating it with the same key has no effect."
+    )
 
 
-class ReadOut(Out):
-    """How far that is now; it never goes back."""
+class MarkReadIn(RequestModel):
+    """How far you have read."""
+
+    seq: Seq = Field(description="The number of the last event that you have read.")
+
+
+class ReadPositionOut(ResponseModel):
+    """How far you have read; this number never goes down."""
 
     read_seq: int
 
 
-def session_out(overview: Overview, connected: Collection[str], *, with_owner: bool = False) -> SessionOut:
-    """A conversation as it goes out, on a server that these platforms are connected to."""
-    session, used, place = overview.session, overview.session.usage, overview.session.origin
-    return SessionOut(
-        id=session.id,
-        title=session.title,
-        name=shown(session.display_name),
-        preview=session.preview,
-        platform=str(session.platform),
-        chat_type=session.chat_type.value,
-        shared=session.shared,
-        source=PlaceOut(
-            platform=str(place.platform),
-            chat_name=None if place.chat_name is None else shown(place.chat_name),
-            user_name=None if place.user_name is None else shown(place.user_name),
-        ),
-        message_count=session.message_count,
-        created_at=session.created_at,
-        active_at=session.active_at,
-        ended_at=session.ended_at,
-        pinned=session.pinned,
-        archived=session.archived,
-        project_id=session.project_id,
-        parent_id=session.parent_id,
-        model=session.model,
-        chosen_model=overview.chosen_model,
-        busy_policy=overview.busy,
-        toolsets_off=list(overview.toolsets_off),
-        running=overview.running,
-        queued=overview.queued,
-        last_seq=overview.last_seq,
-        read_seq=overview.read_seq,
-        context_tokens=session.last_prompt_tokens,
-        usage=UsageOut(cost_status=used.cost_status.value, **counted(used)),
-        reachable=overview.takes_place and session.platform in connected,
-        owner=overview.owner if with_owner else None,
+def to_session_out(summary: SessionSummary, connected: Collection[str], *, with_owner: bool = False) -> SessionOut:
+    """Convert a conversation; `connected` are the platforms that this server can deliver answers to."""
+    session = summary.session
+    return SessionOut.model_validate(
+        replace_surrogates(session_to_json(session))
+        | {
+            "chosen_model": summary.chosen_model,
+            "busy_policy": summary.busy_policy,
+            "disabled_toolsets": list(summary.disabled_toolsets),
+            "running": summary.running,
+            "queued": summary.queued,
+            "last_seq": summary.last_seq,
+            "read_seq": summary.read_seq,
+            "reachable": summary.has_delivery_address and session.platform in connected,
+            "owner_name": summary.owner_name if with_owner else None,
+        }
     )

@@ -1,73 +1,86 @@
-"""How what somebody does on the page reaches the inbox, the one door for everything that is said."""
+"""Passes messages and commands from the API to the inbox.
+
+The inbox checks in its transaction whether the caller has access to the session. An owner who views everyone's sessions
+(`all=true`) can't write in them: the check is for the person alone.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from palaver.domain.attachment import check_message_parts
 from palaver.domain.errors import InvalidInput
+from palaver.domain.ids import parse_session_id
 from palaver.domain.inbound import Inbound, Outcome, ReplyTo
-from palaver.services.commands import find, parse
-from palaver.services.commands.registry import check_may
-from palaver.services.conversations import source_in, source_of
-from palaver.web.errors import Refused
-from palaver.web.message_schemas import ReceiptOut, receipt_out
+from palaver.services.commands import parse_command
+from palaver.services.commands.permissions import check_permission
+from palaver.services.conversations import build_person_source
+from palaver.web.errors import RequestRejected
+from palaver.web.message_schemas import ReceiptOut, to_receipt_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.domain.account import Signed
+    from palaver.domain.account import SignedInPerson
     from palaver.domain.inbound import Receipt
-    from palaver.domain.session import Session
     from palaver.domain.turn import BusyPolicy
+    from palaver.services.commands.command import CommandCall, MessageCall
     from palaver.web.state import WebState
 
 
-async def say(
+async def submit_message(
     state: WebState,
-    signed: Signed,
+    caller: SignedInPerson,
     session_id: str,
     content: str | Sequence[Any],
     key: str,
     *,
-    busy: BusyPolicy | None = None,
-    attachments: Sequence[str] = (),
-    reply: ReplyTo = ReplyTo.HERE,
+    busy_policy: BusyPolicy | None = None,
+    attachment_ids: Sequence[str] = (),
+    reply_to: ReplyTo = ReplyTo.SESSION,
 ) -> Receipt:
-    """Say something in a conversation that somebody looks at, and that is theirs to speak in."""
-    session = await _own(state, signed, session_id)
+    """Send a message in a session that the caller has access to."""
+    check_message_parts(content)
     inbound = Inbound(
-        source=source_in(signed.person, session),
-        content=await state.files.attach(signed.principal, session.id, content, attachments),
+        source=build_person_source(caller.person),
+        content=content,
+        attachment_ids=attachment_ids,
         message_id=key,
-        busy=busy,
-        session_id=session.id,
-        reply=reply,
+        busy_policy=busy_policy,
+        session_id=parse_session_id(session_id),
+        reply_to=reply_to,
     )
     return await state.gateway.inbox.accept(inbound)
 
 
-async def command(state: WebState, signed: Signed, session_id: str | None, text: str, key: str | None) -> Receipt:
-    """Give a slash command, in a conversation or in none."""
-    parsed = parse(text)
-    if parsed is None:
-        raise InvalidInput("text: this is not a command; messages go to /api/sessions/{id}/messages")
-    known = find(parsed.name)
-    if known is not None:
-        check_may(signed.principal, known)
-    session = None if session_id is None else await _own(state, signed, session_id)
-    source = source_of(signed.person) if session is None else source_in(signed.person, session)
-    inbound = Inbound(source=source, content=text, message_id=key, session_id=None if session is None else session.id)
-    return await state.gateway.inbox.accept(inbound)
+async def submit_command(
+    state: WebState, caller: SignedInPerson, session_id: str | None, call: CommandCall | MessageCall, key: str | None
+) -> Receipt:
+    """Run a slash command, in a session or in none."""
+    check_permission(caller.principal, call.command)
+    inbound = Inbound(
+        source=build_person_source(caller.person),
+        content="",
+        message_id=key,
+        session_id=None if session_id is None else parse_session_id(session_id),
+    )
+    return await state.gateway.inbox.run_command(inbound, call)
 
 
-async def carry_out(state: WebState, signed: Signed, session_id: str, text: str, key: str | None) -> ReceiptOut:
-    """Give a command on somebody's behalf; that it cannot be done is an error."""
-    receipt = await command(state, signed, session_id, text, key)
-    if receipt.outcome is Outcome.REFUSED:
-        raise Refused(receipt.reply or "", **(receipt.facts or {}))
-    return receipt_out(receipt)
+async def submit_command_text(
+    state: WebState, caller: SignedInPerson, session_id: str | None, text: str, key: str | None
+) -> Receipt:
+    call = parse_command(text)
+    if call is None:
+        raise InvalidInput("text: this isn't a command. Send messages to /api/sessions/{id}/messages")
+    return await submit_command(state, caller, session_id, call, key)
 
 
-async def _own(state: WebState, signed: Signed, session_id: str) -> Session:
-    """The conversation, if it is this person's to speak in; an owner who looks at everybody's does not speak there."""
-    return await state.gateway.store.aio.seen_by(signed.principal).get(session_id)
+async def run_action(
+    state: WebState, caller: SignedInPerson, session_id: str, call: CommandCall, key: str | None
+) -> ReceiptOut:
+    """Run a command for a route that does one thing; if it can't be carried out, that is an error."""
+    receipt = await submit_command(state, caller, session_id, call, key)
+    if receipt.outcome is Outcome.REJECTED:
+        raise RequestRejected(receipt.reply or "", **(receipt.facts or {}))
+    return to_receipt_out(receipt)

@@ -1,4 +1,4 @@
-"""A tool's answer is cut where it would crowd out the conversation, and says so."""
+"""Tests of limiting the size of tool results."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver.agent.base import Tool, ToolFailed
-from palaver.agent.tools.limits import capped
+from palaver.agent.tools.limits import limit_results
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def saying(text: str, *, fails: bool = False, **fields: Any) -> Tool:
+def make_tool(text: str, *, fails: bool = False, **fields: Any) -> Tool:
     async def run(_: Mapping[str, Any]) -> str:
         if fails:
             raise ToolFailed(text)
@@ -22,22 +22,27 @@ def saying(text: str, *, fails: bool = False, **fields: Any) -> Tool:
     return Tool(name="say", description="says", parameters={"type": "object"}, run=run, **fields)
 
 
-async def test_what_fits_stays_as_it_is() -> None:
-    assert await capped(saying("x" * 20_000)).run({}) == "x" * 20_000
+async def test_a_result_within_the_limit_is_unchanged() -> None:
+    assert await limit_results(make_tool("x" * 20_000)).run({}) == "x" * 20_000
 
 
-async def test_what_is_too_long_is_cut_and_says_how_much_is_missing() -> None:
-    said = await capped(saying("x" * 150), most=100).run({})
-    assert said.startswith("x" * 100 + "\n")
-    assert "50 of 150 characters are missing" in said
+async def test_a_long_result_is_cut_and_says_how_much_is_missing() -> None:
+    result = await limit_results(make_tool("x" * 150), max_chars=100).run({})
+    assert result.startswith("x" * 100 + "\n")
+    assert "50 of 150 characters are missing" in result
 
 
-async def test_a_failure_is_cut_too_and_stays_one() -> None:
+async def test_a_long_error_is_cut_and_stays_an_error() -> None:
     with pytest.raises(ToolFailed, match="50 of 150 characters are missing"):
-        await capped(saying("x" * 150, fails=True), most=100).run({})
+        await limit_results(make_tool("x" * 150, fails=True), max_chars=100).run({})
 
 
-def test_a_capped_tool_is_the_same_otherwise() -> None:
-    tool = saying("x", acts=True, toolset="set")
-    same = capped(tool)
-    assert (same.name, same.parameters, same.acts, same.toolset) == (tool.name, tool.parameters, True, "set")
+def test_a_limited_tool_is_otherwise_the_same() -> None:
+    tool = make_tool("x", has_side_effects=True, toolset="set")
+    limited = limit_results(tool)
+    assert (limited.name, limited.parameters, limited.has_side_effects, limited.toolset) == (
+        tool.name,
+        tool.parameters,
+        True,
+        "set",
+    )

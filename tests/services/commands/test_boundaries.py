@@ -1,4 +1,4 @@
-"""Two people on one gateway, and places that several share: no command tells of what is not one's own."""
+"""Two people on one gateway, and shared chats: no command reveals a conversation to people without access to it."""
 
 from __future__ import annotations
 
@@ -18,28 +18,30 @@ if TYPE_CHECKING:
     OpenChat = Callable[[GatewayConfig], Chat]
 
 SHARED = GatewayConfig(group_sessions_per_user=False)
-NOBODYS = "20200101_000000_00000000"
+MISSING_ID = "20200101_000000_00000000"
+NO_ACCESS = "You don't have access to the conversation here. Use /new to start your own."
 
 
 @pytest.fixture
 def secret(chat: Chat, dm: Source) -> str:
-    """Ada has a conversation that Bob must not know of; Bob has one of his own."""
-    chat(dm("ada"), "/new Divorce")
-    said = chat.say(dm("ada"), "the lawyer is called Smith", "Noted.")
-    chat(dm("bob"), "/new Gardening")
-    chat.say(dm("bob"), "roses", "Nice.")
-    return said.session_id
+    """The id of a conversation of Ada's that Bob must not learn about; Bob has one of his own."""
+    chat.run(dm("ada"), "/new Divorce")
+    recorded = chat.add_messages(dm("ada"), "the lawyer is called Smith", "Noted.")
+    chat.run(dm("bob"), "/new Gardening")
+    chat.add_messages(dm("bob"), "roses", "Nice.")
+    return recorded.session_id
 
 
-def answer(chat: Chat, source: SessionSource, text: str) -> str:
+def run_and_get_text(chat: Chat, source: SessionSource, text: str) -> str:
+    """Return the reply of a command, or the message of its error."""
     try:
-        return chat(source, text).text
+        return chat.run(source, text).text
     except PalaverError as error:
         return str(error)
 
 
 @pytest.mark.parametrize(
-    ("command", "hers", "nobodys"),
+    ("command", "adas_words", "missing_words"),
     [
         ("/resume {}", "Divorce", "Nothing"),
         ("/resume {}", "Divorce #1", "Nothing #1"),
@@ -49,118 +51,118 @@ def answer(chat: Chat, source: SessionSource, text: str) -> str:
         ("/search {}", "Smith", "Jones"),
     ],
 )
-def test_what_is_somebody_elses_is_answered_like_what_does_not_exist(
-    chat: Chat, dm: Source, secret: str, command: str, hers: str, nobodys: str
+def test_other_peoples_conversations_look_like_missing_ones(
+    chat: Chat, dm: Source, secret: str, command: str, adas_words: str, missing_words: str
 ) -> None:
     assert secret
-    of_hers = answer(chat, dm("bob"), command.format(hers))
-    of_nobodys = answer(chat, dm("bob"), command.format(nobodys))
-    assert of_hers.replace(hers, "?") == of_nobodys.replace(nobodys, "?")
+    about_adas = run_and_get_text(chat, dm("bob"), command.format(adas_words))
+    about_missing = run_and_get_text(chat, dm("bob"), command.format(missing_words))
+    assert about_adas.replace(adas_words, "?") == about_missing.replace(missing_words, "?")
 
 
-@pytest.mark.parametrize("part", [24, 23, 20])
-def test_ids_of_others_are_answered_like_ids_of_nobody(chat: Chat, dm: Source, secret: str, part: int) -> None:
-    of_hers = answer(chat, dm("bob"), f"/resume {secret[:part]}")
-    of_nobodys = answer(chat, dm("bob"), f"/resume {NOBODYS[:part]}")
-    assert of_hers.replace(secret[:part], "?") == of_nobodys.replace(NOBODYS[:part], "?")
+@pytest.mark.parametrize("length", [24, 23, 20])
+def test_ids_of_other_people_look_like_missing_ids(chat: Chat, dm: Source, secret: str, length: int) -> None:
+    about_adas = run_and_get_text(chat, dm("bob"), f"/resume {secret[:length]}")
+    about_missing = run_and_get_text(chat, dm("bob"), f"/resume {MISSING_ID[:length]}")
+    assert about_adas.replace(secret[:length], "?") == about_missing.replace(MISSING_ID[:length], "?")
 
 
 @pytest.mark.parametrize(
     "command",
     ["/resume", "/sessions", "/search called", "/search is", "/export", "/export json", "/why", "/status", "/usage"],
 )
-def test_no_answer_holds_anything_of_somebody_else(chat: Chat, dm: Source, secret: str, command: str) -> None:
-    reply = chat(dm("bob"), command)
-    for hers in ("Divorce", "lawyer", "Smith", "Noted", secret):
-        assert hers not in f"{reply.text} {reply.facts}"
+def test_no_reply_contains_anything_of_another_person(chat: Chat, dm: Source, secret: str, command: str) -> None:
+    reply = chat.run(dm("bob"), command)
+    for text in ("Divorce", "lawyer", "Smith", "Noted", secret):
+        assert text not in f"{reply.text} {reply.data}"
 
 
-def test_titles_of_others_do_not_stand_in_the_way(chat: Chat, dm: Source, secret: str) -> None:
-    chat(dm("bob"), "/title Divorce")
-    assert chat.here(dm("bob")).title == "Divorce"
-    assert chat(dm("bob"), "/new Divorce #2").session_id != secret
+def test_two_people_can_use_the_same_title(chat: Chat, dm: Source, secret: str) -> None:
+    chat.run(dm("bob"), "/title Divorce")
+    assert chat.get_session(dm("bob")).title == "Divorce"
+    assert chat.run(dm("bob"), "/new Divorce #2").session_id != secret
 
 
-def test_a_conversation_of_somebody_else_cannot_be_shown(chat: Chat, dm: Source, secret: str) -> None:
+def test_commands_cannot_be_run_in_a_conversation_of_another_person(chat: Chat, dm: Source, secret: str) -> None:
     for command in ("/export", "/undo", "/title mine", "/branch", "/compress", "/stop", "/model large"):
-        assert "there is no session" in chat.refused(dm("bob"), command, shown=secret)
+        assert "not found" in chat.expect_error(dm("bob"), command, session_id=secret)
 
 
-# ---- shared places -----------------------------------------------------------------------------------------
+# ---- shared chats ------------------------------------------------------------------------------------------
 
 
-def home(user: str) -> SessionSource:
-    """Where somebody who is in the club speaks alone."""
+def direct(user: str) -> SessionSource:
+    """Direct messages of a member of the club."""
     return SessionSource("discord", f"with-{user}", user_id=user, user_name=user.title())
 
 
 @pytest.fixture
 def shared(open_chat: OpenChat, group: Source) -> Chat:
-    """Ada has a diary of her own, and speaks with Bob in a club; Eve has spoken nowhere."""
+    """Ada keeps a diary and chats with Bob in a club; Eve has written nothing."""
     chat = open_chat(SHARED)
-    chat(home("ada"), "/new Diary")
-    chat.say(home("ada"), "I dislike roses", "Noted.")
-    chat.say(group("ada"), "hello all", "Hello!")
-    chat(group("ada"), "/title Club matters")
-    chat.say(group("bob"), "hello Ada")
+    chat.run(direct("ada"), "/new Diary")
+    chat.add_messages(direct("ada"), "I dislike roses", "Noted.")
+    chat.add_messages(group("ada"), "hello all", "Hello!")
+    chat.run(group("ada"), "/title Club matters")
+    chat.add_messages(group("bob"), "hello Ada")
     return chat
 
 
 @pytest.mark.parametrize("command", ["/sessions", "/resume", "/search roses", "/sessions diary", "/export json"])
-def test_in_a_shared_place_nothing_private_is_told(shared: Chat, group: Source, command: str) -> None:
-    reply = shared(group("ada"), command)
+def test_commands_in_a_shared_chat_show_nothing_private(shared: Chat, group: Source, command: str) -> None:
+    reply = shared.run(group("ada"), command)
     for private in ("Diary", "dislike", "Noted"):
-        assert private not in f"{reply.text} {reply.facts}"
+        assert private not in f"{reply.text} {reply.data}"
 
 
-def test_in_a_shared_place_nothing_private_is_resumed(shared: Chat, group: Source) -> None:
-    diary = shared.here(home("ada")).id
-    for named in ("Diary", diary, diary[:20] + "?"):
-        assert "None of your conversations here" in shared.refused(group("ada"), f"/resume {named}")
-    assert shared(home("ada"), "/resume Club matters").session_id == shared.here(group()).id
-    assert shared(home("ada"), "/resume Diary").session_id == diary
+def test_private_conversations_cannot_be_resumed_in_a_shared_chat(shared: Chat, group: Source) -> None:
+    diary = shared.get_session(direct("ada")).id
+    for target in ("Diary", diary, diary[:20] + "?"):
+        assert "No conversation here matches" in shared.expect_error(group("ada"), f"/resume {target}")
+    assert shared.run(direct("ada"), "/resume Club matters").session_id == shared.get_session(group()).id
+    assert shared.run(direct("ada"), "/resume Diary").session_id == diary
 
 
-def test_conversations_of_the_place_are_found_in_it(shared: Chat, group: Source) -> None:
-    old = shared.here(group()).id
-    shared(group("bob"), "/new")
-    shared.say(group("bob"), "something new")
-    assert [each["id"] for each in shared(group("ada"), "/resume").facts["sessions"]] == [old]
-    assert len(shared(group("ada"), "/search hello").facts["hits"]) == 3
-    assert shared(group("ada"), "/resume club matters").session_id == old
+def test_conversations_of_a_shared_chat_are_found_there(shared: Chat, group: Source) -> None:
+    old = shared.get_session(group()).id
+    shared.run(group("bob"), "/new")
+    shared.add_messages(group("bob"), "something new")
+    assert [each["id"] for each in shared.run(group("ada"), "/resume").data["sessions"]] == [old]
+    assert len(shared.run(group("ada"), "/search hello").data["hits"]) == 3
+    assert shared.run(group("ada"), "/resume club matters").session_id == old
 
 
-def test_the_reminder_says_who_spoke(shared: Chat, group: Source) -> None:
-    shared(group("bob"), "/new")
-    shared.say(group("bob"), "something new")
-    assert "> “Bob”: “hello Ada”" in shared(group("ada"), "/resume 1").text
+def test_the_last_exchange_names_its_author(shared: Chat, group: Source) -> None:
+    shared.run(group("bob"), "/new")
+    shared.add_messages(group("bob"), "something new")
+    assert "> “Bob”: “hello Ada”" in shared.run(group("ada"), "/resume 1").text
 
 
-def test_a_branch_in_a_shared_place_belongs_to_all_who_share_it(shared: Chat, group: Source) -> None:
-    shared(group("ada"), "/branch")
-    branch = shared.here(group())
+def test_a_branch_in_a_shared_chat_belongs_to_everyone_there(shared: Chat, group: Source) -> None:
+    shared.run(group("ada"), "/branch")
+    branch = shared.get_session(group())
     assert branch.shared
     assert branch.title == "Club matters #2"
-    shared.say(group("bob"), "I am still here")
-    assert shared(group("bob"), "/undo").facts["prompt"] == "I am still here"
+    shared.add_messages(group("bob"), "I am still here")
+    assert shared.run(group("bob"), "/undo").data["prompt"] == "I am still here"
 
 
-def test_a_branch_at_home_of_a_shared_conversation_is_ones_own(shared: Chat) -> None:
-    shared(home("ada"), "/resume Club matters")
-    shared(home("ada"), "/branch Mine")
-    assert not shared.here(home("ada")).shared
+def test_a_branch_of_a_shared_conversation_in_direct_messages_is_private(shared: Chat) -> None:
+    shared.run(direct("ada"), "/resume Club matters")
+    shared.run(direct("ada"), "/branch Mine")
+    assert not shared.get_session(direct("ada")).shared
 
 
-def test_retry_keeps_the_author_and_runs_for_whoever_asks(shared: Chat, group: Source) -> None:
-    session_id = shared.here(group()).id
-    shared(group("ada"), "/retry")
+def test_retry_keeps_the_author_and_runs_for_the_person_who_asked(shared: Chat, group: Source) -> None:
+    session_id = shared.get_session(group()).id
+    shared.run(group("ada"), "/retry")
     assert shared.store.load_transcript(session_id)[-1]["author"] == {"id": "bob", "name": "Bob"}
-    assert shared.log(session_id)[-1].person_id == shared.store.person_for(group("bob")).id
-    (turn,) = shared.open_turns(session_id)
-    assert turn.person_id == shared.store.person_for(group("ada")).id
+    assert shared.load_events(session_id)[-1].person_id == shared.store.get_or_create_person(group("bob")).id
+    (turn,) = shared.list_open_turns(session_id)
+    assert turn.person_id == shared.store.get_or_create_person(group("ada")).id
 
 
-INTO = [
+SESSION_COMMANDS = [
     "/title",
     "/title x",
     "/undo",
@@ -175,34 +177,30 @@ INTO = [
 ]
 
 
-@pytest.mark.parametrize("command", [*INTO, "/stop", "/queue", "/model large", "/busy reject"])
-def test_whoever_may_not_see_a_conversation_cannot_use_commands_on_it(
-    shared: Chat, group: Source, command: str
-) -> None:
-    text = shared.refused(group("eve"), command)
-    assert text == "You may not look into the conversation that goes on here. /new begins another."
+@pytest.mark.parametrize("command", [*SESSION_COMMANDS, "/stop", "/queue", "/model large", "/busy reject"])
+def test_people_without_access_cannot_run_commands_in_a_conversation(shared: Chat, group: Source, command: str) -> None:
+    text = shared.expect_error(group("eve"), command)
+    assert text == NO_ACCESS
 
 
-@pytest.mark.parametrize("command", INTO)
-def test_a_private_conversation_that_goes_on_in_a_shared_place_stays_private(
-    shared: Chat, group: Source, command: str
-) -> None:
-    key = shared.config.session_key(group())
-    shared.store.switch_session(key, shared.here(home("ada")).id)
+@pytest.mark.parametrize("command", SESSION_COMMANDS)
+def test_a_private_conversation_on_a_shared_lane_stays_private(shared: Chat, group: Source, command: str) -> None:
+    key = shared.config.build_session_key(group())
+    shared.store.switch_session(key, shared.get_session(direct("ada")).id)
     for user in ("ada", "bob"):
-        assert "You may not look" in shared.refused(group(user), command)
+        assert shared.expect_error(group(user), command) == NO_ACCESS
 
 
-def test_a_restore_does_not_bring_a_private_conversation_into_a_shared_place(shared: Chat, group: Source) -> None:
-    key = shared.config.session_key(group())
-    shared.store.switch_session(key, shared.here(home("ada")).id)
-    reply = shared(group("bob"), "/new")
+def test_restore_does_not_bring_a_private_conversation_into_a_shared_chat(shared: Chat, group: Source) -> None:
+    key = shared.config.build_session_key(group())
+    shared.store.switch_session(key, shared.get_session(direct("ada")).id)
+    reply = shared.run(group("bob"), "/new")
     assert "Diary" not in reply.text
     assert "Noted" not in reply.text
-    assert "no earlier conversation" in shared.refused(group("bob"), "/restore")
+    assert "no earlier conversation" in shared.expect_error(group("bob"), "/restore")
 
 
-def test_a_new_conversation_in_a_shared_place_is_for_all_who_share_it(shared: Chat, group: Source) -> None:
-    shared(group("ada"), "/new Picnic")
-    assert shared.here(group()).shared
-    assert "**Picnic**" in shared(group("bob"), "/title").text
+def test_a_new_conversation_in_a_shared_chat_belongs_to_everyone_there(shared: Chat, group: Source) -> None:
+    shared.run(group("ada"), "/new Picnic")
+    assert shared.get_session(group()).shared
+    assert "**Picnic**" in shared.run(group("bob"), "/title").text

@@ -1,4 +1,4 @@
-"""What is a command and what is not, who may use which, and that every one of them is explained."""
+"""What is a command and what isn't, who may use which, and that each one is explained and documented."""
 
 from __future__ import annotations
 
@@ -10,21 +10,54 @@ import pytest
 
 from palaver import Role
 from palaver.domain.turn import BusyPolicy
-from palaver.services import commands
-from palaver.services.commands import COMMANDS, Parsed
-from palaver.services.commands.permissions import FOR_GUESTS
+from palaver.services.commands import COMMANDS, find_command, list_completions, parse_command
+from palaver.services.commands.command import CommandAction, CommandCall, MessageCall
+from palaver.services.commands.conversation_commands import (
+    branch_session,
+    list_resumable_sessions,
+    resume_session,
+    set_title,
+    show_title,
+    start_session,
+)
+from palaver.services.commands.history_commands import (
+    compact_session,
+    redo_turns,
+    restore_session,
+    retry_turn,
+    undo_turns,
+)
+from palaver.services.commands.permissions import GUEST_COMMANDS
+from palaver.services.commands.query_commands import (
+    ExportFormat,
+    export_conversation,
+    find_sessions,
+    list_sessions,
+    search_messages,
+)
+from palaver.services.commands.registry import explain_command, explain_unknown_command, list_commands
+from palaver.services.commands.setting_commands import (
+    choose_busy_policy,
+    choose_model,
+    list_models,
+    list_tools,
+    show_busy_policy,
+    switch_tools,
+)
+from palaver.services.commands.status_commands import explain_session, show_status, show_usage
+from palaver.services.commands.turn_commands import clear_queue, list_queue, stop_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from commands.conftest import Chat
     from palaver import SessionSource
-    from palaver.services.commands.base import Command
+    from palaver.services.commands.command import Command
 
     Source = Callable[..., SessionSource]
 
-EVERY = [command.name for command in COMMANDS]
-WANTED = (
+COMMAND_NAMES = [command.name for command in COMMANDS]
+EXPECTED_NAMES = (
     "new reset resume sessions title retry undo redo restore why branch compress usage status stop queue steer model"
     " tools busy search export help"
 )
@@ -35,153 +68,225 @@ SECTIONS = {
 }
 
 
-# ---- what is a command -------------------------------------------------------------------------------------
+# ---- parsing -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("text", "parsed"),
+    ("text", "call"),
     [
-        ("/new", ("new", "")),
-        ("/new  My title ", ("new", "My title")),
-        ("/NEW x", ("new", "x")),
-        ("/new@my_bot title", ("new", "title")),
-        ("/new@my_bot", ("new", "")),
-        ("/steer first\nsecond", ("steer", "first\nsecond")),
-        ("/new\nsecond line", ("new", "second line")),
-        ("/no-such_thing2 x", ("no-such_thing2", "x")),
-        ("/etc/passwd is a file", None),
-        ("//x", None),
-        ("/", None),
-        ("/ new", None),
-        ("/1", None),
-        ("/-x", None),
-        ("/new: what is new?", None),
-        ("/néw", None),
-        (" /new", None),
-        ("say /new", None),
-        ("first\n/new", None),
-        ("", None),
+        ("/new", start_session.call(title=None)),
+        ("/new  My title ", start_session.call(title="My title")),
+        ("/NEW x", start_session.call(title="x")),
+        ("/new@my_bot title", start_session.call(title="title")),
+        ("/new@my_bot", start_session.call(title=None)),
+        ("/new\nsecond line", start_session.call(title="second line")),
+        ("/reset", start_session.call()),
+        ("/resume", list_resumable_sessions.call()),
+        ("/resume 2", resume_session.call(target="2")),
+        ("/title", show_title.call()),
+        ("/title Lisbon", set_title.call(title="Lisbon")),
+        ("/title -", set_title.call(title=None)),
+        ("/branch", branch_session.call(title=None)),
+        ("/fork By train", branch_session.call(title="By train")),
+        ("/undo", undo_turns.call(turns=1)),
+        ("/undo 3", undo_turns.call(turns=3)),
+        ("/redo", redo_turns.call()),
+        ("/retry", retry_turn.call()),
+        ("/restore", restore_session.call()),
+        ("/compress", compact_session.call(focus=None)),
+        ("/compact the prices", compact_session.call(focus="the prices")),
+        ("/stop", stop_run.call(clear_queue=False)),
+        ("/stop ALL", stop_run.call(clear_queue=True)),
+        ("/queue", list_queue.call()),
+        ("/queue clear", clear_queue.call()),
+        ("/queue Clear", clear_queue.call()),
+        ("/queue clear the table", MessageCall("queue", "clear the table", BusyPolicy.QUEUE)),
+        ("/queue and then this", MessageCall("queue", "and then this", BusyPolicy.QUEUE)),
+        ("/steer first\nsecond", MessageCall("steer", "first\nsecond", BusyPolicy.STEER)),
+        ("/steer clear", MessageCall("steer", "clear", BusyPolicy.STEER)),
+        ("/model", list_models.call()),
+        ("/model large", choose_model.call(model="large")),
+        ("/model Default", choose_model.call(model=None)),
+        ("/busy", show_busy_policy.call()),
+        ("/busy Steer", choose_busy_policy.call(policy=BusyPolicy.STEER)),
+        ("/busy default", choose_busy_policy.call(policy=None)),
+        ("/tools", list_tools.call()),
+        ("/tools off memory mcp:files", switch_tools.call(switches={"memory": False, "mcp:files": False})),
+        ("/tools ON memory", switch_tools.call(switches={"memory": True})),
+        ("/tools default", switch_tools.call(switches=None)),
+        ("/sessions", list_sessions.call()),
+        ("/sessions 2", list_sessions.call(page=2)),
+        ("/sessions Lisbon night", find_sessions.call(words="Lisbon night")),
+        ("/search night train", search_messages.call(query="night train")),
+        ("/why", explain_session.call()),
+        ("/usage", show_usage.call()),
+        ("/status", show_status.call()),
+        ("/export", export_conversation.call(export_format=ExportFormat.MARKDOWN)),
+        ("/export md", export_conversation.call(export_format=ExportFormat.MARKDOWN)),
+        ("/export JSON", export_conversation.call(export_format=ExportFormat.JSON)),
+        ("/help", list_commands.call()),
+        ("/start", list_commands.call()),
+        ("/help /UNDO", explain_command.call(name="undo")),
+        ("/no-such_thing2 x", explain_unknown_command.call(name="no-such_thing2")),
     ],
 )
-def test_a_command_is_a_slash_and_a_name_at_the_very_beginning(text: str, parsed: tuple[str, str] | None) -> None:
-    assert commands.parse(text) == parsed
+def test_text_becomes_a_call_with_typed_arguments(text: str, call: CommandCall | MessageCall) -> None:
+    assert parse_command(text) == call
 
 
 @pytest.mark.parametrize(
-    ("text", "policy"),
+    "text",
     [
-        ("/queue and then this", BusyPolicy.QUEUE),
-        ("/steer look there", BusyPolicy.STEER),
-        ("/queue", None),
-        ("/queue clear", None),
-        ("/queue Clear", None),
-        ("/queue clear the table", BusyPolicy.QUEUE),
-        ("/steer", None),
-        ("/steer clear", BusyPolicy.STEER),
-        ("/new title", None),
-        ("/nothing at all", None),
+        *("/etc/passwd is a file", "//x", "/", "/ new", "/1", "/-x", "/new: what is new?", "/néw"),
+        *(" /new", "say /new", "first\n/new", ""),
     ],
 )
-def test_queue_and_steer_with_a_text_are_messages(text: str, policy: BusyPolicy | None) -> None:
-    parsed = commands.parse(text)
-    assert parsed is not None
-    assert commands.busy_policy(parsed) is policy
-    assert commands.is_message(parsed) is (policy is not None)
+def test_only_a_slash_and_a_name_at_the_very_beginning_make_a_command(text: str) -> None:
+    assert parse_command(text) is None
 
 
-def test_only_a_search_waits_for_the_index() -> None:
-    assert [name for name in EVERY if commands.searches(Parsed(name, ""))] == ["search"]
-    assert not commands.searches(Parsed("nothing", ""))
+def test_only_search_needs_an_up_to_date_index() -> None:
+    searching = [name for name in COMMAND_NAMES if _parse_with_text(name).action.searches]
+    assert searching == ["search"]
 
 
-def test_every_command_is_there_once() -> None:
-    assert sorted(EVERY) == sorted(WANTED.split())
+def _parse_with_text(name: str) -> CommandCall:
+    call = parse_command(f"/{name} word")
+    if isinstance(call, MessageCall):
+        call = parse_command(f"/{name}")
+    assert isinstance(call, CommandCall)
+    return call
+
+
+READING = {
+    *("resume", "title", "model", "busy", "tools", "queue"),  # without arguments
+    *("sessions", "search", "why", "usage", "status", "export", "help"),
+}
+
+
+@pytest.mark.parametrize("name", COMMAND_NAMES)
+def test_commands_that_change_nothing_are_declared_as_reading(name: str) -> None:
+    call = parse_command(f"/{name} word") if name == "search" else parse_command(f"/{name}")
+    assert isinstance(call, CommandCall)
+    if name != "steer":  # which is refused without a text
+        assert call.action.reads is (name in READING)
+
+
+def test_every_action_belongs_to_a_command() -> None:
+    from palaver.services.commands import (
+        conversation_commands,
+        history_commands,
+        query_commands,
+        registry,
+        setting_commands,
+        status_commands,
+        turn_commands,
+    )
+
+    modules = (
+        *(conversation_commands, history_commands, query_commands, registry, setting_commands),
+        *(status_commands, turn_commands),
+    )
+    actions = [value for module in modules for value in vars(module).values() if isinstance(value, CommandAction)]
+    assert len(actions) > len(COMMANDS)
+    assert {action.command for action in actions} <= set(COMMAND_NAMES)
+
+
+# ---- the list of commands ----------------------------------------------------------------------------------
+
+
+def test_every_command_is_registered_once() -> None:
+    assert sorted(COMMAND_NAMES) == sorted(EXPECTED_NAMES.split())
     names = [name for command in COMMANDS for name in (command.name, *command.aliases)]
     assert len(names) == len(set(names))
     for name in names:
-        assert commands.find(name.upper()) is commands.find(name) is not None
-    assert commands.find("nothing") is None
+        assert find_command(name.upper()) is find_command(name) is not None
+    assert find_command("nothing") is None
 
 
-def test_a_terminal_is_offered_every_command() -> None:
-    offered = commands.completions()
-    assert [each.name for each in offered] == [f"/{name}" for name in EVERY]
-    assert all(each.summary for each in offered)
+def test_terminals_complete_every_command() -> None:
+    completions = list_completions()
+    assert [completion.name for completion in completions] == [f"/{name}" for name in COMMAND_NAMES]
+    assert all(completion.summary for completion in completions)
 
 
-# ---- what is none ------------------------------------------------------------------------------------------
-
-
-def test_an_unknown_command_offers_the_nearest_and_changes_nothing(chat: Chat, dm: Source) -> None:
-    chat.say(dm(), "hello")
-    before = chat.everything()
-    assert chat(dm(), "/udno").text == "There is no command `/udno`. Did you mean `/undo`? /help lists them all."
-    assert chat(dm(), "/xyzzy").text == "There is no command `/xyzzy`. /help lists them all."
-    assert chat.everything() == before
+def test_an_unknown_command_suggests_a_similar_one_and_changes_nothing(chat: Chat, dm: Source) -> None:
+    chat.add_messages(dm(), "hello")
+    before = chat.dump_tables()
+    reply = chat.run(dm(), "/udno")
+    assert reply.text == "Unknown command `/udno`. Did you mean `/undo`? Use /help to list all commands."
+    assert reply.data == {"unknown_command": "udno"}
+    assert chat.run(dm(), "/xyzzy").text == "Unknown command `/xyzzy`. Use /help to list all commands."
+    assert chat.dump_tables() == before
 
 
 # ---- help --------------------------------------------------------------------------------------------------
 
 
-def test_help_lists_every_command_with_a_line(chat: Chat, dm: Source) -> None:
-    text = chat(dm(), "/help").text
+def test_help_lists_every_command_with_its_summary(chat: Chat, dm: Source) -> None:
+    text = chat.run(dm(), "/help").text
     for command in COMMANDS:
         assert f"- `/{command.name}" in text
         assert command.summary in text
-    assert chat(dm(), "/start").text == text  # what Telegram sends first
+    assert chat.run(dm(), "/start").text == text  # Telegram sends this first
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=EVERY)
-def test_every_command_explains_itself(chat: Chat, dm: Source, command: Command) -> None:
-    text = chat(dm(), f"/help {command.name}").text
-    assert text == chat(dm(), f"/help /{command.name.upper()}").text
+@pytest.mark.parametrize("command", COMMANDS, ids=COMMAND_NAMES)
+def test_help_explains_every_command(chat: Chat, dm: Source, command: Command) -> None:
+    text = chat.run(dm(), f"/help {command.name}").text
+    assert text == chat.run(dm(), f"/help /{command.name.upper()}").text
     for part in (command.summary, command.help, command.example, command.usage):
         assert part in text
     assert command.help
-    parsed = commands.parse(command.example)
-    assert parsed is not None
-    assert commands.find(parsed.name) is command
+    example = parse_command(command.example)
+    assert example is not None
+    assert example.command == {"reset": "new"}.get(command.name, command.name)
 
 
-def test_help_about_nothing_offers_the_nearest(chat: Chat, dm: Source) -> None:
-    assert "`/undo`" in chat.refused(dm(), "/help udno")
+def test_help_about_an_unknown_command_suggests_a_similar_one(chat: Chat, dm: Source) -> None:
+    assert "`/undo`" in chat.expect_error(dm(), "/help udno")
 
 
 # ---- guests ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_guests_use_only_what_is_for_them(chat: Chat, dm: Source, name: str) -> None:
-    chat.say(dm(), "hello", "hi")
-    if name not in FOR_GUESTS:
-        assert chat.refused(dm(), f"/{name}", role=Role.GUEST).startswith(f"As a guest you may not use /{name}")
-        assert f"`/{name}" not in chat(dm(), "/help", role=Role.GUEST).text
-        assert "no command" in chat.refused(dm(), f"/help {name}", role=Role.GUEST)
+@pytest.mark.parametrize("name", COMMAND_NAMES)
+def test_guests_can_use_only_their_commands(chat: Chat, dm: Source, name: str) -> None:
+    chat.add_messages(dm(), "hello", "hi")
+    if name not in GUEST_COMMANDS:
+        assert chat.expect_error(dm(), f"/{name}", role=Role.GUEST).startswith(f"Guests can't use /{name}.")
+        assert f"`/{name}" not in chat.run(dm(), "/help", role=Role.GUEST).text
+        assert "Unknown command" in chat.expect_error(dm(), f"/help {name}", role=Role.GUEST)
     else:
-        assert f"`/{name}" in chat(dm(), "/help", role=Role.GUEST).text
+        assert f"`/{name}" in chat.run(dm(), "/help", role=Role.GUEST).text
 
 
-def test_the_table_of_guests_names_commands() -> None:
-    wanted = "new reset title undo redo retry stop help status usage why sessions resume restore search"
-    assert sorted(FOR_GUESTS) == sorted(wanted.split())
+def test_the_commands_of_guests_are_these() -> None:
+    expected = "new reset title undo redo retry stop help status usage why sessions resume restore search"
+    assert sorted(GUEST_COMMANDS) == sorted(expected.split())
 
 
-def test_a_guest_is_not_offered_what_is_not_for_guests(chat: Chat, dm: Source) -> None:
-    assert "/model" in chat(dm(), "/modle").text
-    assert "/model" not in chat(dm(), "/modle", role=Role.GUEST).text
+def test_suggestions_leave_out_what_a_guest_cannot_use(chat: Chat, dm: Source) -> None:
+    assert "/model" in chat.run(dm(), "/modle").text
+    assert "/model" not in chat.run(dm(), "/modle", role=Role.GUEST).text
 
 
-# ---- the page ----------------------------------------------------------------------------------------------
+def test_a_guest_with_bad_arguments_is_told_about_the_permission(chat: Chat, dm: Source) -> None:
+    assert "Guests can't use /busy" in chat.expect_error(dm(), "/busy whatever", role=Role.GUEST)
 
 
-def test_the_reference_has_every_command_and_no_other() -> None:
-    assert sorted(SECTIONS) == sorted(EVERY)
+# ---- the reference page ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=EVERY)
-def test_the_reference_shows_usage_example_and_other_names(command: Command) -> None:
+def test_the_reference_has_a_section_for_every_command() -> None:
+    assert sorted(SECTIONS) == sorted(COMMAND_NAMES)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=COMMAND_NAMES)
+def test_the_reference_shows_usage_example_aliases_and_permission(command: Command) -> None:
     assert f"### `/{command.name} {command.usage}".rstrip() + "`\n" in PAGE
     assert f"\n{command.example}\n" in SECTIONS[command.name]
     for alias in command.aliases:
         assert f"`/{alias}`" in SECTIONS[command.name]
-    assert ("Not for guests." in " ".join(SECTIONS[command.name].split())) is (command.name not in FOR_GUESTS)
+    not_for_guests = "Not available to guests." in " ".join(SECTIONS[command.name].split())
+    assert not_for_guests is (command.name not in GUEST_COMMANDS)

@@ -1,4 +1,4 @@
-"""What is chosen for one conversation."""
+"""Settings of one conversation."""
 
 from __future__ import annotations
 
@@ -18,146 +18,155 @@ if TYPE_CHECKING:
 
     from commands.conftest import Chat
     from palaver import SessionSource
+    from palaver.domain.events import Event
 
     Source = Callable[..., SessionSource]
 
 
-def settings(chat: Chat, source: SessionSource) -> SessionSettings:
-    no = chat.number(chat.here(source).id)
-    found: SessionSettings = chat.read(lambda tx: session_settings.read(tx, no))
-    return found
+def load_settings(chat: Chat, source: SessionSource) -> SessionSettings:
+    no = chat.get_session_no(chat.get_session(source).id)
+    return chat.read(lambda tx: session_settings.load(tx, no))
 
 
-def changes(chat: Chat, source: SessionSource) -> list[dict[str, object]]:
-    return [dict(event.facts) for event in chat.log(chat.here(source).id) if event.kind is EventKind.CHANGED]
+def list_change_events(chat: Chat, source: SessionSource) -> list[Event]:
+    events = chat.load_events(chat.get_session(source).id)
+    return [event for event in events if event.kind is EventKind.SETTING_CHANGED]
 
 
-def test_a_model_is_chosen_for_this_conversation_and_given_up_again(chat: Chat, dm: Source) -> None:
-    chat.say(dm(), "hello")
-    reply = chat(dm(), "/model large")
-    assert "`large` answers" in reply.text
-    assert "`/model default` takes that back" in reply.text
-    assert settings(chat, dm()).model == "large"
-    assert "`large` answers here (chosen for this conversation)" in chat(dm(), "/model").text
-    assert "`/model large` takes that back" in chat(dm(), "/model default").text
-    assert settings(chat, dm()) == SessionSettings()
-    assert changes(chat, dm()) == [
-        {"setting": "model", "value": "large", "was": None},
-        {"setting": "model", "value": None, "was": "large"},
+def list_changes(chat: Chat, source: SessionSource) -> list[dict[str, object]]:
+    return [dict(event.facts) for event in list_change_events(chat, source)]
+
+
+def test_model_chooses_a_model_and_goes_back_to_the_default(chat: Chat, dm: Source) -> None:
+    chat.add_messages(dm(), "hello")
+    reply = chat.run(dm(), "/model large")
+    assert "uses `large` from the next message" in reply.text
+    assert "To undo, use `/model default`." in reply.text
+    assert load_settings(chat, dm()).model == "large"
+    assert "Model: `large` (chosen for this conversation)" in chat.run(dm(), "/model").text
+    assert "To undo, use `/model large`." in chat.run(dm(), "/model default").text
+    assert load_settings(chat, dm()) == SessionSettings()
+    assert list_changes(chat, dm()) == [
+        {"setting": "model", "value": "large", "previous": None},
+        {"setting": "model", "value": None, "previous": "large"},
     ]
-    person = chat.store.person_for(dm()).id
-    assert {event.person_id for event in chat.log(chat.here(dm()).id) if event.kind is EventKind.CHANGED} == {person}
+    person = chat.store.get_or_create_person(dm()).id
+    assert {
+        event.person_id
+        for event in chat.load_events(chat.get_session(dm()).id)
+        if event.kind is EventKind.SETTING_CHANGED
+    } == {person}
 
 
-def test_model_alone_shows_what_can_be_chosen(chat: Chat, dm: Source) -> None:
+def test_model_lists_the_available_models(chat: Chat, dm: Source) -> None:
     for _ in range(2):
-        reply = chat(dm(), "/model")
-        assert "`small` answers here (the default)" in reply.text
+        reply = chat.run(dm(), "/model")
+        assert "Model: `small` (default)" in reply.text
         assert "- `small`\n- `large`" in reply.text
-        chat.say(dm(), "hello")
+        chat.add_messages(dm(), "hello")
 
 
-def test_a_model_that_is_none_is_refused(chat: Chat, dm: Source) -> None:
-    chat.say(dm(), "hello")
-    assert chat.refused(dm(), "/model huge") == "there is no model 'huge'; choose small or large"
-
-
-@pytest.mark.parametrize("command", ["/model large", "/busy steer"])
-def test_choosing_again_what_holds_changes_nothing(chat: Chat, dm: Source, command: str) -> None:
-    chat.say(dm(), "hello")
-    chat(dm(), command)
-    assert "takes that back" not in chat(dm(), command).text
-    assert len(changes(chat, dm())) == 1
+def test_an_unknown_model_is_rejected(chat: Chat, dm: Source) -> None:
+    chat.add_messages(dm(), "hello")
+    assert chat.expect_error(dm(), "/model huge") == "there is no model 'huge'; choose small or large"
 
 
 @pytest.mark.parametrize("command", ["/model large", "/busy steer"])
-def test_something_can_be_chosen_before_anything_is_said(chat: Chat, dm: Source, command: str) -> None:
-    reply = chat(dm(), command)
-    assert chat.say(dm(), "hello").session_id == reply.session_id
-    assert settings(chat, dm()) != SessionSettings()
+def test_choosing_the_same_again_changes_nothing(chat: Chat, dm: Source, command: str) -> None:
+    chat.add_messages(dm(), "hello")
+    chat.run(dm(), command)
+    assert "To undo" not in chat.run(dm(), command).text
+    assert len(list_changes(chat, dm())) == 1
+
+
+@pytest.mark.parametrize("command", ["/model large", "/busy steer"])
+def test_settings_can_be_chosen_before_the_first_message(chat: Chat, dm: Source, command: str) -> None:
+    reply = chat.run(dm(), command)
+    assert chat.add_messages(dm(), "hello").session_id == reply.session_id
+    assert load_settings(chat, dm()) != SessionSettings()
 
 
 @pytest.mark.parametrize("policy", BusyPolicy)
-def test_what_happens_while_the_agent_is_busy_is_chosen(chat: Chat, dm: Source, policy: BusyPolicy) -> None:
-    chat.say(dm(), "hello")
-    reply = chat(dm(), f"/busy {policy.upper()}")
+def test_busy_chooses_a_policy_and_goes_back_to_the_default(chat: Chat, dm: Source, policy: BusyPolicy) -> None:
+    chat.add_messages(dm(), "hello")
+    reply = chat.run(dm(), f"/busy {policy.upper()}")
     assert f"(`{policy}`)" in reply.text
-    assert "`/busy default` takes that back" in reply.text
-    assert settings(chat, dm()).busy is policy
-    assert f"(`{policy}`). That is chosen for this conversation." in chat(dm(), "/busy").text
-    chat(dm(), "/busy default")
-    assert settings(chat, dm()).busy is None
+    assert "To undo, use `/busy default`." in reply.text
+    assert load_settings(chat, dm()).busy_policy is policy
+    assert f"(`{policy}`, chosen for this conversation)." in chat.run(dm(), "/busy").text
+    chat.run(dm(), "/busy default")
+    assert load_settings(chat, dm()).busy_policy is None
 
 
-def test_busy_alone_shows_what_holds_and_what_can_be_chosen(chat: Chat, dm: Source) -> None:
-    chat.rules = TurnRules(busy=BusyPolicy.INTERRUPT)
+def test_busy_shows_the_current_policy_and_the_others(chat: Chat, dm: Source) -> None:
+    chat.rules = TurnRules(busy_policy=BusyPolicy.INTERRUPT)
     for _ in range(2):
-        text = chat(dm(), "/busy").text
-        assert "(`interrupt`). That is the default." in text
+        text = chat.run(dm(), "/busy").text
+        assert "(`interrupt`, default)." in text
         for name in (*BusyPolicy, "default"):
             assert f"- `/busy {name}`" in text
-        chat.say(dm(), "hello")
+        chat.add_messages(dm(), "hello")
 
 
-def test_what_is_no_policy_is_refused(chat: Chat, dm: Source) -> None:
-    chat.say(dm(), "hello")
-    assert "`queue`, `steer`, `interrupt`, `reject`, `default`" in chat.refused(dm(), "/busy shout")
+def test_an_unknown_policy_is_rejected(chat: Chat, dm: Source) -> None:
+    chat.add_messages(dm(), "hello")
+    assert "`queue`, `steer`, `interrupt`, `reject`, `default`" in chat.expect_error(dm(), "/busy shout")
 
 
-def test_a_choice_holds_in_its_own_conversation_alone(chat: Chat, dm: Source) -> None:
-    chat.say(dm(), "hello")
-    chat(dm(), "/model large")
-    chat(dm(), "/new")
-    assert settings(chat, dm()) == SessionSettings()
+def test_a_setting_applies_to_one_conversation_only(chat: Chat, dm: Source) -> None:
+    chat.add_messages(dm(), "hello")
+    chat.run(dm(), "/model large")
+    chat.run(dm(), "/new")
+    assert load_settings(chat, dm()) == SessionSettings()
 
 
 # -- tools ---------------------------------------------------------------------------------------------------
 
 
-def test_toolsets_are_switched_off_and_on_and_that_is_told_and_taken_back(chat: Chat, dm: Source) -> None:
-    chat.say(dm(), "hello")
-    assert "- `memory` (on): remembers" in chat(dm(), "/tools").text
-    reply = chat(dm(), "/tools off memory MCP:Files")
-    assert "off in this conversation: `mcp:files`, `memory`" in reply.text
-    assert "`/tools on mcp:files memory` takes that back" in reply.text
-    assert settings(chat, dm()).toolsets_off == ("mcp:files", "memory")
-    assert "- `memory` (off): remembers" in chat(dm(), "/tools").text
-    assert "**Tools that are off here**: `mcp:files`, `memory`" in chat(dm(), "/status").text
-    assert "`/tools off memory` takes that back" in chat(dm(), "/tools on memory").text
-    assert "all its tools" in chat(dm(), "/tools default").text
-    assert settings(chat, dm()) == SessionSettings()
-    assert changes(chat, dm()) == [
-        {"setting": "toolsets", "value": ["mcp:files", "memory"], "was": []},
-        {"setting": "toolsets", "value": ["mcp:files"], "was": ["mcp:files", "memory"]},
-        {"setting": "toolsets", "value": [], "was": ["mcp:files"]},
+def test_tools_are_turned_off_and_on(chat: Chat, dm: Source) -> None:
+    chat.add_messages(dm(), "hello")
+    assert "- `memory` (on): remembers" in chat.run(dm(), "/tools").text
+    reply = chat.run(dm(), "/tools off memory MCP:Files")
+    assert "Turned off in this conversation from the next message: `mcp:files`, `memory`." in reply.text
+    assert "To undo, use `/tools on mcp:files memory`." in reply.text
+    assert load_settings(chat, dm()).disabled_toolsets == ("mcp:files", "memory")
+    assert "- `memory` (off): remembers" in chat.run(dm(), "/tools").text
+    assert "**Tools off**: `mcp:files`, `memory`" in chat.run(dm(), "/status").text
+    assert "To undo, use `/tools off memory`." in chat.run(dm(), "/tools on memory").text
+    assert "All tools are on" in chat.run(dm(), "/tools default").text
+    assert load_settings(chat, dm()) == SessionSettings()
+    assert list_changes(chat, dm()) == [
+        {"setting": "toolsets", "value": ["mcp:files", "memory"], "previous": []},
+        {"setting": "toolsets", "value": ["mcp:files"], "previous": ["mcp:files", "memory"]},
+        {"setting": "toolsets", "value": [], "previous": ["mcp:files"]},
     ]
 
 
-def test_switching_what_is_so_already_is_no_event(chat: Chat, dm: Source) -> None:
-    chat.say(dm(), "hello")
-    chat(dm(), "/tools on memory")
-    chat(dm(), "/tools default")
-    assert changes(chat, dm()) == []
+def test_a_switch_that_changes_nothing_is_no_event(chat: Chat, dm: Source) -> None:
+    chat.add_messages(dm(), "hello")
+    chat.run(dm(), "/tools on memory")
+    chat.run(dm(), "/tools default")
+    assert list_changes(chat, dm()) == []
 
 
 @pytest.mark.parametrize(
     "text", ["/tools memory", "/tools off", "/tools on", "/tools default memory", "/tools off kitchen"]
 )
-def test_a_switch_that_makes_no_sense_is_refused(chat: Chat, dm: Source, text: str) -> None:
-    chat.say(dm(), "hello")
-    assert "tools" in chat.refused(dm(), text)
+def test_an_invalid_switch_is_rejected(chat: Chat, dm: Source, text: str) -> None:
+    chat.add_messages(dm(), "hello")
+    assert "tools" in chat.expect_error(dm(), text)
 
 
-def test_only_what_the_rules_give_can_be_switched(chat: Chat, dm: Source) -> None:
-    chat.say(dm(), "hello")
+def test_only_allowed_tools_can_be_switched(chat: Chat, dm: Source) -> None:
+    chat.add_messages(dm(), "hello")
     chat.rules = TurnRules(toolsets={"memory": ToolsetRule(roles=frozenset({Role.OWNER}))})
-    assert "there are: mcp:files" in chat.refused(dm(), "/tools off memory")
-    assert "`memory`" not in chat(dm(), "/tools").text
-    assert "`memory`" in chat(dm(), "/tools", role=Role.OWNER).text
+    assert "alid values: mcp:files" in chat.expect_error(dm(), "/tools off memory")
+    assert "`memory`" not in chat.run(dm(), "/tools").text
+    assert "`memory`" in chat.run(dm(), "/tools", role=Role.OWNER).text
 
 
-def test_a_copy_inherits_what_was_chosen(chat: Chat, dm: Source) -> None:
-    chat.say(dm(), "hello", "hi")
+def test_a_branch_inherits_the_settings(chat: Chat, dm: Source) -> None:
+    chat.add_messages(dm(), "hello", "hi")
     for text in ("/tools off memory", "/model large", "/busy steer", "/branch"):
-        chat(dm(), text)
-    assert settings(chat, dm()) == SessionSettings("large", BusyPolicy.STEER, ("memory",))
+        chat.run(dm(), text)
+    assert load_settings(chat, dm()) == SessionSettings("large", BusyPolicy.STEER, ("memory",))

@@ -1,4 +1,4 @@
-"""Group commit: whoever waits shares a transaction, and hears of it only when it is durable."""
+"""Group commit: waiting callers share a transaction, and are told of success only when it is durable."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 
 from palaver.domain.errors import StoreClosed, StoreError
 from palaver.storage.engines.base import Write
-from palaver.storage.engines.group_commit import MOST_TOGETHER, GroupWriter, Request
+from palaver.storage.engines.group_commit import MAX_BATCH_SIZE, GroupWriter, WriteRequest
 from palaver.storage.engines.sqlite import SqliteEngine
-from support.gateway import until
+from support.gateway import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,385 +23,399 @@ if TYPE_CHECKING:
 
     from palaver.storage.engines.base import Transaction
 
-SOON = 10.0  # seconds; only something that hangs takes longer
+TIMEOUT_SECONDS = 10.0  # only something that hangs takes longer
 
 
-class Connection:
-    """Writes down every step it is asked for, and can be held or broken at any of them."""
+class FakeConnection:
+    """Records its steps, can be held at a commit, and can fail at any step."""
 
     def __init__(self) -> None:
         self.tx = cast("Transaction", self)  # units of work only add their name to `steps`
         self.steps: list[str] = []
-        self.open = False
-        self.gone = False  # whether a failing unit of work takes the whole transaction along
-        self.committing = threading.Event()
+        self.is_open = False
+        self.loses_transaction = False  # whether a failing unit of work rolls back the whole transaction
+        self.commit_started = threading.Event()
         self.may_commit = threading.Event()
         self.may_commit.set()
-        self.trouble: dict[tuple[str, int], BaseException] = {}  # at the how many-th step of a name
+        self.failures: dict[tuple[str, int], BaseException] = {}  # (name of a step, its how many-th call) → error
 
-    def _step(self, name: str) -> None:
-        self.steps.append(name)
-        error = self.trouble.get((name, self.steps.count(name)))
+    def _record(self, step: str) -> None:
+        self.steps.append(step)
+        error = self.failures.get((step, self.steps.count(step)))
         if error is not None:
             raise error
 
     def begin(self) -> None:
-        assert not self.open, "a transaction within a transaction"
-        self.open = True
-        self._step("begin")
+        assert not self.is_open, "a transaction inside a transaction"
+        self.is_open = True
+        self._record("begin")
 
     def commit(self) -> None:
-        self.committing.set()
-        assert self.may_commit.wait(SOON)
-        self._step("commit")
-        self.open = False
+        self.commit_started.set()
+        assert self.may_commit.wait(TIMEOUT_SECONDS)
+        self._record("commit")
+        self.is_open = False
 
     def rollback(self) -> None:
-        if self.open:
-            self._step("rollback")
-        self.open = False
+        if self.is_open:
+            self._record("rollback")
+        self.is_open = False
 
     def savepoint(self) -> None:
-        self._step("savepoint")
+        self._record("savepoint")
 
     def release(self) -> None:
-        self._step("release")
+        self._record("release")
 
-    def undo(self) -> bool:
-        self._step("undo")
-        self.open = not self.gone
-        return not self.gone
-
-
-@pytest.fixture
-def connection() -> Connection:
-    return Connection()
+    def rollback_to_savepoint(self) -> bool:
+        self._record("rollback to savepoint")
+        self.is_open = not self.loses_transaction
+        return not self.loses_transaction
 
 
 @pytest.fixture
-def writer(connection: Connection) -> Iterator[GroupWriter]:
-    opened = GroupWriter(connection, "test-writer")
-    yield opened
+def connection() -> FakeConnection:
+    return FakeConnection()
+
+
+@pytest.fixture
+def writer(connection: FakeConnection) -> Iterator[GroupWriter]:
+    group_writer = GroupWriter(connection, "test-writer")
+    yield group_writer
     connection.may_commit.set()
-    closing(opened).join(SOON)
+    start_closing(group_writer).join(TIMEOUT_SECONDS)
 
 
-def closing(writer: GroupWriter, let_go: Callable[[], None] = lambda: None) -> threading.Thread:
-    """Somebody is closing it."""
-    thread = threading.Thread(target=writer.close, args=(let_go,), daemon=True)
+def start_closing(writer: GroupWriter, close_connection: Callable[[], None] = lambda: None) -> threading.Thread:
+    thread = threading.Thread(target=writer.close, args=(close_connection,), daemon=True)
     thread.start()
     return thread
 
 
-def work(name: str) -> Callable[[Transaction], str]:
+def make_work(name: str) -> Callable[[Transaction], str]:
     def run(tx: Transaction) -> str:
-        cast("Connection", tx).steps.append(name)
+        cast("FakeConnection", tx).steps.append(name)
         return name
 
     return run
 
 
-def failing(error: BaseException) -> Callable[[Transaction], str]:
+def make_failing_work(error: BaseException) -> Callable[[Transaction], str]:
     def run(_tx: Transaction) -> str:
         raise error
 
     return run
 
 
-class Held:
-    """The writer is kept busy by somebody's commit, so that those who come now have to wait together."""
+class BlockedCommit:
+    """Keeps the writer busy with a commit, so that callers who come now have to wait together."""
 
-    def __init__(self, connection: Connection, writer: GroupWriter) -> None:
+    def __init__(self, connection: FakeConnection, writer: GroupWriter) -> None:
         self._connection = connection
         connection.may_commit.clear()
-        self._first = threading.Thread(target=writer.call, args=(work("first"),), daemon=True)
-        self._first.start()
-        assert connection.committing.wait(SOON)
+        self._thread = threading.Thread(target=writer.call, args=(make_work("first"),), daemon=True)
+        self._thread.start()
+        assert connection.commit_started.wait(TIMEOUT_SECONDS)
 
     def release(self) -> None:
         self._connection.may_commit.set()
-        self._first.join(SOON)
+        self._thread.join(TIMEOUT_SECONDS)
 
 
-async def started(writer: GroupWriter, works: list[Callable[[Transaction], Any]]) -> list[asyncio.Task[Any]]:
-    """Submit all of them, in this order."""
+async def submit_all(writer: GroupWriter, works: list[Callable[[Transaction], Any]]) -> list[asyncio.Task[Any]]:
+    """Submit all units of work, in this order."""
     loop = asyncio.get_running_loop()
-    tasks = [loop.create_task(writer.acall(each, loop)) for each in works]
+    tasks = [loop.create_task(writer.acall(work, loop)) for work in works]
     await asyncio.sleep(0)
     return tasks
 
 
-async def outcomes(tasks: list[asyncio.Task[Any]]) -> list[Any]:
-    return await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), SOON)
+async def gather_results(tasks: list[asyncio.Task[Any]]) -> list[Any]:
+    return await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), TIMEOUT_SECONDS)
 
 
-def test_a_blocking_caller_who_finds_the_writer_idle_writes_by_itself(
-    connection: Connection, writer: GroupWriter
+def test_a_blocking_caller_that_finds_the_writer_idle_writes_by_itself(
+    connection: FakeConnection, writer: GroupWriter
 ) -> None:
     assert writer.call(lambda _tx: threading.get_ident()) == threading.get_ident()
     assert connection.steps == ["begin", "commit"]
 
 
-async def test_those_who_wait_share_one_transaction(connection: Connection, writer: GroupWriter) -> None:
-    held = Held(connection, writer)
+async def test_waiting_callers_share_one_transaction(connection: FakeConnection, writer: GroupWriter) -> None:
+    blocked = BlockedCommit(connection, writer)
     names = [f"n{number}" for number in range(50)]
-    tasks = await started(writer, [work(name) for name in names])
-    held.release()
-    assert await outcomes(tasks) == names
-    assert connection.steps.count("commit") == 2  # the one that was held, and one for all of them
+    tasks = await submit_all(writer, [make_work(name) for name in names])
+    blocked.release()
+    assert await gather_results(tasks) == names
+    assert connection.steps.count("commit") == 2  # the blocked one, and one for all of these
     assert [step for step in connection.steps if step in names] == names  # in the order in which they came
 
 
-async def test_blocking_and_awaiting_callers_share_it_too(connection: Connection, writer: GroupWriter) -> None:
-    held = Held(connection, writer)
-    tasks = await started(writer, [work(f"awaiting{number}") for number in range(5)])
-    heard: list[str] = []
+async def test_blocking_and_awaiting_callers_share_one_transaction(
+    connection: FakeConnection, writer: GroupWriter
+) -> None:
+    blocked = BlockedCommit(connection, writer)
+    tasks = await submit_all(writer, [make_work(f"awaiting{number}") for number in range(5)])
+    results: list[str] = []
     threads = [
-        threading.Thread(target=lambda n=number: heard.append(writer.call(work(f"blocking{n}"))), daemon=True)
+        threading.Thread(target=lambda n=number: results.append(writer.call(make_work(f"blocking{n}"))), daemon=True)
         for number in range(5)
     ]
     for thread in threads:
         thread.start()
-    await until(lambda: writer._waiting.qsize() == 9)  # the writer holds the first of the ten
-    held.release()
-    await outcomes(tasks)
+    await wait_until(lambda: writer._queue.qsize() == 9)  # the writer holds the first of the ten
+    blocked.release()
+    await gather_results(tasks)
     for thread in threads:
-        await asyncio.to_thread(thread.join, SOON)
-    assert sorted(heard) == [f"blocking{number}" for number in range(5)]
+        await asyncio.to_thread(thread.join, TIMEOUT_SECONDS)
+    assert sorted(results) == [f"blocking{number}" for number in range(5)]
     assert connection.steps.count("commit") == 2
 
 
-async def test_nobody_hears_of_success_before_the_commit(connection: Connection, writer: GroupWriter) -> None:
+async def test_an_awaiting_caller_is_told_of_success_only_after_the_commit(
+    connection: FakeConnection, writer: GroupWriter
+) -> None:
     connection.may_commit.clear()
-    tasks = await started(writer, [work(f"n{number}") for number in range(10)])
-    assert await asyncio.to_thread(connection.committing.wait, SOON)
+    tasks = await submit_all(writer, [make_work(f"n{number}") for number in range(10)])
+    assert await asyncio.to_thread(connection.commit_started.wait, TIMEOUT_SECONDS)
     await asyncio.sleep(0.02)
     assert not any(task.done() for task in tasks)
     connection.may_commit.set()
-    assert await outcomes(tasks) == [f"n{number}" for number in range(10)]
+    assert await gather_results(tasks) == [f"n{number}" for number in range(10)]
 
 
-def test_a_blocking_caller_hears_only_after_the_commit_too(connection: Connection, writer: GroupWriter) -> None:
+def test_a_blocking_caller_is_told_of_success_only_after_the_commit(
+    connection: FakeConnection, writer: GroupWriter
+) -> None:
     connection.may_commit.clear()
-    heard: list[str] = []
-    thread = threading.Thread(target=lambda: heard.append(writer.call(work("n"))), daemon=True)
+    results: list[str] = []
+    thread = threading.Thread(target=lambda: results.append(writer.call(make_work("n"))), daemon=True)
     thread.start()
-    assert connection.committing.wait(SOON)
+    assert connection.commit_started.wait(TIMEOUT_SECONDS)
     time.sleep(0.02)
-    assert heard == []
+    assert results == []
     connection.may_commit.set()
-    thread.join(SOON)
-    assert heard == ["n"]
+    thread.join(TIMEOUT_SECONDS)
+    assert results == ["n"]
 
 
-async def test_a_failed_commit_is_told_to_everybody_in_it(connection: Connection, writer: GroupWriter) -> None:
-    held = Held(connection, writer)
-    tasks = await started(writer, [work("a"), work("b")])
-    for number in (2, 3):  # it may be tried again
-        connection.trouble["commit", number] = OverflowError("disk full")
-    held.release()
-    assert [type(result) for result in await outcomes(tasks)] == [OverflowError, OverflowError]
-    assert writer.call(work("c")) == "c"
+async def test_a_failed_commit_reaches_every_caller_in_it(connection: FakeConnection, writer: GroupWriter) -> None:
+    blocked = BlockedCommit(connection, writer)
+    tasks = await submit_all(writer, [make_work("a"), make_work("b")])
+    for number in (2, 3):  # the writer may try again
+        connection.failures["commit", number] = OverflowError("disk full")
+    blocked.release()
+    assert [type(result) for result in await gather_results(tasks)] == [OverflowError, OverflowError]
+    assert writer.call(make_work("c")) == "c"
 
 
-async def test_one_callers_failure_undoes_its_own_work_alone(connection: Connection, writer: GroupWriter) -> None:
-    held = Held(connection, writer)
-    tasks = await started(writer, [work("a"), failing(ZeroDivisionError()), work("b"), failing(KeyError("k"))])
-    held.release()
-    a, first, b, second = await outcomes(tasks)
+async def test_a_callers_failure_rolls_back_only_its_own_work(connection: FakeConnection, writer: GroupWriter) -> None:
+    blocked = BlockedCommit(connection, writer)
+    tasks = await submit_all(
+        writer,
+        [
+            make_work("a"),
+            make_failing_work(ZeroDivisionError()),
+            make_work("b"),
+            make_failing_work(KeyError("k")),
+        ],
+    )
+    blocked.release()
+    a, first_error, b, second_error = await gather_results(tasks)
     assert (a, b) == ("a", "b")
-    assert isinstance(first, ZeroDivisionError)
-    assert isinstance(second, KeyError)
-    assert connection.steps.count("undo") == 2
+    assert isinstance(first_error, ZeroDivisionError)
+    assert isinstance(second_error, KeyError)
+    assert connection.steps.count("rollback to savepoint") == 2
     assert connection.steps.count("commit") == 2
-    last = len(connection.steps) - connection.steps[::-1].index("begin")  # others may have been given up
-    assert [step for step in connection.steps[last:] if step in {"a", "b", "commit"}] == ["a", "b", "commit"]
+    last_begin = len(connection.steps) - connection.steps[::-1].index("begin")  # earlier ones were rolled back
+    assert [step for step in connection.steps[last_begin:] if step in {"a", "b", "commit"}] == ["a", "b", "commit"]
 
 
-async def test_a_rollback_that_fails_leaves_nobody_without_an_answer(
-    connection: Connection, writer: GroupWriter
+async def test_every_caller_gets_an_error_if_even_the_rollback_fails(
+    connection: FakeConnection, writer: GroupWriter
 ) -> None:
     """A disk that no longer answers fails at every step."""
-    held = Held(connection, writer)
+    blocked = BlockedCommit(connection, writer)
     for step in ("commit", "rollback"):
         for number in range(2, 5):
-            connection.trouble[step, number - (step == "rollback")] = OverflowError("disk gone")
-    tasks = await started(writer, [work("a"), work("b")])
-    held.release()
-    assert [isinstance(result, Exception) for result in await outcomes(tasks)] == [True, True]
-    connection.trouble.clear()
-    connection.open = False
-    assert await outcomes(await started(writer, [work("c")])) == ["c"]
+            connection.failures[step, number - (step == "rollback")] = OverflowError("disk gone")
+    tasks = await submit_all(writer, [make_work("a"), make_work("b")])
+    blocked.release()
+    assert [isinstance(result, Exception) for result in await gather_results(tasks)] == [True, True]
+    connection.failures.clear()
+    connection.is_open = False
+    assert await gather_results(await submit_all(writer, [make_work("c")])) == ["c"]
 
 
-async def test_when_the_whole_transaction_is_gone_everybody_in_it_is_told(
-    connection: Connection, writer: GroupWriter
+async def test_every_caller_gets_the_error_if_the_whole_transaction_is_lost(
+    connection: FakeConnection, writer: GroupWriter
 ) -> None:
-    held = Held(connection, writer)
-    connection.gone = True
-    tasks = await started(writer, [work("a"), failing(OverflowError("disk full")), work("b")])
-    held.release()
-    assert [type(result) for result in await outcomes(tasks)] == [OverflowError] * 3
-    connection.gone = False
-    assert writer.call(work("c")) == "c"
+    blocked = BlockedCommit(connection, writer)
+    connection.loses_transaction = True
+    tasks = await submit_all(writer, [make_work("a"), make_failing_work(OverflowError("disk full")), make_work("b")])
+    blocked.release()
+    assert [type(result) for result in await gather_results(tasks)] == [OverflowError] * 3
+    connection.loses_transaction = False
+    assert writer.call(make_work("c")) == "c"
 
 
-async def test_a_transaction_holds_only_so_many(connection: Connection, writer: GroupWriter) -> None:
-    held = Held(connection, writer)
-    tasks = await started(writer, [work("n") for _ in range(MOST_TOGETHER + 10)])
-    held.release()
-    await outcomes(tasks)
+async def test_a_batch_has_a_maximum_size(connection: FakeConnection, writer: GroupWriter) -> None:
+    blocked = BlockedCommit(connection, writer)
+    tasks = await submit_all(writer, [make_work("n") for _ in range(MAX_BATCH_SIZE + 10)])
+    blocked.release()
+    await gather_results(tasks)
     assert connection.steps.count("commit") == 3
 
 
 def test_a_unit_of_work_may_not_start_another_one(writer: GroupWriter) -> None:
     with pytest.raises(StoreError, match="unit of work"):
-        writer.call(lambda _tx: writer.call(work("inner")))
-    assert writer.call(work("after")) == "after"
+        writer.call(lambda _tx: writer.call(make_work("inner")))
+    assert writer.call(make_work("after")) == "after"
 
 
 @pytest.mark.parametrize("step", ["begin", "commit"])
 def test_a_caller_interrupted_at_any_step_leaves_no_transaction_open(
-    connection: Connection, writer: GroupWriter, step: str
+    connection: FakeConnection, writer: GroupWriter, step: str
 ) -> None:
-    """Ctrl-C is raised between two steps: after the database has done the first, before anybody could note it."""
-    connection.trouble[step, 1] = KeyboardInterrupt()
+    """Ctrl-C is raised between two steps: after the database has done the first, before Python could note it."""
+    connection.failures[step, 1] = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
-        writer.call(work("interrupted"))
-    heard: list[object] = []
+        writer.call(make_work("interrupted"))
+    results: list[object] = []
 
-    def after() -> None:
+    def call_again() -> None:
         try:
-            heard.append(writer.call(work("after")))
+            results.append(writer.call(make_work("after")))
         except AssertionError as error:
-            heard.append(error)
+            results.append(error)
 
-    thread = threading.Thread(target=after, daemon=True)
+    thread = threading.Thread(target=call_again, daemon=True)
     thread.start()
-    thread.join(SOON)
-    assert heard == ["after"]
+    thread.join(TIMEOUT_SECONDS)
+    assert results == ["after"]
 
 
-async def test_closing_serves_those_who_came_before_and_refuses_the_rest(
-    connection: Connection, writer: GroupWriter
+async def test_closing_serves_earlier_callers_and_refuses_later_ones(
+    connection: FakeConnection, writer: GroupWriter
 ) -> None:
-    held = Held(connection, writer)
-    tasks = await started(writer, [work(f"n{number}") for number in range(5)])
-    close = closing(writer)
+    blocked = BlockedCommit(connection, writer)
+    tasks = await submit_all(writer, [make_work(f"n{number}") for number in range(5)])
+    closing = start_closing(writer)
     await asyncio.sleep(0.02)
-    held.release()
-    await asyncio.to_thread(close.join, SOON)
-    assert not close.is_alive()
-    assert await outcomes(tasks) == [f"n{number}" for number in range(5)]
+    blocked.release()
+    await asyncio.to_thread(closing.join, TIMEOUT_SECONDS)
+    assert not closing.is_alive()
+    assert await gather_results(tasks) == [f"n{number}" for number in range(5)]
     with pytest.raises(StoreClosed):
-        writer.call(work("late"))
+        writer.call(make_work("late"))
     with pytest.raises(StoreClosed):
-        await writer.acall(work("late"), asyncio.get_running_loop())
+        await writer.acall(make_work("late"), asyncio.get_running_loop())
 
 
-def test_closing_waits_for_the_caller_who_writes_by_itself(connection: Connection, writer: GroupWriter) -> None:
-    held = Held(connection, writer)
-    close = closing(writer, lambda: connection.steps.append("let go"))
-    close.join(0.05)
-    held.release()
-    close.join(SOON)
-    assert not close.is_alive()
-    assert connection.steps == ["begin", "first", "commit", "let go"]
+def test_closing_waits_for_a_caller_that_writes_by_itself(connection: FakeConnection, writer: GroupWriter) -> None:
+    blocked = BlockedCommit(connection, writer)
+    closing = start_closing(writer, lambda: connection.steps.append("close connection"))
+    closing.join(0.05)
+    blocked.release()
+    closing.join(TIMEOUT_SECONDS)
+    assert not closing.is_alive()
+    assert connection.steps == ["begin", "first", "commit", "close connection"]
 
 
-async def test_a_caller_who_comes_in_the_middle_of_closing_keeps_nobody_from_it(
-    connection: Connection, writer: GroupWriter, monkeypatch: pytest.MonkeyPatch
+async def test_a_caller_that_comes_in_the_middle_of_closing_does_not_block_it(
+    connection: FakeConnection, writer: GroupWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It found the store open, and submits its work when it is closed already."""
-    on_its_way, closed = threading.Event(), threading.Event()
-    prepare = Request.block
+    """The caller found the store open, and submits its work when it is already closed."""
+    is_submitting, is_closed = threading.Event(), threading.Event()
+    close_gate = WriteRequest.close_gate
 
-    def slowly(request: Request[Any]) -> None:
-        on_its_way.set()
-        assert closed.wait(SOON)
-        prepare(request)
+    def close_gate_slowly(request: WriteRequest[Any]) -> None:
+        is_submitting.set()
+        assert is_closed.wait(TIMEOUT_SECONDS)
+        close_gate(request)
 
     connection.may_commit.clear()
-    tasks = await started(writer, [work("before")])  # so that there is a writer thread, and it is busy
-    assert await asyncio.to_thread(connection.committing.wait, SOON)
-    monkeypatch.setattr(Request, "block", slowly)
-    late = asyncio.create_task(asyncio.to_thread(writer.call, work("late")))
-    assert await asyncio.to_thread(on_its_way.wait, SOON)
-    close = closing(writer)
+    tasks = await submit_all(writer, [make_work("before")])  # so that there is a writer thread, and it is busy
+    assert await asyncio.to_thread(connection.commit_started.wait, TIMEOUT_SECONDS)
+    monkeypatch.setattr(WriteRequest, "close_gate", close_gate_slowly)
+    late = asyncio.create_task(asyncio.to_thread(writer.call, make_work("late")))
+    assert await asyncio.to_thread(is_submitting.wait, TIMEOUT_SECONDS)
+    closing = start_closing(writer)
     await asyncio.sleep(0.05)
-    closed.set()
+    is_closed.set()
     await asyncio.sleep(0.05)
     connection.may_commit.set()
-    with contextlib.suppress(StoreClosed):  # or it is served: both will do
-        assert await asyncio.wait_for(late, SOON) == "late"
-    assert await outcomes(tasks) == ["before"]
-    await asyncio.to_thread(close.join, SOON)
-    assert not close.is_alive(), "close() hangs"
+    with contextlib.suppress(StoreClosed):  # or it is served: both are correct
+        assert await asyncio.wait_for(late, TIMEOUT_SECONDS) == "late"
+    assert await gather_results(tasks) == ["before"]
+    await asyncio.to_thread(closing.join, TIMEOUT_SECONDS)
+    assert not closing.is_alive(), "close() hangs"
 
 
 @pytest.fixture
-def hectic() -> Iterator[None]:
-    """Threads take turns as often as they can, so that every order of steps occurs."""
-    before = sys.getswitchinterval()
+def fast_thread_switching() -> Iterator[None]:
+    """Threads switch as often as they can, so that every order of steps occurs."""
+    interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
-    sys.setswitchinterval(before)
+    sys.setswitchinterval(interval)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("hectic")
+@pytest.mark.usefixtures("fast_thread_switching")
 def test_closing_while_others_submit_never_hangs() -> None:
     for number in range(150):
-        writer = GroupWriter(Connection(), "test-writer")
+        writer = GroupWriter(FakeConnection(), "test-writer")
 
-        def block(writer: GroupWriter = writer) -> None:
+        def call_blocking(writer: GroupWriter = writer) -> None:
             with contextlib.suppress(StoreClosed):
                 while True:
-                    writer.call(work("blocking"))
+                    writer.call(make_work("blocking"))
 
-        def wait(writer: GroupWriter = writer) -> None:
+        def call_awaiting(writer: GroupWriter = writer) -> None:
             async def main() -> None:
                 loop = asyncio.get_running_loop()
                 while True:
-                    await asyncio.gather(*(writer.acall(work("awaiting"), loop) for _ in range(3)))
+                    await asyncio.gather(*(writer.acall(make_work("awaiting"), loop) for _ in range(3)))
 
             with contextlib.suppress(StoreClosed):
                 asyncio.run(main())
 
-        threads = [threading.Thread(target=each, daemon=True) for each in (block, block, block, wait, wait)]
+        targets = (call_blocking, call_blocking, call_blocking, call_awaiting, call_awaiting)
+        threads = [threading.Thread(target=target, daemon=True) for target in targets]
         for thread in threads:
             thread.start()
         time.sleep(0.0005 * (number % 8))
-        for thread in (closing(writer), *threads):
-            thread.join(SOON)
+        for thread in (start_closing(writer), *threads):
+            thread.join(TIMEOUT_SECONDS)
             assert not thread.is_alive(), "close() or a caller hangs"
 
 
-async def test_on_sqlite_fifty_callers_cost_one_commit(tmp_path: Path) -> None:
+async def test_fifty_callers_share_one_commit_on_sqlite(tmp_path: Path) -> None:
     engine = SqliteEngine.open(tmp_path / "palaver.db")
-    commits = 0
-    busy, go = threading.Event(), threading.Event()
+    commit_count = 0
+    is_busy, may_continue = threading.Event(), threading.Event()
 
-    def hold(_tx: Transaction) -> None:
-        busy.set()
-        assert go.wait(SOON)
+    def block(_tx: Transaction) -> None:
+        is_busy.set()
+        assert may_continue.wait(TIMEOUT_SECONDS)
 
-    def count() -> bool:
-        nonlocal commits
-        commits += 1
+    def count_commit() -> bool:
+        nonlocal commit_count
+        commit_count += 1
         return False
 
-    def add(number: int) -> Callable[[Transaction], int]:
-        return lambda tx: tx.run("INSERT INTO audience (created_at) VALUES ($1)", number)
+    def make_insert(number: int) -> Callable[[Transaction], int]:
+        return lambda tx: tx.execute("INSERT INTO audience (created_at) VALUES ($1)", number)
 
     try:
-        engine._writing.db.set_commit_hook(count)
-        holding = asyncio.ensure_future(engine.arun(Write(hold)))
-        assert await asyncio.to_thread(busy.wait, SOON)
-        tasks = [asyncio.ensure_future(engine.arun(Write(add(number)))) for number in range(50)]
+        engine._writer_connection.db.set_commit_hook(count_commit)
+        blocking = asyncio.ensure_future(engine.arun(Write(block)))
+        assert await asyncio.to_thread(is_busy.wait, TIMEOUT_SECONDS)
+        tasks = [asyncio.ensure_future(engine.arun(Write(make_insert(number)))) for number in range(50)]
         await asyncio.sleep(0)
-        go.set()
-        await asyncio.wait_for(asyncio.gather(holding, *tasks), SOON)
-        assert commits == 2  # of the one who held the others up, and of all the others together
+        may_continue.set()
+        await asyncio.wait_for(asyncio.gather(blocking, *tasks), TIMEOUT_SECONDS)
+        assert commit_count == 2  # of the blocking one, and of all the others together
     finally:
         engine.close()

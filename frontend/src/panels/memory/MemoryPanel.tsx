@@ -1,77 +1,77 @@
-/** What the agent was asked to remember, as far as somebody may know it. */
+/** The panel of memories: what the agent was asked to remember, as far as the reader may know it. */
 import { keepPreviousData, useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type SubmitEvent } from "react";
-import { attempt } from "../../conversation/actions";
-import { NEW } from "../../conversation/composing";
-import { usePaused } from "../../lib/usePaused";
-import type { Center } from "../../live/center";
-import { useCenter } from "../../live/context";
-import { startNew } from "../../shell/Shortcuts";
-import { platformName } from "../../sidebar/naming";
+import { attempt } from "../../api/attempt";
+import { getPlatformName } from "../../format/platforms";
+import { startConversation } from "../../layout/focus";
+import { useDebounced } from "../../lib/useDebounced";
+import { useLiveClient } from "../../live/context";
+import type { LiveClient } from "../../live/liveClient";
+import { NEW_DRAFT } from "../../outbox/composerDrafts";
 import { WarningIcon } from "../../ui/icons";
 import { SearchField } from "../../ui/SearchField";
-import { useOnce } from "../../ui/useOnce";
+import { useSingleFlight } from "../../ui/useSingleFlight";
 import { words } from "../../words";
-import * as calls from "../calls";
-import type { Memories } from "../calls";
-import { Loaded } from "../parts/Loaded";
-import { PanelPage } from "../parts/PanelPage";
-import { ShowMore } from "../parts/ShowMore";
+import type { Memories } from "../shared/calls";
+import * as calls from "../shared/calls";
+import { LoadMoreButton } from "../shared/LoadMoreButton";
+import { PanelPage } from "../shared/PanelPage";
+import { QueryResult } from "../shared/QueryResult";
+import { joinNames } from "./descriptions";
+import { MemoryField } from "./MemoryField";
 import { MemoryRow } from "./MemoryRow";
-import { listOf } from "./telling";
-import { WordsField } from "./WordsField";
 import "./memory.css";
 
-const MEMORIES = ["memories"];
-const BEGINNING: string | null = null;
+const MEMORIES_KEY = ["memories"];
+const FIRST_PAGE: string | null = null;
 
 export default function MemoryPanel() {
-  const client = useQueryClient();
+  const queryClient = useQueryClient();
   const [text, setText] = useState("");
-  const wanted = usePaused(text.trim());
+  const searchText = useDebounced(text.trim());
   const query = useInfiniteQuery({
-    queryKey: [...MEMORIES, wanted],
-    queryFn: ({ pageParam }) => calls.memories(wanted, pageParam),
-    initialPageParam: BEGINNING,
-    getNextPageParam: (page) => page.cursor,
+    queryKey: [...MEMORIES_KEY, searchText],
+    queryFn: ({ pageParam }) => calls.listMemories(searchText, pageParam),
+    initialPageParam: FIRST_PAGE,
+    getNextPageParam: (page) => page.next_cursor,
     placeholderData: keepPreviousData,
   });
-  const again = () => client.invalidateQueries({ queryKey: MEMORIES });
+  const refresh = () => queryClient.invalidateQueries({ queryKey: MEMORIES_KEY });
   const memories = query.data?.pages.flatMap((page) => page.memories) ?? [];
   const agent = query.data?.pages[0]?.agent;
   return (
     <PanelPage title={words.memory}>
       <p className="panel-intro">{words.memoryIntro}</p>
-      {agent !== undefined && <AgentNote agent={agent} />}
-      <NewMemory onMade={again} />
+      {agent !== undefined && <AgentNotice agent={agent} />}
+      <NewMemoryForm onCreated={refresh} />
       {(memories.length > 0 || text !== "") && <SearchField text={text} label={words.memorySearch} onChange={setText} />}
-      <Loaded query={query}>
+      <QueryResult query={query}>
         {() => {
           if (memories.length === 0) {
-            return wanted === "" ? <Beginning isUsed={agent?.allowed ?? false} /> : <p className="panel-note">{words.nothingFound}</p>;
+            return searchText === "" ? <EmptyMemory isMemoryUsed={agent?.allowed ?? false} /> : <p className="panel-note">{words.noResults}</p>;
           }
           return (
             <ul className="card rows-card" aria-label={words.memory}>
               {memories.map((memory) => (
-                <MemoryRow key={memory.id} memory={memory} onChanged={again} />
+                <MemoryRow key={memory.id} memory={memory} onChange={refresh} />
               ))}
             </ul>
           );
         }}
-      </Loaded>
-      <ShowMore query={query} />
+      </QueryResult>
+      <LoadMoreButton query={query} />
     </PanelPage>
   );
 }
 
-/** Where the agent does not remember for whoever looks. */
-function AgentNote({ agent }: { agent: Memories["agent"] }) {
+/** Says why the agent does not use its memory for the reader. */
+function AgentNotice({ agent }: { agent: Memories["agent"] }) {
   const text = !agent.enabled
-    ? words.memoryOff
+    ? words.memoryDisabled
     : !agent.allowed
       ? words.memoryNotAllowed
       : agent.platforms !== null
-        ? words.memoryOnlyOn(listOf(agent.platforms.map(platformName)))
+        ? words.memoryOnlyOn(joinNames(agent.platforms.map(getPlatformName)))
         : null;
   if (text === null) return null;
   return (
@@ -82,15 +82,15 @@ function AgentNote({ agent }: { agent: Memories["agent"] }) {
   );
 }
 
-function NewMemory({ onMade }: { onMade: () => Promise<unknown> }) {
+function NewMemoryForm({ onCreated }: { onCreated: () => Promise<unknown> }) {
   const [text, setText] = useState("");
-  const once = useOnce();
-  const remember = async () => {
-    if (text.trim() === "" || !(await attempt(() => calls.remember(text)))) return;
-    setText((written) => (written === text ? "" : written)); // who goes on writing meanwhile loses nothing
-    await onMade();
+  const runOnce = useSingleFlight();
+  const create = async () => {
+    if (text.trim() === "" || !(await attempt(() => calls.createMemory(text)))) return;
+    setText((current) => (current === text ? "" : current)); // keeps what was typed meanwhile
+    await onCreated();
   };
-  const save = () => void once(remember);
+  const save = () => void runOnce(create);
   return (
     <form
       className="memory-form"
@@ -99,7 +99,7 @@ function NewMemory({ onMade }: { onMade: () => Promise<unknown> }) {
         save();
       }}
     >
-      <WordsField text={text} label={words.memoryNew} onChange={setText} onDone={save} />
+      <MemoryField text={text} label={words.memoryNew} onChange={setText} onDone={save} />
       <button type="submit" className="button primary" disabled={text.trim() === ""}>
         {words.memoryAdd}
       </button>
@@ -107,29 +107,29 @@ function NewMemory({ onMade }: { onMade: () => Promise<unknown> }) {
   );
 }
 
-/** What memory is, where there is none yet. */
-function Beginning({ isUsed }: { isUsed: boolean }) {
-  const center = useCenter();
+/** Explains memory while there are no entries. */
+function EmptyMemory({ isMemoryUsed }: { isMemoryUsed: boolean }) {
+  const client = useLiveClient();
   return (
     <div className="panel-empty">
-      <h2>{words.memoryNone}</h2>
-      {isUsed ? (
+      <h2>{words.memoryEmpty}</h2>
+      {isMemoryUsed ? (
         <>
-          <p>{words.memoryNoneText}</p>
-          <p>{words.memoryNoneGroups}</p>
-          <button type="button" className="button" onClick={() => tryIt(center)}>
-            {words.memoryTrySaying(words.memoryTry)}
+          <p>{words.memoryEmptyText}</p>
+          <p>{words.memoryEmptyGroups}</p>
+          <button type="button" className="button" onClick={() => tryExample(client)}>
+            {words.memoryTryPrompt(words.memoryExamplePrompt)}
           </button>
         </>
       ) : (
-        <p>{words.memoryNoneOff}</p>
+        <p>{words.memoryEmptyDisabled}</p>
       )}
     </div>
   );
 }
 
-/** Begin a conversation with it, unless something else is being written there. */
-function tryIt({ unfinished }: Center): void {
-  if (unfinished.text(NEW) === "") unfinished.keepText(NEW, words.memoryTry);
-  startNew();
+/** Starts a conversation with the example, unless another text is already in its composer. */
+function tryExample({ composerDrafts }: LiveClient): void {
+  if (composerDrafts.getText(NEW_DRAFT) === "") composerDrafts.setText(NEW_DRAFT, words.memoryExamplePrompt);
+  startConversation();
 }

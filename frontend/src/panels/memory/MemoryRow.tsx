@@ -1,70 +1,70 @@
-/** One thing that is remembered, changed where it stands. */
+/** One memory, which can be edited in place. */
 import { useEffect, useRef, useState } from "react";
-import { attempt } from "../../conversation/actions";
-import { moment } from "../../lib/time";
-import { confirm } from "../../ui/confirm";
+import { attempt } from "../../api/attempt";
+import { formatDateTime } from "../../format/time";
+import { confirm } from "../../ui/ConfirmDialog";
 import { EditIcon, TrashIcon } from "../../ui/icons";
 import { toast } from "../../ui/toasts";
-import { useOnce } from "../../ui/useOnce";
+import { useSingleFlight } from "../../ui/useSingleFlight";
 import { words } from "../../words";
-import * as calls from "../calls";
-import type { Memory } from "../calls";
-import { circleOf, factsOf } from "./telling";
-import { WordsField } from "./WordsField";
+import type { Memory } from "../shared/calls";
+import * as calls from "../shared/calls";
+import { describeAudience, describeMemory } from "./descriptions";
+import { MemoryField } from "./MemoryField";
 
 interface Props {
   memory: Memory;
-  onChanged: () => Promise<unknown>;
+  onChange: () => Promise<unknown>;
 }
 
-export function MemoryRow({ memory, onChanged }: Props) {
-  const [changed, setChanged] = useState<string | null>(null);
-  const edit = useRef<HTMLButtonElement>(null);
-  const wasChanging = useRef(false);
-  const isChanging = changed !== null;
+export function MemoryRow({ memory, onChange }: Props) {
+  const [edited, setEdited] = useState<string | null>(null);
+  const editButton = useRef<HTMLButtonElement>(null);
+  const wasEditing = useRef(false);
+  const isEditing = edited !== null;
   useEffect(() => {
-    if (wasChanging.current && !isChanging) edit.current?.focus(); // where it came from
-    wasChanging.current = isChanging;
-  }, [isChanging]);
-  const leave = () => setChanged(null);
-  const once = useOnce();
-  const change = async () => {
-    const text = changed?.trim() ?? "";
+    if (wasEditing.current && !isEditing) editButton.current?.focus(); // return the focus
+    wasEditing.current = isEditing;
+  }, [isEditing]);
+  const cancel = () => setEdited(null);
+  const runOnce = useSingleFlight();
+  const saveEdit = async () => {
+    const text = edited?.trim() ?? "";
     if (text !== "" && text !== memory.text) {
-      if (!(await attempt(() => calls.changeMemory(memory.id, text)))) return;
-      await onChanged();
+      if (!(await attempt(() => calls.updateMemory(memory.id, text)))) return;
+      await onChange();
     }
-    leave();
+    cancel();
   };
-  const save = () => void once(change);
+  const save = () => void runOnce(saveEdit);
   return (
     <li className="card-row memory-row">
-      {!isChanging ? (
+      {!isEditing ? (
         <>
           <div className="card-row-text">
             <p dir="auto" className="memory-text">
               {memory.text}
             </p>
-            <small title={moment(memory.created_at)}>
-              {memory.shared && <span className="tag">{words.memoryShared}</span>} {factsOf(memory)}
+            <small title={formatDateTime(memory.created_at)}>
+              {memory.shared && <span className="tag">{words.memoryShared}</span>} {describeMemory(memory)}
             </small>
           </div>
           <button
-            ref={edit}
+            ref={editButton}
             type="button"
             className="icon-button"
-            title={words.memoryChange}
-            aria-label={words.memoryChangeThis(memory.text)}
-            onClick={() => setChanged(memory.text)}
+            title={words.memoryEdit}
+            aria-label={words.memoryEditLabel(memory.text)}
+            onClick={() => setEdited(memory.text)}
           >
             <EditIcon />
           </button>
           <button
             type="button"
             className="icon-button"
-            title={words.memoryForget}
-            aria-label={words.memoryForgetThis(memory.text)}
-            onClick={() => void forget(memory, onChanged)}
+            title={words.memoryDelete}
+            aria-label={words.memoryDeleteLabel(memory.text)}
+            onClick={() => void deleteMemory(memory, onChange)}
           >
             <TrashIcon />
           </button>
@@ -77,20 +77,20 @@ export function MemoryRow({ memory, onChanged }: Props) {
             save();
           }}
         >
-          <WordsField
+          <MemoryField
             autoFocus
-            text={changed}
-            label={words.memoryChange}
-            onChange={setChanged}
+            text={edited}
+            label={words.memoryEdit}
+            onChange={setEdited}
             onDone={save}
-            onCancel={leave}
+            onCancel={cancel}
           />
-          {memory.shared && <p className="hint">{words.memoryForAll(circleOf(memory))}</p>}
+          {memory.shared && <p className="hint">{words.memoryEditForAll(describeAudience(memory))}</p>}
           <div className="memory-actions">
-            <button type="button" className="button" onClick={leave}>
+            <button type="button" className="button" onClick={cancel}>
               {words.cancel}
             </button>
-            <button type="submit" className="button primary" disabled={changed.trim() === ""}>
+            <button type="submit" className="button primary" disabled={edited.trim() === ""}>
               {words.save}
             </button>
           </div>
@@ -100,15 +100,15 @@ export function MemoryRow({ memory, onChanged }: Props) {
   );
 }
 
-/** What is one's own can be remembered again; what is shared is others' too, so it is asked about before. */
-async function forget(memory: Memory, onChanged: () => Promise<unknown>): Promise<void> {
+/** A private memory can be restored afterwards. A shared one belongs to others too, so the person has to confirm first. */
+async function deleteMemory(memory: Memory, onChange: () => Promise<unknown>): Promise<void> {
   if (memory.shared) {
-    const question = { title: words.memoryForgetTitle, text: words.memoryForgetText(circleOf(memory)), action: words.memoryForget };
+    const question = { title: words.memoryDeleteTitle, text: words.memoryDeleteText(describeAudience(memory)), action: words.memoryDelete };
     if (!(await confirm(question))) return;
   }
-  if (await attempt(() => calls.forgetMemory(memory.id))) {
-    const again = () => void attempt(() => calls.remember(memory.text)).then(onChanged);
-    toast(words.memoryForgotten, memory.shared ? null : { label: words.takeBack, act: again });
+  if (await attempt(() => calls.deleteMemory(memory.id))) {
+    const restore = () => void attempt(() => calls.createMemory(memory.text)).then(onChange);
+    toast(words.memoryDeleted, memory.shared ? null : { label: words.undo, act: restore });
   }
-  await onChanged();
+  await onChange();
 }

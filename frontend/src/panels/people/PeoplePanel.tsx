@@ -1,33 +1,33 @@
-/** Who may talk with the agent, as the owner sees and changes it. */
+/** The panel in which an owner sees, invites and changes people. */
 import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useMe } from "../../live/context";
 import { PlusIcon } from "../../ui/icons";
 import { words } from "../../words";
-import * as calls from "../calls";
-import type { Invited } from "../calls";
-import { Loaded } from "../parts/Loaded";
-import { PanelPage } from "../parts/PanelPage";
-import { ShowMore } from "../parts/ShowMore";
+import type { Invitation } from "../shared/calls";
+import * as calls from "../shared/calls";
+import { LoadMoreButton } from "../shared/LoadMoreButton";
+import { PanelPage } from "../shared/PanelPage";
+import { QueryResult } from "../shared/QueryResult";
 import { InviteDialog, LinkDialog } from "./dialogs";
 import { PersonRow } from "./PersonRow";
 import "./people.css";
 
-const PEOPLE = ["people"];
-const BEGINNING: string | null = null;
+const PEOPLE_KEY = ["people"];
+const FIRST_PAGE: string | null = null;
 
 export default function PeoplePanel() {
   const me = useMe();
-  const client = useQueryClient();
+  const queryClient = useQueryClient();
   const [isInviting, setInviting] = useState(false);
-  const [invited, setInvited] = useState<{ made: Invited; text: string } | null>(null);
+  const [newLink, setNewLink] = useState<{ invitation: Invitation; text: string } | null>(null);
   const query = useInfiniteQuery({
-    queryKey: PEOPLE,
-    queryFn: ({ pageParam }) => calls.people(pageParam),
-    initialPageParam: BEGINNING,
-    getNextPageParam: (page) => page.cursor,
+    queryKey: PEOPLE_KEY,
+    queryFn: ({ pageParam }) => calls.listPeople(pageParam),
+    initialPageParam: FIRST_PAGE,
+    getNextPageParam: (page) => page.next_cursor,
   });
-  const again = () => client.invalidateQueries({ queryKey: PEOPLE });
+  const refresh = () => queryClient.invalidateQueries({ queryKey: PEOPLE_KEY });
   const button = (
     <button type="button" className="button primary" onClick={() => setInviting(true)}>
       <PlusIcon />
@@ -37,7 +37,7 @@ export default function PeoplePanel() {
   return (
     <PanelPage title={words.people} actions={button}>
       <p className="panel-intro">{words.peopleIntro}</p>
-      <Loaded query={query}>
+      <QueryResult query={query}>
         {({ pages }) => {
           const people = pages.flatMap((page) => page.people);
           return (
@@ -48,33 +48,33 @@ export default function PeoplePanel() {
                     key={member.id}
                     member={member}
                     isMe={member.id === me.person.id}
-                    onChanged={again}
-                    onLink={(made) => setInvited({ made, text: words.newLinkText(made.person.name) })}
+                    onChange={refresh}
+                    onLink={(invitation) => setNewLink({ invitation, text: words.newLinkText(invitation.person.name) })}
                   />
                 ))}
               </ul>
               {people.length === 1 && (
                 <div className="panel-empty">
-                  <h2>{words.peopleNobody}</h2>
-                  <p>{words.peopleNobodyHint}</p>
+                  <h2>{words.peopleEmpty}</h2>
+                  <p>{words.peopleEmptyHint}</p>
                 </div>
               )}
             </>
           );
         }}
-      </Loaded>
-      <ShowMore query={query} />
+      </QueryResult>
+      <LoadMoreButton query={query} />
       {isInviting && (
         <InviteDialog
           onClose={() => setInviting(false)}
-          onInvited={(made) => {
+          onInvited={(invitation) => {
             setInviting(false);
-            setInvited({ made, text: words.inviteLink(made.person.name) });
-            void again();
+            setNewLink({ invitation, text: words.inviteLinkText(invitation.person.name) });
+            void refresh();
           }}
         />
       )}
-      {invited !== null && <LinkDialog {...invited} onClose={() => setInvited(null)} />}
+      {newLink !== null && <LinkDialog {...newLink} onClose={() => setNewLink(null)} />}
     </PanelPage>
   );
 }

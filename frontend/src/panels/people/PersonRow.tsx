@@ -1,38 +1,38 @@
-/** One person, and what the owner can do about them. */
+/** One person, with a menu for the owner. */
 import { useState } from "react";
-import { attempt } from "../../conversation/actions";
-import { ago } from "../../lib/time";
-import { confirm } from "../../ui/confirm";
+import { attempt } from "../../api/attempt";
+import { formatRecent } from "../../format/time";
+import { confirm } from "../../ui/ConfirmDialog";
 import { DotsIcon, EditIcon, LinkIcon, TrashIcon } from "../../ui/icons";
-import { Menu, MenuChoice, MenuChoices, MenuItem, MenuLine } from "../../ui/Menu";
+import { Menu, MenuChoice, MenuChoices, MenuItem, MenuSeparator } from "../../ui/Menu";
 import { NameDialog } from "../../ui/NameDialog";
 import { PlatformBadge } from "../../ui/PlatformBadge";
 import { toast } from "../../ui/toasts";
 import { words } from "../../words";
-import * as calls from "../calls";
-import type { Invited, Member, Role } from "../calls";
+import type { Invitation, Member, Role } from "../shared/calls";
+import * as calls from "../shared/calls";
 
 interface Props {
   member: Member;
   isMe: boolean;
-  onChanged: () => Promise<unknown>;
-  onLink: (made: Invited) => void;
+  onChange: () => Promise<unknown>;
+  onLink: (invitation: Invitation) => void;
 }
 
-export function PersonRow({ member, isMe, onChanged, onLink }: Props) {
-  const [isNaming, setNaming] = useState(false);
+export function PersonRow({ member, isMe, onChange, onLink }: Props) {
+  const [isRenaming, setRenaming] = useState(false);
   const { id, name } = member;
-  const change = (changes: { name?: string; role?: Role }) => attempt(() => calls.changePerson(id, changes)).finally(() => void onChanged());
+  const update = (changes: { name?: string; role?: Role }) => attempt(() => calls.updatePerson(id, changes)).finally(() => void onChange());
   const remove = async () => {
     const question = { title: words.removePersonTitle(name), text: words.removePersonText, action: words.removePerson };
     if (!(await confirm(question))) return;
     if (await attempt(() => calls.removePerson(id))) toast(words.personRemoved(name));
-    await onChanged();
+    await onChange();
   };
   return (
     <li className="card-row">
-      <span className="initial" aria-hidden="true">
-        {initialOf(name)}
+      <span className="avatar" aria-hidden="true">
+        {getInitial(name)}
       </span>
       <div className="card-row-text">
         <b dir="auto">
@@ -40,11 +40,11 @@ export function PersonRow({ member, isMe, onChanged, onLink }: Props) {
           {isMe && <span className="tag">{words.personYou}</span>}
         </b>
         <small>
-          {roleName(member.role)} · {presence(member)}
+          {getRoleName(member.role)} · {describePresence(member)}
         </small>
       </div>
       <span className="badges">
-        {member.platforms.filter(isElsewhere).map((platform) => (
+        {member.platforms.filter(isChatPlatform).map((platform) => (
           <PlatformBadge key={platform} platform={platform} />
         ))}
       </span>
@@ -56,17 +56,17 @@ export function PersonRow({ member, isMe, onChanged, onLink }: Props) {
         }
       >
         {member.role !== "guest" && (
-          <MenuItem icon={<LinkIcon />} onSelect={() => void attempt(async () => onLink(await calls.linkFor(id))).then(onChanged)}>
+          <MenuItem icon={<LinkIcon />} onSelect={() => void attempt(async () => onLink(await calls.createSignInLink(id))).then(onChange)}>
             {words.newLink}
           </MenuItem>
         )}
-        <MenuItem icon={<EditIcon />} onSelect={() => setNaming(true)}>
+        <MenuItem icon={<EditIcon />} onSelect={() => setRenaming(true)}>
           {words.renamePerson}
         </MenuItem>
-        {!member.at_terminal && (
+        {!member.uses_terminal && (
           <>
-            <MenuLine />
-            <MenuChoices label={words.personRole} value={member.role} onChange={(role) => void change({ role: role as Role })}>
+            <MenuSeparator />
+            <MenuChoices label={words.personRole} value={member.role} onChange={(role) => void update({ role: role as Role })}>
               <MenuChoice value="owner" hint={words.roleOwnerHint}>
                 {words.roleOwner}
               </MenuChoice>
@@ -79,7 +79,7 @@ export function PersonRow({ member, isMe, onChanged, onLink }: Props) {
             </MenuChoices>
             {member.role !== "guest" && (
               <>
-                <MenuLine />
+                <MenuSeparator />
                 <MenuItem icon={<TrashIcon />} danger onSelect={() => void remove()}>
                   {words.removePerson}
                 </MenuItem>
@@ -88,35 +88,35 @@ export function PersonRow({ member, isMe, onChanged, onLink }: Props) {
           </>
         )}
       </Menu>
-      {isNaming && (
+      {isRenaming && (
         <NameDialog
           title={words.renamePerson}
           label={words.personName}
           name={name}
-          onClose={() => setNaming(false)}
-          onDone={(changed) => change({ name: changed }).then((worked) => worked && setNaming(false))}
+          onClose={() => setRenaming(false)}
+          onDone={(newName) => update({ name: newName }).then((worked) => worked && setRenaming(false))}
         />
       )}
     </li>
   );
 }
 
-/** Everybody who can sign in is known on the web and to the API; that goes without saying. */
-function isElsewhere(platform: string): boolean {
+/** Everybody who can sign in can use the web and the API, so those are not shown. */
+function isChatPlatform(platform: string): boolean {
   return platform !== "web" && platform !== "api";
 }
 
-function roleName(role: Role): string {
+function getRoleName(role: Role): string {
   return { owner: words.roleOwner, member: words.roleMember, guest: words.roleGuest }[role];
 }
 
-function presence(member: Member): string {
-  if (member.seen_at !== null) return words.lastSeen(ago(member.seen_at));
-  if (member.ways === null) return member.at_terminal ? words.personTerminal : words.personCannot;
-  return words.personNotYet;
+function describePresence(member: Member): string {
+  if (member.last_seen_at !== null) return words.lastSeen(formatRecent(member.last_seen_at));
+  if (member.sign_in_methods === null) return member.uses_terminal ? words.personUsesTerminal : words.personCannotSignIn;
+  return words.personNeverSignedIn;
 }
 
-function initialOf(name: string): string {
+function getInitial(name: string): string {
   const [first] = new Intl.Segmenter().segment(name.trim());
   return first?.segment.toUpperCase() ?? "?";
 }

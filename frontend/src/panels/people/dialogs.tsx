@@ -1,15 +1,15 @@
-/** Letting somebody in, and the link to send them. */
+/** The dialog that invites a person, and the one that shows their sign-in link. */
 import { useState } from "react";
-import { attempt } from "../../conversation/actions";
-import { moment } from "../../lib/time";
+import { attempt } from "../../api/attempt";
+import { formatDateTime } from "../../format/time";
 import { Dialog } from "../../ui/Dialog";
 import { NameDialog } from "../../ui/NameDialog";
 import { words } from "../../words";
-import * as calls from "../calls";
-import type { Invited, Role } from "../calls";
-import { Secret } from "../parts/Secret";
+import type { Invitation, Role } from "../shared/calls";
+import * as calls from "../shared/calls";
+import { SecretField } from "../shared/SecretField";
 
-export function InviteDialog({ onClose, onInvited }: { onClose: () => void; onInvited: (made: Invited) => void }) {
+export function InviteDialog({ onClose, onInvited }: { onClose: () => void; onInvited: (invitation: Invitation) => void }) {
   const [role, setRole] = useState<Role>("member");
   const roles: [Role, string, string][] = [
     ["member", words.roleMember, words.roleMemberHint],
@@ -21,7 +21,7 @@ export function InviteDialog({ onClose, onInvited }: { onClose: () => void; onIn
       label={words.personName}
       action={words.peopleInvite}
       onClose={onClose}
-      onDone={(name) => attempt(async () => onInvited(await calls.invite(name, role)))}
+      onDone={(name) => attempt(async () => onInvited(await calls.invitePerson(name, role)))}
     >
       <fieldset className="options">
         <legend>{words.personRole}</legend>
@@ -39,12 +39,12 @@ export function InviteDialog({ onClose, onInvited }: { onClose: () => void; onIn
   );
 }
 
-export function LinkDialog({ made, text, onClose }: { made: Invited; text: string; onClose: () => void }) {
+export function LinkDialog({ invitation, text, onClose }: { invitation: Invitation; text: string; onClose: () => void }) {
   return (
     <Dialog label={words.signInLink} onClose={onClose}>
       <h2>{words.signInLink}</h2>
       <p>{text}</p>
-      <Secret label={`${words.signInLink} · ${words.expires(moment(made.link.expires_at))}`} text={made.link.url} />
+      <SecretField label={`${words.signInLink} · ${words.expires(formatDateTime(invitation.link.expires_at))}`} text={invitation.link.url} />
       <div className="dialog-actions">
         <button type="button" className="button primary" onClick={onClose}>
           {words.done}

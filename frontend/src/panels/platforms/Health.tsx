@@ -1,12 +1,12 @@
-/** How a platform is doing, for the owner: whether it is connected, and what does not arrive. */
-import { moment } from "../../lib/time";
+/** The health of a platform, for owners: whether it is connected, and which messages failed. */
+import { formatDateTime } from "../../format/time";
 import { words } from "../../words";
-import type { PlatformHealth } from "../calls";
+import type { PlatformHealth } from "../shared/calls";
 
-const ALWAYS_THERE = new Set(["web", "local", "api"]); // ways in that need no connection
+const BUILT_IN_PLATFORMS = new Set(["web", "local", "api"]); // they need no connection
 
 export function Health({ platform, health }: { platform: string; health: PlatformHealth | undefined }) {
-  if (ALWAYS_THERE.has(platform)) return null;
+  if (BUILT_IN_PLATFORMS.has(platform)) return null;
   const isConnected = health?.connected ?? false;
   return (
     <div className="health">
@@ -14,20 +14,20 @@ export function Health({ platform, health }: { platform: string; health: Platfor
         {isConnected ? words.platformConnected : words.platformNotConnected}
       </p>
       {!isConnected && <p>{words.platformNotConnectedHint}</p>}
-      {health !== undefined && health.waiting > 0 && <p>{words.platformWaiting(health.waiting)}</p>}
-      {health?.trouble_at != null && <Trouble health={health} at={health.trouble_at} />}
+      {health !== undefined && health.pending > 0 && <p>{words.platformWaiting(health.pending)}</p>}
+      {health?.last_error_at != null && <RecentProblems health={health} at={health.last_error_at} />}
     </div>
   );
 }
 
-function Trouble({ health, at }: { health: PlatformHealth; at: string }) {
+function RecentProblems({ health, at }: { health: PlatformHealth; at: string }) {
   return (
     <div className="health-trouble">
-      <b>{words.platformTrouble}</b>
+      <b>{words.platformProblems}</b>
       {health.uncertain > 0 && <p>{words.platformUncertain(health.uncertain)}</p>}
       {health.failed > 0 && <p>{words.platformFailed(health.failed)}</p>}
       <p dir="auto">
-        <time dateTime={at}>{moment(at)}</time> {health.trouble}
+        <time dateTime={at}>{formatDateTime(at)}</time> {health.last_error}
       </p>
     </div>
   );

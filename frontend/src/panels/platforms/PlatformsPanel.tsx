@@ -1,64 +1,66 @@
-/** Where conversations take place, as far as there are any; for the owner also how each platform is doing. */
+/** The panel of platforms that have conversations; for owners with their health. */
 import { useQueries, useQuery } from "@tanstack/react-query";
-import * as api from "../../api/calls";
-import { Link } from "../../lib/Link";
-import { short } from "../../lib/numbers";
+import * as sessionCalls from "../../api/calls";
+import { getLastDays } from "../../format/days";
+import { formatCount } from "../../format/numbers";
+import { getPlatformName } from "../../format/platforms";
+import { formatRecent } from "../../format/time";
 import { useStore } from "../../lib/store";
-import { ago } from "../../lib/time";
-import { useCenter, useMe, useSessions } from "../../live/context";
-import { nameOf, platformName } from "../../sidebar/naming";
+import { useLiveClient, useMe, useSessions } from "../../live/context";
+import { getSessionName } from "../../sessions/names";
+import { Link } from "../../ui/Link";
 import { PlatformBadge } from "../../ui/PlatformBadge";
 import { words } from "../../words";
-import * as calls from "../calls";
-import { Loaded } from "../parts/Loaded";
-import { PanelPage } from "../parts/PanelPage";
-import { lastDays } from "../usage/figures";
+import * as calls from "../shared/calls";
+import { PanelPage } from "../shared/PanelPage";
+import { QueryResult } from "../shared/QueryResult";
 import { Health } from "./Health";
 import "./platforms.css";
 
-const EVER = 3650; // days
-const LATEST = 3;
+const ALL_DAYS = 3650; // about ten years, the longest range that the server accepts
+const MAX_LATEST_SESSIONS = 3;
+const HEALTH_INTERVAL_MS = 10_000;
 
 export default function PlatformsPanel() {
-  const center = useCenter();
-  const all = useStore(center.everybodys, (value) => value);
+  const client = useLiveClient();
+  const showsAll = useStore(client.showsAll);
   const isOwner = useMe().person.role === "owner";
-  const health = useQuery({ queryKey: ["health"], queryFn: calls.platforms, enabled: isOwner, refetchInterval: 10_000 });
-  const used = useQuery({ queryKey: ["platforms", all], queryFn: () => fetchUsed(all) });
+  const health = useQuery({ queryKey: ["health"], queryFn: calls.listPlatforms, enabled: isOwner, refetchInterval: HEALTH_INTERVAL_MS });
+  const answerCounts = useQuery({ queryKey: ["platforms", showsAll], queryFn: () => countAnswersByPlatform(showsAll) });
   const sessions = useSessions();
   return (
     <PanelPage title={words.platformsPanel}>
       <p className="panel-intro">{words.platformsIntro}</p>
-      <Loaded query={used}>
+      <QueryResult query={answerCounts}>
         {(answers) => {
-          const seen = [...sessions.values()].map((session) => session.platform);
+          const known = [...sessions.values()].map((session) => session.platform);
           const connected = (health.data?.platforms ?? []).map((each) => each.platform);
-          const platforms = [...new Set([...answers.keys(), ...seen, ...connected])];
+          const platforms = [...new Set([...answers.keys(), ...known, ...connected])];
           return platforms.length === 0 ? (
             <div className="panel-empty">
-              <h2>{words.platformNone}</h2>
+              <h2>{words.platformsEmpty}</h2>
             </div>
           ) : (
-            <Platforms platforms={platforms} answers={answers} health={health.data?.platforms} all={all} />
+            <Platforms platforms={platforms} answers={answers} health={health.data?.platforms} all={showsAll} />
           );
         }}
-      </Loaded>
+      </QueryResult>
     </PanelPage>
   );
 }
 
-/** How many answers were given on each, the most first. */
-async function fetchUsed(all: boolean): Promise<ReadonlyMap<string, number>> {
-  const { first, last } = lastDays(EVER, Date.now());
-  const { rows } = await calls.usage("platform", first, last, all);
-  const known = rows.flatMap((row): [string, number][] => (row.group === null ? [] : [[row.group, row.turns]]));
-  return new Map(known.sort(([, a], [, b]) => b - a));
+/** Counts the answers on each platform, the highest count first. */
+async function countAnswersByPlatform(all: boolean): Promise<ReadonlyMap<string, number>> {
+  const { first, last } = getLastDays(ALL_DAYS, Date.now());
+  const { rows } = await calls.getUsage("platform", first, last, all);
+  const counts = rows.flatMap((row): [string, number][] => (row.group === null ? [] : [[row.group, row.turns]]));
+  return new Map(counts.sort(([, a], [, b]) => b - a));
 }
 
 interface Props {
   platforms: readonly string[];
   answers: ReadonlyMap<string, number>;
-  health: readonly calls.PlatformHealth[] | undefined; // undefined: not to be told
+  health: readonly calls.PlatformHealth[] | undefined; // undefined: not for this reader
   all: boolean;
 }
 
@@ -66,29 +68,29 @@ function Platforms({ platforms, answers, health, all }: Props) {
   const latest = useQueries({
     queries: platforms.map((platform) => ({
       queryKey: ["latest", platform, all],
-      queryFn: () => api.listSessions({ shelf: "current", platform, all }, null, LATEST),
+      queryFn: () => sessionCalls.listSessions({ state: "active", platform, all }, null, MAX_LATEST_SESSIONS),
     })),
   });
   return (
     <div className="platform-cards">
-      {platforms.map((platform, place) => (
-        <section key={platform} className="card" aria-label={platformName(platform)}>
+      {platforms.map((platform, index) => (
+        <section key={platform} className="card" aria-label={getPlatformName(platform)}>
           <div className="card-head">
             <h2>
               <PlatformBadge platform={platform} />
-              {platformName(platform)}
+              {getPlatformName(platform)}
             </h2>
-            <small>{words.platformAnswers(answers.get(platform) ?? 0, short(answers.get(platform) ?? 0))}</small>
+            <small>{words.platformAnswers(answers.get(platform) ?? 0, formatCount(answers.get(platform) ?? 0))}</small>
           </div>
           {health !== undefined && (
             <Health platform={platform} health={health.find((each) => each.platform === platform)} />
           )}
-          <ul className="latest" aria-label={words.platformLatest}>
-            {latest[place]?.data?.sessions.map((session) => (
+          <ul className="latest-sessions" aria-label={words.platformLatest}>
+            {latest[index]?.data?.sessions.map((session) => (
               <li key={session.id}>
                 <Link to={session.id}>
-                  <span dir="auto">{nameOf(session)}</span>
-                  <time dateTime={session.active_at ?? session.created_at}>{ago(session.active_at ?? session.created_at)}</time>
+                  <span dir="auto">{getSessionName(session)}</span>
+                  <time dateTime={session.active_at ?? session.created_at}>{formatRecent(session.active_at ?? session.created_at)}</time>
                 </Link>
               </li>
             ))}

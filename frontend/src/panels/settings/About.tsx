@@ -1,7 +1,7 @@
-/** What is running here. */
+/** The version of the server and its agent. */
+import { describeAgent } from "../../agent/description";
+import { ModelSetupHint } from "../../agent/ModelSetupHint";
 import type { Me } from "../../api/types";
-import { ModelAdvice } from "../../home/ModelAdvice";
-import { whoAnswers } from "../../home/whoAnswers";
 import { words } from "../../words";
 
 export function About({ me }: { me: Me }) {
@@ -12,11 +12,11 @@ export function About({ me }: { me: Me }) {
         <dd>{me.version}</dd>
         <dt>{words.model}</dt>
         <dd>{me.agent.model}</dd>
-        <dt>{words.aboutWhoAnswers}</dt>
-        <dd dir="auto">{whoAnswers(me)}</dd>
+        <dt>{words.aboutAgentDescription}</dt>
+        <dd dir="auto">{describeAgent(me)}</dd>
       </dl>
-      <div className="advice">
-        <ModelAdvice me={me} />
+      <div className="model-hint">
+        <ModelSetupHint me={me} />
       </div>
     </>
   );

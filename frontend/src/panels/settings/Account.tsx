@@ -1,36 +1,40 @@
-/** Somebody's name and password. */
+/** The name and password of the signed-in person. */
 import { useState, type SubmitEvent } from "react";
+import { attempt } from "../../api/attempt";
 import type { Me } from "../../api/types";
-import { attempt } from "../../conversation/actions";
-import { useMyself } from "../../live/context";
+import { useAccount } from "../../live/context";
 import { toast } from "../../ui/toasts";
-import { useOnce } from "../../ui/useOnce";
+import { useSingleFlight } from "../../ui/useSingleFlight";
 import { words } from "../../words";
-import * as calls from "../calls";
+import * as calls from "../shared/calls";
+
+const MAX_NAME_CHARS = 60;
+const MIN_PASSWORD_CHARS = 8;
+const MAX_PASSWORD_CHARS = 256;
 
 export function Account({ me }: { me: Me }) {
   return (
     <>
       <NameForm name={me.person.name} />
-      <PasswordForm hasOne={me.ways.password} name={me.person.name} />
+      <PasswordForm hasPassword={me.sign_in_methods.has_password} name={me.person.name} />
     </>
   );
 }
 
 function NameForm(props: { name: string }) {
   const [name, setName] = useState(props.name);
-  const { again } = useMyself();
-  const once = useOnce();
+  const { refetch } = useAccount();
+  const runOnce = useSingleFlight();
   const save = async () => {
-    if (!(await attempt(() => calls.rename(name.trim())))) return;
+    if (!(await attempt(() => calls.renameMe(name.trim())))) return;
     toast(words.nameSaved);
-    await again();
+    await refetch();
   };
   return (
-    <form className="setting-form" onSubmit={(event) => submitted(event, () => once(save))}>
+    <form className="setting-form" onSubmit={(event) => handleSubmit(event, () => runOnce(save))}>
       <label className="field">
         {words.yourName}
-        <input value={name} dir="auto" required maxLength={60} autoComplete="username" onChange={(event) => setName(event.target.value)} />
+        <input value={name} dir="auto" required maxLength={MAX_NAME_CHARS} autoComplete="username" onChange={(event) => setName(event.target.value)} />
         <span className="hint">{words.yourNameHint}</span>
       </label>
       <button type="submit" className="button" disabled={name.trim() === "" || name.trim() === props.name}>
@@ -40,23 +44,23 @@ function NameForm(props: { name: string }) {
   );
 }
 
-function PasswordForm({ hasOne, name }: { hasOne: boolean; name: string }) {
+function PasswordForm({ hasPassword, name }: { hasPassword: boolean; name: string }) {
   const [current, setCurrent] = useState("");
-  const [fresh, setFresh] = useState("");
-  const { again } = useMyself();
-  const once = useOnce();
+  const [newPassword, setNewPassword] = useState("");
+  const { refetch } = useAccount();
+  const runOnce = useSingleFlight();
   const save = async () => {
-    if (!(await attempt(() => calls.setPassword(hasOne ? current : null, fresh)))) return;
+    if (!(await attempt(() => calls.setPassword(hasPassword ? current : null, newPassword)))) return;
     setCurrent("");
-    setFresh("");
+    setNewPassword("");
     toast(words.passwordSaved);
-    await again();
+    await refetch();
   };
   return (
-    <form className="setting-form" onSubmit={(event) => submitted(event, () => once(save))}>
-      <h3>{hasOne ? words.changePassword : words.setPassword}</h3>
-      <input type="text" name="username" autoComplete="username" value={name} readOnly hidden /> {/* for password keepers */}
-      {hasOne && (
+    <form className="setting-form" onSubmit={(event) => handleSubmit(event, () => runOnce(save))}>
+      <h3>{hasPassword ? words.changePassword : words.setPassword}</h3>
+      <input type="text" name="username" autoComplete="username" value={name} readOnly hidden /> {/* for password managers */}
+      {hasPassword && (
         <label className="field">
           {words.passwordCurrent}
           <input type="password" value={current} required autoComplete="current-password" onChange={(event) => setCurrent(event.target.value)} />
@@ -66,23 +70,23 @@ function PasswordForm({ hasOne, name }: { hasOne: boolean; name: string }) {
         {words.passwordNew}
         <input
           type="password"
-          value={fresh}
+          value={newPassword}
           required
-          minLength={8}
-          maxLength={256}
+          minLength={MIN_PASSWORD_CHARS}
+          maxLength={MAX_PASSWORD_CHARS}
           autoComplete="new-password"
-          onChange={(event) => setFresh(event.target.value)}
+          onChange={(event) => setNewPassword(event.target.value)}
         />
         <span className="hint">{words.passwordHint}</span>
       </label>
-      <button type="submit" className="button" disabled={fresh.length < 8 || (hasOne && current === "")}>
+      <button type="submit" className="button" disabled={newPassword.length < MIN_PASSWORD_CHARS || (hasPassword && current === "")}>
         {words.save}
       </button>
     </form>
   );
 }
 
-function submitted(event: SubmitEvent, act: () => Promise<void>): void {
+function handleSubmit(event: SubmitEvent, act: () => Promise<void>): void {
   event.preventDefault();
   void act();
 }

@@ -1,26 +1,26 @@
-/** How the page looks, in which language it speaks, when it tells of an answer, and which keys it listens to. */
+/** The settings of this browser: theme, language, notifications and shortcuts. */
 import { useState } from "react";
+import { areSingleKeysOn, setSingleKeys } from "../../layout/singleKeyShortcuts";
+import { getTheme, setTheme, type Theme } from "../../layout/theme";
+import { storage } from "../../lib/storage";
 import { useStore } from "../../lib/store";
-import { keep } from "../../lib/keep";
-import { notices, wantNotices, type Notices } from "../../ready/notices";
-import { allowSingleKeys, singleKeys } from "../../shell/Shortcuts";
-import { chooseTheme, theme, type Theme } from "../../shell/theme";
-import { language, LANGUAGES, words, type Language } from "../../words";
-import { Segmented } from "../../ui/Segmented";
+import { notificationState, setNotifications } from "../../notifications/browserNotifications";
+import { SegmentedControl } from "../../ui/SegmentedControl";
+import { getLanguage, LANGUAGES, words, type Language } from "../../words";
 
 export function Appearance() {
-  const [chosen, setChosen] = useState(theme);
+  const [theme, setChosenTheme] = useState(getTheme);
   const languages = Object.entries(LANGUAGES) as [Language, string][];
   return (
     <div className="setting-lines">
       <div className="setting-line">
-        <span>{words.themeOf}</span>
-        <Segmented<Theme>
-          label={words.themeOf}
-          value={chosen}
+        <span>{words.themeLabel}</span>
+        <SegmentedControl<Theme>
+          label={words.themeLabel}
+          value={theme}
           onChange={(value) => {
-            setChosen(value);
-            chooseTheme(value);
+            setChosenTheme(value);
+            setTheme(value);
           }}
           choices={[
             ["system", words.themeSystem],
@@ -31,66 +31,64 @@ export function Appearance() {
       </div>
       <div className="setting-line">
         <span>{words.language}</span>
-        <Segmented
+        <SegmentedControl
           label={words.language}
-          value={language()}
+          value={getLanguage()}
           onChange={(value) => {
-            keep("language", value);
+            storage.set("language", value);
             location.reload();
           }}
           choices={languages}
         />
       </div>
-      <ReadyNotices />
-      <SingleKeys />
+      <NotificationSetting />
+      <SingleKeySetting />
     </div>
   );
 }
 
-function SingleKeys() {
-  const areAllowed = useStore(singleKeys, (allowed) => allowed);
+function SingleKeySetting() {
+  const areOn = useStore(areSingleKeysOn);
   return (
     <>
       <div className="setting-line">
-        <span>{words.singleKeys}</span>
-        <Segmented
-          label={words.singleKeys}
-          value={areAllowed ? "on" : "off"}
-          onChange={(value) => allowSingleKeys(value === "on")}
+        <span>{words.singleKeyShortcuts}</span>
+        <SegmentedControl
+          label={words.singleKeyShortcuts}
+          value={areOn ? "on" : "off"}
+          onChange={(value) => setSingleKeys(value === "on")}
           choices={[
-            ["off", words.switchedOff],
-            ["on", words.switchedOn],
+            ["off", words.switchOff],
+            ["on", words.switchOn],
           ]}
         />
       </div>
-      <p className="hint">{words.singleKeysHint}</p>
+      <p className="hint">{words.singleKeyShortcutsHint}</p>
     </>
   );
 }
 
-const itself = (value: Notices) => value;
-
-/** The browser is asked when somebody switches it on, and not before. */
-function ReadyNotices() {
-  const state = useStore(notices, itself);
+/** The browser asks for permission when the setting is switched on, and not before. */
+function NotificationSetting() {
+  const state = useStore(notificationState);
   return (
     <>
       <div className="setting-line">
-        <span>{words.tellReady}</span>
-        {state !== "impossible" && (
-          <Segmented
-            label={words.tellReady}
+        <span>{words.notifyAnswers}</span>
+        {state !== "unsupported" && (
+          <SegmentedControl
+            label={words.notifyAnswers}
             value={state === "on" ? "on" : "off"}
-            onChange={(value) => void wantNotices(value === "on")}
+            onChange={(value) => void setNotifications(value === "on")}
             choices={[
-              ["off", words.switchedOff],
-              ["on", words.switchedOn],
+              ["off", words.switchOff],
+              ["on", words.switchOn],
             ]}
           />
         )}
       </div>
       <p className="hint" role="status">
-        {state === "denied" ? words.tellDenied : state === "impossible" ? words.tellImpossible : words.tellHint}
+        {state === "denied" ? words.notificationsDenied : state === "unsupported" ? words.notificationsUnsupported : words.notifyAnswersHint}
       </p>
     </>
   );

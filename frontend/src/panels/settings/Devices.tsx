@@ -1,36 +1,36 @@
-/** The browsers in which somebody is signed in. */
+/** The browsers in which the person is signed in. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { attempt } from "../../conversation/actions";
-import { home } from "../../api/client";
-import { ago } from "../../lib/time";
-import { confirm } from "../../ui/confirm";
+import { attempt } from "../../api/attempt";
+import { formatRecent } from "../../format/time";
+import { baseUrl } from "../../lib/baseUrl";
+import { confirm } from "../../ui/ConfirmDialog";
 import { words } from "../../words";
-import * as calls from "../calls";
-import type { Device } from "../calls";
-import { Loaded } from "../parts/Loaded";
-import { Listed } from "./Listed";
+import type { Device } from "../shared/calls";
+import * as calls from "../shared/calls";
+import { QueryResult } from "../shared/QueryResult";
+import { ItemList } from "./ItemList";
 
-const DEVICES = ["devices"];
+const DEVICES_KEY = ["devices"];
 
 export function Devices() {
-  const client = useQueryClient();
-  const query = useQuery({ queryKey: DEVICES, queryFn: calls.devices });
+  const queryClient = useQueryClient();
+  const query = useQuery({ queryKey: DEVICES_KEY, queryFn: calls.listDevices });
   const signOut = (device: Device) =>
-    attempt(() => calls.signOutDevice(device.id)).then(() => client.invalidateQueries({ queryKey: DEVICES }));
+    attempt(() => calls.signOutDevice(device.id)).then(() => queryClient.invalidateQueries({ queryKey: DEVICES_KEY }));
   return (
     <>
       <p className="hint">{words.devicesIntro}</p>
-      <Loaded query={query}>
+      <QueryResult query={query}>
         {({ devices }) => (
-          <Listed
+          <ItemList
             label={words.devices}
-            none=""
-            things={devices.map((device) => ({
+            emptyText=""
+            items={devices.map((device) => ({
               id: device.id,
               name: device.name,
-              tag: device.current ? words.deviceThis : undefined,
-              facts: factsOf(device),
-              action: !device.current && (
+              tag: device.is_current ? words.thisDevice : undefined,
+              facts: describeDevice(device),
+              action: !device.is_current && (
                 <button type="button" className="button" aria-label={words.signOutDevice(device.name)} onClick={() => void signOut(device)}>
                   {words.signOut}
                 </button>
@@ -38,9 +38,9 @@ export function Devices() {
             }))}
           />
         )}
-      </Loaded>
-      <div className="part-actions">
-        <button type="button" className="button" onClick={() => void everywhere()}>
+      </QueryResult>
+      <div className="section-actions">
+        <button type="button" className="button" onClick={() => void signOutEverywhere()}>
           {words.signOutEverywhere}
         </button>
       </div>
@@ -48,16 +48,16 @@ export function Devices() {
   );
 }
 
-function factsOf(device: Device): string {
-  const way = words.deviceWays[device.way] ?? device.way;
-  return [words.lastSeen(ago(device.seen_at)), way, device.address].filter(Boolean).join(" · ");
+function describeDevice(device: Device): string {
+  const way = words.deviceSignInMethods[device.sign_in_method] ?? device.sign_in_method;
+  return [words.lastSeen(formatRecent(device.last_seen_at)), way, device.ip_address].filter(Boolean).join(" · ");
 }
 
-async function everywhere(): Promise<void> {
+async function signOutEverywhere(): Promise<void> {
   const question = {
     title: words.signOutEverywhereTitle,
     text: words.signOutEverywhereText,
     action: words.signOutEverywhere,
   };
-  if ((await confirm(question)) && (await attempt(calls.signOutEverywhere))) location.assign(home);
+  if ((await confirm(question)) && (await attempt(calls.signOutEverywhere))) location.assign(baseUrl);
 }

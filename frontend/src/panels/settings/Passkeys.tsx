@@ -1,45 +1,45 @@
-/** Somebody's passkeys. */
+/** The passkeys of the signed-in person. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { attempt } from "../../conversation/actions";
-import { ago } from "../../lib/time";
-import { confirm } from "../../ui/confirm";
-import { NameDialog } from "../../ui/NameDialog";
+import { attempt } from "../../api/attempt";
+import { formatDate } from "../../format/days";
+import { formatRecent } from "../../format/time";
+import { confirm } from "../../ui/ConfirmDialog";
 import { TrashIcon } from "../../ui/icons";
+import { NameDialog } from "../../ui/NameDialog";
 import { toast } from "../../ui/toasts";
 import { words } from "../../words";
-import * as calls from "../calls";
-import type { Passkey } from "../calls";
-import { Loaded } from "../parts/Loaded";
-import { onDay } from "../parts/days";
-import { Listed } from "./Listed";
-import { canMakePasskeys, madePasskey } from "./passkey";
+import type { Passkey } from "../shared/calls";
+import * as calls from "../shared/calls";
+import { QueryResult } from "../shared/QueryResult";
+import { ItemList } from "./ItemList";
+import { canCreatePasskeys, createPasskey } from "./passkeyCreation";
 
-const PASSKEYS = ["passkeys"];
+const PASSKEYS_KEY = ["passkeys"];
 
 export function Passkeys() {
-  const client = useQueryClient();
-  const query = useQuery({ queryKey: PASSKEYS, queryFn: calls.passkeys });
-  const [isNaming, setNaming] = useState(false);
-  const again = () => client.invalidateQueries({ queryKey: PASSKEYS });
+  const queryClient = useQueryClient();
+  const query = useQuery({ queryKey: PASSKEYS_KEY, queryFn: calls.listPasskeys });
+  const [isAdding, setAdding] = useState(false);
+  const refresh = () => queryClient.invalidateQueries({ queryKey: PASSKEYS_KEY });
   const remove = async (passkey: Passkey) => {
     const question = { title: words.removePasskeyTitle(passkey.name), text: words.removePasskeyText, action: words.removePerson };
     if (!(await confirm(question))) return;
     await attempt(() => calls.removePasskey(passkey.id));
-    await again();
+    await refresh();
   };
   return (
     <>
       <p className="hint">{words.passkeysIntro}</p>
-      <Loaded query={query}>
+      <QueryResult query={query}>
         {({ passkeys }) => (
-          <Listed
+          <ItemList
             label={words.passkeys}
-            none={words.passkeysNone}
-            things={passkeys.map((passkey) => ({
+            emptyText={words.passkeysEmpty}
+            items={passkeys.map((passkey) => ({
               id: passkey.id,
               name: passkey.name,
-              facts: factsOf(passkey),
+              facts: describePasskey(passkey),
               action: (
                 <button
                   type="button"
@@ -54,22 +54,22 @@ export function Passkeys() {
             }))}
           />
         )}
-      </Loaded>
-      {canMakePasskeys() ? (
-        <div className="part-actions">
-          <button type="button" className="button" onClick={() => setNaming(true)}>
+      </QueryResult>
+      {canCreatePasskeys() ? (
+        <div className="section-actions">
+          <button type="button" className="button" onClick={() => setAdding(true)}>
             {words.addPasskey}
           </button>
         </div>
       ) : (
-        <p className="hint">{words.passkeysCannot}</p>
+        <p className="hint">{words.passkeysUnsupported}</p>
       )}
-      {isNaming && (
-        <NewPasskey
-          onClose={() => setNaming(false)}
-          onMade={() => {
-            setNaming(false);
-            void again();
+      {isAdding && (
+        <NewPasskeyDialog
+          onClose={() => setAdding(false)}
+          onCreated={() => {
+            setAdding(false);
+            void refresh();
           }}
         />
       )}
@@ -77,24 +77,24 @@ export function Passkeys() {
   );
 }
 
-function NewPasskey({ onClose, onMade }: { onClose: () => void; onMade: () => void }) {
-  const make = (name: string) =>
+function NewPasskeyDialog({ onClose, onCreated }: { onClose: () => void; onCreated: () => void }) {
+  const create = (name: string) =>
     attempt(async () => {
-      const credential = await madePasskey(await calls.newPasskeyOptions());
+      const credential = await createPasskey(await calls.getNewPasskeyOptions());
       if (credential === null) {
-        toast(words.passkeyNotMade);
+        toast(words.passkeyNotCreated);
         return;
       }
       await calls.addPasskey(name, credential);
       toast(words.passkeyAdded);
-      onMade();
+      onCreated();
     });
   return (
-    <NameDialog title={words.addPasskey} label={words.passkeyName} action={words.addPasskey} onClose={onClose} onDone={make} />
+    <NameDialog title={words.addPasskey} label={words.passkeyName} action={words.addPasskey} onClose={onClose} onDone={create} />
   );
 }
 
-function factsOf(passkey: Passkey): string {
-  const used = passkey.used_at === null ? words.unused : words.lastUsed(ago(passkey.used_at));
-  return [words.passkeyFor(passkey.site), words.since(onDay(passkey.created_at)), used].join(" · ");
+function describePasskey(passkey: Passkey): string {
+  const lastUse = passkey.last_used_at === null ? words.neverUsed : words.lastUsed(formatRecent(passkey.last_used_at));
+  return [words.passkeyFor(passkey.site), words.since(formatDate(passkey.created_at)), lastUse].join(" · ");
 }

@@ -1,22 +1,22 @@
-/** What holds for conversations, place by place, and how whoever runs this gateway changes it. */
+/** The policies for conversations on each platform and, for owners, how to change them. */
 import { useQuery } from "@tanstack/react-query";
-import * as api from "../../api/calls";
-import { platformName } from "../../sidebar/naming";
+import * as policyCalls from "../../api/calls";
+import { getPlatformName } from "../../format/platforms";
 import { CopyButton } from "../../ui/CopyButton";
 import { PlatformBadge } from "../../ui/PlatformBadge";
 import { words } from "../../words";
-import type { Afresh, Policy } from "../calls";
-import { Loaded } from "../parts/Loaded";
-import { whenAfresh } from "./policy";
+import type { Policy, ResetRule } from "../shared/calls";
+import { QueryResult } from "../shared/QueryResult";
+import { describeReset } from "./resetPolicy";
 
 export function PolicyList({ isOwner }: { isOwner: boolean }) {
-  const query = useQuery({ queryKey: ["policies"], queryFn: api.policies });
+  const query = useQuery({ queryKey: ["policies"], queryFn: policyCalls.getPolicies });
   return (
     <>
       <p className="hint">
         {words.policiesIntro} {!isOwner && words.policiesOwner}
       </p>
-      <Loaded query={query}>
+      <QueryResult query={query}>
         {(policies) => (
           <ul className="policies">
             {[policies.default, ...policies.platforms].map((policy) => (
@@ -24,14 +24,14 @@ export function PolicyList({ isOwner }: { isOwner: boolean }) {
             ))}
           </ul>
         )}
-      </Loaded>
+      </QueryResult>
     </>
   );
 }
 
 function PolicyItem({ policy, isOwner }: { policy: Policy; isOwner: boolean }) {
   const { platform } = policy;
-  const name = platform === null ? words.policyEverywhere : platformName(platform);
+  const name = platform === null ? words.policyOtherPlatforms : getPlatformName(platform);
   return (
     <li>
       <h3>
@@ -39,32 +39,32 @@ function PolicyItem({ policy, isOwner }: { policy: Policy; isOwner: boolean }) {
         {name}
       </h3>
       <dl className="facts">
-        <dt>{words.policyAfresh}</dt>
+        <dt>{words.policyReset}</dt>
         <dd>
-          {policy.afresh.length === 0 && words.policySideBySide}
-          {policy.afresh.map((afresh) => (
-            <p key={afresh.key}>
-              {policy.afresh.length > 1 && <span className="kinds">{kindsOf(afresh)}</span>}
-              {whenAfresh(afresh)} <Decided by={afresh.key} isDefault={afresh.is_default} />
+          {policy.reset_rules.length === 0 && words.policyResetManual}
+          {policy.reset_rules.map((rule) => (
+            <p key={rule.setting_key}>
+              {policy.reset_rules.length > 1 && <span className="chat-types">{describeChatTypes(rule)}</span>}
+              {describeReset(rule)} <PolicySource configKey={rule.setting_key} isDefault={rule.is_default} />
             </p>
           ))}
         </dd>
         <dt>{words.policyBusy}</dt>
         <dd>
-          {words.policyBusyKinds[policy.busy]} <Decided by={policy.busy_key} isDefault={policy.busy_is_default} />
+          {words.busyPolicies[policy.busy_policy]} <PolicySource configKey={policy.busy_setting_key} isDefault={policy.is_busy_default} />
         </dd>
       </dl>
       {isOwner && (
-        <details className="as-table">
+        <details className="disclosure">
           <summary aria-label={`${words.policyChange}: ${name}`}>{words.policyChange}</summary>
           <p className="hint">
-            {platform === null ? words.policyChangeEverywhere : words.policyChangeHere(name)} {words.policyOnce}
+            {platform === null ? words.policyChangeDefault : words.policyChangePlatform(name)} {words.policyYamlHint}
           </p>
-          <div className="lines">
+          <div className="config-lines">
             <pre dir="ltr" tabIndex={0}>
-              {policy.lines}
+              {policy.config_yaml}
             </pre>
-            <CopyButton text={policy.lines} label={words.policyCopy} />
+            <CopyButton text={policy.config_yaml} label={words.policyCopyLines} />
           </div>
         </details>
       )}
@@ -72,20 +72,20 @@ function PolicyItem({ policy, isOwner }: { policy: Policy; isOwner: boolean }) {
   );
 }
 
-function Decided({ by, isDefault }: { by: string; isDefault: boolean }) {
+function PolicySource({ configKey, isDefault }: { configKey: string; isDefault: boolean }) {
   return (
     <small>
       {isDefault ? (
         words.policyDefault
       ) : (
         <>
-          {words.policyBy} <code dir="ltr">{by}</code>
+          {words.policySetBy} <code dir="ltr">{configKey}</code>
         </>
       )}
     </small>
   );
 }
 
-function kindsOf({ chat_types }: Afresh): string {
-  return chat_types.map((kind) => words.policyKinds[kind] ?? kind).join(", ");
+function describeChatTypes({ chat_types }: ResetRule): string {
+  return chat_types.map((type) => words.chatTypes[type] ?? type).join(", ");
 }

@@ -1,8 +1,8 @@
-/** What somebody can set for themselves. */
+/** The panel of settings. */
 import type { ReactNode } from "react";
 import { useMe } from "../../live/context";
 import { words } from "../../words";
-import { PanelPage } from "../parts/PanelPage";
+import { PanelPage } from "../shared/PanelPage";
 import { About } from "./About";
 import { Account } from "./Account";
 import { Appearance } from "./Appearance";
@@ -15,10 +15,10 @@ import "./settings.css";
 
 export default function SettingsPanel() {
   const me = useMe();
-  const parts: [string, string, ReactNode][] = [
+  const sections: [string, string, ReactNode][] = [
     ["appearance", words.appearance, <Appearance />],
     ["conversations", words.policies, <PolicyList isOwner={me.person.role === "owner"} />],
-    ["account", words.waysToSignIn, <Account me={me} />],
+    ["account", words.signInSettings, <Account me={me} />],
     ["passkeys", words.passkeys, <Passkeys />],
     ["devices", words.devices, <Devices />],
     ["tokens", words.tokens, <Tokens isOwner={me.person.role === "owner"} />],
@@ -27,8 +27,8 @@ export default function SettingsPanel() {
   ];
   return (
     <PanelPage title={words.settings}>
-      <nav className="parts" aria-label={words.settingsParts}>
-        {parts.map(([id, title]) => (
+      <nav className="settings-nav" aria-label={words.settingsSections}>
+        {sections.map(([id, title]) => (
           <button
             key={id}
             type="button"
@@ -39,12 +39,12 @@ export default function SettingsPanel() {
           </button>
         ))}
       </nav>
-      {parts.map(([id, title, part]) => (
+      {sections.map(([id, title, content]) => (
         <section key={id} className="card" aria-labelledby={`${id}-title`}>
-          <h2 id={`${id}-title`} className="part-title">
+          <h2 id={`${id}-title`} className="section-title">
             {title}
           </h2>
-          {part}
+          {content}
         </section>
       ))}
     </PanelPage>

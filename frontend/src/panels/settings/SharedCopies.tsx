@@ -1,50 +1,50 @@
-/** The copies of conversations that somebody shares. */
+/** The shared copies of the signed-in person's conversations. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { attempt } from "../../conversation/actions";
-import { confirm } from "../../ui/confirm";
+import { attempt } from "../../api/attempt";
+import { formatDate } from "../../format/days";
+import { confirm } from "../../ui/ConfirmDialog";
 import { words } from "../../words";
-import * as calls from "../calls";
-import type { Share } from "../calls";
-import { Loaded } from "../parts/Loaded";
-import { onDay } from "../parts/days";
-import { Listed } from "./Listed";
+import type { Share } from "../shared/calls";
+import * as calls from "../shared/calls";
+import { QueryResult } from "../shared/QueryResult";
+import { ItemList } from "./ItemList";
 
-const SHARES = ["shares"];
+const SHARES_KEY = ["shares"];
 
 export function SharedCopies() {
-  const client = useQueryClient();
-  const query = useQuery({ queryKey: SHARES, queryFn: calls.shares });
-  const takeBack = async (share: Share) => {
-    const question = { title: words.takeBackShareTitle(nameOf(share)), text: words.takeBackShareText, action: words.takeBack };
+  const queryClient = useQueryClient();
+  const query = useQuery({ queryKey: SHARES_KEY, queryFn: calls.listShares });
+  const deleteShare = async (share: Share) => {
+    const question = { title: words.deleteShareTitle(getShareName(share)), text: words.deleteShareText, action: words.deleteShare };
     if (!(await confirm(question))) return;
-    await attempt(() => calls.revokeShare(share.id));
-    await client.invalidateQueries({ queryKey: SHARES });
+    await attempt(() => calls.deleteShare(share.id));
+    await queryClient.invalidateQueries({ queryKey: SHARES_KEY });
   };
   return (
     <>
       <p className="hint">{words.sharesIntro}</p>
-      <Loaded query={query}>
+      <QueryResult query={query}>
         {({ shares }) => (
-          <Listed
+          <ItemList
             label={words.shares}
-            none={`${words.sharesNone} ${words.sharesNoneHint}`}
-            things={shares.map((share) => ({
+            emptyText={`${words.sharesEmpty} ${words.sharesEmptyHint}`}
+            items={shares.map((share) => ({
               id: share.id,
-              name: nameOf(share),
-              facts: `${words.shareMessages(share.message_count)} · ${onDay(share.created_at)}`,
+              name: getShareName(share),
+              facts: `${words.shareMessages(share.message_count)} · ${formatDate(share.created_at)}`,
               action: (
-                <button type="button" className="button" aria-label={words.takeBackShare(nameOf(share))} onClick={() => void takeBack(share)}>
-                  {words.takeBack}
+                <button type="button" className="button" aria-label={words.deleteShareLabel(getShareName(share))} onClick={() => void deleteShare(share)}>
+                  {words.deleteShare}
                 </button>
               ),
             }))}
           />
         )}
-      </Loaded>
+      </QueryResult>
     </>
   );
 }
 
-function nameOf(share: Share): string {
+function getShareName(share: Share): string {
   return share.title ?? words.untitled;
 }

@@ -1,28 +1,28 @@
-/** Making a token: what it is for, what it may do, how long it works. */
+/** Creates a token: its name, its scopes and its lifetime. */
 import { useState } from "react";
-import { attempt } from "../../conversation/actions";
+import { attempt } from "../../api/attempt";
 import { NameDialog } from "../../ui/NameDialog";
 import { words } from "../../words";
-import * as calls from "../calls";
-import type { NewToken, Scope } from "../calls";
+import type { NewToken, Scope } from "../shared/calls";
+import * as calls from "../shared/calls";
 
 const SCOPES: readonly Scope[] = ["read", "write", "chat", "admin"];
-const TERMS = ["30", "90", "365", ""] as const; // days; nothing is for ever
+const LIFETIMES_DAYS = ["30", "90", "365", ""] as const; // empty: it does not expire
 
 interface Props {
   isOwner: boolean;
   onClose: () => void;
-  onMade: (made: NewToken) => void;
+  onCreated: (token: NewToken) => void;
 }
 
-export function TokenDialog({ isOwner, onClose, onMade }: Props) {
+export function TokenDialog({ isOwner, onClose, onCreated }: Props) {
   const [scopes, setScopes] = useState<ReadonlySet<Scope>>(new Set<Scope>(["read"]));
-  const [term, setTerm] = useState<string>("90");
-  const offered = SCOPES.filter((scope) => scope !== "admin" || isOwner);
+  const [lifetime, setLifetime] = useState<string>("90");
+  const availableScopes = SCOPES.filter((scope) => scope !== "admin" || isOwner);
   const toggle = (scope: Scope) =>
-    setScopes((before) => new Set(before.has(scope) ? [...before].filter((each) => each !== scope) : [...before, scope]));
-  const make = (name: string) =>
-    attempt(async () => onMade(await calls.createToken(name, offered.filter((scope) => scopes.has(scope)), term === "" ? null : Number(term))));
+    setScopes((previous) => new Set(previous.has(scope) ? [...previous].filter((each) => each !== scope) : [...previous, scope]));
+  const create = (name: string) =>
+    attempt(async () => onCreated(await calls.createToken(name, availableScopes.filter((scope) => scopes.has(scope)), lifetime === "" ? null : Number(lifetime))));
   return (
     <NameDialog
       title={words.newToken}
@@ -30,11 +30,11 @@ export function TokenDialog({ isOwner, onClose, onMade }: Props) {
       action={words.create}
       isReady={scopes.size > 0}
       onClose={onClose}
-      onDone={make}
+      onDone={create}
     >
       <fieldset className="options">
         <legend>{words.tokenScopes}</legend>
-        {offered.map((scope) => (
+        {availableScopes.map((scope) => (
           <label key={scope} className="option">
             <input type="checkbox" checked={scopes.has(scope)} onChange={() => toggle(scope)} />
             <span>{words.scopes[scope]}</span>
@@ -42,11 +42,11 @@ export function TokenDialog({ isOwner, onClose, onMade }: Props) {
         ))}
       </fieldset>
       <label className="field">
-        {words.tokenEnds}
-        <select value={term} onChange={(event) => setTerm(event.target.value)}>
-          {TERMS.map((days) => (
+        {words.tokenLifetime}
+        <select value={lifetime} onChange={(event) => setLifetime(event.target.value)}>
+          {LIFETIMES_DAYS.map((days) => (
             <option key={days} value={days}>
-              {termName(days)}
+              {formatLifetime(days)}
             </option>
           ))}
         </select>
@@ -55,7 +55,7 @@ export function TokenDialog({ isOwner, onClose, onMade }: Props) {
   );
 }
 
-function termName(days: (typeof TERMS)[number]): string {
-  if (days === "") return words.tokenForEver;
-  return days === "365" ? words.tokenForYear : words.tokenForDays(Number(days));
+function formatLifetime(days: (typeof LIFETIMES_DAYS)[number]): string {
+  if (days === "") return words.tokenLifetimeForever;
+  return days === "365" ? words.tokenLifetimeYear : words.tokenLifetimeDays(Number(days));
 }

@@ -1,45 +1,45 @@
-/** Tokens for programs that speak in somebody's name. */
+/** The API tokens of the signed-in person, for programs that act in their name. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { attempt } from "../../conversation/actions";
-import { ago } from "../../lib/time";
-import { confirm } from "../../ui/confirm";
+import { attempt } from "../../api/attempt";
+import { formatDate } from "../../format/days";
+import { formatRecent } from "../../format/time";
+import { confirm } from "../../ui/ConfirmDialog";
 import { Dialog } from "../../ui/Dialog";
 import { words } from "../../words";
-import * as calls from "../calls";
-import type { NewToken, Token } from "../calls";
-import { Loaded } from "../parts/Loaded";
-import { onDay } from "../parts/days";
-import { Secret } from "../parts/Secret";
-import { Listed } from "./Listed";
+import type { NewToken, Token } from "../shared/calls";
+import * as calls from "../shared/calls";
+import { QueryResult } from "../shared/QueryResult";
+import { SecretField } from "../shared/SecretField";
+import { ItemList } from "./ItemList";
 import { TokenDialog } from "./TokenDialog";
 
-const TOKENS = ["tokens"];
+const TOKENS_KEY = ["tokens"];
 
 export function Tokens({ isOwner }: { isOwner: boolean }) {
-  const client = useQueryClient();
-  const query = useQuery({ queryKey: TOKENS, queryFn: calls.tokens });
-  const [isMaking, setMaking] = useState(false);
-  const [made, setMade] = useState<NewToken | null>(null);
-  const again = () => client.invalidateQueries({ queryKey: TOKENS });
+  const queryClient = useQueryClient();
+  const query = useQuery({ queryKey: TOKENS_KEY, queryFn: calls.listTokens });
+  const [isCreating, setCreating] = useState(false);
+  const [newToken, setNewToken] = useState<NewToken | null>(null);
+  const refresh = () => queryClient.invalidateQueries({ queryKey: TOKENS_KEY });
   const revoke = async (token: Token) => {
     const question = { title: words.revokeTokenTitle(token.name), text: words.revokeTokenText, action: words.revoke };
     if (!(await confirm(question))) return;
     await attempt(() => calls.revokeToken(token.id));
-    await again();
+    await refresh();
   };
   return (
     <>
       <p className="hint">{words.tokensIntro}</p>
-      <Loaded query={query}>
+      <QueryResult query={query}>
         {({ tokens }) => (
-          <Listed
+          <ItemList
             label={words.tokens}
-            none={words.tokensNone}
-            things={tokens.map((token) => ({
+            emptyText={words.tokensEmpty}
+            items={tokens.map((token) => ({
               id: token.id,
               name: token.name,
-              facts: factsOf(token),
+              facts: describeToken(token),
               action: (
                 <button type="button" className="button" aria-label={words.revokeToken(token.name)} onClick={() => void revoke(token)}>
                   {words.revoke}
@@ -48,29 +48,29 @@ export function Tokens({ isOwner }: { isOwner: boolean }) {
             }))}
           />
         )}
-      </Loaded>
-      <div className="part-actions">
-        <button type="button" className="button" onClick={() => setMaking(true)}>
+      </QueryResult>
+      <div className="section-actions">
+        <button type="button" className="button" onClick={() => setCreating(true)}>
           {words.newToken}
         </button>
       </div>
-      {isMaking && (
+      {isCreating && (
         <TokenDialog
           isOwner={isOwner}
-          onClose={() => setMaking(false)}
-          onMade={(token) => {
-            setMaking(false);
-            setMade(token);
-            void again();
+          onClose={() => setCreating(false)}
+          onCreated={(token) => {
+            setCreating(false);
+            setNewToken(token);
+            void refresh();
           }}
         />
       )}
-      {made !== null && (
-        <Dialog label={words.tokenMade} onClose={() => setMade(null)}>
-          <h2>{words.tokenMade}</h2>
-          <Secret label={made.token.name} text={made.secret} />
+      {newToken !== null && (
+        <Dialog label={words.tokenCreated} onClose={() => setNewToken(null)}>
+          <h2>{words.tokenCreated}</h2>
+          <SecretField label={newToken.token.name} text={newToken.secret} />
           <div className="dialog-actions">
-            <button type="button" className="button primary" onClick={() => setMade(null)}>
+            <button type="button" className="button primary" onClick={() => setNewToken(null)}>
               {words.done}
             </button>
           </div>
@@ -80,10 +80,10 @@ export function Tokens({ isOwner }: { isOwner: boolean }) {
   );
 }
 
-function factsOf(token: Token): string {
+function describeToken(token: Token): string {
   return [
     token.scopes.map((scope) => words.scopeNames[scope] ?? scope).join(", "),
-    token.used_at === null ? words.unused : words.lastUsed(ago(token.used_at)),
-    ...(token.expires_at === null ? [] : [words.expires(onDay(token.expires_at))]),
+    token.last_used_at === null ? words.neverUsed : words.lastUsed(formatRecent(token.last_used_at)),
+    ...(token.expires_at === null ? [] : [words.expires(formatDate(token.expires_at))]),
   ].join(" · ");
 }

@@ -1,45 +1,45 @@
-/** Making a copy of a conversation for people who have no account here. */
+/** Creates a shared copy of a conversation for people without an account. */
 import { useState } from "react";
-import { attempt } from "../../conversation/actions";
-import { useCenter } from "../../live/context";
+import { attempt } from "../../api/attempt";
+import { closeShareDialog } from "../../layout/dialogs";
+import { useLiveClient } from "../../live/context";
 import { Dialog } from "../../ui/Dialog";
-import { useOnce } from "../../ui/useOnce";
+import { useSingleFlight } from "../../ui/useSingleFlight";
 import { words } from "../../words";
-import * as calls from "../calls";
-import { Secret } from "../parts/Secret";
-import { closeSharing } from "./open";
-import "../parts/parts.css";
+import * as calls from "../shared/calls";
+import { SecretField } from "../shared/SecretField";
+import "../shared/panels.css";
 
-export default function ShareDialog({ session }: { session: string }) {
-  const center = useCenter();
+export default function ShareDialog({ sessionId }: { sessionId: string }) {
+  const client = useLiveClient();
   const [link, setLink] = useState<string | null>(null);
-  const once = useOnce();
-  const make = () =>
+  const runOnce = useSingleFlight();
+  const create = () =>
     attempt(async () => {
-      const { path } = await calls.makeShare(session, center.everybodys.value);
+      const { path } = await calls.createShare(sessionId, client.showsAll.value);
       setLink(new URL(path, location.href).href);
     });
   return (
-    <Dialog label={words.share} onClose={closeSharing}>
+    <Dialog label={words.share} onClose={closeShareDialog}>
       {link === null ? (
         <>
           <h2>{words.shareTitle}</h2>
           <p>{words.shareText}</p>
           <div className="dialog-actions">
-            <button type="button" className="button" onClick={closeSharing}>
+            <button type="button" className="button" onClick={closeShareDialog}>
               {words.cancel}
             </button>
-            <button type="button" className="button primary" onClick={() => void once(make)}>
-              {words.shareMake}
+            <button type="button" className="button primary" onClick={() => void runOnce(create)}>
+              {words.createShare}
             </button>
           </div>
         </>
       ) : (
         <>
           <h2>{words.shareLink}</h2>
-          <Secret label={words.shareLink} text={link} />
+          <SecretField label={words.shareLink} text={link} />
           <div className="dialog-actions">
-            <button type="button" className="button primary" onClick={closeSharing}>
+            <button type="button" className="button primary" onClick={closeShareDialog}>
               {words.done}
             </button>
           </div>

@@ -1,52 +1,52 @@
-/** A shared copy, as whoever has its link reads it. Nobody has to be signed in. */
+/** A shared copy of a conversation. Everybody with the link can read it without signing in. */
 import { useQuery } from "@tanstack/react-query";
-import { ApiError } from "../../api/client";
-import { useHere } from "../../lib/router";
-import { moment } from "../../lib/time";
-import { useTitle } from "../../lib/title";
+import { ApiError } from "../../api/errors";
+import { formatDateTime } from "../../format/time";
+import { useDocumentTitle } from "../../lib/documentTitle";
+import { useLocation } from "../../lib/router";
 import { Markdown } from "../../markdown/Markdown";
-import { Written } from "../../markdown/Written";
+import { UserText } from "../../markdown/UserText";
 import { words } from "../../words";
-import * as calls from "../calls";
-import type { Shared } from "../calls";
-import { Loaded } from "../parts/Loaded";
-import "../parts/parts.css";
+import type { SharedCopy } from "../shared/calls";
+import * as calls from "../shared/calls";
+import { QueryResult } from "../shared/QueryResult";
+import "../shared/panels.css";
 import "./shared.css";
 
 export default function SharedPage() {
-  const secret = useHere().hash;
+  const secret = useLocation().hash;
   const query = useQuery({
     queryKey: ["shared", secret],
-    queryFn: () => calls.readShared(secret),
+    queryFn: () => calls.getSharedCopy(secret),
     enabled: secret !== "",
     staleTime: Infinity, // a copy never changes
   });
-  const isGone = secret === "" || (query.error instanceof ApiError && query.error.status < 429); // what is broken or busy may come yet
+  const isMissing = secret === "" || (query.error instanceof ApiError && query.error.status < 429); // a busy or failing server may still have it
   return (
     <main className="shared-page" tabIndex={-1}>
-      <div className="shared-column">{isGone ? <Gone /> : <Loaded query={query}>{(copy) => <Copy copy={copy} />}</Loaded>}</div>
+      <div className="shared-column">{isMissing ? <MissingCopy /> : <QueryResult query={query}>{(copy) => <SharedCopyView copy={copy} />}</QueryResult>}</div>
     </main>
   );
 }
 
-function Copy({ copy }: { copy: Shared }) {
-  const title = copy.title ?? words.shared;
-  useTitle(title);
+function SharedCopyView({ copy }: { copy: SharedCopy }) {
+  const title = copy.title ?? words.sharedConversation;
+  useDocumentTitle(title);
   return (
     <>
       <header>
         <h1 dir="auto">{title}</h1>
-        <p className="hint">{words.sharedOn(moment(copy.shared_at))}</p>
+        <p className="hint">{words.sharedOn(formatDateTime(copy.shared_at))}</p>
       </header>
-      {copy.messages.map((message, place) =>
+      {copy.messages.map((message, index) =>
         message.role === "assistant" ? (
-          <article key={place} className="answer" aria-label={words.agent}>
+          <article key={index} className="answer" aria-label={words.agent}>
             <Markdown text={message.text} />
           </article>
         ) : (
-          <article key={place} className="said">
+          <article key={index} className="user-message">
             {message.name !== null && <div className="author">{message.name}</div>}
-            <Written text={message.text} />
+            <UserText text={message.text} />
           </article>
         ),
       )}
@@ -54,11 +54,11 @@ function Copy({ copy }: { copy: Shared }) {
   );
 }
 
-function Gone() {
+function MissingCopy() {
   return (
     <div className="panel-empty">
-      <h1>{words.sharedGone}</h1>
-      <p>{words.sharedGoneText}</p>
+      <h1>{words.sharedNotFound}</h1>
+      <p>{words.sharedNotFoundHint}</p>
     </div>
   );
 }

@@ -1,23 +1,23 @@
-/** What was used, by what it was used for: the most first. */
-import { Link } from "../../lib/Link";
-import { short } from "../../lib/numbers";
+/** The usage by day, model, platform, person or conversation, in a table. */
+import { formatCount } from "../../format/numbers";
+import { Link } from "../../ui/Link";
 import { words } from "../../words";
-import type { Grouping, Spent } from "../calls";
-import { amountOf, type Measure } from "./figures";
-import { costText, labelOf } from "./telling";
+import type { Grouping, UsageRow } from "../shared/calls";
+import { getAmount, type Measure } from "./chartData";
+import { formatCost, getRowLabel } from "./labels";
 
-const MOST = 12; // rows of conversations; the export has all of them
+const MAX_SESSION_ROWS = 12; // the export has all of them
 
 interface Props {
   by: Grouping;
-  rows: readonly Spent[];
+  rows: readonly UsageRow[];
   measure: Measure;
 }
 
 export function Breakdown({ by, rows, measure }: Props) {
-  const sorted = by === "day" ? rows : [...rows].sort((a, b) => amountOf(b, measure) - amountOf(a, measure));
-  const shown = by === "session" ? sorted.slice(0, MOST) : sorted;
-  const highest = Math.max(...shown.map((row) => amountOf(row, measure)), 0);
+  const sorted = by === "day" ? rows : [...rows].sort((a, b) => getAmount(b, measure) - getAmount(a, measure));
+  const shown = by === "session" ? sorted.slice(0, MAX_SESSION_ROWS) : sorted;
+  const highest = Math.max(...shown.map((row) => getAmount(row, measure)), 0);
   const names: Record<Grouping, string> = {
     day: words.usageDay,
     model: words.usageModel,
@@ -44,13 +44,13 @@ export function Breakdown({ by, rows, measure }: Props) {
         {shown.map((row) => (
           <tr key={row.group ?? ""}>
             <th scope="row">
-              <Name row={row} by={by} />
-              {by !== "day" && <Bar share={highest === 0 ? 0 : amountOf(row, measure) / highest} />}
+              <RowName row={row} by={by} />
+              {by !== "day" && <ShareBar share={highest === 0 ? 0 : getAmount(row, measure) / highest} />}
             </th>
-            <td>{short(row.turns)}</td>
-            <td className="wide-only">{short(row.input_tokens)}</td>
-            <td className="wide-only">{short(row.output_tokens)}</td>
-            <td>{costText(row)}</td>
+            <td>{formatCount(row.turns)}</td>
+            <td className="wide-only">{formatCount(row.input_tokens)}</td>
+            <td className="wide-only">{formatCount(row.output_tokens)}</td>
+            <td>{formatCost(row)}</td>
           </tr>
         ))}
       </tbody>
@@ -58,8 +58,8 @@ export function Breakdown({ by, rows, measure }: Props) {
   );
 }
 
-function Name({ row, by }: { row: Spent; by: Grouping }) {
-  const label = labelOf(row, by);
+function RowName({ row, by }: { row: UsageRow; by: Grouping }) {
+  const label = getRowLabel(row, by);
   if (by === "session" && row.group !== null) {
     return (
       <Link to={row.group} dir="auto">
@@ -70,10 +70,10 @@ function Name({ row, by }: { row: Spent; by: Grouping }) {
   return <span dir="auto">{label}</span>;
 }
 
-function Bar({ share }: { share: number }) {
+function ShareBar({ share }: { share: number }) {
   return (
-    <svg className="share" height="4" aria-hidden="true">
-      <rect className="share-all" width="100%" height="4" rx="2" />
+    <svg className="share-bar" height="4" aria-hidden="true">
+      <rect className="share-bar-track" width="100%" height="4" rx="2" />
       <rect className="chart-part" width={`${share * 100}%`} height="4" rx="2" />
     </svg>
   );

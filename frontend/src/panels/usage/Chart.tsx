@@ -1,13 +1,15 @@
-/** Columns over time. The drawing is for the eye; the same figures stand in a table below. */
+/** The usage over time as columns. Screen readers get the same numbers from the table below. */
 import { useState } from "react";
+import { formatUtcDay } from "../../format/days";
 import { words } from "../../words";
-import { nameOfDay } from "../parts/days";
-import { partsOf, scaleFor, type Measure, type Period } from "./figures";
-import { amountText, nameOfPeriod } from "./telling";
+import { buildScale, getColumnParts, type Measure, type Period } from "./chartData";
+import { formatAmount, formatPeriod } from "./labels";
 
-const HEIGHT = 180;
-const TOP = 10; // so that the highest line has room for its number
-const LABELS = 6; // dates below, at most
+const HEIGHT_PX = 180;
+const TOP_MARGIN_PX = 10; // room for the number of the highest line
+const LABELS_PX = 24; // height of the dates below
+const MIN_COLUMN_PX = 1.5; // so that a small amount is still visible
+const MAX_DATE_LABELS = 6;
 
 interface Props {
   periods: readonly Period[];
@@ -16,55 +18,55 @@ interface Props {
 }
 
 export function Chart({ periods, measure, title }: Props) {
-  const [pointed, setPointed] = useState<number | null>(null);
-  const parts = periods.map((period) => partsOf(period, measure));
+  const [highlighted, setHighlighted] = useState<number | null>(null);
+  const parts = periods.map((period) => getColumnParts(period, measure));
   const highest = Math.max(...parts.map(sum), 0);
-  const scale = scaleFor(highest, measure !== "cost");
+  const scale = buildScale(highest, measure !== "cost");
   const top = scale.at(-1) ?? 0;
-  const heightOf = (amount: number) => (top === 0 ? 0 : (amount / top) * (HEIGHT - TOP));
+  const getHeight = (amount: number) => (top === 0 ? 0 : (amount / top) * (HEIGHT_PX - TOP_MARGIN_PX));
   const width = 100 / periods.length;
-  const told = pointed === null ? undefined : periods[pointed];
+  const details = highlighted === null ? undefined : periods[highlighted];
   return (
     <figure className="chart">
       <figcaption aria-hidden="true">
-        {told === undefined ? (
+        {details === undefined ? (
           <span>{title}</span>
         ) : (
           <>
-            <span>{nameOfPeriod(told)}</span>
-            <b>{amountText(told, measure)}</b>
+            <span>{formatPeriod(details)}</span>
+            <b>{formatAmount(details, measure)}</b>
           </>
         )}
-        <span className="grow" />
+        <span className="spacer" />
         {measure === "tokens" && <Legend />}
       </figcaption>
       <div className="chart-field" dir="ltr">
-        <svg className="chart-scale" height={HEIGHT + 24} width="52" aria-hidden="true">
+        <svg className="chart-scale" height={HEIGHT_PX + LABELS_PX} width="52" aria-hidden="true">
           {scale.map((amount) => (
-            <text key={amount} x="44" y={HEIGHT - heightOf(amount) + 4} textAnchor="end">
-              {scaleText(amount, measure)}
+            <text key={amount} x="44" y={HEIGHT_PX - getHeight(amount) + 4} textAnchor="end">
+              {formatScaleValue(amount, measure)}
             </text>
           ))}
         </svg>
         <svg
           className="chart-columns"
-          height={HEIGHT + 24}
+          height={HEIGHT_PX + LABELS_PX}
           role="img"
           aria-label={title}
-          onPointerLeave={() => setPointed(null)}
+          onPointerLeave={() => setHighlighted(null)}
         >
           {scale.map((amount) => (
-            <line key={amount} x1="0" x2="100%" y1={HEIGHT - heightOf(amount)} y2={HEIGHT - heightOf(amount)} />
+            <line key={amount} x1="0" x2="100%" y1={HEIGHT_PX - getHeight(amount)} y2={HEIGHT_PX - getHeight(amount)} />
           ))}
-          {periods.map((period, place) => (
-            <g key={period.first} data-pointed={place === pointed} onPointerEnter={() => setPointed(place)}>
-              <rect className="chart-hit" x={`${place * width}%`} y="0" width={`${width}%`} height={HEIGHT} />
-              <Column parts={(parts[place] ?? []).map(heightOf)} left={(place + 0.14) * width} width={width * 0.72} />
+          {periods.map((period, index) => (
+            <g key={period.first} data-highlighted={index === highlighted} onPointerEnter={() => setHighlighted(index)}>
+              <rect className="chart-hit" x={`${index * width}%`} y="0" width={`${width}%`} height={HEIGHT_PX} />
+              <Column parts={(parts[index] ?? []).map(getHeight)} left={(index + 0.14) * width} width={width * 0.72} />
             </g>
           ))}
-          {labelled(periods.length).map((place) => (
-            <text key={place} x={`${(place + 0.5) * width}%`} y={HEIGHT + 18} textAnchor="middle">
-              {nameOfDay(periods[place]?.first ?? "")}
+          {chooseLabeledColumns(periods.length).map((index) => (
+            <text key={index} x={`${(index + 0.5) * width}%`} y={HEIGHT_PX + 18} textAnchor="middle">
+              {formatUtcDay(periods[index]?.first ?? "")}
             </text>
           ))}
         </svg>
@@ -74,15 +76,15 @@ export function Chart({ periods, measure, title }: Props) {
 }
 
 function Column({ parts, left, width }: { parts: readonly number[]; left: number; width: number }) {
-  return parts.map((height, place) => {
-    const below = sum(parts.slice(0, place));
-    const shown = height > 0 && height < 1.5 ? 1.5 : height; // a little is not nothing
+  return parts.map((height, index) => {
+    const below = sum(parts.slice(0, index));
+    const shown = height > 0 && height < MIN_COLUMN_PX ? MIN_COLUMN_PX : height;
     return (
       <rect
-        key={place}
-        className={place === 0 ? "chart-part" : "chart-part second"}
+        key={index}
+        className={index === 0 ? "chart-part" : "chart-part second"}
         x={`${left}%`}
-        y={HEIGHT - below - shown}
+        y={HEIGHT_PX - below - shown}
         width={`${width}%`}
         height={shown}
         rx={Math.min(2, shown / 2)}
@@ -106,14 +108,14 @@ function Legend() {
   );
 }
 
-/** The columns that have a date below them. */
-function labelled(count: number): number[] {
-  const every = Math.max(1, Math.ceil(count / LABELS));
-  return Array.from({ length: Math.floor((count - 1) / every) + 1 }, (_, place) => place * every);
+/** The indexes of the columns that have a date below them. */
+function chooseLabeledColumns(count: number): number[] {
+  const interval = Math.max(1, Math.ceil(count / MAX_DATE_LABELS));
+  return Array.from({ length: Math.floor((count - 1) / interval) + 1 }, (_, index) => index * interval);
 }
 
-function scaleText(amount: number, measure: Measure): string {
-  return amountText({ cost: amount, input: amount, output: 0, answers: amount }, measure);
+function formatScaleValue(amount: number, measure: Measure): string {
+  return formatAmount({ cost: amount, input: amount, output: 0, answers: amount }, measure);
 }
 
 function sum(numbers: readonly number[]): number {

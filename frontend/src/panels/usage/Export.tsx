@@ -1,34 +1,34 @@
-/** Takes usage along as a file. */
-import { attempt } from "../../conversation/actions";
+/** The menu that downloads usage as a CSV file. */
+import { attempt } from "../../api/attempt";
 import { ChevronDownIcon, DownloadIcon } from "../../ui/icons";
 import { Menu, MenuItem } from "../../ui/Menu";
 import { words } from "../../words";
-import * as calls from "../calls";
-import type { Grouping } from "../calls";
-import { csvOf, download } from "./csv";
-import { isWhole, type Asked } from "./figures";
+import type { Grouping } from "../shared/calls";
+import * as calls from "../shared/calls";
+import { isValidRange, type ReportQuery } from "./chartData";
+import { buildCsv, downloadCsv } from "./csv";
 
-export function Export({ span, all, isOwner }: Asked) {
-  const write = (by: Grouping) =>
+export function UsageExport({ range, all, isOwner }: ReportQuery) {
+  const exportBy = (by: Grouping) =>
     void attempt(async () => {
-      const { rows } = await calls.usage(by, span.first, span.last, all);
-      download(`palaver-usage-${by}-${span.first}-${span.last}.csv`, csvOf(by, rows));
+      const { rows } = await calls.getUsage(by, range.first, range.last, all);
+      downloadCsv(`palaver-usage-${by}-${range.first}-${range.last}.csv`, buildCsv(by, rows));
     });
   return (
     <Menu
       button={
-        <button type="button" className="chip-button" disabled={!isWhole(span)}>
+        <button type="button" className="chip-button" disabled={!isValidRange(range)}>
           <DownloadIcon />
           {words.usageExport}
           <ChevronDownIcon />
         </button>
       }
     >
-      <MenuItem onSelect={() => write("day")}>{words.usageByDay}</MenuItem>
-      <MenuItem onSelect={() => write("model")}>{words.usageByModel}</MenuItem>
-      <MenuItem onSelect={() => write("platform")}>{words.usageByPlatform}</MenuItem>
-      {isOwner && <MenuItem onSelect={() => write("person")}>{words.usageByPerson}</MenuItem>}
-      <MenuItem onSelect={() => write("session")}>{words.usageBySession}</MenuItem>
+      <MenuItem onSelect={() => exportBy("day")}>{words.usageByDay}</MenuItem>
+      <MenuItem onSelect={() => exportBy("model")}>{words.usageByModel}</MenuItem>
+      <MenuItem onSelect={() => exportBy("platform")}>{words.usageByPlatform}</MenuItem>
+      {isOwner && <MenuItem onSelect={() => exportBy("person")}>{words.usageByPerson}</MenuItem>}
+      <MenuItem onSelect={() => exportBy("session")}>{words.usageBySession}</MenuItem>
     </Menu>
   );
 }

@@ -1,17 +1,17 @@
-/** What was used in all. */
-import { dollars, short } from "../../lib/numbers";
+/** The totals of a usage report. */
+import { formatCount, formatDollars } from "../../format/numbers";
 import { words } from "../../words";
-import type { UsageReport } from "../calls";
+import type { UsageReport } from "../shared/calls";
 
-export function Totals({ report: { total } }: { report: UsageReport }) {
+export function UsageTotals({ report: { total } }: { report: UsageReport }) {
   const cost = total.cost_usd;
-  const priced = Math.max(1, total.turns - total.unpriced_turns);
-  const perAnswer = cost !== null && Number(cost) > 0 ? dollars(String(Number(cost) / priced)) : null;
+  const pricedTurns = Math.max(1, total.turns - total.unpriced_turns);
+  const perAnswer = cost !== null && Number(cost) > 0 ? formatDollars(String(Number(cost) / pricedTurns)) : null;
   return (
     <dl className="totals">
       <div>
         <dt>{words.usageCost}</dt>
-        <dd>{cost === null ? "–" : dollars(cost)}</dd>
+        <dd>{cost === null ? "–" : formatDollars(cost)}</dd>
         {total.unpriced_turns > 0 ? (
           <dd className="hint">{words.usageUnpriced(total.unpriced_turns)}</dd>
         ) : (
@@ -20,17 +20,17 @@ export function Totals({ report: { total } }: { report: UsageReport }) {
       </div>
       <div>
         <dt>{words.usageAnswers}</dt>
-        <dd>{short(total.turns)}</dd>
+        <dd>{formatCount(total.turns)}</dd>
       </div>
       <div>
         <dt>{words.usageTokensIn}</dt>
-        <dd>{short(total.input_tokens)}</dd>
-        {total.cache_read_tokens > 0 && <dd className="hint">{words.usageCached(short(total.cache_read_tokens))}</dd>}
+        <dd>{formatCount(total.input_tokens)}</dd>
+        {total.cache_read_tokens > 0 && <dd className="hint">{words.usageCached(formatCount(total.cache_read_tokens))}</dd>}
       </div>
       <div>
         <dt>{words.usageTokensOut}</dt>
-        <dd>{short(total.output_tokens)}</dd>
-        {total.reasoning_tokens > 0 && <dd className="hint">{words.usageReasoned(short(total.reasoning_tokens))}</dd>}
+        <dd>{formatCount(total.output_tokens)}</dd>
+        {total.reasoning_tokens > 0 && <dd className="hint">{words.usageReasoning(formatCount(total.reasoning_tokens))}</dd>}
       </div>
     </dl>
   );

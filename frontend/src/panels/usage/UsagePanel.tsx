@@ -1,122 +1,122 @@
-/** What was used and what it cost: over time, and by model, platform, person and conversation. */
+/** The panel of usage and cost: over time, and by model, platform, person and conversation. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { useCenter, useMe } from "../../live/context";
+import { formatUtcDay, getLastDays, type DayRange } from "../../format/days";
+import { useLiveClient, useMe } from "../../live/context";
+import { SegmentedControl } from "../../ui/SegmentedControl";
 import { words } from "../../words";
-import * as calls from "../calls";
-import type { Grouping, UsageReport } from "../calls";
-import { Loaded } from "../parts/Loaded";
-import { PanelPage } from "../parts/PanelPage";
-import { Segmented } from "../../ui/Segmented";
-import { nameOfDay } from "../parts/days";
+import type { Grouping, UsageReport } from "../shared/calls";
+import * as calls from "../shared/calls";
+import { PanelPage } from "../shared/PanelPage";
+import { QueryResult } from "../shared/QueryResult";
 import { Breakdown } from "./Breakdown";
 import { Chart } from "./Chart";
-import { Export } from "./Export";
-import { isWhole, lastDays, periodsOf, type Asked, type Measure, type Span } from "./figures";
-import { Totals } from "./Totals";
+import { buildPeriods, isValidRange, type Measure, type ReportQuery } from "./chartData";
+import { UsageExport } from "./Export";
+import { UsageTotals } from "./Totals";
 import "./usage.css";
 
-const RANGES = ["7", "30", "90", "365"] as const;
-type Range = (typeof RANGES)[number] | "other";
-type Whose = "mine" | "all";
+const PRESETS_DAYS = ["7", "30", "90", "365"] as const;
+type RangePreset = (typeof PRESETS_DAYS)[number] | "other";
+type UsageScope = "mine" | "all";
 
 export default function UsagePanel() {
-  const center = useCenter();
+  const client = useLiveClient();
   const isOwner = useMe().person.role === "owner";
-  const [whose, setWhose] = useState<Whose>(isOwner && center.everybodys.value ? "all" : "mine");
-  const [range, setRange] = useState<Range>("30");
+  const [scope, setScope] = useState<UsageScope>(isOwner && client.showsAll.value ? "all" : "mine");
+  const [preset, setPreset] = useState<RangePreset>("30");
   const [now] = useState(Date.now);
-  const [chosen, setChosen] = useState<Span>(() => lastDays(30, now));
-  const span = useMemo(() => (range === "other" ? chosen : lastDays(Number(range), now)), [range, chosen, now]);
-  const all = whose === "all";
+  const [customRange, setCustomRange] = useState<DayRange>(() => getLastDays(30, now));
+  const range = useMemo(() => (preset === "other" ? customRange : getLastDays(Number(preset), now)), [preset, customRange, now]);
+  const all = scope === "all";
   return (
-    <PanelPage title={words.usage} actions={<Export span={span} all={all} isOwner={isOwner} />}>
-      <div className="choosing">
-        <Segmented
+    <PanelPage title={words.usage} actions={<UsageExport range={range} all={all} isOwner={isOwner} />}>
+      <div className="filters">
+        <SegmentedControl
           label={words.usageRange}
-          value={range}
+          value={preset}
           onChange={(value) => {
-            setChosen(span);
-            setRange(value);
+            setCustomRange(range);
+            setPreset(value);
           }}
           choices={[
-            ...RANGES.map((days) => [days, days === "365" ? words.usageYear : words.usageDays(Number(days))] as const),
-            ["other", words.usageOther],
+            ...PRESETS_DAYS.map((days) => [days, days === "365" ? words.usageYear : words.usageDays(Number(days))] as const),
+            ["other", words.usageCustomRange],
           ]}
         />
         {isOwner && (
-          <Segmented
-            label={words.usageWhose}
-            value={whose}
-            onChange={setWhose}
+          <SegmentedControl
+            label={words.usageScope}
+            value={scope}
+            onChange={setScope}
             choices={[
-              ["mine", words.usageMine],
-              ["all", words.usageAll],
+              ["mine", words.usageScopeMine],
+              ["all", words.usageScopeAll],
             ]}
           />
         )}
       </div>
-      {range === "other" && <Dates span={chosen} onChange={setChosen} />}
-      {isWhole(span) && <Report span={span} all={all} isOwner={isOwner} />}
+      {preset === "other" && <DateFields range={customRange} onChange={setCustomRange} />}
+      {isValidRange(range) && <DailyReport range={range} all={all} isOwner={isOwner} />}
       <p className="hint">{words.usageUtc}</p>
     </PanelPage>
   );
 }
 
-function Dates({ span, onChange }: { span: Span; onChange: (span: Span) => void }) {
+function DateFields({ range, onChange }: { range: DayRange; onChange: (range: DayRange) => void }) {
   return (
-    <div className="choosing dates">
+    <div className="filters dates">
       <label className="field">
         {words.usageFrom}
-        <input type="date" value={span.first} max={span.last} onChange={(event) => onChange({ ...span, first: event.target.value })} />
+        <input type="date" value={range.first} max={range.last} onChange={(event) => onChange({ ...range, first: event.target.value })} />
       </label>
       <label className="field">
         {words.usageTo}
-        <input type="date" value={span.last} min={span.first} onChange={(event) => onChange({ ...span, last: event.target.value })} />
+        <input type="date" value={range.last} min={range.first} onChange={(event) => onChange({ ...range, last: event.target.value })} />
       </label>
     </div>
   );
 }
 
-function useReport(by: Grouping, { first, last }: Span, all: boolean) {
+function useReport(by: Grouping, { first, last }: DayRange, all: boolean) {
   return useQuery({
     queryKey: ["usage", by, first, last, all],
-    queryFn: () => calls.usage(by, first, last, all),
+    queryFn: () => calls.getUsage(by, first, last, all),
     placeholderData: keepPreviousData,
   });
 }
 
-function Report({ span, all, isOwner }: Asked) {
-  const days = useReport("day", span, all);
+function DailyReport({ range, all, isOwner }: ReportQuery) {
+  const days = useReport("day", range, all);
   return (
-    <Loaded query={days}>
-      {(report) => (report.total.turns === 0 ? <Nothing /> : <Figures report={report} span={span} all={all} isOwner={isOwner} />)}
-    </Loaded>
+    <QueryResult query={days}>
+      {(report) => (report.total.turns === 0 ? <EmptyReport /> : <ReportView report={report} range={range} all={all} isOwner={isOwner} />)}
+    </QueryResult>
   );
 }
 
-function Nothing() {
+function EmptyReport() {
   return (
     <div className="panel-empty">
-      <h2>{words.usageNothing}</h2>
-      <p>{words.usageNothingHint}</p>
+      <h2>{words.usageEmpty}</h2>
+      <p>{words.usageEmptyHint}</p>
     </div>
   );
 }
 
-function Figures({ report, span, all, isOwner }: Asked & { report: UsageReport }) {
-  const [wanted, setMeasure] = useState<Measure | null>(null);
-  const measure = wanted ?? (Number(report.total.cost_usd ?? 0) > 0 ? "cost" : "tokens");
+function ReportView({ report, range, all, isOwner }: ReportQuery & { report: UsageReport }) {
+  const [chosenMeasure, setMeasure] = useState<Measure | null>(null);
+  const measure = chosenMeasure ?? (Number(report.total.cost_usd ?? 0) > 0 ? "cost" : "tokens");
   const names: Record<Measure, string> = { cost: words.usageCost, tokens: words.usageTokens, answers: words.usageAnswers };
-  const periods = useMemo(() => periodsOf(span, report.rows), [span, report.rows]);
-  const title = words.usageChart(names[measure], nameOfDay(span.first), nameOfDay(span.last));
+  const periods = useMemo(() => buildPeriods(range, report.rows), [range, report.rows]);
+  const title = words.usageChart(names[measure], formatUtcDay(range.first), formatUtcDay(range.last));
   return (
     <>
-      <Totals report={report} />
+      <UsageTotals report={report} />
       <section className="card" aria-labelledby="over-time">
         <div className="card-head">
           <h2 id="over-time">{words.usageOverTime}</h2>
-          <Segmented
+          <SegmentedControl
             label={words.usageMeasure}
             value={measure}
             onChange={setMeasure}
@@ -124,34 +124,34 @@ function Figures({ report, span, all, isOwner }: Asked & { report: UsageReport }
           />
         </div>
         <Chart periods={periods} measure={measure} title={title} />
-        <details className="as-table">
-          <summary>{words.usageTable}</summary>
+        <details className="disclosure">
+          <summary>{words.usageShowTable}</summary>
           <Breakdown by="day" rows={report.rows} measure={measure} />
         </details>
       </section>
-      <Grouped span={span} all={all} isOwner={isOwner} measure={measure} />
+      <GroupedReport range={range} all={all} isOwner={isOwner} measure={measure} />
     </>
   );
 }
 
-type Shown = Exclude<Grouping, "day">;
+type BreakdownGrouping = Exclude<Grouping, "day">;
 
-function Grouped({ span, all, isOwner, measure }: Asked & { measure: Measure }) {
-  const [by, setBy] = useState<Shown>("model");
-  const report = useReport(by, span, all);
-  const names: [Shown, string][] = [
+function GroupedReport({ range, all, isOwner, measure }: ReportQuery & { measure: Measure }) {
+  const [by, setBy] = useState<BreakdownGrouping>("model");
+  const report = useReport(by, range, all);
+  const names: [BreakdownGrouping, string][] = [
     ["model", words.usageModel],
     ["platform", words.usagePlatform],
-    ...(isOwner ? [["person", words.usagePerson] satisfies [Shown, string]] : []),
+    ...(isOwner ? [["person", words.usagePerson] satisfies [BreakdownGrouping, string]] : []),
     ["session", words.usageSession],
   ];
   return (
     <section className="card" aria-labelledby="grouped">
       <div className="card-head">
-        <h2 id="grouped">{words.usageBy}</h2>
-        <Segmented label={words.usageBy} value={by} onChange={setBy} choices={names} />
+        <h2 id="grouped">{words.usageBreakdown}</h2>
+        <SegmentedControl label={words.usageBreakdown} value={by} onChange={setBy} choices={names} />
       </div>
-      <Loaded query={report}>{({ rows }) => <Breakdown by={by} rows={rows} measure={measure} />}</Loaded>
+      <QueryResult query={report}>{({ rows }) => <Breakdown by={by} rows={rows} measure={measure} />}</QueryResult>
     </section>
   );
 }

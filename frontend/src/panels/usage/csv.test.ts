@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import type { Spent } from "../calls";
-import { csvOf } from "./csv";
+import type { UsageRow } from "../shared/calls";
+import { buildCsv } from "./csv";
 
-const row = (label: string, group: string | null): Spent => ({
+const row = (label: string, group: string | null): UsageRow => ({
   group,
   label,
   turns: 1,
@@ -15,16 +15,16 @@ const row = (label: string, group: string | null): Spent => ({
   unpriced_turns: 1,
 });
 
-test("a table has headings, a line for each row, and nothing where no price is known", () => {
-  expect(csvOf("model", [row("small", "small")])).toBe(
+test("a file has headings, a line for each row, and an empty cell for an unknown price", () => {
+  expect(buildCsv("model", [row("small", "small")])).toBe(
     "model,turns,input_tokens,output_tokens,cache_read_tokens,cache_write_tokens,reasoning_tokens,cost_usd,unpriced_turns\r\n" +
       "small,1,2,3,0,0,0,,1\r\n",
   );
 });
 
-test("what people have named is kept whole and never taken for a formula", () => {
-  const [, quoted] = csvOf("session", [row('a "b", c\nd', "id")]).split(/\r\n/);
+test("names are quoted and never taken for a formula", () => {
+  const [, quoted] = buildCsv("session", [row('a "b", c\nd', "id")]).split(/\r\n/);
   expect(quoted).toMatch(/^"a ""b"", c\nd",id,/);
-  expect(csvOf("person", [row("=1+1", "id")])).toContain("\r\n'=1+1,id,");
-  expect(csvOf("person", [row("@sum", null)])).toContain("\r\n'@sum,,");
+  expect(buildCsv("person", [row("=1+1", "id")])).toContain("\r\n'=1+1,id,");
+  expect(buildCsv("person", [row("@sum", null)])).toContain("\r\n'@sum,,");
 });

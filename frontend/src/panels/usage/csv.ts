@@ -1,5 +1,5 @@
-/** Usage as a file that spreadsheets open. Pure but for handing the file over. */
-import type { Grouping, Spent } from "../calls";
+/** Usage as a CSV file for spreadsheets. Pure, except for the download. */
+import type { Grouping, UsageRow } from "../shared/calls";
 
 const COLUMNS = [
   "turns",
@@ -12,28 +12,28 @@ const COLUMNS = [
   "unpriced_turns",
 ] as const;
 
-/** The rows of a report, with a line of headings. */
-export function csvOf(by: Grouping, rows: readonly Spent[]): string {
-  const isNamed = by === "person" || by === "session";
-  const headings = [by, ...(isNamed ? ["id"] : []), ...COLUMNS];
-  const lines = rows.map((row) => [row.label, ...(isNamed ? [row.group ?? ""] : []), ...COLUMNS.map((column) => row[column] ?? "")]);
-  return [headings, ...lines].map((line) => line.map(cell).join(",") + "\r\n").join("");
+/** Builds a CSV text with a line of headings and a line for each row. */
+export function buildCsv(by: Grouping, rows: readonly UsageRow[]): string {
+  const hasIds = by === "person" || by === "session";
+  const headings = [by, ...(hasIds ? ["id"] : []), ...COLUMNS];
+  const lines = rows.map((row) => [row.label, ...(hasIds ? [row.group ?? ""] : []), ...COLUMNS.map((column) => row[column] ?? "")]);
+  return [headings, ...lines].map((line) => line.map(formatCell).join(",") + "\r\n").join("");
 }
 
-/** Names are chosen by anybody, so none may be taken for a formula. */
-function cell(value: string | number): string {
+/** People choose names freely, so a spreadsheet must not take one for a formula. */
+function formatCell(value: string | number): string {
   if (typeof value === "number") return String(value);
   const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-const IN_UTF_8 = "\ufeff"; // without it some spreadsheets take the letters for others
+const UTF8_BOM = "\ufeff"; // without it some spreadsheets assume another encoding
 
-export function download(name: string, text: string): void {
-  const source = URL.createObjectURL(new Blob([IN_UTF_8, text], { type: "text/csv;charset=utf-8" }));
+export function downloadCsv(name: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([UTF8_BOM, text], { type: "text/csv;charset=utf-8" }));
   const link = document.createElement("a");
-  link.href = source;
+  link.href = url;
   link.download = name;
   link.click();
-  setTimeout(() => URL.revokeObjectURL(source), 10_000); // by then the browser has begun to keep it
+  setTimeout(() => URL.revokeObjectURL(url), 10_000); // by then the browser has started the download
 }

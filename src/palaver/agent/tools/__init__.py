@@ -1,1 +1,1 @@
-"""Tools that Palaver itself gives the agent; each is bound to whoever is asking, and knows nothing of others."""
+"""Palaver's own tools for the agent; each is bound to the person who asks and sees nobody else's data."""

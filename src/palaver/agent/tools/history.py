@@ -1,6 +1,6 @@
-"""Tools to look into earlier conversations: whatever the asker may see, and nothing else.
+"""Tools to search and read earlier conversations: those that the person who asks may see, and no others.
 
-What may be seen is decided by whom the conversations are asked from, in their queries; nothing here widens it.
+The caller passes a view whose queries decide what is visible; this module never widens it.
 """
 
 from __future__ import annotations
@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from palaver.agent.base import Tool
-from palaver.agent.tools.arguments import DATA, Arguments, as_data, schema, told
-from palaver.domain.context import quoted
-from palaver.domain.search_text import parse_query, snippet
+from palaver.agent.tools.arguments import DATA_NOTICE, Arguments, build_schema, quote_data, translate_errors
+from palaver.domain.context import quote_chat_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
@@ -21,66 +20,66 @@ if TYPE_CHECKING:
     from palaver.domain.session import SearchHit, Session
 
 TOOLSET = "history"
-MOST_HITS = 20
-MOST_MESSAGES = 50
-LONGEST_MESSAGE = 4000
-LONGEST_RESULT = 500
-_QUESTIONS = 20  # messages that may have come since the question, which finds itself and is no answer
+MAX_HITS = 20
+MAX_MESSAGES = 50
+MAX_MESSAGE_CHARS = 4000
+MAX_TOOL_RESULT_CHARS = 500
+_MAX_NEWER_MESSAGES = 20  # hits from the question on are dropped, so a search asks for this many more
 
 
 class Conversations(Protocol):
-    """What one asker may see."""
+    """The conversations that one person may see."""
 
     def search(self, text: str, *, limit: int) -> Awaitable[Sequence[SearchHit]]:
-        """The newest messages with these words."""
+        """Find the newest messages with these words."""
         ...
 
     def find(self, text: str) -> Awaitable[Session]:
-        """One conversation by id, by the beginning of its id, or by title."""
+        """Find a conversation by id, by the beginning of its id, or by title."""
         ...
 
-    def load(self, session_id: str, *, before: int | None, limit: int | None) -> Awaitable[Sequence[Event]]:
-        """The last visible messages before a place, oldest first."""
+    def load_messages(self, session_id: str, *, before: int | None, limit: int | None) -> Awaitable[Sequence[Event]]:
+        """Load the last visible messages before a number in the log, oldest first."""
         ...
 
 
-def history_tools(
-    conversations: Conversations, *, here: SessionId | None = None, input_seq: int | None = None
+def make_history_tools(
+    conversations: Conversations, *, session_id: SessionId | None = None, input_seq: int | None = None
 ) -> tuple[Tool, ...]:
-    """The tools of this set, for a question that is message `input_seq` of the conversation `here`."""
+    """Make the tools of the history toolset for a question, which is message `input_seq` of the session."""
 
-    async def search(given: Mapping[str, Any]) -> str:
-        arguments = Arguments(given, "query", "limit")
-        query, limit = arguments.text("query"), arguments.number("limit", most=MOST_HITS) or 8
-        with told():
-            hits = await conversations.search(query, limit=limit + _QUESTIONS)
-        return _found([hit for hit in hits if not is_question(hit)], query, limit, here)
+    async def search(values: Mapping[str, Any]) -> str:
+        arguments = Arguments(values, "query", "limit")
+        query, limit = arguments.get_text("query"), arguments.get_integer("limit", maximum=MAX_HITS) or 8
+        with translate_errors():
+            hits = await conversations.search(query, limit=limit + _MAX_NEWER_MESSAGES)
+        return _format_hits([hit for hit in hits if not is_question_or_newer(hit)], limit, session_id)
 
-    def is_question(hit: SearchHit) -> bool:
-        """Whether it is the question itself, or what was said after it."""
-        return hit.session_id == here and input_seq is not None and hit.seq >= input_seq
+    def is_question_or_newer(hit: SearchHit) -> bool:
+        return hit.session_id == session_id and input_seq is not None and hit.seq >= input_seq
 
-    async def read(given: Mapping[str, Any]) -> str:
-        arguments = Arguments(given, "id", "around", "limit")
-        wanted, around = arguments.text("id"), arguments.number("around")
-        limit = arguments.number("limit", most=MOST_MESSAGES) or 20
-        with told():
-            session = await conversations.find(wanted)
+    async def read(values: Mapping[str, Any]) -> str:
+        arguments = Arguments(values, "id", "around", "limit")
+        id_or_title, around = arguments.get_text("id"), arguments.get_integer("around")
+        limit = arguments.get_integer("limit", maximum=MAX_MESSAGES) or 20
+        with translate_errors():
+            session = await conversations.find(id_or_title)
             before = None if around is None else around + limit // 2 + 1
-            messages = await conversations.load(session.id, before=before, limit=limit)
-        return _read(session, messages)
+            messages = await conversations.load_messages(session.id, before=before, limit=limit)
+        return _format_conversation(session, messages)
 
     return (
         Tool(
             name="search_conversations",
             description=(
-                "Search the earlier conversations that may be told here for words, newest first. Also finds what is no"
-                ' longer before you of this conversation. Every word must occur; "a phrase", begin* and -without work.'
+                "Search earlier conversations that may be shared here, newest first. Also finds messages of this"
+                " conversation that you no longer see. A message must contain every word;"
+                ' "a phrase", begin* and -without work.'
             ),
-            parameters=schema(
+            parameters=build_schema(
                 ["query"],
-                query={"type": "string", "description": "the words to look for; few and distinctive ones find most"},
-                limit={"type": "integer", "minimum": 1, "maximum": MOST_HITS, "description": "how many; 8 by default"},
+                query={"type": "string", "description": "the words to search for; a few distinctive words work best"},
+                limit={"type": "integer", "minimum": 1, "maximum": MAX_HITS, "description": "how many; 8 by default"},
             ),
             run=search,
             toolset=TOOLSET,
@@ -88,14 +87,14 @@ def history_tools(
         Tool(
             name="read_conversation",
             description="Read messages of an earlier conversation: the last ones, or those around a message.",
-            parameters=schema(
+            parameters=build_schema(
                 ["id"],
-                id={"type": "string", "description": "the id of the conversation, as a search gave it, or its title"},
+                id={"type": "string", "description": "the id of the conversation from a search, or its title"},
                 around={"type": "integer", "minimum": 1, "description": "the number of a message, without the #"},
                 limit={
                     "type": "integer",
                     "minimum": 1,
-                    "maximum": MOST_MESSAGES,
+                    "maximum": MAX_MESSAGES,
                     "description": "how many messages; 20 by default",
                 },
             ),
@@ -105,46 +104,45 @@ def history_tools(
     )
 
 
-# ---- what was found --------------------------------------------------------------------------------------------
+# ---- results of search_conversations ---------------------------------------------------------------------------
 
 
-def _found(hits: Sequence[SearchHit], query: str, limit: int, here: SessionId | None) -> str:
+def _format_hits(hits: Sequence[SearchHit], limit: int, session_id: SessionId | None) -> str:
     if not hits:
-        return "Nothing was found. Every word must occur in one message: try fewer or other words."
-    more = " There are more; other words narrow it down." if len(hits) > limit else ""
-    shown = hits[:limit]
-    lines = [_hit(hit, query, here) for hit in shown]
-    return "\n".join([f"{len(shown)} found, newest first.{more} {DATA}", *lines])
+        return "Nothing found. One message must contain every word: try fewer or other words."
+    more = " There are more; use other words to narrow it down." if len(hits) > limit else ""
+    lines = [_format_hit(hit, session_id) for hit in hits[:limit]]
+    return "\n".join([f"{len(lines)} found, newest first.{more} {DATA_NOTICE}", *lines])
 
 
-def _hit(hit: SearchHit, query: str, here: SessionId | None) -> str:
-    title = quoted(hit.title) if hit.title else "untitled"
-    place = f"{title}, this conversation" if hit.session_id == here else title
-    words = quoted(snippet(hit.message.text, parse_query(query), marks=("", "")))
-    return f"- {hit.session_id} ({place}) #{hit.seq}, {hit.at:%Y-%m-%d}, {_speaker(hit.message)}: {words}"
+def _format_hit(hit: SearchHit, session_id: SessionId | None) -> str:
+    title = quote_chat_text(hit.title) if hit.title else "untitled"
+    place = f"{title}, this conversation" if hit.session_id == session_id else title
+    snippet = quote_chat_text(hit.snippet.text)
+    return f"- {hit.session_id} ({place}) #{hit.seq}, {hit.at:%Y-%m-%d}, {_format_speaker(hit.message)}: {snippet}"
 
 
-# ---- what was read ---------------------------------------------------------------------------------------------
+# ---- results of read_conversation ------------------------------------------------------------------------------
 
 
-def _read(session: Session, messages: Sequence[Event]) -> str:
-    title = quoted(session.title) if session.title else "untitled"
+def _format_conversation(session: Session, messages: Sequence[Event]) -> str:
+    title = quote_chat_text(session.title) if session.title else "untitled"
     head = f"Conversation {session.id} ({title}), {session.message_count} messages in all."
     if not messages:
-        return f"{head} There are none at this place."
-    lines = [_line(event, event.message) for event in messages if event.message is not None]
+        return f"{head} There are none here."
+    lines = [_format_message(event, event.message) for event in messages if event.message is not None]
     if len(messages) < session.message_count:
-        lines.append(f"These are #{messages[0].seq} to #{messages[-1].seq}; give the number `around` which to read on.")
-    return "\n".join([f"{head} {DATA}", *lines])
+        lines.append(f"These are #{messages[0].seq} to #{messages[-1].seq}; use `around` to read other messages.")
+    return "\n".join([f"{head} {DATA_NOTICE}", *lines])
 
 
-def _line(event: Event, message: Message) -> str:
-    words = as_data(message.text, LONGEST_RESULT if message.role == "tool" else LONGEST_MESSAGE)
-    used = " (used tools)" if message.extra.get("tool_calls") else ""
-    return f"#{event.seq} {event.at:%Y-%m-%d %H:%M} {_speaker(message)}{used}: {words}"
+def _format_message(event: Event, message: Message) -> str:
+    text = quote_data(message.text, MAX_TOOL_RESULT_CHARS if message.role == "tool" else MAX_MESSAGE_CHARS)
+    used_tools = " (used tools)" if message.extra.get("tool_calls") else ""
+    return f"#{event.seq} {event.at:%Y-%m-%d %H:%M} {_format_speaker(message)}{used_tools}: {text}"
 
 
-def _speaker(message: Message) -> str:
+def _format_speaker(message: Message) -> str:
     if message.role == "user" and message.author is not None and message.author.name:
-        return f"user {quoted(message.author.name)}"
+        return f"user {quote_chat_text(message.author.name)}"
     return message.role

@@ -1,4 +1,4 @@
-"""How much of a tool's answer a model is given."""
+"""Limiting how much of a tool's result goes to the model."""
 
 from __future__ import annotations
 
@@ -12,24 +12,23 @@ if TYPE_CHECKING:
 
     from palaver.agent.base import Tool
 
-MOST_CHARACTERS = 20_000
+MAX_RESULT_CHARS = 20_000
 
 
-def capped(tool: Tool, most: int = MOST_CHARACTERS) -> Tool:
-    """The same tool with answers of about `most` characters; what is missing is said where it was cut."""
+def limit_results(tool: Tool, max_chars: int = MAX_RESULT_CHARS) -> Tool:
+    """Return the same tool with results of about `max_chars` characters; a cut result says how much is missing."""
 
     async def run(arguments: Mapping[str, Any]) -> str:
         try:
-            return _cut(await tool.run(arguments), most)
+            return _truncate(await tool.run(arguments), max_chars)
         except ToolFailed as error:
-            raise ToolFailed(_cut(str(error), most)) from None
+            raise ToolFailed(_truncate(str(error), max_chars)) from None
 
     return replace(tool, run=run)
 
 
-def _cut(text: str, most: int) -> str:
-    if len(text) <= most:
+def _truncate(text: str, max_chars: int) -> str:
+    if len(text) <= max_chars:
         return text
-    return (
-        f"{text[:most]}\n[cut here: {len(text) - most} of {len(text)} characters are missing; ask for less at a time]"
-    )
+    missing = len(text) - max_chars
+    return f"{text[:max_chars]}\n[cut here: {missing} of {len(text)} characters are missing; ask for less at a time]"

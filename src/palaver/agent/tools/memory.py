@@ -1,12 +1,12 @@
-"""Tools to remember, recall and forget, for whoever is asking."""
+"""The tools `remember`, `recall` and `forget`, for the person who asks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
 from palaver.agent.base import Tool
-from palaver.agent.tools.arguments import DATA, Arguments, as_data, schema, told
-from palaver.domain.memory import LONGEST
+from palaver.agent.tools.arguments import DATA_NOTICE, Arguments, build_schema, quote_data, translate_errors
+from palaver.domain.memory import MAX_MEMORY_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
@@ -14,73 +14,80 @@ if TYPE_CHECKING:
     from palaver.domain.memory import Memory
 
 TOOLSET = "memory"
-MOST_RECALLED = 50
+MAX_RECALLED = 50
 
 
-class Remembered(Protocol):
-    """What is remembered for one asker in one conversation."""
+class MemoryStore(Protocol):
+    """The memories that one person may use in one conversation."""
 
     def remember(self, text: str) -> Awaitable[Memory]:
-        """Keep something."""
+        """Save a memory."""
         ...
 
     def recall(self, query: str, *, limit: int) -> Awaitable[Sequence[Memory]]:
-        """What has words of the query; without one, the newest."""
+        """Return memories with words of the query, or the newest ones if the query is empty."""
         ...
 
     def forget(self, what: str) -> Awaitable[Memory]:
-        """Let go of what has this id or says this."""
+        """Delete the memory with this id or exact text."""
         ...
 
 
-def memory_tools(memories: Remembered) -> tuple[Tool, ...]:
-    """The tools of this set."""
+def make_memory_tools(memories: MemoryStore) -> tuple[Tool, ...]:
+    """Make the tools of the memory toolset."""
 
-    async def remember(given: Mapping[str, Any]) -> str:
-        text = Arguments(given, "text").text("text")
-        with told():
+    async def remember(values: Mapping[str, Any]) -> str:
+        text = Arguments(values, "text").get_text("text")
+        with translate_errors():
             memory = await memories.remember(text)
-        return f"It is remembered: {_line(memory)}"
+        return f"Saved: {_format_memory(memory)}"
 
-    async def recall(given: Mapping[str, Any]) -> str:
-        arguments = Arguments(given, "query", "limit")
-        query, limit = arguments.text("query", needed=False), arguments.number("limit", most=MOST_RECALLED) or 20
-        with told():
+    async def recall(values: Mapping[str, Any]) -> str:
+        arguments = Arguments(values, "query", "limit")
+        query = arguments.get_text("query", required=False)
+        limit = arguments.get_integer("limit", maximum=MAX_RECALLED) or 20
+        with translate_errors():
             found = await memories.recall(query, limit=limit)
+        if not found and query:
+            return "No memories match. An empty query returns the newest ones."
         if not found:
-            return "Nothing is remembered about this; an empty query gives the newest." if query else "Nothing yet."
-        return "\n".join([f"{len(found)} remembered. {DATA}", *(f"- {_line(memory)}" for memory in found)])
+            return "There are no memories yet."
+        return "\n".join([f"{len(found)} found. {DATA_NOTICE}", *(f"- {_format_memory(memory)}" for memory in found)])
 
-    async def forget(given: Mapping[str, Any]) -> str:
-        what = Arguments(given, "what").text("what")
-        with told():
+    async def forget(values: Mapping[str, Any]) -> str:
+        what = Arguments(values, "what").get_text("what")
+        with translate_errors():
             memory = await memories.forget(what)
-        return f"It is forgotten: {_line(memory)}"
+        return f"Deleted: {_format_memory(memory)}"
 
     return (
         Tool(
             name="remember",
             description=(
-                "Remember something for later conversations: one fact that will still matter, in a whole sentence."
-                " Do so when you are asked to, and never for passwords or other secrets."
+                "Save a memory for later conversations: one fact that will still matter, in a full sentence."
+                " Use it when you are asked to remember something, and never for passwords or other secrets."
             ),
-            parameters=schema(
+            parameters=build_schema(
                 ["text"],
-                text={"type": "string", "maxLength": LONGEST, "description": "the fact, understandable by itself"},
+                text={
+                    "type": "string",
+                    "maxLength": MAX_MEMORY_CHARS,
+                    "description": "the fact, understandable on its own",
+                },
             ),
             run=remember,
             toolset=TOOLSET,
         ),
         Tool(
             name="recall",
-            description="What was remembered in earlier conversations, by words; without a query, the newest.",
-            parameters=schema(
+            description="Search the memories of earlier conversations by words; without a query, returns the newest.",
+            parameters=build_schema(
                 [],
-                query={"type": "string", "description": "words to look for; empty for the newest"},
+                query={"type": "string", "description": "words to search for; empty for the newest"},
                 limit={
                     "type": "integer",
                     "minimum": 1,
-                    "maximum": MOST_RECALLED,
+                    "maximum": MAX_RECALLED,
                     "description": "how many; 20 by default",
                 },
             ),
@@ -89,9 +96,9 @@ def memory_tools(memories: Remembered) -> tuple[Tool, ...]:
         ),
         Tool(
             name="forget",
-            description="Forget something that was remembered.",
-            parameters=schema(
-                ["what"], what={"type": "string", "description": "its id (m_…) as recall gives it, or its exact text"}
+            description="Delete a memory.",
+            parameters=build_schema(
+                ["what"], what={"type": "string", "description": "its id (m_…) from recall, or its exact text"}
             ),
             run=forget,
             toolset=TOOLSET,
@@ -99,5 +106,5 @@ def memory_tools(memories: Remembered) -> tuple[Tool, ...]:
     )
 
 
-def _line(memory: Memory) -> str:
-    return f"{memory.id} ({memory.created_at:%Y-%m-%d}): {as_data(memory.text, LONGEST)}"
+def _format_memory(memory: Memory) -> str:
+    return f"{memory.id} ({memory.created_at:%Y-%m-%d}): {quote_data(memory.text, MAX_MEMORY_CHARS)}"

@@ -1,7 +1,7 @@
-"""`palaver chat`, which is also `palaver` without a command: talking with the agent in the terminal.
+"""`palaver chat`, also `palaver` without a command: chat with the agent in the terminal.
 
-How the talk is shown depends on who is there: a person at a terminal, a person at one that can show lines only, a
-pipe, or a script that says one thing (`-m`). This module is the command line alone and loads nothing else.
+The way the chat looks depends on the terminal: a full screen, a terminal that can only show lines, a pipe, or a
+script that sends one message (`-m`). This module only parses the command line and loads nothing else.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ from enum import Enum
 
 import click
 
-from palaver.cli.options import as_json_option, settings_of
+from palaver.cli.options import json_option, load_cli_settings
 
 
-class Start(Enum):
-    """Which conversation the talk begins in."""
+class StartMode(Enum):
+    """Which conversation the chat starts in."""
 
     RECENT = "recent"  # the current one if it is not old, otherwise a new one
     LAST = "last"
     NEW = "new"
-    RESUMED = "resumed"  # the one that is named
+    NAMED = "named"  # the one given with --resume
 
 
-class Way(Enum):
-    """How the talk is shown and where the words come from."""
+class ChatMode(Enum):
+    """How the chat is shown and where the messages come from."""
 
-    SCREEN = "screen"  # a terminal
-    LINES = "lines"  # a terminal that knows lines only
-    PIPE = "pipe"  # whatever another program writes, line by line
-    ONCE = "once"  # one message from the command line
+    SCREEN = "screen"  # a terminal with escape codes
+    LINES = "lines"  # a terminal that can only show lines
+    PIPE = "pipe"  # lines from another program
+    ONE_SHOT = "one_shot"  # one message from the command line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What the command line asks for."""
+class ChatOptions:
+    """The options of `palaver chat`."""
 
-    way: Way
-    start: Start = Start.RECENT
+    mode: ChatMode
+    start: StartMode = StartMode.RECENT
     resume: str = ""  # title, id or number of a conversation
     message: str | None = None
     as_json: bool = False
@@ -47,18 +47,18 @@ class Wanted:
 
 
 @click.command()
-@click.option("-m", "--message", metavar="TEXT", help="Say this, print the answer, and leave; - reads standard input.")
-@click.option("--continue", "last", is_flag=True, help="Go on with the last conversation, however old it is.")
-@click.option("--new", is_flag=True, help="Begin a new conversation.")
+@click.option("-m", "--message", metavar="TEXT", help="Send one message and print the answer; - reads from stdin.")
+@click.option("--continue", "last", is_flag=True, help="Continue the last conversation, however old it is.")
+@click.option("--new", is_flag=True, help="Start a new conversation.")
 @click.option(
     "--resume",
     metavar="[TITLE|ID]",
     is_flag=False,
     flag_value="",
-    help="Go back to a conversation; without its name, list those there are.",
+    help="Continue a conversation by title or id; without a value, list recent conversations.",
 )
-@click.option("--quiet", is_flag=True, help="Print the answers alone: no tools, no notices.")
-@as_json_option
+@click.option("--quiet", is_flag=True, help="Print only the answers, without tool calls and notices.")
+@json_option
 @click.pass_context
 def chat(
     ctx: click.Context,
@@ -69,39 +69,40 @@ def chat(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Talk with the agent.
+    """Chat with the agent.
 
-    At a terminal it is a conversation: Enter sends, Alt-Enter begins a line, Ctrl-C stops an answer, Ctrl-D leaves,
-    /help lists what else can be done. In a pipe every line is a message. A conversation goes on for 12 hours
-    unless you say otherwise.
+    In a terminal: Enter sends, Alt-Enter adds a line, Ctrl-C stops an answer, Ctrl-D quits, /help lists commands.
+    In a pipe, every line is a message.
+
+    By default the chat continues your last conversation if it was active in the last 12 hours.
     """
     if sum((last, new, resume is not None)) > 1:
-        raise click.UsageError("--continue, --new and --resume contradict each other; choose one")
-    way = Way.ONCE if message is not None else _way()
-    if as_json and way is not Way.ONCE:
-        raise click.UsageError("--json goes with -m")
-    if quiet and way in {Way.SCREEN, Way.LINES}:
-        raise click.UsageError("--quiet goes with -m, or with lines from a pipe")
-    if resume == "" and way in {Way.ONCE, Way.PIPE}:
-        raise click.UsageError("--resume needs the title or the id of a conversation here")
-    start = Start.LAST if last else Start.NEW if new else Start.RESUMED if resume else Start.RECENT
-    wanted = Wanted(
-        way=way,
+        raise click.UsageError("Use only one of --continue, --new and --resume.")
+    mode = ChatMode.ONE_SHOT if message is not None else _detect_mode()
+    if as_json and mode is not ChatMode.ONE_SHOT:
+        raise click.UsageError("--json needs -m.")
+    if quiet and mode in {ChatMode.SCREEN, ChatMode.LINES}:
+        raise click.UsageError("--quiet needs -m or input from a pipe.")
+    if resume == "" and mode in {ChatMode.ONE_SHOT, ChatMode.PIPE}:
+        raise click.UsageError("--resume needs the title or id of a conversation here.")
+    start = StartMode.LAST if last else StartMode.NEW if new else StartMode.NAMED if resume else StartMode.RECENT
+    options = ChatOptions(
+        mode=mode,
         start=start,
         resume=resume or "",
         message=sys.stdin.read() if message == "-" else message,
         as_json=as_json,
         quiet=quiet,
     )
-    settings = settings_of(ctx)
-    from palaver.cli.chat.chat_runner import run
+    settings = load_cli_settings(ctx)
+    from palaver.cli.chat.chat_runner import run_chat
 
-    offered = ("/resume",) if resume == "" else ()
-    ctx.exit(run(settings, wanted, offered))
+    first_messages = ("/resume",) if resume == "" else ()
+    ctx.exit(run_chat(settings, options, first_messages))
 
 
-def _way() -> Way:
+def _detect_mode() -> ChatMode:
     if sys.stdin is None or not sys.stdin.isatty():
-        return Way.PIPE
-    shows = sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in {"", "dumb"}
-    return Way.SCREEN if shows else Way.LINES
+        return ChatMode.PIPE
+    has_screen = sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in {"", "dumb"}
+    return ChatMode.SCREEN if has_screen else ChatMode.LINES

@@ -1,6 +1,6 @@
-"""A growing answer as blocks: those that are finished, which are shown for good, and the tail that still changes.
+"""A growing answer as blocks: finished blocks, which are printed once, and the tail, which still changes.
 
-Pure. Words are cut where Markdown begins another block, so that a finished one looks the same whatever follows.
+Pure. Text is split where Markdown starts another block, so that a finished block looks the same whatever follows.
 """
 
 from __future__ import annotations
@@ -16,101 +16,101 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Prose:
-    """Markdown that the agent says."""
+class TextBlock:
+    """Markdown text of the answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
-    """What the model thinks on its way."""
-
+class ReasoningBlock:
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class ToolUse:
-    """A tool, what it was given, and what it answered."""
+class ToolBlock:
+    """A tool call and its result."""
 
     name: str
     arguments: str
-    result: str | None = None  # None: it has not answered
+    result: str | None = None  # None: the tool is still running
     failed: bool = False
     duration_ms: int | None = None
 
 
-Block = Prose | Thought | ToolUse
+Block = TextBlock | ReasoningBlock | ToolBlock
 
 
-class Growing:
-    """Takes the pieces of an answer and gives its blocks."""
+class AnswerBlocks:
+    """Collects the pieces of an answer and splits them into blocks."""
 
     def __init__(self) -> None:
-        self._kind: PieceKind | None = None  # of the words that grow
+        self._kind: PieceKind | None = None  # of the growing text
         self._text = ""
-        self._looked_at = 0  # so much of them was looked through for finished blocks
-        self._calls: dict[str, Piece] = {}  # tools that have not answered
+        self._scanned_chars = 0  # how much of the text was already searched for finished blocks
+        self._open_calls: dict[str, Piece] = {}  # calls without a result
 
     def add(self, piece: Piece) -> list[Block]:
-        """Take a piece; the blocks that it finishes."""
+        """Add a piece and return the blocks that it finishes."""
         match piece.kind:
             case PieceKind.CALL:
-                done = self._close_words()
-                self._calls[piece.call_id] = piece
-                return done
+                finished = self._close_text()
+                self._open_calls[piece.call_id] = piece
+                return finished
             case PieceKind.RESULT:
-                call = self._calls.pop(piece.call_id, piece)
-                used = ToolUse(call.name, call.arguments, piece.text, piece.failed, piece.duration_ms)
-                return [*self._close_words(), used]
+                call = self._open_calls.pop(piece.call_id, piece)
+                block = ToolBlock(call.name, call.arguments, piece.text, piece.failed, piece.duration_ms)
+                return [*self._close_text(), block]
             case _:
-                done = self._close_words() if piece.kind is not self._kind else []
+                finished = self._close_text() if piece.kind is not self._kind else []
                 self._kind = piece.kind
                 self._text += piece.text
-                return done + self._finished()
+                return finished + self._split_finished_blocks()
 
     def end(self) -> list[Block]:
-        """Nothing more comes; everything that is left."""
-        done = [*self._close_words(), *(ToolUse(call.name, call.arguments) for call in self._calls.values())]
-        self._calls.clear()
-        return done
+        """End the answer and return all remaining blocks."""
+        remaining = self.tail
+        self._close_text()
+        self._open_calls.clear()
+        return remaining
 
     @property
     def tail(self) -> list[Block]:
-        """What may still change."""
-        return [*self._words(self._text), *(ToolUse(call.name, call.arguments) for call in self._calls.values())]
+        """Return the blocks that may still change."""
+        calls = [ToolBlock(call.name, call.arguments) for call in self._open_calls.values()]
+        return [*self._make_text_block(self._text), *calls]
 
-    def _words(self, text: str) -> list[Block]:
+    def _make_text_block(self, text: str) -> list[Block]:
         if not text.strip():
             return []
-        return [Thought(text) if self._kind is PieceKind.REASONING else Prose(text)]
+        return [ReasoningBlock(text) if self._kind is PieceKind.REASONING else TextBlock(text)]
 
-    def _close_words(self) -> list[Block]:
-        done = self._words(self._text)
-        self._kind, self._text, self._looked_at = None, "", 0
-        return done
+    def _close_text(self) -> list[Block]:
+        finished = self._make_text_block(self._text)
+        self._kind, self._text, self._scanned_chars = None, "", 0
+        return finished
 
-    def _finished(self) -> list[Block]:
-        whole_lines = self._text.rfind("\n") + 1
-        if self._kind is not PieceKind.TEXT or whole_lines <= self._looked_at:
+    def _split_finished_blocks(self) -> list[Block]:
+        full_lines_end = self._text.rfind("\n") + 1
+        if self._kind is not PieceKind.TEXT or full_lines_end <= self._scanned_chars:
             return []
-        end = settled(self._text[:whole_lines])
-        done, self._text = self._words(self._text[:end]), self._text[end:]
-        self._looked_at = whole_lines - end
-        return done
+        end = count_finished_chars(self._text[:full_lines_end])
+        finished, self._text = self._make_text_block(self._text[:end]), self._text[end:]
+        self._scanned_chars = full_lines_end - end
+        return finished
 
 
-def settled(text: str) -> int:
-    """How many characters of this Markdown belong to blocks that nothing that follows can change."""
-    blocks = [token.map for token in _parser().parse(text) if token.level == 0 and token.map]
+def count_finished_chars(text: str) -> int:
+    """Count the characters of this Markdown that belong to blocks that later text cannot change."""
+    blocks = [token.map for token in _get_parser().parse(text) if token.level == 0 and token.map]
     if len(blocks) < 2:
         return 0
-    before = text.split("\n")[: blocks[-1][0]]
-    return sum(len(line) + 1 for line in before)
+    finished_lines = text.split("\n")[: blocks[-1][0]]
+    return sum(len(line) + 1 for line in finished_lines)
 
 
 @cache
-def _parser() -> MarkdownIt:
+def _get_parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     return MarkdownIt().enable("table")

@@ -1,7 +1,7 @@
-"""Running a talk: the store and the gateway around it, signals, warnings, and how it ends.
+"""Running `palaver chat`: the store and the gateway, signals, warnings, and the exit code.
 
-The terminal is a gateway of its own while it is open: it answers what waits in the store, whoever asked, and what it
-has not finished when it leaves is left for whoever comes next.
+The terminal is a gateway of its own while it is open: it answers every turn that is queued in the store, whoever
+asked. The next Palaver process continues what is unfinished when the terminal closes.
 """
 
 from __future__ import annotations
@@ -17,222 +17,247 @@ import click
 
 from palaver import __version__
 from palaver.app import make_gateway, open_store
-from palaver.cli.chat import Way
-from palaver.cli.chat.chat_session import Talk
-from palaver.cli.errors import AnswerStopped, exit_code_for, say_error
-from palaver.cli.output import hint, line, on_terminal
+from palaver.cli.chat import ChatMode
+from palaver.cli.chat.chat_session import ChatSession
+from palaver.cli.errors import AnswerStopped, get_exit_code, print_error
+from palaver.cli.output import clean_line, is_stdout_terminal, print_hint
 from palaver.domain.errors import PalaverError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 
-    from palaver.cli.chat import Wanted
-    from palaver.cli.chat.one_shot import Once, Out
+    from palaver.cli.chat import ChatOptions
+    from palaver.cli.chat.one_shot import AnswerOutput, OneShot
     from palaver.config import Settings
     from palaver.services.gateway import Gateway
 
 T = TypeVar("T")
 
-PATIENCE = 2.0  # seconds that answers under way are given when we leave
-KEPT = "Palaver was told to end; the message is kept, and answered when Palaver runs next"
+SHUTDOWN_GRACE_SECONDS = 2.0  # how long running turns may go on after the person has left
+MESSAGE_SAVED_TEXT = "Palaver was told to stop. Your message is saved and will be answered when Palaver runs again."
 
 
-class Sitting(Protocol):
-    """A talk with a person."""
+class InteractiveChat(Protocol):
+    """A chat with a person at a terminal."""
 
     @property
-    def answering(self) -> bool:
-        """Whether an answer is being given or waited for."""
+    def is_answering(self) -> bool:
+        """Return whether an answer is running or queued."""
         ...
 
-    async def run(self, greeting: Sequence[str], first: Sequence[str] = ()) -> None:
-        """Talk until the person leaves."""
+    async def run(self, greeting: Sequence[str], first_messages: Sequence[str] = ()) -> None:
+        """Chat until the person leaves."""
         ...
 
-    def leave(self) -> None:
-        """End the talk, from outside."""
+    def stop(self) -> None:
+        """End the chat on a signal."""
         ...
 
-    def warn(self, text: str) -> None:
-        """Say something that concerns no conversation, from any thread."""
+    def show_warning(self, text: str) -> None:
+        """Show a warning that belongs to no conversation; callable from any thread."""
         ...
 
 
-def run(settings: Settings, wanted: Wanted, first: Sequence[str]) -> int:
-    """Talk; the exit code."""
+def run_chat(settings: Settings, options: ChatOptions, first_messages: Sequence[str]) -> int:
+    """Run the chat and return the exit code."""
     with open_store(settings) as store:
-        return asyncio.run(_run(make_gateway(store, settings, os.environ), settings, wanted, first))
+        gateway = make_gateway(store, settings, os.environ)
+        return asyncio.run(_run_with_gateway(gateway, settings, options, first_messages))
 
 
-async def _run(gateway: Gateway, settings: Settings, wanted: Wanted, first: Sequence[str]) -> int:
-    with _warnings_to(lambda text: click.echo(f"warning: {text}", err=True)):
-        async with gateway.running(PATIENCE):
-            talk = Talk(gateway, await gateway.store.aio.owner())
-            began = await talk.begin(wanted.start, wanted.resume)
-            match wanted.way:
-                case Way.ONCE:
-                    return await _once(talk, wanted)
-                case Way.PIPE:
-                    return await _pipe(talk, wanted)
+async def _run_with_gateway(
+    gateway: Gateway, settings: Settings, options: ChatOptions, first_messages: Sequence[str]
+) -> int:
+    with _redirect_warnings(lambda text: click.echo(f"warning: {text}", err=True)):
+        async with gateway.run(SHUTDOWN_GRACE_SECONDS):
+            chat = ChatSession(gateway, await gateway.store.aio.get_owner())
+            notice = await chat.choose_session(options.start, options.resume)
+            match options.mode:
+                case ChatMode.ONE_SHOT:
+                    return await _run_one_shot(chat, options)
+                case ChatMode.PIPE:
+                    return await _run_pipe(chat, options)
                 case _:
-                    return await _sit(talk, settings, wanted, began, first)
+                    return await _run_interactive(chat, settings, options, notice, first_messages)
 
 
-# ---- with a person -----------------------------------------------------------------------------------------
+# ---- interactive -------------------------------------------------------------------------------------------
 
 
-async def _sit(talk: Talk, settings: Settings, wanted: Wanted, began: str, first: Sequence[str]) -> int:
-    sitting: Sitting
-    if wanted.way is Way.SCREEN:
+async def _run_interactive(
+    chat: ChatSession, settings: Settings, options: ChatOptions, notice: str, first_messages: Sequence[str]
+) -> int:
+    interactive: InteractiveChat
+    if options.mode is ChatMode.SCREEN:
         from palaver.cli.chat.screen import Screen
 
-        sitting = Screen(talk, settings.home)
-        signals = {signal.SIGTERM: sitting.leave, signal.SIGHUP: sitting.leave}
+        interactive = Screen(chat, settings.home)
+        signals = {signal.SIGTERM: interactive.stop, signal.SIGHUP: interactive.stop}
     else:
-        from palaver.cli.chat.line_mode import Lines
+        from palaver.cli.chat.line_mode import LineMode
 
-        sitting = lines = Lines(talk)
-        signals = {signal.SIGTERM: lines.leave, signal.SIGHUP: lines.leave, signal.SIGINT: lines.interrupt}
-    greeting = [f"Palaver {__version__} · {line(talk.gateway.agent.description)} · /help lists commands, Ctrl-D leaves"]
-    if began:
-        greeting.append(began)
-    with _handling(signals), _warnings_to(sitting.warn):
-        await sitting.run(greeting, first)
-    if sitting.answering:
-        hint("an answer was under way; what is not finished goes on when Palaver runs next")
+        interactive = line_mode = LineMode(chat)
+        signals = {
+            signal.SIGTERM: line_mode.stop,
+            signal.SIGHUP: line_mode.stop,
+            signal.SIGINT: line_mode.interrupt,
+        }
+    agent = clean_line(chat.gateway.agent.description)
+    greeting = [f"Palaver {__version__} · {agent} · /help for commands, Ctrl-D to quit"]
+    if notice:
+        greeting.append(notice)
+    with _handle_signals(signals), _redirect_warnings(interactive.show_warning):
+        await interactive.run(greeting, first_messages)
+    if interactive.is_answering:
+        print_hint("An answer was still running. It continues when Palaver runs again.")
     return 0
 
 
 # ---- for scripts -------------------------------------------------------------------------------------------
 
 
-async def _once(talk: Talk, wanted: Wanted) -> int:
-    from palaver.cli.chat.one_shot import Once, say_answer_json
+async def _run_one_shot(chat: ChatSession, options: ChatOptions) -> int:
+    from palaver.cli.chat.one_shot import OneShot, print_answer_json
 
-    once = Once(talk, _out(wanted))
-    answer = await _Interrupts(once).run(once.ask(wanted.message or ""))
-    if wanted.as_json:
-        await say_answer_json(answer, talk)
-    answer.check()
+    one_shot = OneShot(chat, _choose_output(options))
+    answer = await _SignalHandling(one_shot).run(one_shot.ask(options.message or ""))
+    if options.as_json:
+        await print_answer_json(answer, chat)
+    answer.raise_for_state()
     return 0
 
 
-async def _pipe(talk: Talk, wanted: Wanted) -> int:
-    from palaver.cli.chat.one_shot import Once
+async def _run_pipe(chat: ChatSession, options: ChatOptions) -> int:
+    from palaver.cli.chat.one_shot import OneShot
 
-    once = Once(talk, _out(wanted))
-    interrupts = _Interrupts(once)
-    return await interrupts.run(_each_line(once, interrupts))
+    one_shot = OneShot(chat, _choose_output(options))
+    signal_handling = _SignalHandling(one_shot)
+    return await signal_handling.run(_ask_each_line(one_shot, signal_handling))
 
 
-async def _each_line(once: Once, interrupts: _Interrupts) -> int:
-    from palaver.cli.chat.line_mode import Typed
+async def _ask_each_line(one_shot: OneShot, signal_handling: _SignalHandling) -> int:
+    from palaver.cli.chat.line_mode import StdinLines
 
     code = 0
-    async for text in Typed():
+    async for text in StdinLines():
         try:
-            (await once.ask(text)).check()
+            (await one_shot.ask(text)).raise_for_state()
         except StoreError:
             raise
         except PalaverError as error:
-            say_error(error)
-            code = exit_code_for(error)
-        if interrupts.pressed:
+            print_error(error)
+            code = get_exit_code(error)
+        if signal_handling.interrupted:
             break
     return code
 
 
-class _Interrupts:
-    """Ctrl-C, and the wish of the system that we end, while a script waits for an answer."""
+class _SignalHandling:
+    """Reacts to Ctrl-C, SIGTERM and SIGHUP while a script waits for an answer."""
 
-    def __init__(self, once: Once) -> None:
-        self.pressed = False  # Ctrl-C
-        self._told = False  # to end
-        self._once = once
+    def __init__(self, one_shot: OneShot) -> None:
+        self.interrupted = False  # by Ctrl-C
+        self._is_terminated = False  # by SIGTERM or SIGHUP
+        self._one_shot = one_shot
         self._work: asyncio.Task[Any] | None = None
-        self._stopping: asyncio.Task[None] | None = None
+        self._stop_task: asyncio.Task[None] | None = None
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do this; Ctrl-C stops the answer that is being given and ends as everywhere, with 130."""
+        """Run the coroutine; Ctrl-C stops the running answer and raises `click.Abort` (exit code 130)."""
         self._work = asyncio.create_task(work)
-        with _handling({signal.SIGINT: self._press, signal.SIGTERM: self._end, signal.SIGHUP: self._end}):
+        with _handle_signals(
+            {signal.SIGINT: self._on_interrupt, signal.SIGTERM: self._on_terminate, signal.SIGHUP: self._on_terminate}
+        ):
             try:
                 result: T = await self._work
             except asyncio.CancelledError:
-                if self.pressed:
+                if self.interrupted:
                     raise click.Abort from None
-                if self._told:
-                    raise AnswerStopped(KEPT) from None
+                if self._is_terminated:
+                    raise AnswerStopped(MESSAGE_SAVED_TEXT) from None
                 raise
             finally:
-                self._once.close()
-        if self.pressed:
+                self._one_shot.close()
+        if self.interrupted:
             raise click.Abort
         return result
 
-    def _press(self) -> None:
-        if self.pressed or self._once.running is None:
-            self._leave()
+    def _on_interrupt(self) -> None:
+        if self.interrupted or self._one_shot.running_turn_id is None:
+            self._cancel_work()
         else:
-            self._stopping = asyncio.create_task(self._once.stop())
-        self.pressed = True
+            self._stop_task = asyncio.create_task(self._one_shot.stop_answer())
+        self.interrupted = True
 
-    def _end(self) -> None:
-        self._told = True
-        self._leave()
+    def _on_terminate(self) -> None:
+        self._is_terminated = True
+        self._cancel_work()
 
-    def _leave(self) -> None:
+    def _cancel_work(self) -> None:
         if self._work is not None:
             self._work.cancel()
 
 
-def _out(wanted: Wanted) -> Out:
-    from palaver.cli.chat.one_shot import Nowhere, Plain
+def _choose_output(options: ChatOptions) -> AnswerOutput:
+    from palaver.cli.chat.one_shot import NullOutput, PlainOutput
 
-    if wanted.as_json:
-        return Nowhere()
-    if wanted.way is Way.ONCE and on_terminal() and os.environ.get("TERM", "dumb") not in {"", "dumb"}:
-        from palaver.cli.chat.live_renderer import Painted
+    if options.as_json:
+        return NullOutput()
+    has_escape_codes = is_stdout_terminal() and os.environ.get("TERM", "dumb") not in {"", "dumb"}
+    if options.mode is ChatMode.ONE_SHOT and has_escape_codes:
+        from palaver.cli.chat.live_renderer import LiveRenderer
 
-        return Painted(quiet=wanted.quiet)
-    return Plain(quiet=wanted.quiet)
+        return LiveRenderer(quiet=options.quiet)
+    return PlainOutput(quiet=options.quiet)
 
 
-# ---- around it ---------------------------------------------------------------------------------------------
+# ---- signals and warnings ----------------------------------------------------------------------------------
 
 
 @contextmanager
-def _handling(signals: Mapping[signal.Signals, Callable[[], None]]) -> Iterator[None]:
-    """React to signals inside the block; one that we were started to ignore stays ignored."""
+def _handle_signals(handlers: Mapping[signal.Signals, Callable[[], None]]) -> Iterator[None]:
+    """Handle signals inside the block; a signal that this process was started to ignore stays ignored."""
     loop = asyncio.get_running_loop()
-    heeded = [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]
-    for each in heeded:
-        loop.add_signal_handler(each, signals[each])
+    handled = [number for number in handlers if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in handled:
+        loop.add_signal_handler(number, handlers[number])
     try:
         yield
     finally:
-        for each in heeded:
-            loop.remove_signal_handler(each)
+        for number in handled:
+            loop.remove_signal_handler(number)
 
 
-class _Warnings(logging.Handler):
-    """Hands warnings to whoever shows them."""
+class _WarningHandler(logging.Handler):
+    """Passes warnings on as one line of text each."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
+    def __init__(self, show: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
-        self._say = say
+        self._show = show
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Say it on one line."""
-        self._say(line(record.getMessage()))
+        self._show(clean_line(_format_log_record(record)))
+
+
+_STANDARD_LOG_FIELDS = {*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName"}
+
+
+def _format_log_record(record: logging.LogRecord) -> str:
+    """Format an event with its fields: `delivery_uncertain, platform="slack"` becomes a line for a person."""
+    fields = {name: value for name, value in record.__dict__.items() if name not in _STANDARD_LOG_FIELDS}
+    details = ", ".join(f"{name}: {value}" for name, value in fields.items())
+    message = record.getMessage()
+    if " " not in message:
+        message = message.replace("_", " ").replace(".", " ")
+    return f"{message} ({details})" if details else message
 
 
 @contextmanager
-def _warnings_to(say: Callable[[str], None]) -> Iterator[None]:
-    """Inside the block warnings are said this way, and nothing less is."""
+def _redirect_warnings(show: Callable[[str], None]) -> Iterator[None]:
+    """Inside the block, pass warnings to `show` and drop all other log records."""
     root = logging.getLogger()
     before = root.handlers
-    root.handlers = [_Warnings(say)]
+    root.handlers = [_WarningHandler(show)]
     try:
         yield
     finally:

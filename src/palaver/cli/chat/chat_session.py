@@ -1,8 +1,9 @@
-"""The owner's side of the talk: which conversation it is in, and what is said there.
+"""The terminal's side of a chat: which conversation it is in, and sending messages to it.
 
-Everything said goes through the inbox, so that a message and a command mean here what they mean everywhere.
+All messages go through the inbox, so that messages and commands mean the same here as everywhere else.
 
-Always true: what is typed goes to the conversation that is shown, also when another terminal has moved the lane on.
+Always true: a message goes to the conversation on the screen, even if another terminal has moved the lane to
+another one.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from palaver.cli.chat import Start
-from palaver.cli.errors import MessageRefused
-from palaver.cli.output import ago, clean
+from palaver.cli.chat import StartMode
+from palaver.cli.errors import MessageRejected
+from palaver.cli.output import clean_text, format_relative_time
 from palaver.domain import policy
 from palaver.domain.errors import NotFound
 from palaver.domain.inbound import Inbound, Outcome
 from palaver.domain.source import SessionSource
-from palaver.services.commands.reply_text import SHORT, words
+from palaver.services.commands.conversation_commands import resume_session, start_session
+from palaver.services.commands.reply_text import MAX_EXCERPT_CHARS, escape_markdown
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -29,149 +31,162 @@ if TYPE_CHECKING:
     from palaver.domain.person import Person
     from palaver.domain.session import Session
     from palaver.domain.turn import BusyPolicy, Turn
+    from palaver.services.commands.command import CommandCall
     from palaver.services.gateway import Gateway
     from palaver.services.view import AsyncSessionView
 
-GOES_ON = timedelta(hours=12)  # a conversation that was spoken in within this time is gone on with
-LOOKED_THROUGH = 100  # conversations, for the last one of this terminal
+CONTINUE_WITHIN = timedelta(hours=12)  # a new chat continues a conversation that was active within this time
+MAX_SESSIONS_SEARCHED = 100  # when looking for the last conversation of this terminal
 
 
-class Talk:
-    """A terminal that speaks through a gateway."""
+class ChatSession:
+    """A chat of the owner in a terminal, through a gateway."""
 
     def __init__(self, gateway: Gateway, owner: Person) -> None:
         self.gateway = gateway
         self.owner = owner
-        self.session_id: SessionId | None = None  # None: what is said next begins a conversation
-        self.own: set[int] = set()  # numbers of the messages that were said here, in this conversation
-        self.speaking = asyncio.Lock()  # held until it is known what became of a message
-        self._commanded: tuple[datetime, datetime] | None = None  # when the last command given here was carried out
+        self.session_id: SessionId | None = None  # None: the next message starts a conversation
+        self.own_seqs: set[int] = set()  # numbers of the messages sent from here, in this conversation
+        self.send_lock = asyncio.Lock()  # held from sending a message until its receipt has arrived
+        self._last_command_span: tuple[datetime, datetime] | None = None  # when the last command from here ran
         self._source = SessionSource.local_cli()
-        self._stays = False  # the reset policy has been overruled for the next message
+        self._skips_reset = False  # the next message ignores the reset policy
 
     @property
     def view(self) -> AsyncSessionView:
-        """What the owner sees of their own."""
+        """Return a view of the owner's own sessions."""
         return self.gateway.store.aio.seen_by(self.owner.principal)
 
-    async def session(self) -> Session | None:
-        """The conversation as it stands now."""
+    async def load_session(self) -> Session | None:
+        """Load the current state of the conversation."""
         return None if self.session_id is None else await self.view.get(self.session_id)
 
-    async def turn(self, turn_id: TurnId) -> Turn | None:
-        """A turn as it stands now."""
+    async def find_turn(self, turn_id: TurnId) -> Turn | None:
         try:
-            return await self.view.turn(turn_id)
+            return await self.view.get_turn(turn_id)
         except NotFound:
             return None
 
-    def is_own(self, event: Event) -> bool:
-        """Whether something was said or done right here."""
-        if event.message is not None and event.seq in self.own:
+    def is_own_event(self, event: Event) -> bool:
+        """Return whether the event came from a message or command sent from here."""
+        if event.message is not None and event.seq in self.own_seqs:
             return True
-        return self._commanded is not None and self._commanded[0] <= event.at <= self._commanded[1]
+        span = self._last_command_span
+        return span is not None and span[0] <= event.at <= span[1]
 
     def now(self) -> datetime:
-        """The present moment by the clock of the store."""
+        """Return the current time of the store's clock."""
         return self.gateway.store.clock.now()
 
-    # -- beginning -----------------------------------------------------------------------------------------
+    # -- choosing a conversation ---------------------------------------------------------------------------
 
-    async def begin(self, start: Start, resume: str = "") -> str:
-        """Find the conversation to be in; which it is, in Markdown, where there is something to tell."""
-        if start is Start.NEW:
-            return await self._command("/new")
-        if start is Start.RESUMED:
-            return await self._command(f"/resume {resume}")
-        current = await self._current()
-        if start is Start.LAST:
-            return await self._last(current)
-        if current is None or self._is_due(current):
+    async def choose_session(self, start: StartMode, resume: str = "") -> str:
+        """Choose the conversation to start in, and return a notice about it in Markdown (possibly empty)."""
+        if start is StartMode.NEW:
+            return await self._run_command(start_session.call())
+        if start is StartMode.NAMED:
+            return await self._run_command(resume_session.call(target=resume))
+        current = await self._get_current_session()
+        if start is StartMode.LAST:
+            return await self._continue_last(current)
+        if current is None or self._is_reset_due(current):
             return ""
-        if current.active_at is None or self.now() - current.active_at < GOES_ON:
-            return self._on_with(current)
-        return await self._command("/new")
+        if current.active_at is None or self.now() - current.active_at < CONTINUE_WITHIN:
+            return self._continue_session(current)
+        return await self._run_command(start_session.call())
 
-    async def _last(self, current: Session | None) -> str:
+    async def _continue_last(self, current: Session | None) -> str:
         if current is None or current.active_at is None:
-            recent = await self.view.list(limit=LOOKED_THROUGH)
-            here = [session for session in recent if session.key == self._key]
-            return await self._command(f"/resume {here[0].id}") if here else ""
-        self._stays = True
-        return self._on_with(current)
+            recent = await self.view.list(limit=MAX_SESSIONS_SEARCHED)
+            from_terminal = [session for session in recent if session.key == self._lane_key]
+            if not from_terminal:
+                return ""
+            return await self._run_command(resume_session.call(target=from_terminal[0].id))
+        self._skips_reset = True
+        return self._continue_session(current)
 
-    def _on_with(self, session: Session) -> str:
+    def _continue_session(self, session: Session) -> str:
         self.session_id = session.id
         if session.active_at is None:
             return ""
-        name = words(clean(session.title or session.preview), SHORT)
-        return f"continuing «{name}», {ago(session.active_at, self.now())}; /new begins afresh"
+        name = escape_markdown(clean_text(session.title or session.preview), MAX_EXCERPT_CHARS)
+        age = format_relative_time(session.active_at, self.now())
+        return f"Continuing “{name}” ({age}). Type /new to start a new conversation."
 
     @property
-    def _key(self) -> str:
-        return self.gateway.store.config.session_key(self._source, person=self.owner.id)
+    def _lane_key(self) -> str:
+        return self.gateway.store.config.build_session_key(self._source, person=self.owner.id)
 
-    async def _current(self) -> Session | None:
-        """The session that this terminal's lane is on, if it goes on."""
-        entry = await self.gateway.store.aio.get_entry(self._key)
+    async def _get_current_session(self) -> Session | None:
+        """Return the session that this terminal's lane is on, unless it has ended."""
+        entry = await self.gateway.store.aio.find_entry(self._lane_key)
         return entry.session if entry is not None and entry.session.ended_at is None else None
 
-    def _is_due(self, session: Session) -> bool:
-        """Whether the reset policy will begin another conversation with the next message."""
-        rule = self.gateway.store.config.reset_policy_for(self._source)
-        return policy.due(rule, last_activity=session.last_human_at or session.created_at, now=self.now()) is not None
+    def _is_reset_due(self, session: Session) -> bool:
+        """Return whether the reset policy will start another session with the next message."""
+        reset_policy = self.gateway.store.config.get_reset_policy(self._source)
+        last_activity = session.last_human_at or session.created_at
+        return policy.find_reset_reason(reset_policy, last_activity=last_activity, now=self.now()) is not None
 
-    async def _command(self, text: str) -> str:
-        receipt = await self.say(text)
-        if receipt.outcome is Outcome.REFUSED:
-            raise MessageRefused(receipt.reply or "")
+    async def _run_command(self, call: CommandCall) -> str:
+        receipt = await self._submit(call=call)
+        if receipt.outcome is Outcome.REJECTED:
+            raise MessageRejected(receipt.reply or "")
         return receipt.reply or ""
 
-    # -- speaking ------------------------------------------------------------------------------------------
+    # -- sending -------------------------------------------------------------------------------------------
 
-    async def say(self, text: str, *, busy: BusyPolicy | None = None) -> Receipt:
-        """Say something; what became of it. The conversation may be another one afterwards."""
-        async with self.speaking:
-            began = self.now()
-            inbound = Inbound(source=self._source, content=text, busy=busy, session_id=await self._shown())
-            receipt = await self.gateway.inbox.accept(inbound)
+    async def send(self, text: str, *, busy: BusyPolicy | None = None) -> Receipt:
+        """Send a message or command and return its receipt; this may switch to another conversation."""
+        return await self._submit(text, busy=busy)
+
+    async def _submit(
+        self, text: str = "", *, busy: BusyPolicy | None = None, call: CommandCall | None = None
+    ) -> Receipt:
+        async with self.send_lock:
+            started_at = self.now()
+            inbound = Inbound(
+                source=self._source, content=text, busy_policy=busy, session_id=await self._get_explicit_session_id()
+            )
+            inbox = self.gateway.inbox
+            receipt = await (inbox.accept(inbound) if call is None else inbox.run_command(inbound, call))
             if receipt.session_id is not None and receipt.session_id != self.session_id:
                 self.session_id = receipt.session_id
-                self.own.clear()
-            if receipt.stored:
-                self.own.add(receipt.seq or 0)
-                self._stays = False
+                self.own_seqs.clear()
+            if receipt.is_stored:
+                self.own_seqs.add(receipt.seq or 0)
+                self._skips_reset = False
             if receipt.outcome is Outcome.COMMAND:
-                self._commanded = (began, self.now())
+                self._last_command_span = (started_at, self.now())
             return receipt
 
-    async def leave(self, session_id: SessionId) -> bool:
-        """Be in no conversation, if it still is this one: what was being said meanwhile may have begun another."""
-        async with self.speaking:
+    async def leave_session(self, session_id: SessionId) -> bool:
+        """Leave the session if the chat is still in it: a message sent meanwhile may have started another one."""
+        async with self.send_lock:
             if self.session_id != session_id:
                 return False
             self.session_id = None
-            self.own.clear()
+            self.own_seqs.clear()
             return True
 
-    async def _shown(self) -> SessionId | None:
-        """The conversation to speak in by name; None where the lane and its reset policy decide."""
-        if self.session_id is None or self._stays:
+    async def _get_explicit_session_id(self) -> SessionId | None:
+        """Return the session to address explicitly, or None if the lane and its reset policy decide."""
+        if self.session_id is None or self._skips_reset:
             return self.session_id
-        current = await self._current()
+        current = await self._get_current_session()
         return None if current is not None and current.id == self.session_id else self.session_id
 
 
-def waiting(receipt: Receipt) -> str:
-    """What happens to a message that came while the agent was busy; empty when it was not."""
+def describe_busy_outcome(receipt: Receipt) -> str:
+    """Describe what happens to a message sent while the agent is busy; empty if the agent is not busy."""
     match receipt.outcome:
         case Outcome.QUEUED:
-            return f"waiting behind {receipt.ahead}"
-        case Outcome.COLLECTED:
-            return "taken together with the message before it"
+            return f"Queued ({receipt.turns_ahead} ahead)"
+        case Outcome.MERGED:
+            return "Added to your previous message"
         case Outcome.STEERED:
-            return "given to the agent while it works"
+            return "Will be sent to the agent at its next step"
         case Outcome.INTERRUPTING:
-            return "the answer is stopped for this one"
+            return "Stopping the current answer"
         case _:
             return ""

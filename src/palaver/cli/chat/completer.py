@@ -1,4 +1,4 @@
-"""What is offered while somebody types: commands with what they do, and titles after `/resume`."""
+"""Completions in the chat input: slash commands, and titles of conversations after `/resume`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.completion import Completer, Completion
 
-from palaver.cli.output import ago, line
+from palaver.cli.output import clean_line, format_relative_time
 from palaver.domain.errors import StoreError
-from palaver.services.commands import completions
+from palaver.services.commands import list_completions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable
@@ -17,45 +17,45 @@ if TYPE_CHECKING:
     from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.document import Document
 
-    from palaver.cli.chat.chat_session import Talk
+    from palaver.cli.chat.chat_session import ChatSession
 
-OFFERED = 100  # conversations
-_NAME = re.compile(r"/[\w-]*")
+MAX_SESSIONS_OFFERED = 100
+_COMMAND_START = re.compile(r"/[\w-]*")
 _RESUME = re.compile(r"/resume\s+(?P<title>.*)", re.IGNORECASE)
 
 
 class ChatCompleter(Completer):
-    """Completes what is typed at the beginning of a message."""
+    """Completes a command at the beginning of a message."""
 
-    def __init__(self, talk: Talk) -> None:
-        self._talk = talk
+    def __init__(self, chat: ChatSession) -> None:
+        self._chat = chat
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Commands by the beginning of their name."""
-        typed = document.text_before_cursor
-        if not _NAME.fullmatch(typed):
+        """Complete the name of a command."""
+        text = document.text_before_cursor
+        if not _COMMAND_START.fullmatch(text):
             return
-        for each in completions():
-            if each.name.startswith(typed.lower()):
-                usage = f"{each.name} {each.usage}".rstrip()
-                yield Completion(each.name, -len(typed), display=usage, display_meta=each.summary)
+        for command in list_completions():
+            if command.name.startswith(text.lower()):
+                usage = f"{command.name} {command.usage}".rstrip()
+                yield Completion(command.name, -len(text), display=usage, display_meta=command.summary)
 
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """The same, and conversations by what their titles hold."""
+        """Complete the name of a command, or a title that contains the text after `/resume`."""
         for completion in self.get_completions(document, complete_event):
             yield completion
-        typed = _RESUME.fullmatch(document.text_before_cursor)
-        if typed is None:
+        match = _RESUME.fullmatch(document.text_before_cursor)
+        if match is None:
             return
-        wanted = typed["title"].casefold()
+        text = match["title"]
         try:
-            recent = await self._talk.view.list(limit=OFFERED)
-        except StoreError:  # nothing can be offered; what is typed can still be sent
+            recent = await self._chat.view.list(limit=MAX_SESSIONS_OFFERED)
+        except StoreError:  # no completions, but the message can still be sent
             return
-        now = self._talk.now()
+        now = self._chat.now()
         for session in recent:
-            title = line(session.title or "")
-            if title and wanted in title.casefold() and session.id != self._talk.session_id:
-                yield Completion(title, -len(typed["title"]), display_meta=ago(session.active_at, now))
+            title = clean_line(session.title or "")
+            if title and text.casefold() in title.casefold() and session.id != self._chat.session_id:
+                yield Completion(title, -len(text), display_meta=format_relative_time(session.active_at, now))

@@ -1,4 +1,4 @@
-"""Listening to the conversation that the talk is in, all the time, whichever that is."""
+"""Following the feed of the conversation that the chat is in, also when the chat switches to another one."""
 
 from __future__ import annotations
 
@@ -6,87 +6,86 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import NoSuchSession, StoreError
-from palaver.domain.feed_events import Happened
+from palaver.domain.errors import SessionNotFound, StoreError
+from palaver.domain.feed_events import EventAppended, FeedItem
 
 if TYPE_CHECKING:
-    from palaver.cli.chat.chat_session import Talk
-    from palaver.domain.feed_events import FeedItem
+    from palaver.cli.chat.chat_session import ChatSession
     from palaver.domain.ids import SessionId
 
-AGAIN_AFTER = 1.0  # seconds, when the store could not be reached
-DELETED = "this conversation was deleted; what you say next begins another"
+RETRY_SECONDS = 1.0  # after the store could not be reached
+SESSION_DELETED_TEXT = "This conversation was deleted. Your next message starts a new one."
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """From here on another conversation is heard; None when there is none yet."""
+class SessionSwitched:
+    """All following items belong to another session; None if there is no session yet."""
 
     session_id: SessionId | None
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
-    """The conversation is not there any more."""
-
+class SessionDeleted:
     session_id: SessionId
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """It cannot be heard at the moment."""
+class FeedUnavailable:
+    """The store cannot be reached at the moment; the listener tries again."""
 
     text: str
 
 
-class Ear:
-    """What is heard comes out of `next`, in order; what was left behind does not."""
+ListenerItem = FeedItem | SessionSwitched | SessionDeleted | FeedUnavailable
 
-    def __init__(self, talk: Talk) -> None:
-        self._talk = talk
-        self._heard: asyncio.Queue[tuple[SessionId | None, FeedItem | Moved | Gone | Trouble]] = asyncio.Queue()
+
+class FeedListener:
+    """Follows one session at a time and drops items of sessions that the chat has left."""
+
+    def __init__(self, chat: ChatSession) -> None:
+        self._chat = chat
+        self._items: asyncio.Queue[tuple[SessionId | None, ListenerItem]] = asyncio.Queue()
         self._session_id: SessionId | None = None
         self._task: asyncio.Task[None] | None = None
 
-    async def next(self) -> FeedItem | Moved | Gone | Trouble:
-        """What is heard next. A message is held back until it is known whether it was said right here."""
+    async def next_item(self) -> ListenerItem:
+        """Wait for the next item. An event is held back until it is known whether it was sent from here."""
         while True:
-            session_id, item = await self._heard.get()
-            if isinstance(item, Happened):
-                async with self._talk.speaking:
+            session_id, item = await self._items.get()
+            if isinstance(item, EventAppended):
+                async with self._chat.send_lock:
                     pass
             if session_id == self._session_id:
                 return item
 
-    def turn(self, after: int | None = None) -> None:
-        """Listen where the talk is now, if that is another place: from a number of its log, or from now on."""
-        session_id = self._talk.session_id
+    def follow_session(self, after: int | None = None) -> None:
+        """Follow the session that the chat is in now: from a number in its log, or from now on."""
+        session_id = self._chat.session_id
         if session_id == self._session_id:
             return
         self.close()
         self._session_id = session_id
-        self._heard.put_nowait((session_id, Moved(session_id)))
+        self._items.put_nowait((session_id, SessionSwitched(session_id)))
         if session_id is not None:
-            self._task = asyncio.create_task(self._listen(session_id, after), name="palaver-chat-ear")
+            self._task = asyncio.create_task(self._listen(session_id, after), name="palaver-chat-feed")
 
     def close(self) -> None:
-        """Listen no more."""
         if self._task is not None:
             self._task.cancel()
 
     async def _listen(self, session_id: SessionId, after: int | None) -> None:
-        talk = self._talk
+        chat = self._chat
         while True:
             try:
-                async for item in talk.gateway.feed.follow(talk.owner.principal, session_id, after=after):
-                    if isinstance(item, Happened):
+                async for item in chat.gateway.feed.follow(chat.owner.principal, session_id, after=after):
+                    if isinstance(item, EventAppended):
                         after = item.event.seq
-                    self._heard.put_nowait((session_id, item))
-            except NoSuchSession:
-                self._heard.put_nowait((session_id, Gone(session_id)))
+                    self._items.put_nowait((session_id, item))
+            except SessionNotFound:
+                self._items.put_nowait((session_id, SessionDeleted(session_id)))
                 return
             except StoreError as error:
-                self._heard.put_nowait((session_id, Trouble(str(error))))
-                await asyncio.sleep(AGAIN_AFTER)
+                self._items.put_nowait((session_id, FeedUnavailable(str(error))))
+                await asyncio.sleep(RETRY_SECONDS)
             else:
                 return  # the gateway stops

@@ -1,22 +1,23 @@
-"""What is heard in a conversation, told once: from the items of the feed to what there is to show.
+"""Turning the items of a conversation's feed into what a terminal shows, each thing once.
 
-Pure: no terminal, no clock. An answer comes twice, first as it grows and then as messages of the log; what was told
-of it while it grew is not told again, and what was not is told then.
+Pure: no terminal, no clock. `AnswerAssembly` decides what is new of an answer, which the feed brings twice: as a
+growing draft and as messages of the log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.domain.draft import Piece, PieceKind
+from palaver.domain.answer_assembly import AnswerAssembly
+from palaver.domain.draft import Piece
 from palaver.domain.events import EventKind
-from palaver.domain.feed_events import DeliveryChanged, Drafted, Happened, Noticed, TurnChanged
+from palaver.domain.feed_events import DeliveryChanged, DraftGrew, EventAppended, NoticeSent, TurnChanged
 from palaver.domain.turn import TurnState
+from palaver.services.turns.finish import STOPPED_REASON
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from palaver.domain.events import Event
     from palaver.domain.feed_events import FeedItem
@@ -26,227 +27,154 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """Somebody said something, elsewhere."""
+class PersonMessage:
+    """A message that a person sent from somewhere else."""
 
-    who: str
+    author: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something to know; `trouble` when it went wrong."""
+    """A notice or an error."""
 
     text: str
-    trouble: bool = False
+    is_error: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerEnds:
-    """Nothing more comes of the answer that was growing."""
+class AnswerEnd:
+    """The growing answer is complete or was given up."""
 
 
-Heard = Piece | Said | Note | AnswerEnds
+DisplayItem = Piece | PersonMessage | Note | AnswerEnd
 
-AGAIN = "the answer begins again: Palaver was stopped while it was being given"
-STOPPED = "stopped"
-
-
-@dataclass(slots=True)
-class _Told:
-    """How much of a growing answer has been told."""
-
-    turn_id: TurnId | None = None
-    text: int = 0  # characters that the log has not confirmed yet
-    reasoning: int = 0
-    calls: set[str] = field(default_factory=set)
-    results: set[str] = field(default_factory=set)
-
-    def add(self, piece: Piece) -> None:
-        match piece.kind:
-            case PieceKind.TEXT:
-                self.text += len(piece.text)
-            case PieceKind.REASONING:
-                self.reasoning += len(piece.text)
-            case PieceKind.CALL:
-                self.calls.add(piece.call_id)
-            case PieceKind.RESULT:
-                self.results.add(piece.call_id)
-
-    def rest(self, piece: Piece) -> Piece | None:
-        """What was not told of a piece that is in the log now."""
-        match piece.kind:
-            case PieceKind.TEXT:
-                told = min(self.text, len(piece.text))
-                self.text -= told
-            case PieceKind.REASONING:
-                told = min(self.reasoning, len(piece.text))
-                self.reasoning -= told
-            case PieceKind.CALL:
-                return None if piece.call_id in self.calls else piece
-            case PieceKind.RESULT:
-                return None if piece.call_id in self.results else piece
-        return Piece(piece.kind, piece.text[told:]) if told < len(piece.text) else None
-
-    @property
-    def any(self) -> bool:
-        return bool(self.text or self.reasoning or self.calls)
+ANSWER_RESTARTED_TEXT = "Palaver was restarted. The answer starts over."
 
 
-class Hearing:
-    """Follows one conversation."""
+class FeedPresenter:
+    """Presents the feed of one conversation, or only the answer of one turn."""
 
     def __init__(
         self,
-        mine: PersonId | None,
+        viewer_id: PersonId | None,
         *,
-        is_own: Callable[[Event], bool] = lambda _event: False,
+        is_own_event: Callable[[Event], bool] = lambda _event: False,
         turn_id: TurnId | None = None,
     ) -> None:
-        self._mine = mine
-        self._is_own = is_own  # it was said or done right here, so it is known already
-        self._only = turn_id  # hear nothing but the answer of this turn
-        self._answers: set[int] = set()  # the messages that this turn answers
-        self._told = _Told()
-        self._open: dict[TurnId, Turn] = {}
+        self._viewer_id = viewer_id
+        self._is_own_event = is_own_event  # an event that was caused from here is already on the screen
+        self._only_turn_id = turn_id  # present only the answer of this turn
+        self._answered_seqs: set[int] = set()  # the messages that this turn answers
+        self._answer = AnswerAssembly()
+        self._open_turns: dict[TurnId, Turn] = {}
 
     @property
-    def running(self) -> bool:
-        """Whether an answer is being given that concerns us."""
-        return any(turn.state is TurnState.RUNNING for turn in self._open.values() if self._concerns(turn.id))
+    def is_running(self) -> bool:
+        """Return whether an answer that this presenter follows is running."""
+        return any(turn.state is TurnState.RUNNING for turn in self._open_turns.values() if self._is_followed(turn.id))
 
     @property
-    def waiting(self) -> int:
-        """How many messages wait for their answer."""
-        return sum(turn.state is TurnState.QUEUED for turn in self._open.values())
+    def queued_count(self) -> int:
+        return sum(turn.state is TurnState.QUEUED for turn in self._open_turns.values())
 
-    def hear(self, item: FeedItem) -> list[Heard]:
-        """What there is to show of this item."""
+    def present(self, item: FeedItem) -> list[DisplayItem]:
+        """Return what to show for this item."""
         match item:
             case TurnChanged(turn):
-                return self._turn(turn)
-            case Drafted(turn_id, pieces, afresh):
-                return self._drafted(turn_id, pieces, afresh=afresh) if self._concerns(turn_id) else []
-            case Noticed(turn_id, text):
-                return [Note(text)] if self._concerns(turn_id) else []
-            case Happened(event):
-                return list(self._happened(event))
-            case DeliveryChanged():  # what is sent elsewhere is no business of a terminal
+                return self._present_turn(turn)
+            case DraftGrew(turn_id):
+                return self._present_draft(item) if self._is_followed(turn_id) else []
+            case NoticeSent(turn_id, text):
+                return [Note(text)] if self._is_followed(turn_id) else []
+            case EventAppended(event):
+                return list(self._present_event(event))
+            case DeliveryChanged():  # a terminal does not show deliveries to other places
                 return []
 
     # -- growing answers -----------------------------------------------------------------------------------
 
-    def _concerns(self, turn_id: TurnId) -> bool:
-        return self._only in {None, turn_id}
+    def _is_followed(self, turn_id: TurnId) -> bool:
+        return self._only_turn_id in {None, turn_id}
 
-    def _turn(self, turn: Turn) -> list[Heard]:
-        if turn.id == self._only:
-            self._answers.add(turn.input_seq)
-        if not turn.state.ended:
-            self._open[turn.id] = turn
+    def _present_turn(self, turn: Turn) -> list[DisplayItem]:
+        if turn.id == self._only_turn_id:
+            self._answered_seqs.add(turn.input_seq)
+        if not turn.state.has_ended:
+            self._open_turns[turn.id] = turn
             return []
-        self._open.pop(turn.id, None)
-        if self._told.turn_id not in {None, turn.id}:
-            return []  # one that waited was dropped; another answer goes on
-        self._told = _Told()
-        return [AnswerEnds()] if self._concerns(turn.id) else []
+        self._open_turns.pop(turn.id, None)
+        if self._answer.turn_id not in {None, turn.id}:
+            return []  # a queued turn was dropped; the running answer goes on
+        self._answer = AnswerAssembly()
+        return [AnswerEnd()] if self._is_followed(turn.id) else []
 
-    def _drafted(self, turn_id: TurnId, pieces: Sequence[Piece], *, afresh: bool) -> list[Heard]:
-        heard: list[Heard] = []
-        if afresh or turn_id != self._told.turn_id:
-            if self._told.turn_id == turn_id and self._told.any:
-                heard = [AnswerEnds(), Note(AGAIN)]
-            self._told = _Told(turn_id)
-        for piece in pieces:
-            self._told.add(piece)
-            heard.append(piece)
-        return heard
+    def _present_draft(self, item: DraftGrew) -> list[DisplayItem]:
+        if item.turn_id != self._answer.turn_id:
+            self._answer = AnswerAssembly(item.turn_id)
+        growth = self._answer.grow_draft(item)
+        restart: list[DisplayItem] = [AnswerEnd(), Note(ANSWER_RESTARTED_TEXT)] if growth.starts_over else []
+        return [*restart, *growth.new_pieces]
 
     # -- the log -------------------------------------------------------------------------------------------
 
-    def _happened(self, event: Event) -> Iterator[Heard]:
+    def _present_event(self, event: Event) -> Iterator[DisplayItem]:
         message = event.message
         if message is None:
-            yield from self._noted(event)
+            yield from self._present_notice(event)
         elif event.hidden:
             return
         elif message.role == "user":
-            if self._only is None and not self._is_own(event):
-                yield Said(self._speaker(event, message), message.text)
-        elif self._only is None or self._is_mine(message):
-            for piece in pieces_of(message):
-                rest = self._told.rest(piece)
-                if rest is not None:
-                    yield rest
-            if self._told.turn_id is None and self._only is None and message.role == "assistant" and _is_last(message):
-                yield AnswerEnds()  # it did not grow before our eyes
+            if self._only_turn_id is None and not self._is_own_event(event):
+                yield PersonMessage(self._get_author_name(event, message), message.text)
+        elif self._only_turn_id is None or self._is_followed_answer(message):
+            yield from self._answer.confirm_message(message)
+            if (
+                self._answer.turn_id is None
+                and self._only_turn_id is None
+                and message.role == "assistant"
+                and _is_final_message(message)
+            ):
+                yield AnswerEnd()  # no draft of this answer was shown, so no turn will end it
 
-    def _is_mine(self, message: Message) -> bool:
-        runs = self._open.get(self._only) if self._only is not None else None
-        return message.extra.get("answers") in self._answers or (
-            runs is not None and runs.state is TurnState.RUNNING and self._told.turn_id == self._only
+    def _is_followed_answer(self, message: Message) -> bool:
+        turn = self._open_turns.get(self._only_turn_id) if self._only_turn_id is not None else None
+        return message.extra.get("answers") in self._answered_seqs or (
+            turn is not None and turn.state is TurnState.RUNNING and self._answer.turn_id == self._only_turn_id
         )
 
-    def _speaker(self, event: Event, message: Message) -> str:
+    def _get_author_name(self, event: Event, message: Message) -> str:
         if message.author is not None and message.author.name:
             return message.author.name
-        return "you, elsewhere" if event.person_id in {None, self._mine} else "somebody"
+        return "You (elsewhere)" if event.person_id in {None, self._viewer_id} else "Someone"
 
-    def _noted(self, event: Event) -> Iterator[Heard]:
+    def _present_notice(self, event: Event) -> Iterator[DisplayItem]:
         facts = event.facts
-        if event.kind in {EventKind.FAILED, EventKind.INTERRUPTED}:
-            if self._only is None:
-                yield AnswerEnds()
-                yield _unfinished(event.kind, str(facts.get("reason") or ""))
-        elif self._only is None and not self._is_own(event):
-            told = _ELSEWHERE.get(event.kind)
-            if told is not None:
-                yield Note(told.format(title=facts.get("title") or "untitled"))
+        if event.kind in {EventKind.TURN_FAILED, EventKind.TURN_INTERRUPTED}:
+            if self._only_turn_id is None:
+                yield AnswerEnd()
+                yield _make_unfinished_note(event.kind, str(facts.get("reason") or ""))
+        elif self._only_turn_id is None and not self._is_own_event(event):
+            text = _NOTICE_TEXTS.get(event.kind)
+            if text is not None:
+                yield Note(text.format(title=facts.get("title") or "untitled"))
 
 
-def _is_last(message: Message) -> bool:
+def _is_final_message(message: Message) -> bool:
     return not message.extra.get("tool_calls")
 
 
-def _unfinished(kind: EventKind, reason: str) -> Note:
-    if kind is EventKind.FAILED:
-        return Note(f"no answer: {reason or 'the agent failed'}", trouble=True)
-    return Note(STOPPED if reason in {"", STOPPED} else f"interrupted: {reason}")
+def _make_unfinished_note(kind: EventKind, reason: str) -> Note:
+    if kind is EventKind.TURN_FAILED:
+        return Note(reason or "The agent could not answer.", is_error=True)
+    return Note("Stopped" if reason in {"", STOPPED_REASON} else f"Interrupted: {reason}")
 
 
-_ELSEWHERE = {
-    EventKind.RENAMED: "this conversation is called «{title}» now",
-    EventKind.UNDONE: "the last of it was undone, elsewhere",
-    EventKind.REDONE: "what was undone is back, elsewhere",
-    EventKind.COMPACTED: "the beginning of this conversation is put before the agent as a summary now",
-    EventKind.EXPANDED: "the agent sees the whole conversation again",
-    EventKind.RESENT: "an answer was sent again to where this conversation takes place",
+_NOTICE_TEXTS = {
+    EventKind.RENAMED: "Renamed to “{title}”",
+    EventKind.UNDONE: "The last messages were undone elsewhere",
+    EventKind.REDONE: "The undone messages were restored elsewhere",
+    EventKind.COMPACTED: "The agent now sees a summary of older messages. You still see all of them.",
+    EventKind.COMPACTION_UNDONE: "The agent sees the whole conversation again",
+    EventKind.ANSWER_RESENT: "An answer was sent again to the chat that this conversation comes from",
 }
-
-
-def pieces_of(message: Message) -> Iterator[Piece]:
-    """A message of an answer as the pieces it grew from."""
-    reasoning = message.extra.get("reasoning")
-    if isinstance(reasoning, str) and reasoning:
-        yield Piece(PieceKind.REASONING, reasoning)
-    if message.role == "tool":
-        took = message.extra.get("duration_ms")
-        yield Piece(
-            PieceKind.RESULT,
-            message.text,
-            call_id=str(message.extra.get("tool_call_id") or ""),
-            name=str(message.extra.get("tool_name") or ""),
-            failed=bool(message.extra.get("is_error")),
-            duration_ms=took if isinstance(took, int) else None,
-        )
-    elif message.text:
-        yield Piece(PieceKind.TEXT, message.text)
-    for call in message.extra.get("tool_calls") or ():
-        function = call.get("function") if isinstance(call, Mapping) else None
-        if isinstance(function, Mapping):
-            yield Piece(
-                PieceKind.CALL,
-                call_id=str(call.get("id") or ""),
-                name=str(function.get("name") or ""),
-                arguments=str(function.get("arguments") or ""),
-            )

@@ -1,6 +1,6 @@
-"""The talk line by line: on a terminal that can show nothing else, and from a pipe.
+"""The chat line by line, on a terminal that cannot show more; and reading lines from stdin.
 
-Always true: no escape sequence is written.
+Always true: it writes no escape sequences.
 """
 
 from __future__ import annotations
@@ -15,172 +15,179 @@ from typing import TYPE_CHECKING
 
 import click
 
-from palaver.cli.chat.chat_session import waiting
-from palaver.cli.chat.feed_listener import DELETED, Ear, Gone, Moved, Trouble
-from palaver.cli.chat.feed_presenter import AnswerEnds, Hearing, Note, Said
-from palaver.cli.output import clean, lasted, line
+from palaver.cli.chat.chat_session import describe_busy_outcome
+from palaver.cli.chat.feed_listener import (
+    SESSION_DELETED_TEXT,
+    FeedListener,
+    FeedUnavailable,
+    SessionDeleted,
+    SessionSwitched,
+)
+from palaver.cli.chat.feed_presenter import AnswerEnd, FeedPresenter, Note, PersonMessage
+from palaver.cli.output import clean_line, clean_text, format_duration
 from palaver.domain.draft import Piece, PieceKind
 from palaver.domain.errors import PalaverError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from palaver.cli.chat.chat_session import Talk
-    from palaver.cli.chat.feed_presenter import Heard
-    from palaver.domain.feed_events import FeedItem
+    from palaver.cli.chat.chat_session import ChatSession
+    from palaver.cli.chat.feed_presenter import DisplayItem
 
-TWICE = 2.0  # seconds within which a second Ctrl-C leaves
-_CHUNK = 65536
+DOUBLE_PRESS_SECONDS = 2.0  # a second Ctrl-C within this time quits
+_CHUNK_BYTES = 65536
 
 
-class Typed:
-    """The lines of standard input as they come. Reading waits in a thread of its own, which nobody has to wait for."""
+class StdinLines:
+    """Yields the lines of stdin as they arrive, without the empty ones.
+
+    A daemon thread reads them, so that the process can exit while the thread is still waiting for input.
+    """
 
     def __init__(self) -> None:
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
-        threading.Thread(target=self._read, name="palaver-typed", daemon=True).start()
+        threading.Thread(target=self._read, name="palaver-stdin", daemon=True).start()
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        while (typed := await self._lines.get()) is not None:
-            if typed.strip():
-                yield typed
+        while (line := await self._lines.get()) is not None:
+            if line.strip():
+                yield line
 
     def close(self) -> None:
-        """No more lines."""
+        """End the iteration."""
         self._lines.put_nowait(None)
 
     def _read(self) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         rest = ""
-        while sys.stdin is not None and (data := os.read(sys.stdin.fileno(), _CHUNK)):
-            *whole, rest = (rest + decoder.decode(data)).split("\n")
-            self._give(whole)
-        self._give([rest + decoder.decode(b"", final=True), None])
+        while sys.stdin is not None and (data := os.read(sys.stdin.fileno(), _CHUNK_BYTES)):
+            *lines, rest = (rest + decoder.decode(data)).split("\n")
+            self._hand_over(lines)
+        self._hand_over([rest + decoder.decode(b"", final=True), None])
 
-    def _give(self, lines: Sequence[str | None]) -> None:
-        for typed in lines:
+    def _hand_over(self, lines: Sequence[str | None]) -> None:
+        for line in lines:
             try:
-                self._loop.call_soon_threadsafe(self._lines.put_nowait, typed)
-            except RuntimeError:  # the talk is over
+                self._loop.call_soon_threadsafe(self._lines.put_nowait, line)
+            except RuntimeError:  # the event loop is closed: the chat is over
                 return
 
 
-class Lines:
-    """A terminal that knows lines only."""
+class LineMode:
+    """A chat on a terminal that can only show lines."""
 
-    def __init__(self, talk: Talk) -> None:
-        self._talk = talk
-        self._ear = Ear(talk)
-        self._hearing = self._new_hearing()
-        self._inside = False  # a line that is not ended
-        self._pressed = 0.0
-        self._typed: Typed | None = None
-        self._stopping: asyncio.Task[None] | None = None
+    def __init__(self, chat: ChatSession) -> None:
+        self._chat = chat
+        self._listener = FeedListener(chat)
+        self._presenter = self._make_presenter()
+        self._is_line_open = False  # text was written without a line break after it
+        self._last_interrupt_at = 0.0
+        self._input: StdinLines | None = None
+        self._stop_task: asyncio.Task[None] | None = None
 
-    async def run(self, greeting: Sequence[str], first: Sequence[str] = ()) -> None:
-        """Talk until the person leaves, or nothing more comes."""
-        for each in greeting:
-            self._say(each)
-        self._ear.turn()
-        hearing = asyncio.create_task(self._hear())
-        self._typed = Typed()
+    async def run(self, greeting: Sequence[str], first_messages: Sequence[str] = ()) -> None:
+        """Chat until the person leaves or stdin ends."""
+        for line in greeting:
+            self._print_line(line)
+        self._listener.follow_session()
+        feed_task = asyncio.create_task(self._show_feed())
+        self._input = StdinLines()
         try:
-            for text in first:
+            for text in first_messages:
                 await self._send(text)
-            async for text in self._typed:
+            async for text in self._input:
                 await self._send(text)
         finally:
-            self._ear.close()
-            hearing.cancel()
-            await asyncio.gather(hearing, return_exceptions=True)
+            self._listener.close()
+            feed_task.cancel()
+            await asyncio.gather(feed_task, return_exceptions=True)
             self._end_line()
 
-    def leave(self) -> None:
-        """End the talk, from outside."""
-        if self._typed is not None:
-            self._typed.close()
+    def stop(self) -> None:
+        """End the chat on a signal."""
+        if self._input is not None:
+            self._input.close()
 
-    def warn(self, text: str) -> None:
-        """Say something that concerns no conversation."""
-        self._say(f"! {text}")
+    def show_warning(self, text: str) -> None:
+        self._print_line(f"! {text}")
 
     @property
-    def answering(self) -> bool:
-        """Whether an answer is being given or waited for."""
-        return self._hearing.running or self._hearing.waiting > 0
+    def is_answering(self) -> bool:
+        """Return whether an answer is running or queued."""
+        return self._presenter.is_running or self._presenter.queued_count > 0
 
     def interrupt(self) -> None:
-        """Ctrl-C: stops what runs; pressed again soon, or when nothing runs, leaves."""
+        """Handle Ctrl-C: stop the running answer; quit on a second press, or if no answer is running."""
         now = time.monotonic()
-        again, self._pressed = now - self._pressed < TWICE, now
-        if again or not self._hearing.running:
-            self.leave()
+        is_double_press, self._last_interrupt_at = now - self._last_interrupt_at < DOUBLE_PRESS_SECONDS, now
+        if is_double_press or not self._presenter.is_running:
+            self.stop()
         else:
-            self._stopping = asyncio.create_task(self._send("/stop"))
+            self._stop_task = asyncio.create_task(self._send("/stop"))
 
-    # -- speaking and hearing ------------------------------------------------------------------------------
+    # -- sending and following -----------------------------------------------------------------------------
 
     async def _send(self, text: str) -> None:
         try:
-            receipt = await self._talk.say(text)
+            receipt = await self._chat.send(text)
         except PalaverError as error:
-            self._say(f"! {error}")
+            self._print_line(f"! {error}")
             return
-        self._ear.turn(None if receipt.seq is None else receipt.seq - 1)
-        for each in (receipt.reply, waiting(receipt)):
-            if each:
-                self._say(each)
+        self._listener.follow_session(None if receipt.seq is None else receipt.seq - 1)
+        for line in (receipt.reply, describe_busy_outcome(receipt)):
+            if line:
+                self._print_line(line)
 
-    async def _hear(self) -> None:
+    async def _show_feed(self) -> None:
         while True:
-            item = await self._ear.next()
+            item = await self._listener.next_item()
             match item:
-                case Moved():
+                case SessionSwitched():
                     self._end_line()
-                    self._hearing = self._new_hearing()
-                case Gone(session_id):
-                    if await self._talk.leave(session_id):
-                        self._ear.turn()
-                        self._say(DELETED)
-                case Trouble(text):
-                    self._say(f"! {text}")
+                    self._presenter = self._make_presenter()
+                case SessionDeleted(session_id):
+                    if await self._chat.leave_session(session_id):
+                        self._listener.follow_session()
+                        self._print_line(SESSION_DELETED_TEXT)
+                case FeedUnavailable(text):
+                    self._print_line(f"! {text}")
                 case _:
-                    self._take(item)
+                    for display_item in self._presenter.present(item):
+                        self._show_item(display_item)
 
-    def _take(self, item: FeedItem) -> None:
-        for heard in self._hearing.hear(item):
-            self._show(heard)
-
-    def _new_hearing(self) -> Hearing:
-        return Hearing(self._talk.owner.id, is_own=self._talk.is_own)
+    def _make_presenter(self) -> FeedPresenter:
+        return FeedPresenter(self._chat.owner.id, is_own_event=self._chat.is_own_event)
 
     # -- showing -------------------------------------------------------------------------------------------
 
-    def _show(self, heard: Heard) -> None:
-        match heard:
+    def _show_item(self, item: DisplayItem) -> None:
+        match item:
             case Piece(PieceKind.TEXT, text):
-                shown = clean(text)
-                click.echo(shown, nl=False)
-                sys.stdout.flush()
-                self._inside = not shown.endswith("\n") if shown else self._inside
+                self._print_text(clean_text(text))
             case Piece(PieceKind.CALL, name=name, arguments=arguments):
-                self._say(f"[{line(name)} {line(arguments)}]")
-            case Piece(PieceKind.RESULT, text, failed=failed, duration_ms=took):
-                how = f"{'failed' if failed else 'done'} {lasted(took)}".rstrip()
-                self._say(f"[{how}: {line(text)[:200]}]")
-            case Said(who, text):
-                self._say(f"{line(who)}: {text}")
-            case Note(text, trouble):
-                self._say(f"! {text}" if trouble else f"({text})")
-            case AnswerEnds():
+                self._print_line(f"[{clean_line(name)} {clean_line(arguments)}]")
+            case Piece(PieceKind.RESULT, text, failed=failed, duration_ms=duration_ms):
+                outcome = f"{'failed' if failed else 'done'} {format_duration(duration_ms)}".rstrip()
+                self._print_line(f"[{outcome}: {clean_line(text)[:200]}]")
+            case PersonMessage(author, text):
+                self._print_line(f"{clean_line(author)}: {text}")
+            case Note(text, is_error):
+                self._print_line(f"! {text}" if is_error else f"({text})")
+            case AnswerEnd():
                 self._end_line()
 
-    def _say(self, text: str) -> None:
+    def _print_text(self, text: str) -> None:
+        click.echo(text, nl=False)
+        sys.stdout.flush()
+        if text:
+            self._is_line_open = not text.endswith("\n")
+
+    def _print_line(self, text: str) -> None:
         self._end_line()
-        click.echo(clean(text))
+        click.echo(clean_text(text))
 
     def _end_line(self) -> None:
-        if self._inside:
+        if self._is_line_open:
             click.echo()
-        self._inside = False
+        self._is_line_open = False

@@ -1,4 +1,4 @@
-"""One answer on a terminal: finished blocks painted for good, the tail redrawn in place as it grows."""
+"""One answer on a terminal: finished blocks are printed once, the tail is redrawn in place as it grows."""
 
 from __future__ import annotations
 
@@ -9,62 +9,62 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from palaver.cli.chat.answer_blocks import Growing, Prose
-from palaver.cli.chat.feed_presenter import AnswerEnds, Note, Said
-from palaver.cli.chat.renderer import Painter
+from palaver.cli.chat.answer_blocks import AnswerBlocks, TextBlock
+from palaver.cli.chat.feed_presenter import AnswerEnd, Note, PersonMessage
+from palaver.cli.chat.renderer import Renderer
 from palaver.domain.draft import Piece
 
 if TYPE_CHECKING:
     from palaver.cli.chat.answer_blocks import Block
-    from palaver.cli.chat.feed_presenter import Heard
+    from palaver.cli.chat.feed_presenter import DisplayItem
 
 
-class Painted:
-    """Markdown as it comes, for a person who looks on; what is quiet shows words alone."""
+class LiveRenderer:
+    """Shows a growing answer as Markdown; with `quiet` only its text."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
-        self._painter = Painter(os.environ)
-        self._growing = Growing()
+        self._renderer = Renderer(os.environ)
+        self._blocks = AnswerBlocks()
         self._console = Console(highlight=False)
         self._live: Live | None = None
-        self._begun = False
+        self._has_printed = False
 
-    def show(self, heard: Heard) -> None:
-        """More of an answer."""
-        match heard:
+    def show(self, item: DisplayItem) -> None:
+        """Show the next item of the answer."""
+        match item:
             case Piece():
-                self._put(self._growing.add(heard))
-            case AnswerEnds():
-                self._put(self._growing.end())
-            case Note() | Said() if not self._quiet:
-                self._put([heard])
-        self._draw()
+                self._print_blocks(self._blocks.add(item))
+            case AnswerEnd():
+                self._print_blocks(self._blocks.end())
+            case Note() | PersonMessage() if not self._quiet:
+                self._print_blocks([item])
+        self._redraw_tail()
 
     def end(self) -> None:
-        """That was all."""
-        self._put(self._growing.end())
+        """Print what is left and stop redrawing."""
+        self._print_blocks(self._blocks.end())
         if self._live is not None:
             self._live.update(Text(""), refresh=True)
             self._live.stop()
             self._live = None
-        self._begun = False
+        self._has_printed = False
 
-    def _put(self, blocks: list[Block] | list[Note | Said]) -> None:
+    def _print_blocks(self, blocks: list[Block] | list[Note | PersonMessage]) -> None:
         for block in blocks:
-            if self._quiet and not isinstance(block, Prose):
+            if self._quiet and not isinstance(block, TextBlock):
                 continue
-            if self._begun:
+            if self._has_printed:
                 self._console.print()
-            self._begun = True
-            painted = self._painter.paint([block], self._console.width).rstrip("\n")
-            self._console.print(Text.from_ansi(painted), soft_wrap=True)
+            self._has_printed = True
+            text = self._renderer.render([block], self._console.width).rstrip("\n")
+            self._console.print(Text.from_ansi(text), soft_wrap=True)
 
-    def _draw(self) -> None:
-        tail = [block for block in self._growing.tail if not self._quiet or isinstance(block, Prose)]
+    def _redraw_tail(self) -> None:
+        tail = [block for block in self._blocks.tail if not self._quiet or isinstance(block, TextBlock)]
         if self._live is None:
             self._live = Live(console=self._console, transient=True, refresh_per_second=20)
             self._live.start()
-        lines = self._painter.paint(tail, self._console.width).rstrip("\n").split("\n") if tail else []
-        above = [""] if self._begun and lines else []
-        self._live.update(Text.from_ansi("\n".join(above + lines[-max(3, self._console.height - 3) :])))
+        lines = self._renderer.render(tail, self._console.width).rstrip("\n").split("\n") if tail else []
+        gap = [""] if self._has_printed and lines else []
+        self._live.update(Text.from_ansi("\n".join(gap + lines[-max(3, self._console.height - 3) :])))

@@ -1,7 +1,6 @@
 """One message and its answer, for scripts: `-m`, and every line of a pipe.
 
-The answer goes to standard output and nothing else does; what there is to know besides is told on standard error.
-How it ended is the exit code.
+Only the answer goes to stdout; tool calls and notices go to stderr. The exit code says how the answer ended.
 """
 
 from __future__ import annotations
@@ -13,149 +12,151 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from palaver.cli import json_output
-from palaver.cli.chat.feed_presenter import Hearing, Note
-from palaver.cli.errors import AnswerFailed, AnswerStopped, MessageRefused
-from palaver.cli.output import clean, lasted, line, say_json
+from palaver.cli.chat.feed_presenter import FeedPresenter, Note
+from palaver.cli.errors import AnswerFailed, AnswerStopped, MessageRejected
+from palaver.cli.output import clean_line, clean_text, format_duration, print_json
 from palaver.domain.draft import Piece, PieceKind
 from palaver.domain.errors import StoreClosed
-from palaver.domain.feed_events import Happened, TurnChanged
+from palaver.domain.feed_events import EventAppended, TurnChanged
 from palaver.domain.inbound import Outcome
+from palaver.domain.session_json import session_usage_to_json
 from palaver.domain.turn import BusyPolicy, TurnState
 
 if TYPE_CHECKING:
-    from palaver.cli.chat.chat_session import Talk
-    from palaver.cli.chat.feed_presenter import Heard
+    from palaver.cli.chat.chat_session import ChatSession
+    from palaver.cli.chat.feed_presenter import DisplayItem
     from palaver.domain.feed_events import FeedItem
     from palaver.domain.ids import SessionId, TurnId
     from palaver.domain.turn import Turn
 
-COMMAND = "command"
-REFUSED = "refused"
+COMMAND_STATE = "command"
+REJECTED_STATE = "rejected"
 
 
 @dataclass(slots=True, kw_only=True)
 class Answer:
-    """What became of a message."""
+    """The answer to a message, or why there is none."""
 
-    state: str  # of its turn; or that it was a command, or refused
+    state: str  # of the turn; or COMMAND_STATE or REJECTED_STATE
     text: str = ""
     session_id: SessionId | None = None
     turn_id: TurnId | None = None
     error: str | None = None
 
-    def check(self) -> None:
-        """Raise what keeps it from being a whole answer."""
+    def raise_for_state(self) -> None:
+        """Raise an error unless this is a complete answer or the reply to a command."""
         match self.state:
             case TurnState.FAILED:
-                raise AnswerFailed(f"no answer: {self.error}", session_id=self.session_id, turn_id=self.turn_id)
+                raise AnswerFailed(self.error or "", session_id=self.session_id, turn_id=self.turn_id)
             case TurnState.INTERRUPTED:
-                raise AnswerStopped(f"no whole answer: {self.error}", session_id=self.session_id, turn_id=self.turn_id)
-            case "refused":
-                raise MessageRefused(self.error or "", session_id=self.session_id)
+                raise AnswerStopped(
+                    f"The answer is incomplete: {self.error}", session_id=self.session_id, turn_id=self.turn_id
+                )
+            case "rejected":
+                raise MessageRejected(self.error or "", session_id=self.session_id)
 
 
-class Out(Protocol):
-    """Where an answer is shown as it comes."""
+class AnswerOutput(Protocol):
+    """Shows an answer while it grows."""
 
-    def show(self, heard: Heard) -> None:
-        """More of it."""
+    def show(self, item: DisplayItem) -> None:
+        """Show the next item of the answer."""
         ...
 
     def end(self) -> None:
-        """That was all."""
+        """End the answer; the next item belongs to another one."""
         ...
 
 
-class Once:
-    """Asks one thing after the other."""
+class OneShot:
+    """Sends messages one by one and waits for each answer."""
 
-    def __init__(self, talk: Talk, out: Out) -> None:
-        self._talk = talk
-        self._out = out
-        self.running: TurnId | None = None  # the turn that is being answered
+    def __init__(self, chat: ChatSession, output: AnswerOutput) -> None:
+        self._chat = chat
+        self._output = output
+        self.running_turn_id: TurnId | None = None  # the turn whose answer is being shown
 
-    async def stop(self) -> None:
-        """Stop the answer that is being given."""
-        await self._talk.say("/stop")
+    async def stop_answer(self) -> None:
+        await self._chat.send("/stop")
 
     def close(self) -> None:
-        """Leave what is shown in good order, also in the middle of an answer."""
-        self._out.end()
+        """End the output properly, also in the middle of an answer."""
+        self._output.end()
 
     async def ask(self, text: str) -> Answer:
-        """Say something and wait for its answer."""
-        before = self._talk.now()
-        receipt = await self._talk.say(text, busy=BusyPolicy.QUEUE)
-        unknown = "unknown" in (receipt.facts or {})  # a slash that is no command
-        if receipt.outcome is Outcome.REFUSED or unknown:
-            return Answer(state=REFUSED, session_id=receipt.session_id, error=receipt.reply)
-        turn = await self._talk.turn(receipt.turn_id) if receipt.turn_id is not None else None
-        if turn is None or turn.created_at < before:  # a command may also name a turn that was there already
-            return self._commanded(receipt.reply or "", receipt.session_id)
+        """Send a message and wait for its answer."""
+        sent_at = self._chat.now()
+        receipt = await self._chat.send(text, busy=BusyPolicy.QUEUE)
+        is_unknown_command = "unknown_command" in (receipt.facts or {})
+        if receipt.outcome is Outcome.REJECTED or is_unknown_command:
+            return Answer(state=REJECTED_STATE, session_id=receipt.session_id, error=receipt.reply)
+        turn = await self._chat.find_turn(receipt.turn_id) if receipt.turn_id is not None else None
+        if turn is None or turn.created_at < sent_at:  # the receipt of a command may name an older turn
+            return self._show_command_reply(receipt.reply or "", receipt.session_id)
         if receipt.reply:
-            self._out.show(Note(receipt.reply))
-        if receipt.ahead:
-            self._out.show(Note(f"waiting behind {receipt.ahead}"))
-        return await self._answered(turn)
+            self._output.show(Note(receipt.reply))
+        if receipt.turns_ahead:
+            self._output.show(Note(f"Queued ({receipt.turns_ahead} ahead)"))
+        return await self._wait_for_answer(turn)
 
-    def _commanded(self, reply: str, session_id: SessionId | None) -> Answer:
-        self._out.show(Piece(PieceKind.TEXT, reply))
-        self._out.end()
-        return Answer(state=COMMAND, text=reply, session_id=session_id)
+    def _show_command_reply(self, reply: str, session_id: SessionId | None) -> Answer:
+        self._output.show(Piece(PieceKind.TEXT, reply))
+        self._output.end()
+        return Answer(state=COMMAND_STATE, text=reply, session_id=session_id)
 
-    async def _answered(self, turn: Turn) -> Answer:
-        talk = self._talk
-        hearing = Hearing(None, turn_id=turn.id)
-        hearing.hear(TurnChanged(turn))
-        said = _Said(self._out)
-        feed = talk.gateway.feed
-        follow = feed.follow(talk.owner.principal, turn.session_id, after=turn.input_seq - 1)
-        checked = False
-        async with aclosing(follow) as items:
+    async def _wait_for_answer(self, turn: Turn) -> Answer:
+        chat = self._chat
+        presenter = FeedPresenter(None, turn_id=turn.id)
+        presenter.present(TurnChanged(turn))
+        collector = _AnswerCollector(self._output)
+        feed = chat.gateway.feed.follow(chat.owner.principal, turn.session_id, after=turn.input_seq - 1)
+        is_first_item = True
+        async with aclosing(feed) as items:
             async for item in items:
-                said.take(hearing, item)
-                ended = _end_of(item, turn)
-                if ended is None and not checked:  # from here on its end is told; it may have been before
-                    checked = True
-                    ended = await self._over(turn, hearing, said)
-                self.running = turn.id if ended is None and hearing.running else None
+                collector.collect(presenter, item)
+                ended = _get_ended_turn(item, turn)
+                if ended is None and is_first_item:  # the feed reports later ends; this turn may have ended before
+                    ended = await self._find_missed_end(turn, presenter, collector)
+                is_first_item = False
+                self.running_turn_id = turn.id if ended is None and presenter.is_running else None
                 if ended is not None:
-                    return said.answer(ended)
-        raise StoreClosed  # the gateway has stopped under our feet
+                    return collector.build_answer(ended)
+        raise StoreClosed  # the gateway stopped while we were waiting
 
-    async def _over(self, turn: Turn, hearing: Hearing, said: _Said) -> Turn | None:
-        """The end of a turn that was quicker than we were."""
-        now = await self._talk.turn(turn.id)
-        if now is None or not now.state.ended:
+    async def _find_missed_end(self, turn: Turn, presenter: FeedPresenter, collector: _AnswerCollector) -> Turn | None:
+        """Return the turn if it had already ended when we began to follow the feed, with its answer collected."""
+        current = await self._chat.find_turn(turn.id)
+        if current is None or not current.state.has_ended:
             return None
-        hearing.hear(TurnChanged(turn))
-        for event in await self._talk.view.events(turn.session_id, after=turn.input_seq):
-            said.take(hearing, Happened(event))
-        return now
+        presenter.present(TurnChanged(turn))
+        for event in await self._chat.view.transcripts.load_events(turn.session_id, after=turn.input_seq):
+            collector.collect(presenter, EventAppended(event))
+        return current
 
 
-def _end_of(item: FeedItem, turn: Turn) -> Turn | None:
-    return item.turn if isinstance(item, TurnChanged) and item.turn.id == turn.id and item.turn.state.ended else None
+def _get_ended_turn(item: FeedItem, turn: Turn) -> Turn | None:
+    return (
+        item.turn if isinstance(item, TurnChanged) and item.turn.id == turn.id and item.turn.state.has_ended else None
+    )
 
 
-class _Said:
-    """The words of an answer, and where they are shown."""
+class _AnswerCollector:
+    """Shows the items of an answer and collects its text."""
 
-    def __init__(self, out: Out) -> None:
-        self._out = out
+    def __init__(self, output: AnswerOutput) -> None:
+        self._output = output
         self._parts: list[str] = [""]
 
-    def take(self, hearing: Hearing, item: FeedItem) -> None:
-        for heard in hearing.hear(item):
-            self._out.show(heard)
-            if isinstance(heard, Piece) and heard.kind is PieceKind.TEXT:
-                self._parts[-1] += heard.text
+    def collect(self, presenter: FeedPresenter, feed_item: FeedItem) -> None:
+        for item in presenter.present(feed_item):
+            self._output.show(item)
+            if isinstance(item, Piece) and item.kind is PieceKind.TEXT:
+                self._parts[-1] += item.text
             elif self._parts[-1]:
                 self._parts.append("")
 
-    def answer(self, turn: Turn) -> Answer:
-        self._out.end()
+    def build_answer(self, turn: Turn) -> Answer:
+        self._output.end()
         return Answer(
             state=turn.state.value,
             text="\n\n".join(part.strip("\n") for part in self._parts if part.strip()),
@@ -165,72 +166,71 @@ class _Said:
         )
 
 
-# ---- where it is shown -------------------------------------------------------------------------------------
+# ---- outputs -----------------------------------------------------------------------------------------------
 
 
-class Plain:
-    """Words as they come on standard output; what is done meanwhile on standard error."""
+class PlainOutput:
+    """Writes the text of an answer to stdout, and tool calls and notices to stderr unless `quiet`."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
-        self._last = ""  # what was written last
-        self._apart = False  # the next words begin a paragraph
+        self._last_text = ""
+        self._starts_paragraph = False  # the next text starts a new paragraph
 
-    def show(self, heard: Heard) -> None:
-        """More of an answer."""
-        match heard:
+    def show(self, item: DisplayItem) -> None:
+        """Write the next item of the answer."""
+        match item:
             case Piece(PieceKind.TEXT, text):
-                self._write(text)
+                self._write_text(text)
             case Piece(PieceKind.CALL, name=name, arguments=arguments):
-                self._tell(f"→ {line(name)} {line(arguments)}")
-            case Piece(PieceKind.RESULT, text, failed=failed, name=name, duration_ms=took):
-                used = f"{line(name)} {lasted(took)}".rstrip()
-                self._tell(f"{'✗' if failed else '✓'} {used}: {line(text)[:200]}")
+                self._write_notice(f"→ {clean_line(name)} {clean_line(arguments)}")
+            case Piece(PieceKind.RESULT, text, failed=failed, name=name, duration_ms=duration_ms):
+                tool = f"{clean_line(name)} {format_duration(duration_ms)}".rstrip()
+                self._write_notice(f"{'✗' if failed else '✓'} {tool}: {clean_line(text)[:200]}")
             case Note(text):
-                self._tell(clean(text))
+                self._write_notice(clean_text(text))
 
     def end(self) -> None:
-        """That was all."""
-        if self._last and not self._last.endswith("\n"):
+        """End the last line of the answer."""
+        if self._last_text and not self._last_text.endswith("\n"):
             click.echo()
-        self._last, self._apart = "", False
+        self._last_text, self._starts_paragraph = "", False
 
-    def _write(self, text: str) -> None:
-        shown = clean(text)
-        if self._apart:
-            shown = ("\n\n" if not self._last.endswith("\n") else "\n") + shown.lstrip("\n")
-            self._apart = False
-        if shown:
-            self._last = shown
-            click.echo(shown, nl=False)
+    def _write_text(self, text: str) -> None:
+        text = clean_text(text)
+        if self._starts_paragraph:
+            text = ("\n\n" if not self._last_text.endswith("\n") else "\n") + text.lstrip("\n")
+            self._starts_paragraph = False
+        if text:
+            self._last_text = text
+            click.echo(text, nl=False)
             sys.stdout.flush()
 
-    def _tell(self, text: str) -> None:
-        self._apart = bool(self._last)
+    def _write_notice(self, text: str) -> None:
+        self._starts_paragraph = bool(self._last_text)
         if not self._quiet:
             click.echo(text, err=True)
 
 
-class Nowhere:
-    """For programs, which get it all at the end."""
+class NullOutput:
+    """Shows nothing: with --json the whole answer is printed at the end."""
 
-    def show(self, heard: Heard) -> None:
-        """Nothing is shown."""
+    def show(self, item: DisplayItem) -> None:
+        pass
 
     def end(self) -> None:
-        """Nothing was shown."""
+        pass
 
 
-async def say_answer_json(answer: Answer, talk: Talk) -> None:
-    """Print one JSON document."""
-    session = await talk.view.get(answer.session_id) if answer.session_id is not None else None
-    say_json(
+async def print_answer_json(answer: Answer, chat: ChatSession) -> None:
+    session = await chat.view.get(answer.session_id) if answer.session_id is not None else None
+    print_json(
         {
             "session_id": answer.session_id,
             "turn_id": answer.turn_id,
             "state": answer.state,
             "text": answer.text,
             "error": answer.error,
-            "usage": None if session is None else json_output.session_json(session)["usage"],
+            "usage": None if session is None else session_usage_to_json(session.usage),
         }
     )

@@ -1,7 +1,7 @@
-"""How the talk looks on a terminal: blocks as text with colours, and the line that tells how things stand.
+"""Rendering the chat for a terminal: blocks as colored text, and the status line.
 
-Always true: what people, tools and models wrote is cleaned on its way through here; nothing but our own colours
-reaches the terminal as an escape sequence.
+Always true: text from people, tools and models is cleaned here; the only escape sequences that reach the terminal
+are our own colors.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.text import Text
 
-from palaver.cli.chat.answer_blocks import Prose, Thought, ToolUse
-from palaver.cli.chat.feed_presenter import Note, Said
-from palaver.cli.output import cells, clean, fit, lasted, line, plural
+from palaver.cli.chat.answer_blocks import ReasoningBlock, TextBlock, ToolBlock
+from palaver.cli.chat.feed_presenter import Note, PersonMessage
+from palaver.cli.output import clean_line, clean_text, format_count, format_duration, get_display_width, truncate_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,49 +28,47 @@ if TYPE_CHECKING:
 
     from palaver.domain.session import Session
 
-RESULT_LINES = 4  # of what a tool answered
-INDENT = 2
-LEAST_TITLE = 8  # columns of the status that a title keeps on a narrow terminal
-_COLOUR = re.compile("\x1b\\[[0-9;]*m")
-_FILLING = re.compile("[ ]+((?:\x1b\\[[0-9;]*m)*)$")
+MAX_RESULT_LINES = 4  # of a tool result
+INDENT_COLUMNS = 2
+MIN_TITLE_COLUMNS = 8  # what the title keeps in the status line of a narrow terminal
+_COLOR_CODE = re.compile("\x1b\\[[0-9;]*m")
+_TRAILING_SPACES = re.compile("[ ]+((?:\x1b\\[[0-9;]*m)*)$")
 
 
-Shown = Prose | Thought | ToolUse | Said | Note | Text
+DisplayBlock = TextBlock | ReasoningBlock | ToolBlock | PersonMessage | Note | Text
 
 
 class _Heading(Heading):
-    """A heading that stands where the text does."""
+    """A left-aligned heading."""
 
     LEVEL_ALIGN = dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), "left")
 
 
 class _Code(CodeBlock):
-    """Code on the background of the terminal, so that it suits dark and light."""
+    """Code on the terminal's own background, so that it fits dark and light themes."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         code = Syntax(
             str(self.text).rstrip(), self.lexer_name, theme="ansi_dark", word_wrap=True, background_color="default"
         )
-        yield Padding(code, (0, INDENT))
+        yield Padding(code, (0, INDENT_COLUMNS))
 
 
 class _Markdown(Markdown):
-    """Markdown as answers show it."""
-
     elements = Markdown.elements | {"heading_open": _Heading, "fence": _Code, "code_block": _Code}
 
 
-class Painter:
-    """Paints for a terminal of a given width."""
+class Renderer:
+    """Renders blocks for a terminal of a given width."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = dict(environ)
 
-    def paint(self, blocks: Sequence[Shown], width: int) -> str:
-        """Blocks one below the other, an empty line between them, each line ended."""
-        return "\n".join(f"{self._painted(block, width)}\n" for block in blocks)
+    def render(self, blocks: Sequence[DisplayBlock], width: int) -> str:
+        """Render blocks with an empty line between them; the last line ends with a line break."""
+        return "\n".join(f"{self._render_block(block, width)}\n" for block in blocks)
 
-    def _painted(self, block: Shown, width: int) -> str:
+    def _render_block(self, block: DisplayBlock, width: int) -> str:
         file = io.StringIO()
         Console(
             file=file,
@@ -79,91 +77,94 @@ class Painter:
             highlight=False,
             legacy_windows=False,
             _environ=self._environ,
-        ).print(_shape(block))
-        return _trimmed(file.getvalue())
+        ).print(_make_renderable(block))
+        return _trim_blank_space(file.getvalue())
 
 
-def _trimmed(painted: str) -> str:
-    """Without the empty lines around it, and without the blanks that fill its lines."""
-    lines = [_FILLING.sub(r"\1", each) for each in painted.split("\n")]
-    full = [number for number, each in enumerate(lines) if _COLOUR.sub("", each).strip()]
-    return "\n".join(lines[full[0] : full[-1] + 1]) if full else ""
+def _trim_blank_space(text: str) -> str:
+    """Remove empty lines around the text and the spaces with which rich fills its lines."""
+    lines = [_TRAILING_SPACES.sub(r"\1", line) for line in text.split("\n")]
+    filled = [index for index, line in enumerate(lines) if _COLOR_CODE.sub("", line).strip()]
+    return "\n".join(lines[filled[0] : filled[-1] + 1]) if filled else ""
 
 
-def own(text: str) -> Text:
-    """What the person at this terminal has just said."""
-    lines = clean(text).split("\n")
-    shown = Text("› ", style="bold cyan")
-    shown.append("\n  ".join(lines), style="bold")
-    return shown
+def format_own_message(text: str) -> Text:
+    """Format a message that the person at this terminal has just sent."""
+    lines = clean_text(text).split("\n")
+    message = Text("› ", style="bold cyan")
+    message.append("\n  ".join(lines), style="bold")
+    return message
 
 
-def _shape(block: Shown) -> RenderableType:
+def _make_renderable(block: DisplayBlock) -> RenderableType:
     match block:
         case Text():
             return block
-        case Prose(text):
-            return _Markdown(clean(text), hyperlinks=False)
-        case Thought(text):
-            return Padding(Text(clean(text).strip(), style="dim italic"), (0, 0, 0, INDENT))
-        case ToolUse():
-            return _tool(block)
-        case Said(who, text):
-            shown = Text(f"{line(who)}: ", style="bold magenta")
-            return shown.append(clean(text), style="not bold default")
-        case Note(text, trouble):
-            return Text(f"✗ {clean(text)}", style="red") if trouble else Text(f"· {clean(text)}", style="dim")
+        case TextBlock(text):
+            return _Markdown(clean_text(text), hyperlinks=False)
+        case ReasoningBlock(text):
+            return Padding(Text(clean_text(text).strip(), style="dim italic"), (0, 0, 0, INDENT_COLUMNS))
+        case ToolBlock():
+            return _render_tool(block)
+        case PersonMessage(author, text):
+            message = Text(f"{clean_line(author)}: ", style="bold magenta")
+            return message.append(clean_text(text), style="not bold default")
+        case Note(text, is_error):
+            return (
+                Text(f"✗ {clean_text(text)}", style="red") if is_error else Text(f"· {clean_text(text)}", style="dim")
+            )
 
 
-def _tool(use: ToolUse) -> RenderableType:
-    mark, style = ("…", "yellow") if use.result is None else ("✗", "red") if use.failed else ("✓", "green")
+def _render_tool(block: ToolBlock) -> RenderableType:
+    mark, style = ("…", "yellow") if block.result is None else ("✗", "red") if block.failed else ("✓", "green")
     head = Text(f"{mark} ", style=style)
-    head.append(line(use.name), style="bold")
-    for more in (lasted(use.duration_ms), arguments(use.arguments)):
-        head.append(f"  {more}" if more else "", style="dim")
+    head.append(clean_line(block.name), style="bold")
+    for detail in (format_duration(block.duration_ms), format_arguments(block.arguments)):
+        head.append(f"  {detail}" if detail else "", style="dim")
     head.no_wrap, head.overflow = True, "ellipsis"
-    if not use.result:
+    if not block.result:
         return head
-    lines = clean(use.result).strip().split("\n")
-    told = lines[:RESULT_LINES] if len(lines) > RESULT_LINES + 1 else lines
-    body = Text("\n".join(told), style="dim", no_wrap=True, overflow="ellipsis")
-    if len(told) < len(lines):
-        body.append(f"\n… {plural(len(lines) - len(told), 'more line')}")
-    return Group(head, Padding(body, (0, 0, 0, INDENT)))
+    lines = clean_text(block.result).strip().split("\n")
+    visible = lines[:MAX_RESULT_LINES] if len(lines) > MAX_RESULT_LINES + 1 else lines
+    body = Text("\n".join(visible), style="dim", no_wrap=True, overflow="ellipsis")
+    if len(visible) < len(lines):
+        body.append(f"\n… {format_count(len(lines) - len(visible), 'more line')}")
+    return Group(head, Padding(body, (0, 0, 0, INDENT_COLUMNS)))
 
 
-def arguments(given: str) -> str:
-    """The arguments of a tool on one line: `query: cat, limit: 3`."""
+def format_arguments(text: str) -> str:
+    """Format the JSON arguments of a tool call on one line: `query: cat, limit: 3`."""
     try:
-        data: Any = json.loads(given)
+        data: Any = json.loads(text)
     except ValueError:
-        return line(given)
+        return clean_line(text)
     if not isinstance(data, dict):
-        return line(given)
+        return clean_line(text)
     return ", ".join(
-        f"{line(str(name))}: {line(value if isinstance(value, str) else json.dumps(value))}"
+        f"{clean_line(str(name))}: {clean_line(value if isinstance(value, str) else json.dumps(value))}"
         for name, value in data.items()
     )
 
 
-# ---- how things stand --------------------------------------------------------------------------------------
+# ---- status line -------------------------------------------------------------------------------------------
 
 
-def status(session: Session | None, model: str, *, running: bool, waiting: int, width: int) -> str:
-    """One line: who answers, in which conversation, what it has cost, and what goes on."""
-    name = "new conversation" if session is None else line(session.title) if session.title else "untitled"
-    state = "answering, Ctrl-C stops" if running else "idle"
-    after = [*(spent(session) if session else ()), f"{state}, {waiting} waiting" if waiting else state]
-    room = width - cells(" · ".join([f" {line(model)}", "", *after]))
-    return fit(" · ".join([f" {line(model)}", fit(name, max(room, LEAST_TITLE)), *after]), width)
+def format_status_line(session: Session | None, model: str, *, is_running: bool, queued_count: int, width: int) -> str:
+    """Format the status line: model, title, tokens and cost, and what the agent is doing."""
+    title = "new conversation" if session is None else clean_line(session.title) if session.title else "untitled"
+    state = "responding (Ctrl-C to stop)" if is_running else "idle"
+    model = f" {clean_line(model)}"
+    facts = [*(format_usage(session) if session else ()), f"{state}, {queued_count} queued" if queued_count else state]
+    title_width = max(width - get_display_width(" · ".join([model, "", *facts])), MIN_TITLE_COLUMNS)
+    return truncate_text(" · ".join([model, truncate_text(title, title_width), *facts]), width)
 
 
-def spent(session: Session) -> list[str]:
-    """What a conversation has used; a cost that nobody knows is said to be unknown."""
-    used = session.usage
-    if not used.total_tokens:
+def format_usage(session: Session) -> list[str]:
+    """Format tokens and cost of a conversation."""
+    usage = session.usage
+    if not usage.total_tokens:
         return ["0 tokens"]
-    if used.cost is None:
-        return [f"{used.total_tokens:,} tokens", "cost unknown"]
-    more = f" + {plural(used.unpriced_turns, 'turn')} unpriced" if used.unpriced_turns else ""
-    return [f"{used.total_tokens:,} tokens", f"${used.cost:.4f}{more}"]
+    if usage.cost is None:
+        return [f"{usage.total_tokens:,} tokens", "cost unknown"]
+    unpriced = f" + {format_count(usage.unpriced_turns, 'turn')} unpriced" if usage.unpriced_turns else ""
+    return [f"{usage.total_tokens:,} tokens", f"${usage.cost:.4f}{unpriced}"]

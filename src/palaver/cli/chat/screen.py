@@ -1,7 +1,7 @@
-"""The talk at a terminal: what was said scrolls away above, and below it are the line to type in and the status.
+"""The chat on a full terminal: messages scroll away above; below them are the input and the status line.
 
-One application lives as long as the talk, so that the person can type at any time. Finished blocks are written above
-it for good; only the tail of a growing answer is drawn anew.
+One prompt_toolkit application runs as long as the chat, so that the person can type at any time. Finished blocks
+are printed once above it; only the tail of a growing answer is redrawn.
 """
 
 from __future__ import annotations
@@ -33,16 +33,22 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar, TextArea
 
-from palaver.cli.chat.answer_blocks import Growing, Prose
-from palaver.cli.chat.chat_session import waiting
+from palaver.cli.chat.answer_blocks import AnswerBlocks, TextBlock
+from palaver.cli.chat.chat_session import describe_busy_outcome
 from palaver.cli.chat.completer import ChatCompleter
-from palaver.cli.chat.feed_listener import DELETED, Ear, Gone, Moved, Trouble
-from palaver.cli.chat.feed_presenter import AnswerEnds, Hearing, Note
-from palaver.cli.chat.renderer import Painter, own, status
+from palaver.cli.chat.feed_listener import (
+    SESSION_DELETED_TEXT,
+    FeedListener,
+    FeedUnavailable,
+    SessionDeleted,
+    SessionSwitched,
+)
+from palaver.cli.chat.feed_presenter import AnswerEnd, FeedPresenter, Note
+from palaver.cli.chat.renderer import Renderer, format_own_message, format_status_line
 from palaver.domain.draft import Piece
-from palaver.domain.errors import NoSuchSession, PalaverError, StoreError
+from palaver.domain.errors import PalaverError, SessionNotFound, StoreError
 from palaver.domain.events import EventKind
-from palaver.domain.feed_events import Happened, TurnChanged
+from palaver.domain.feed_events import EventAppended, TurnChanged
 from palaver.domain.inbound import Outcome
 
 if TYPE_CHECKING:
@@ -54,16 +60,16 @@ if TYPE_CHECKING:
     from prompt_toolkit.input import Input
     from prompt_toolkit.key_binding import KeyPressEvent
 
-    from palaver.cli.chat.chat_session import Talk
-    from palaver.cli.chat.renderer import Shown
+    from palaver.cli.chat.chat_session import ChatSession
+    from palaver.cli.chat.renderer import DisplayBlock
     from palaver.domain.feed_events import FeedItem
     from palaver.domain.inbound import Receipt
     from palaver.domain.session import Session
 
-TWICE = 2.0  # seconds within which a second Ctrl-C leaves
-MENU = 8  # lines kept free below the input while completions are offered
-MOST_LINES = 12  # of the input that are shown at once
-AROUND = 6  # lines that a growing answer leaves free for the input and the status
+DOUBLE_PRESS_SECONDS = 2.0  # a second Ctrl-C within this time quits
+MENU_LINES = 8  # kept free below the input while the completion menu is open
+MAX_INPUT_LINES = 12
+RESERVED_LINES = 6  # what a growing answer leaves free for the input and the status line
 _STYLE = Style.from_dict(
     {
         "status": "reverse",
@@ -74,174 +80,175 @@ _STYLE = Style.from_dict(
 
 
 class Screen:
-    """A terminal that somebody sits at."""
+    """A chat on a terminal with a prompt, a status line and completions."""
 
-    def __init__(self, talk: Talk, home: Path) -> None:
-        self._talk = talk
+    def __init__(self, chat: ChatSession, home: Path) -> None:
+        self._chat = chat
         self._loop = asyncio.get_running_loop()
-        self._ear = Ear(talk)
-        self._painter = Painter(os.environ)
-        self._hearing = self._new_hearing()
-        self._growing = Growing()
-        self._session: Session | None = None
-        self._chosen: str | None = None  # the model, where it was chosen while we looked
-        self._typed: asyncio.Queue[str] = asyncio.Queue()
-        self._pressed = 0.0  # when Ctrl-C was last pressed
-        self._stopping = False  # the answer was told to stop
-        self._drawn: tuple[object, str] = (None, "")
+        self._listener = FeedListener(chat)
+        self._renderer = Renderer(os.environ)
+        self._presenter = self._make_presenter()
+        self._blocks = AnswerBlocks()
+        self._session: Session | None = None  # as the status line shows it
+        self._chosen_model: str | None = None  # set when a /model command arrives; the next turn will use it
+        self._outgoing: asyncio.Queue[str] = asyncio.Queue()  # messages to send
+        self._last_interrupt_at = 0.0
+        self._is_stopping = False  # /stop was sent for the running answer
+        self._tail_cache: tuple[object, str] = (None, "")
         self._search = SearchToolbar()
         self._input = TextArea(
             multiline=True,
             wrap_lines=True,
-            completer=ChatCompleter(talk),
+            completer=ChatCompleter(chat),
             complete_while_typing=True,
-            history=_history(home / "history"),
-            accept_handler=self._accept,
+            history=_open_history(home / "history"),
+            accept_handler=self._queue_input,
             get_line_prefix=lambda number, wrapped: [("class:prompt", "  " if number or wrapped else "› ")],
             search_field=self._search,
-            height=self._input_height,
+            height=self._get_input_height,
             dont_extend_height=True,
         )
         self._app: Application[None] = Application(
-            input=keyboard(),
-            layout=self._layout(),
-            key_bindings=self._keys(),
+            input=create_raw_input(),
+            layout=self._build_layout(),
+            key_bindings=self._build_key_bindings(),
             style=_STYLE,
             erase_when_done=True,
             min_redraw_interval=0.04,
         )
 
-    # -- the whole of it -----------------------------------------------------------------------------------
+    # -- running -------------------------------------------------------------------------------------------
 
-    async def run(self, greeting: Sequence[str], first: Sequence[str] = ()) -> None:
-        """Talk until the person leaves."""
-        self._ear.turn()
-        for text in first:
-            self._typed.put_nowait(text)
-        tasks = [asyncio.create_task(self._hear()), asyncio.create_task(self._send())]
+    async def run(self, greeting: Sequence[str], first_messages: Sequence[str] = ()) -> None:
+        """Chat until the person leaves."""
+        self._listener.follow_session()
+        for text in first_messages:
+            self._outgoing.put_nowait(text)
+        tasks = [asyncio.create_task(self._show_feed()), asyncio.create_task(self._send_queued())]
         for task in tasks:
-            task.add_done_callback(self._over)
+            task.add_done_callback(self._exit_on_error)
         try:
-            self._write(self._painter.paint([Note(greeting[0]), *map(Prose, greeting[1:])], self._width))
+            self._write(self._renderer.render([Note(greeting[0]), *map(TextBlock, greeting[1:])], self._width))
             with patch_stdout(raw=True), suppress(EOFError):  # the terminal was closed
                 await self._app.run_async(set_exception_handler=False)
         finally:
             if not tasks[1].done():
-                await self._typed.join()  # what was sent is taken in before we leave
-            self._ear.close()
+                await self._outgoing.join()  # messages that were typed are stored before the chat ends
+            self._listener.close()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            left = self._growing.end()
-            if left:
-                self._write(self._painter.paint(left, self._width))
+            remaining = self._blocks.end()
+            if remaining:
+                self._write(self._renderer.render(remaining, self._width))
 
-    def leave(self) -> None:
-        """End the talk, from outside."""
+    def stop(self) -> None:
+        """End the chat on a signal."""
         if self._app.is_running and not self._app.is_done:
             self._app.exit()
 
-    def warn(self, text: str) -> None:
-        """Say something that concerns no conversation, from any thread."""
-        self._loop.call_soon_threadsafe(lambda: self._soon(Note(text, trouble=True)))
+    def show_warning(self, text: str) -> None:
+        """Show a warning that belongs to no conversation; callable from any thread."""
+        self._loop.call_soon_threadsafe(lambda: self._show_soon(Note(text, is_error=True)))
 
-    def _soon(self, note: Note) -> None:
-        self._app.create_background_task(self._show([note]))
+    def _show_soon(self, note: Note) -> None:
+        self._app.create_background_task(self._show_blocks([note]))
 
     @property
-    def answering(self) -> bool:
-        """Whether an answer is being given or waited for."""
-        return (self._hearing.running and not self._stopping) or self._hearing.waiting > 0
+    def is_answering(self) -> bool:
+        """Return whether an answer is running or queued."""
+        return (self._presenter.is_running and not self._is_stopping) or self._presenter.queued_count > 0
 
-    def _over(self, task: asyncio.Task[None]) -> None:
+    def _exit_on_error(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None and self._app.is_running:
             self._app.exit(exception=error)
 
-    # -- speaking ------------------------------------------------------------------------------------------
+    # -- sending -------------------------------------------------------------------------------------------
 
-    def _accept(self, buffer: Buffer) -> bool:
+    def _queue_input(self, buffer: Buffer) -> bool:
         if buffer.text.strip():
-            self._typed.put_nowait(buffer.text.rstrip())
+            self._outgoing.put_nowait(buffer.text.rstrip())
         return False
 
-    async def _send(self) -> None:
+    async def _send_queued(self) -> None:
         while True:
-            text = await self._typed.get()
+            text = await self._outgoing.get()
             try:
-                await self._show([own(text)])
-                await self._show(self._answered(await self._talk.say(text)))
+                await self._show_blocks([format_own_message(text)])
+                await self._show_blocks(self._present_receipt(await self._chat.send(text)))
             except StoreError as error:
-                await self._show([Note(f"{error} This was not taken; the up arrow brings it back.", trouble=True)])
+                await self._show_blocks(
+                    [Note(f"{error} Your message was not sent. Press the up arrow to get it back.", is_error=True)]
+                )
             except PalaverError as error:
-                await self._show([Note(str(error), trouble=True)])
+                await self._show_blocks([Note(str(error), is_error=True)])
             finally:
-                self._typed.task_done()
+                self._outgoing.task_done()
 
-    def _answered(self, receipt: Receipt) -> list[Shown]:
-        """What the gateway itself says to what was said, and listen where that leads."""
-        self._ear.turn(None if receipt.seq is None else receipt.seq - 1)
-        said: list[Shown] = []
+    def _present_receipt(self, receipt: Receipt) -> list[DisplayBlock]:
+        """Follow the session that the message went to, and return the gateway's own reply."""
+        self._listener.follow_session(None if receipt.seq is None else receipt.seq - 1)
+        blocks: list[DisplayBlock] = []
         if receipt.reply:
-            said.append(
-                Note(receipt.reply, trouble=True) if receipt.outcome is Outcome.REFUSED else Prose(receipt.reply)
-            )
-        waits = waiting(receipt)
-        if waits:
-            said.append(Note(waits))
-        return said
+            is_rejected = receipt.outcome is Outcome.REJECTED
+            blocks.append(Note(receipt.reply, is_error=True) if is_rejected else TextBlock(receipt.reply))
+        busy_notice = describe_busy_outcome(receipt)
+        if busy_notice:
+            blocks.append(Note(busy_notice))
+        return blocks
 
-    # -- hearing -------------------------------------------------------------------------------------------
+    # -- following -----------------------------------------------------------------------------------------
 
-    async def _hear(self) -> None:
+    async def _show_feed(self) -> None:
         while True:
-            item = await self._ear.next()
+            item = await self._listener.next_item()
             match item:
-                case Moved():
-                    await self._moved()
-                case Gone(session_id):
-                    if await self._talk.leave(session_id):
-                        self._ear.turn()
-                        await self._show([Note(DELETED)])
-                case Trouble(text):
-                    await self._show([Note(text, trouble=True)])
+                case SessionSwitched():
+                    await self._switch_session()
+                case SessionDeleted(session_id):
+                    if await self._chat.leave_session(session_id):
+                        self._listener.follow_session()
+                        await self._show_blocks([Note(SESSION_DELETED_TEXT)])
+                case FeedUnavailable(text):
+                    await self._show_blocks([Note(text, is_error=True)])
                 case _:
-                    await self._heard(item)
+                    await self._show_item(item)
 
-    def _new_hearing(self) -> Hearing:
-        return Hearing(self._talk.owner.id, is_own=self._talk.is_own)
+    def _make_presenter(self) -> FeedPresenter:
+        return FeedPresenter(self._chat.owner.id, is_own_event=self._chat.is_own_event)
 
-    async def _moved(self) -> None:
-        await self._show(self._growing.end())
-        self._hearing = self._new_hearing()
-        self._chosen = None
-        await self._look()
+    async def _switch_session(self) -> None:
+        await self._show_blocks(self._blocks.end())
+        self._presenter = self._make_presenter()
+        self._chosen_model = None
+        await self._refresh_status()
 
-    async def _heard(self, item: FeedItem) -> None:
-        finished: list[Shown] = []
-        for heard in self._hearing.hear(item):
-            match heard:
+    async def _show_item(self, item: FeedItem) -> None:
+        finished: list[DisplayBlock] = []
+        for display_item in self._presenter.present(item):
+            match display_item:
                 case Piece():
-                    finished += self._growing.add(heard)
-                case AnswerEnds():
-                    finished += self._growing.end()
+                    finished += self._blocks.add(display_item)
+                case AnswerEnd():
+                    finished += self._blocks.end()
                 case _:
-                    finished.append(heard)
-        await self._show(finished)
+                    finished.append(display_item)
+        await self._show_blocks(finished)
         if (
-            isinstance(item, Happened)
-            and item.event.kind is EventKind.CHANGED
+            isinstance(item, EventAppended)
+            and item.event.kind is EventKind.SETTING_CHANGED
             and item.event.facts.get("setting") == "model"
         ):
-            self._chosen = item.event.facts.get("value") or self._talk.gateway.agent.model
-        self._stopping = self._stopping and self._hearing.running
-        if isinstance(item, TurnChanged) or (isinstance(item, Happened) and item.event.message is None):
-            await self._look()
+            self._chosen_model = item.event.facts.get("value") or self._chat.gateway.agent.model
+        self._is_stopping = self._is_stopping and self._presenter.is_running
+        if isinstance(item, TurnChanged) or (isinstance(item, EventAppended) and item.event.message is None):
+            await self._refresh_status()
 
-    async def _look(self) -> None:
-        """Bring the status up to date."""
-        with suppress(NoSuchSession, StoreError):  # the ear is told of it too
-            self._session = await self._talk.session()
+    async def _refresh_status(self) -> None:
+        """Load the session again and redraw the status line."""
+        with suppress(SessionNotFound, StoreError):  # the listener reports both
+            self._session = await self._chat.load_session()
         self._app.invalidate()
 
     # -- showing -------------------------------------------------------------------------------------------
@@ -250,12 +257,12 @@ class Screen:
     def _width(self) -> int:
         return self._app.output.get_size().columns
 
-    async def _show(self, blocks: Sequence[Shown]) -> None:
-        """Write blocks for good, above the input."""
+    async def _show_blocks(self, blocks: Sequence[DisplayBlock]) -> None:
+        """Print blocks above the input."""
         if not blocks:
             self._app.invalidate()
             return
-        text = self._painter.paint(blocks, self._width)
+        text = self._renderer.render(blocks, self._width)
         async with in_terminal():
             self._write(text)
 
@@ -263,94 +270,100 @@ class Screen:
         self._app.output.write_raw(f"{text}\n")
         self._app.output.flush()
 
-    def _tail(self) -> ANSI:
-        tail = self._growing.tail
+    def _render_tail(self) -> ANSI:
+        tail = self._blocks.tail
         width = self._width
-        if self._drawn[0] != (tail, width):
-            lines = self._painter.paint(tail, width).rstrip("\n").split("\n")
-            room = max(3, self._app.output.get_size().rows - AROUND)
-            self._drawn = ((tail, width), "\n".join(lines[-room:]))
-        return ANSI(self._drawn[1])
+        if self._tail_cache[0] != (tail, width):
+            lines = self._renderer.render(tail, width).rstrip("\n").split("\n")
+            max_lines = max(3, self._app.output.get_size().rows - RESERVED_LINES)
+            self._tail_cache = ((tail, width), "\n".join(lines[-max_lines:]))
+        return ANSI(self._tail_cache[1])
 
-    def _status(self) -> str:
+    def _render_status(self) -> str:
         session = self._session
-        model = self._chosen or (session.model if session and session.model else self._talk.gateway.agent.model)
-        return status(
-            session, model, running=self._hearing.running, waiting=self._hearing.waiting, width=self._width
+        model = self._chosen_model or (session.model if session and session.model else self._chat.gateway.agent.model)
+        return format_status_line(
+            session,
+            model,
+            is_running=self._presenter.is_running,
+            queued_count=self._presenter.queued_count,
+            width=self._width,
         ).ljust(self._width)
 
-    def _layout(self) -> Layout:
-        growing = Condition(lambda: bool(self._growing.tail))
-        tail = Window(FormattedTextControl(self._tail), dont_extend_height=True, wrap_lines=False)
-        space = Window(height=1)
-        bottom = Window(FormattedTextControl(self._status), height=1, style="class:status")
+    def _build_layout(self) -> Layout:
+        has_tail = Condition(lambda: bool(self._blocks.tail))
+        tail = Window(FormattedTextControl(self._render_tail), dont_extend_height=True, wrap_lines=False)
+        gap = Window(height=1)
+        status_line = Window(FormattedTextControl(self._render_status), height=1, style="class:status")
         body = HSplit(
             [
-                ConditionalContainer(HSplit([tail, space]), growing),
+                ConditionalContainer(HSplit([tail, gap]), has_tail),
                 self._input,
                 self._search,
-                bottom,
+                status_line,
             ]
         )
-        menu = Float(CompletionsMenu(max_height=MENU, scroll_offset=1), xcursor=True, ycursor=True)
+        menu = Float(CompletionsMenu(max_height=MENU_LINES, scroll_offset=1), xcursor=True, ycursor=True)
         return Layout(FloatContainer(body, [menu]), focused_element=self._input)
 
-    def _input_height(self) -> Dimension:
-        least = MENU + 1 if self._input.buffer.complete_state is not None else 1
-        return Dimension(min=least, max=max(MOST_LINES, least))
+    def _get_input_height(self) -> Dimension:
+        min_lines = MENU_LINES + 1 if self._input.buffer.complete_state is not None else 1
+        return Dimension(min=min_lines, max=max(MAX_INPUT_LINES, min_lines))
 
     # -- keys ----------------------------------------------------------------------------------------------
 
-    def _keys(self) -> KeyBindings:
+    def _build_key_bindings(self) -> KeyBindings:
         keys = KeyBindings()
-        typing = Condition(lambda: get_app().layout.has_focus(self._input))
-        empty = Condition(lambda: not self._input.text)
-        keys.add("enter", filter=typing)(lambda event: self._input.buffer.validate_and_handle())
+        has_focus = Condition(lambda: get_app().layout.has_focus(self._input))
+        is_empty = Condition(lambda: not self._input.text)
+        keys.add("enter", filter=has_focus)(lambda event: self._input.buffer.validate_and_handle())
         for newline in (("c-j",), ("escape", "enter"), ("escape", "c-j")):
-            keys.add(*newline, filter=typing)(lambda event: self._input.buffer.insert_text("\n"))
-        keys.add("c-c")(self._interrupt)
-        keys.add("<sigint>")(self._interrupt)
-        keys.add("c-d", filter=typing & empty)(lambda event: event.app.exit())
+            keys.add(*newline, filter=has_focus)(lambda event: self._input.buffer.insert_text("\n"))
+        keys.add("c-c")(self._on_interrupt)
+        keys.add("<sigint>")(self._on_interrupt)
+        keys.add("c-d", filter=has_focus & is_empty)(lambda event: event.app.exit())
         return keys
 
-    def _interrupt(self, event: KeyPressEvent) -> None:
-        """Ctrl-C: stops what runs, clears the line, and pressed again soon, leaves."""
+    def _on_interrupt(self, event: KeyPressEvent) -> None:
+        """Handle Ctrl-C: stop the running answer or clear the input; quit on a second press."""
         now = time.monotonic()
-        again, self._pressed = now - self._pressed < TWICE, now
-        if again:
+        is_double_press, self._last_interrupt_at = now - self._last_interrupt_at < DOUBLE_PRESS_SECONDS, now
+        if is_double_press:
             event.app.exit()
-        elif self._hearing.running:
-            self._stopping = True
-            self._typed.put_nowait("/stop")
+        elif self._presenter.is_running:
+            self._is_stopping = True
+            self._outgoing.put_nowait("/stop")
         elif self._input.text:
             self._input.buffer.reset()
         else:
-            self._soon(Note("Ctrl-C again or Ctrl-D leaves"))
+            self._show_soon(Note("Press Ctrl-C again or Ctrl-D to quit"))
 
 
-def keyboard() -> Input:
-    """Keys, raw at all times: were they cooked while something is written above, an Enter at that moment would be shown
-    as it is typed and arrive as the beginning of a line.
+def create_raw_input() -> Input:
+    """Create an input that stays in raw mode.
+
+    prompt_toolkit switches to cooked mode while it prints above the prompt. The terminal would then echo an Enter
+    that is pressed at that moment, and it would arrive as a line break in the input.
     """
-    keys = create_input()
-    keys.cooked_mode = nullcontext  # type: ignore[method-assign]
-    return keys
+    raw_input = create_input()
+    raw_input.cooked_mode = nullcontext  # type: ignore[method-assign]
+    return raw_input
 
 
-class _File(FileHistory):
-    """What was typed before, in a file. When it cannot be written, it is remembered until the talk ends."""
+class _InputHistory(FileHistory):
+    """The input history in a file; if the file cannot be written, the history lasts until the chat ends."""
 
     def store_string(self, string: str) -> None:
         with suppress(OSError):
             super().store_string(string)
 
 
-def _history(file: Path) -> History:
+def _open_history(file: Path) -> History:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch(mode=0o600)
         file.chmod(0o600)
         with file.open("rb"):
-            return _File(str(file))
+            return _InputHistory(str(file))
     except OSError:
         return InMemoryHistory()

@@ -1,7 +1,8 @@
-"""Accounts: who may sign in, by what, and where they are signed in.
+"""Accounts: who can sign in, with what, and where they are signed in.
 
-Edges show what a visitor brings; this decides. Always true: a wrong name, a wrong password and an account without one
-are the same answer after the same time; no secret is stored, and a secret that was made is told once.
+The web passes on what a visitor sends; this module decides. Always true: a wrong name, a wrong password and an account
+without a password get the same answer after the same time; only hashes of secrets are stored, and a new secret is shown
+once.
 """
 
 from __future__ import annotations
@@ -11,282 +12,299 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.account import (
-    LINK_LASTS,
+    SIGN_IN_LINK_LIFETIME,
     TOKEN_PREFIX,
     ApiToken,
-    Fresh,
+    NewSecret,
     check_password,
-    checked_scopes,
-    clean_name,
-    digest,
+    clean_person_name,
+    generate_secret,
+    hash_secret,
     is_loopback,
-    new_secret,
+    parse_scopes,
 )
-from palaver.domain.errors import LimitReached, NotAllowed, NotFound, SignInRefused, WrongPassword
+from palaver.domain.errors import LimitReached, NotAllowed, NotFound, SignInFailed, WrongPassword
 from palaver.domain.person import Role
-from palaver.domain.text import storable
+from palaver.domain.text import make_storable
 from palaver.services.accounts import sign_in
 from palaver.services.accounts.passkeys import Passkeys
 from palaver.services.accounts.passwords import Passwords
 from palaver.services.accounts.people import People
 from palaver.services.argument_checks import check_count
-from palaver.services.operation import Awaiting, operation
-from palaver.storage import accounts, attempts, passkeys, people
+from palaver.services.operation import AsyncRunner, Operations, operation
+from palaver.storage import accounts, passkeys, people, sign_in_attempts
 from palaver.storage.engines.base import Conflict, Read, Write
 from palaver.storage.timestamps import from_micros, to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from palaver.domain.account import Device, Signed, Ways
+    from palaver.domain.account import Device, SignedInPerson, SignInMethods
     from palaver.domain.ids import PersonId
     from palaver.domain.person import Person, Principal
     from palaver.services.accounts.sign_in import Visitor
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction, Work
 
-MOST_TOKENS = 100  # of one person
-LONGEST_TOKEN_DAYS = 3650
-_DAY = 86_400_000_000
+MAX_TOKENS_PER_PERSON = 100
+MAX_TOKEN_DAYS = 3650
+_DAY_MICROS = 86_400_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WaysIn:
-    """How anybody at all can sign in here."""
+class SignInOptions:
+    """What a sign-in page can offer: whether anyone has a password, or a passkey for this host."""
 
     password: bool
     passkey: bool
 
 
-class Accounts(Awaiting):
-    """Everything about signing in; passkeys and people have their own rooms."""
+class Accounts(Operations[AsyncRunner]):
+    """Signing in, credentials and tokens. Passkeys and the administration of people have classes of their own."""
 
     def __init__(self, store: SessionStore) -> None:
+        super().__init__(AsyncRunner(store.engine))
         self._store = store
         self._engine = store.engine
         self._clock = store.clock
         self._passwords = Passwords()
         self.passkeys = Passkeys(store.engine, store.clock)
 
-    def people_seen_by(self, principal: Principal) -> People:
-        """Everybody, as an owner sees and changes them; refused to others."""
+    def open_people(self, principal: Principal) -> People:
+        """Open the administration of people; refused to anyone but an owner."""
         return People(self._engine, self._clock, principal)
 
-    # -- the first steps -----------------------------------------------------------------------------------
+    # -- the owner -----------------------------------------------------------------------------------------
 
-    async def owner_link(self) -> str:
-        """The secret of a new link that signs the owner in, once and soon; the terminal shows it."""
-        owner = await self._store.aio.owner()
-        secret = new_secret()
+    async def create_owner_link(self) -> str:
+        """Create a link that signs the owner in once and expires soon; returns its secret, for the terminal."""
+        owner = await self._store.aio.get_owner()
+        secret = generate_secret()
         now = self._now()
 
         def run(tx: Transaction) -> None:
             accounts.open_account(tx, owner, now)
-            accounts.add_link(tx, owner.id, digest(secret), now, LINK_LASTS)
+            accounts.add_sign_in_link(tx, owner.id, hash_secret(secret), now, SIGN_IN_LINK_LIFETIME)
 
         await self._engine.arun(Write(run))
         return secret
 
     @operation
-    def owner_is_set_up(self) -> Work[bool]:
-        """Whether an owner can sign in without a link: by a password or a passkey."""
-        return Read(accounts.owner_has_a_way)
+    def can_owner_sign_in(self) -> Work[bool]:
+        """Return whether an owner has a password or a passkey, so that they need no link."""
+        return Read(accounts.can_owner_sign_in_without_link)
 
-    async def may_bind(self, host: str) -> bool:
-        """Whether a server may listen there: beyond this machine only when an owner has a password or a passkey."""
-        return is_loopback(host) or await self.owner_is_set_up()
+    async def can_listen_on(self, host: str) -> bool:
+        """Return whether a server may listen on a host: beyond this machine only if an owner can sign in."""
+        return is_loopback(host) or await self.can_owner_sign_in()
 
     @operation
-    def ways_in(self, site: str) -> Work[WaysIn]:
-        """How anybody at all can sign in at a host."""
-        return Read(lambda tx: WaysIn(password=accounts.any_password(tx), passkey=passkeys.any_for(tx, storable(site))))
+    def get_sign_in_options(self, site: str) -> Work[SignInOptions]:
+        host = make_storable(site)
+        return Read(
+            lambda tx: SignInOptions(password=accounts.has_any_password(tx), passkey=passkeys.has_any(tx, host))
+        )
 
     # -- signing in ----------------------------------------------------------------------------------------
 
-    async def sign_in_by_link(self, link: str, visitor: Visitor) -> Fresh[Person]:
-        """Sign in whoever has this link, and use it up; the secret is for the cookie."""
-        limits = sign_in.by_address(visitor)
-        await sign_in.count(self._engine, self._clock, limits)
-        secret = new_secret()
+    async def sign_in_by_link(self, link: str, visitor: Visitor) -> NewSecret[Person]:
+        """Sign in with a link, which then no longer works; the secret is for the cookie."""
+        limits = sign_in.get_address_limit(visitor)
+        await sign_in.count_attempt(self._engine, self._clock, limits)
+        secret = generate_secret()
         now = self._now()
 
         def run(tx: Transaction) -> Person:
-            person = accounts.use_link(tx, digest(link), now)
+            person = accounts.use_sign_in_link(tx, hash_secret(link), now)
             if person is None:
-                raise SignInRefused("this link has been used already, or has expired; ask for another", way="link")
-            sign_in.begin(tx, person, "link", visitor, secret, now)
-            attempts.take_back(tx, limits)
+                raise SignInFailed("This link was already used or has expired. Ask for a new one.", method="link")
+            sign_in.start_sign_in(tx, person, "link", visitor, secret, now)
+            sign_in_attempts.uncount_attempt(tx, limits)
             return person
 
-        return Fresh(await self._engine.arun(Write(run)), secret)
+        return NewSecret(await self._engine.arun(Write(run)), secret)
 
-    async def sign_in_by_password(self, name: str, password: str, visitor: Visitor) -> Fresh[Person]:
-        """Sign in by name and password; the secret is for the cookie."""
-        limits = sign_in.by_address(visitor) | sign_in.by_name(name)
-        await sign_in.count(self._engine, self._clock, limits)
-        found = await self._engine.arun(Read(lambda tx: accounts.credentials(tx, storable(name))))
-        hashed = found.password if found else None
-        if not await self._passwords.matches(hashed, password) or found is None:
-            raise SignInRefused("this name and this password do not go together", way="password")
-        person = found.person
-        secret = new_secret()
+    async def sign_in_by_password(self, name: str, password: str, visitor: Visitor) -> NewSecret[Person]:
+        """Sign in with name and password; the secret is for the cookie."""
+        limits = sign_in.get_address_limit(visitor) | sign_in.get_name_limit(name)
+        await sign_in.count_attempt(self._engine, self._clock, limits)
+        credentials = await self._engine.arun(Read(lambda tx: accounts.find_credentials(tx, make_storable(name))))
+        hashed = credentials.password_hash if credentials else None
+        if not await self._passwords.verify(hashed, password) or credentials is None:
+            raise SignInFailed("Wrong name or password.", method="password")
+        person = credentials.person
+        secret = generate_secret()
         now = self._now()
 
         def run(tx: Transaction) -> None:
-            if accounts.password_of(tx, person.id) != hashed:  # it was changed while it was being checked
-                raise SignInRefused("this name and this password do not go together", way="password")
-            sign_in.begin(tx, person, "password", visitor, secret, now)
-            attempts.take_back(tx, limits)
+            if accounts.find_password_hash(tx, person.id) != hashed:  # changed while it was being verified
+                raise SignInFailed("Wrong name or password.", method="password")
+            sign_in.start_sign_in(tx, person, "password", visitor, secret, now)
+            sign_in_attempts.uncount_attempt(tx, limits)
 
         await self._engine.arun(Write(run))
-        return Fresh(person, secret)
+        return NewSecret(person, secret)
 
-    # -- who asks ------------------------------------------------------------------------------------------
+    # -- authentication ------------------------------------------------------------------------------------
 
-    async def by_cookie(self, secret: str) -> Signed | None:
-        """Whoever is signed in by this."""
+    async def find_by_cookie(self, secret: str) -> SignedInPerson | None:
+        """Find who is signed in with this cookie."""
         if not secret:
             return None
         now = self._now()
-        found = await self._engine.arun(Read(lambda tx: accounts.signed_in(tx, digest(secret), now)))
-        if found is None:
+        match = await self._engine.arun(Read(lambda tx: accounts.find_sign_in(tx, hash_secret(secret), now)))
+        if match is None:
             return None
-        signed, tell = found
-        if tell:
-            await self._engine.arun(Write(lambda tx: accounts.seen(tx, signed.id, now)))
-        return signed
+        signed_in, is_due = match
+        if is_due:
+            await self._engine.arun(Write(lambda tx: accounts.mark_sign_in_seen(tx, signed_in.credential_id, now)))
+        return signed_in
 
-    async def by_token(self, secret: str) -> Signed | None:
-        """Whose token this is."""
+    async def find_by_token(self, secret: str) -> SignedInPerson | None:
+        """Find whose API token this is."""
         if not secret.startswith(TOKEN_PREFIX):
             return None
         now = self._now()
-        found = await self._engine.arun(Read(lambda tx: accounts.token_bearer(tx, digest(secret), now)))
-        if found is None:
+        match = await self._engine.arun(Read(lambda tx: accounts.find_token(tx, hash_secret(secret), now)))
+        if match is None:
             return None
-        signed, tell = found
-        if tell:
-            await self._engine.arun(Write(lambda tx: accounts.used(tx, signed.id, now)))
-        return signed
+        signed_in, is_due = match
+        if is_due:
+            await self._engine.arun(Write(lambda tx: accounts.mark_token_used(tx, signed_in.credential_id, now)))
+        return signed_in
 
     @operation
-    def still_signed_in(self, signed: Signed) -> Work[bool]:
-        """Whether a sign-in or a token that was good a while ago still is: what lasts long asks from time to time."""
-        return Read(lambda tx: accounts.still_signed_in(tx, signed, self._now()))
+    def is_still_signed_in(self, signed_in: SignedInPerson) -> Work[bool]:
+        """Return whether a sign-in or token is still valid; long-lived connections ask from time to time."""
+        return Read(lambda tx: accounts.is_still_signed_in(tx, signed_in, self._now()))
 
-    # -- one's own -----------------------------------------------------------------------------------------
+    # -- a person's own account ----------------------------------------------------------------------------
 
     @operation
-    def ways(self, person_id: PersonId) -> Work[Ways]:
-        """How somebody can sign in."""
-        return Read(lambda tx: accounts.ways(tx, person_id))
+    def get_sign_in_methods(self, person_id: PersonId) -> Work[SignInMethods]:
+        return Read(lambda tx: accounts.get_sign_in_methods(tx, person_id))
 
     @operation
     def rename(self, person_id: PersonId, name: str) -> Work[Person]:
-        """Give yourself another name, by which you also sign in."""
-        clean = clean_name(name)
+        """Change a person's name, which is also the name they sign in with."""
+        clean = clean_person_name(name)
 
         def run(tx: Transaction) -> Person:
             accounts.check_exists(tx, person_id)
-            accounts.rename(tx, person_id, clean)
-            return _known(tx, person_id)
+            accounts.rename_person(tx, person_id, clean)
+            return _get_person(tx, person_id)
 
         return Write(run)
 
-    async def change_password(self, signed: Signed, current: str | None, new: str) -> None:
-        """Give yourself a password; who has one must know it. You are signed out everywhere else."""
-        person = signed.person
+    async def change_password(self, signed_in: SignedInPerson, current: str | None, new: str) -> None:
+        """Set the person's own password and sign them out everywhere else.
+
+        If they have a password already, they must give it.
+        """
+        person = signed_in.person
         check_password(new, person.name)
-        before = await self._engine.arun(Read(lambda tx: accounts.password_of(tx, person.id)))
-        limits = sign_in.by_name(person.name)
-        if before is not None:
-            await sign_in.count(self._engine, self._clock, limits)
-            if not await self._passwords.matches(before, current or ""):
-                raise WrongPassword("current: this is not your password")
+        old_hash = await self._engine.arun(Read(lambda tx: accounts.find_password_hash(tx, person.id)))
+        limits = sign_in.get_name_limit(person.name)
+        if old_hash is not None:
+            await sign_in.count_attempt(self._engine, self._clock, limits)
+            if not await self._passwords.verify(old_hash, current or ""):
+                raise WrongPassword("current: wrong password.")
         hashed = await self._passwords.hash(new)
 
         def run(tx: Transaction) -> None:
-            if not accounts.set_password(tx, person.id, hashed, instead_of=before):
-                raise WrongPassword("current: your password was changed meanwhile")
-            accounts.sign_out_everywhere(tx, person.id, but=signed.id)
-            if before is not None:
-                attempts.take_back(tx, limits)
+            if not accounts.set_password(tx, person.id, hashed, expected_hash=old_hash):
+                raise WrongPassword("current: your password was changed in the meantime. Try again.")
+            accounts.sign_out_everywhere(tx, person.id, except_id=signed_in.credential_id)
+            if old_hash is not None:
+                sign_in_attempts.uncount_attempt(tx, limits)
 
         await self._engine.arun(Write(run))
 
-    async def give_password(self, person_id: PersonId, new: str) -> None:
-        """Give somebody a password, as whoever runs this gateway may; they are signed out everywhere.
+    async def set_password(self, person_id: PersonId, new: str) -> None:
+        """Set another person's password and sign them out everywhere.
 
-        The terminal alone offers this: on the page nobody sets another's password.
+        Only the terminal offers this; on the page, nobody can set another person's password.
         """
-        person = await self._engine.arun(Read(lambda tx: _may_sign_in(tx, person_id)))
+        person = await self._engine.arun(Read(lambda tx: _get_person_who_can_sign_in(tx, person_id)))
         check_password(new, person.name)
         hashed = await self._passwords.hash(new)
         now = self._now()
 
         def run(tx: Transaction) -> None:
-            accounts.open_account(tx, _may_sign_in(tx, person_id), now)
-            if not accounts.set_password(tx, person_id, hashed, instead_of=accounts.password_of(tx, person_id)):
-                raise Conflict  # they have just changed it themselves
+            accounts.open_account(tx, _get_person_who_can_sign_in(tx, person_id), now)
+            if not accounts.set_password(
+                tx, person_id, hashed, expected_hash=accounts.find_password_hash(tx, person_id)
+            ):
+                raise Conflict  # the person changed it at the same time
             accounts.sign_out_everywhere(tx, person_id)
 
         await self._engine.arun(Write(run))
 
     @operation
-    def devices(self, person_id: PersonId) -> Work[Sequence[Device]]:
-        """Where somebody is signed in, the latest first."""
-        return Read(lambda tx: accounts.devices(tx, person_id, self._now()))
+    def list_devices(self, person_id: PersonId) -> Work[Sequence[Device]]:
+        """List where a person is signed in, latest first."""
+        return Read(lambda tx: accounts.list_devices(tx, person_id, self._now()))
 
     @operation
     def sign_out(self, person_id: PersonId, device_id: str) -> Work[None]:
-        """End one of somebody's sign-ins."""
-        return Write(lambda tx: _there(accounts.sign_out(tx, person_id, storable(device_id)), "device", device_id))
+        """Sign a person out on one device."""
+
+        def run(tx: Transaction) -> None:
+            if not accounts.sign_out(tx, person_id, make_storable(device_id)):
+                raise NotFound(f"There is no device {device_id}.")
+
+        return Write(run)
 
     @operation
     def sign_out_everywhere(self, person_id: PersonId) -> Work[None]:
-        """End all of somebody's sign-ins; their tokens stay, which are taken back one by one."""
+        """Sign a person out on every device. Their API tokens stay valid; `revoke_token` ends one."""
         return Write(lambda tx: accounts.sign_out_everywhere(tx, person_id))
 
     # -- tokens --------------------------------------------------------------------------------------------
 
     @operation
-    def tokens(self, person_id: PersonId) -> Work[Sequence[ApiToken]]:
-        """Somebody's tokens, the latest first."""
-        return Read(lambda tx: accounts.tokens(tx, person_id))
+    def list_tokens(self, person_id: PersonId) -> Work[Sequence[ApiToken]]:
+        """List a person's API tokens, latest first."""
+        return Read(lambda tx: accounts.list_tokens(tx, person_id))
 
     @operation
     def create_token(
         self, person: Person, name: str, scopes: Iterable[str], days: int | None = None
-    ) -> Work[Fresh[ApiToken]]:
-        """A token for a program, good for so many days or until it is taken back; its secret is told here only."""
-        check_count("expires_in_days", days, most=LONGEST_TOKEN_DAYS)
+    ) -> Work[NewSecret[ApiToken]]:
+        """Create an API token, valid for some days or until it is revoked. Only this call returns its secret."""
+        check_count("expires_in_days", days, maximum=MAX_TOKEN_DAYS)
         now = self._now()
-        ends = None if days is None else now + days * _DAY
+        expires_at = None if days is None else now + days * _DAY_MICROS
         token = ApiToken(
             id=f"tok_{secrets.token_hex(6)}",
-            name=clean_name(name),
-            scopes=checked_scopes(scopes, person.role),
+            name=clean_person_name(name),
+            scopes=parse_scopes(scopes, person.role),
             created_at=from_micros(now),
-            used_at=None,
-            expires_at=None if ends is None else from_micros(ends),
+            last_used_at=None,
+            expires_at=None if expires_at is None else from_micros(expires_at),
         )
-        secret = TOKEN_PREFIX + new_secret()
+        secret = TOKEN_PREFIX + generate_secret()
 
-        def run(tx: Transaction) -> Fresh[ApiToken]:
+        def run(tx: Transaction) -> NewSecret[ApiToken]:
             accounts.check_exists(tx, person.id)
-            if len(accounts.tokens(tx, person.id)) >= MOST_TOKENS:
+            if len(accounts.list_tokens(tx, person.id)) >= MAX_TOKENS_PER_PERSON:
                 raise LimitReached(
-                    f"you have {MOST_TOKENS} tokens already; take one back first", what="tokens", limit=MOST_TOKENS
+                    f"You already have {MAX_TOKENS_PER_PERSON} tokens. Revoke one first.",
+                    what="tokens",
+                    limit=MAX_TOKENS_PER_PERSON,
                 )
-            accounts.add_token(tx, person.id, token, digest(secret), now, ends)
-            return Fresh(token, secret)
+            accounts.add_token(tx, person.id, token, hash_secret(secret), now, expires_at)
+            return NewSecret(token, secret)
 
         return Write(run)
 
     @operation
     def revoke_token(self, person_id: PersonId, token_id: str) -> Work[None]:
-        """Take a token back; from now on it is worthless."""
-        return Write(lambda tx: _there(accounts.revoke_token(tx, person_id, storable(token_id)), "token", token_id))
+        def run(tx: Transaction) -> None:
+            if not accounts.revoke_token(tx, person_id, make_storable(token_id)):
+                raise NotFound(f"There is no token {token_id}.")
+
+        return Write(run)
 
     # -- shared by the above -------------------------------------------------------------------------------
 
@@ -294,20 +312,15 @@ class Accounts(Awaiting):
         return to_micros(self._clock.now())
 
 
-def _known(tx: Transaction, person_id: PersonId) -> Person:
-    resident = people.get(tx, person_id)
-    if resident is None:
-        raise NotFound("there is no such person")
-    return resident.person
+def _get_person(tx: Transaction, person_id: PersonId) -> Person:
+    row = people.find_by_id(tx, person_id)
+    if row is None:
+        raise NotFound(f"There is no person {person_id}.")
+    return row.person
 
 
-def _may_sign_in(tx: Transaction, person_id: PersonId) -> Person:
-    person = _known(tx, person_id)
+def _get_person_who_can_sign_in(tx: Transaction, person_id: PersonId) -> Person:
+    person = _get_person(tx, person_id)
     if person.role is Role.GUEST:
-        raise NotAllowed(f"{person.name} is a guest, and guests cannot sign in; make them a member first")
+        raise NotAllowed(f"{person.name} is a guest and can't sign in. Make them a member first.")
     return person
-
-
-def _there(done: bool, what: str, identity: str) -> None:
-    if not done:
-        raise NotFound(f"there is no {what} {identity}")

@@ -1,7 +1,7 @@
-"""Passwords: hashing and checking them, off the event loop.
+"""Passwords: hashed and verified on threads, off the event loop.
 
-Argon2id takes time and memory on purpose, so only a few are worked on at once. Always true: checking against nothing
-takes as long as checking against a hash, so that the time tells nobody whether a name is known.
+Argon2id takes time and memory on purpose, so only a few run at once. Always true: verifying without a hash takes as
+long as verifying with one, so the time does not reveal whether a name exists.
 """
 
 from __future__ import annotations
@@ -9,54 +9,53 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from palaver.domain.account import folded_password
+from palaver.domain.account import normalize_password
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
-AT_ONCE = 2  # 64 MiB each
+MAX_CONCURRENT_HASHES = 2  # 64 MiB each
 
-# The hash of something random that nobody knows, made with the same costs as every other.
-NOBODYS = "$argon2id$v=19$m=65536,t=3,p=4$vJM6CujXHFkM+qn75sS9IA$oMG3bpeddCjYTRdXM/42+X0ufmoXL2Vfc7zW4kBoN4o"
+# The hash of a random password that nobody knows, made with the same cost parameters as all others.
+DUMMY_HASH = "$argon2id$v=19$m=65536,t=3,p=4$vJM6CujXHFkM+qn75sS9IA$oMG3bpeddCjYTRdXM/42+X0ufmoXL2Vfc7zW4kBoN4o"
 
 
 class Passwords:
-    """Hashes and checks passwords."""
+    """Hashes and verifies passwords."""
 
     def __init__(self) -> None:
-        self._places = asyncio.Semaphore(AT_ONCE)
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT_HASHES)
 
     async def hash(self, password: str) -> str:
-        """What is stored of a password."""
-        async with self._places:
+        async with self._slots:
             return await asyncio.to_thread(_hash, password)
 
-    async def matches(self, hashed: str | None, password: str) -> bool:
-        """Whether this is the password that was hashed."""
-        async with self._places:
-            same = await asyncio.to_thread(_matches, hashed or NOBODYS, password)
-        return same and hashed is not None
+    async def verify(self, hashed: str | None, password: str) -> bool:
+        """Return whether this password has this hash; False after the same time if there is no hash."""
+        async with self._slots:
+            is_match = await asyncio.to_thread(_verify, hashed or DUMMY_HASH, password)
+        return is_match and hashed is not None
 
 
-def _hasher() -> PasswordHasher:
+def _create_hasher() -> PasswordHasher:
     from argon2 import PasswordHasher
     from argon2.profiles import RFC_9106_LOW_MEMORY
 
     return PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY)
 
 
-def _bytes(password: str) -> bytes:
-    return folded_password(password).encode("utf-8", "surrogatepass")
+def _encode(password: str) -> bytes:
+    return normalize_password(password).encode("utf-8", "surrogatepass")
 
 
 def _hash(password: str) -> str:
-    return _hasher().hash(_bytes(password))
+    return _create_hasher().hash(_encode(password))
 
 
-def _matches(hashed: str, password: str) -> bool:
+def _verify(hashed: str, password: str) -> bool:
     from argon2.exceptions import InvalidHashError, VerificationError
 
     try:
-        return _hasher().verify(hashed, _bytes(password))
+        return _create_hasher().verify(hashed, _encode(password))
     except (VerificationError, InvalidHashError):
         return False

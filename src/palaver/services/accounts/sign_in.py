@@ -1,6 +1,6 @@
-"""What every way of signing in shares: the visitor, the count of attempts, and the sign-in itself.
+"""What all sign-in methods share: the visitor, the rate limits, and the sign-in itself.
 
-Always true: an attempt is counted before it is looked at, and taken back only when it was good.
+Always true: an attempt is counted before it is checked, and uncounted only if it succeeds.
 """
 
 from __future__ import annotations
@@ -9,59 +9,72 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from palaver.domain.account import CHALLENGES, PER_ADDRESS, PER_NAME, address_group, device_name, digest, name_key
+from palaver.domain.account import (
+    ATTEMPTS_PER_ADDRESS,
+    ATTEMPTS_PER_NAME,
+    CHALLENGES_PER_ADDRESS,
+    describe_device,
+    group_ip_address,
+    hash_secret,
+    normalize_name,
+)
 from palaver.domain.errors import TooManyAttempts
-from palaver.domain.text import storable
-from palaver.storage import accounts, attempts
+from palaver.domain.text import make_storable
+from palaver.storage import accounts, sign_in_attempts
 from palaver.storage.engines.base import Write
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
-    from palaver.domain.account import Limit
+    from palaver.domain.account import RateLimit
     from palaver.domain.clock import Clock
     from palaver.domain.person import Person
     from palaver.storage.engines.base import Engine, Transaction
 
-Way = Literal["link", "password", "passkey"]
-Limits = dict[str, "Limit"]
+SignInMethod = Literal["link", "password", "passkey"]
+Limits = dict[str, "RateLimit"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visitor:
     """A browser that wants to sign in."""
 
-    address: str  # where it really comes from
+    address: str  # its real IP address, behind any proxies
     user_agent: str = ""
-    cookie: str = ""  # what it is signed in with now; that sign-in ends with the next
+    cookie: str = ""  # of its current sign-in, which ends with the next one
 
 
-def by_address(visitor: Visitor) -> Limits:
-    """What an attempt without a name counts against."""
-    return {f"address {address_group(visitor.address)}": PER_ADDRESS}
+def get_address_limit(visitor: Visitor) -> Limits:
+    """Return the limit that every attempt counts against."""
+    return {f"address {group_ip_address(visitor.address)}": ATTEMPTS_PER_ADDRESS}
 
 
-def by_name(name: str) -> Limits:
-    """What an attempt at a name counts against. People type passwords into the wrong field: the name is hashed."""
-    return {f"name {hashlib.sha256(name_key(storable(name)).encode()).hexdigest()}": PER_NAME}
+def get_name_limit(name: str) -> Limits:
+    """Return the limit that an attempt with a name counts against.
+
+    The name is hashed, because people sometimes type their password into the wrong field.
+    """
+    return {f"name {hashlib.sha256(normalize_name(make_storable(name)).encode()).hexdigest()}": ATTEMPTS_PER_NAME}
 
 
-def by_challenge(visitor: Visitor) -> Limits:
-    """What asking for a challenge counts against."""
-    return {f"challenge {address_group(visitor.address)}": CHALLENGES}
+def get_challenge_limit(visitor: Visitor) -> Limits:
+    """Return the limit that a request for a passkey challenge counts against."""
+    return {f"challenge {group_ip_address(visitor.address)}": CHALLENGES_PER_ADDRESS}
 
 
-async def count(engine: Engine, clock: Clock, limits: Limits) -> None:
-    """Count an attempt, or refuse it when there were too many."""
+async def count_attempt(engine: Engine, clock: Clock, limits: Limits) -> None:
+    """Count an attempt; raises `TooManyAttempts` if a limit is reached."""
     now = to_micros(clock.now())
-    wait = await engine.arun(Write(lambda tx: attempts.count(tx, limits, now)))
+    wait = await engine.arun(Write(lambda tx: sign_in_attempts.count_attempt(tx, limits, now)))
     if wait:
-        raise TooManyAttempts(f"too many attempts; try again in {int(wait) + 1} seconds", retry_after=wait)
+        raise TooManyAttempts(f"Too many attempts. Try again in {int(wait) + 1} seconds.", retry_after=wait)
 
 
-def begin(tx: Transaction, person: Person, way: Way, visitor: Visitor, secret: str, now: int) -> None:
-    """Sign somebody in; the sign-in that the same browser had before ends."""
+def start_sign_in(
+    tx: Transaction, person: Person, method: SignInMethod, visitor: Visitor, secret: str, now: int
+) -> None:
+    """Sign a person in; the earlier sign-in of the same browser ends."""
     accounts.check_exists(tx, person.id)
     if visitor.cookie:
-        accounts.forget(tx, digest(visitor.cookie))
-    browser = accounts.Browser(device=device_name(storable(visitor.user_agent)), address=visitor.address)
-    accounts.sign_in(tx, person.id, digest(secret), way, browser, now)
+        accounts.end_sign_in(tx, hash_secret(visitor.cookie))
+    browser = accounts.Browser(device=describe_device(make_storable(visitor.user_agent)), ip_address=visitor.address)
+    accounts.sign_in(tx, person.id, hash_secret(secret), method, browser, now)

@@ -1,27 +1,8 @@
-"""Slash commands: defined once, for every surface."""
+"""Slash commands, defined once for every surface.
 
-from palaver.services.commands.registry import (
-    COMMANDS,
-    Completion,
-    Parsed,
-    busy_policy,
-    completions,
-    find,
-    is_message,
-    parse,
-    run,
-    searches,
-)
+`parse_command` turns a text into a call; `CommandRunner` runs a call in a transaction. The inbox does both.
+"""
 
-__all__ = [
-    "COMMANDS",
-    "Completion",
-    "Parsed",
-    "busy_policy",
-    "completions",
-    "find",
-    "is_message",
-    "parse",
-    "run",
-    "searches",
-]
+from palaver.services.commands.registry import COMMANDS, find_command, list_completions, parse_command
+
+__all__ = ["COMMANDS", "find_command", "list_completions", "parse_command"]

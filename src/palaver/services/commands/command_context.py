@@ -1,101 +1,166 @@
-"""The conversation that a command is about, and the lane it was said in.
+"""What a command works with: who asks, where, the session it is about, and the transaction.
 
-Always true: a command reads and changes a conversation only after it has been found through the asker's own view. In a
-lane somebody may be speaking in a conversation that is not theirs to look at.
+Always true: a command reads and changes a session only after `require_session` has checked it for the person who asks.
+The lane that a person writes in may be on a session that they have no access to.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
-from palaver.domain.errors import NoSuchSession, StillAnswering
-from palaver.services.commands.base import BadArguments
-from palaver.services.commands.reply_text import count, quoted
+from palaver.domain.errors import NothingToDo, SessionBusy, SessionNotFound
+from palaver.domain.person import Action, check_action_allowed
+from palaver.services.commands.reply_text import format_count, quote_text
 from palaver.storage import events, lanes, sessions, turns
+from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
 
     from palaver.domain.events import Event
-    from palaver.domain.session import Session
-    from palaver.services.commands.base import CommandContext
+    from palaver.domain.gateway_config import GatewayConfig
+    from palaver.domain.ids import PersonId, SessionKey
+    from palaver.domain.person import Principal
+    from palaver.domain.profile import TurnRules
+    from palaver.domain.source import SessionSource
+    from palaver.services.view import SessionViewInTransaction, ViewScope
+    from palaver.storage.engines.base import Transaction
     from palaver.storage.session_rows import SessionRow
 
-REMINDED = 160  # characters of each message of a reminder
-_LOOKED_AT = 50  # messages at once
+MAX_LAST_EXCHANGE_CHARS = 160  # of each message
+_PAGE_MESSAGES = 50
 
 
-def check_bare(asked: CommandContext, name: str) -> None:
-    """Refuse arguments to a command that takes none."""
-    if asked.arguments:
-        raise BadArguments(f"`/{name}` stands alone: nothing may follow it.")
+class AgentInfo(Protocol):
+    """What a command may know about the agent."""
+
+    @property
+    def model(self) -> str:
+        """The model of conversations that have chosen none."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """Which agent answers, and why."""
+        ...
+
+    def list_models(self) -> Sequence[str]:
+        """List the models that a conversation may choose."""
+        ...
+
+    def check_model(self, name: str) -> None:
+        """Raise if no model of this name can be used."""
+        ...
+
+    def list_tool_servers(self) -> Sequence[str]:
+        """List the servers that the agent has tools from."""
+        ...
 
 
-def visible(asked: CommandContext) -> SessionRow:
-    """The conversation it is about, which the asker may see."""
-    found = asked.here
-    try:
-        asked.view.get(found.session.id)
-    except NoSuchSession:
-        raise NoSuchSession("You may not look into the conversation that goes on here. /new begins another.") from None
-    return found
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandContext:
+    """Who runs a command and where, and what the command may use."""
+
+    tx: Transaction
+    now: datetime
+    source: SessionSource
+    principal: Principal
+    scope: ViewScope  # what the person may see; in a shared chat, only what belongs to that chat
+    view: SessionViewInTransaction  # the same scope, as operations
+    lane_key: SessionKey  # the lane that the person writes in
+    session_row: SessionRow | None  # what the surface shows, or what the lane is on; not checked unless `is_checked`
+    is_checked: bool = False  # the person has access to `session_row`
+    config: GatewayConfig
+    rules: TurnRules
+    agent: AgentInfo
+    address: str | None = None  # where answers are delivered; None where people read the session itself
+    reply_to: str | None = None  # the platform's id of the message
+
+    @property
+    def now_micros(self) -> int:
+        return to_micros(self.now)
+
+    @property
+    def person_id(self) -> PersonId:
+        return self.principal.person_id
+
+    def require_session(self, action: Action = Action.READ) -> SessionRow:
+        """Return the session that the command is about; raises unless the person may take this action on it."""
+        row = self.session_row
+        if row is None:
+            raise NothingToDo("There are no messages here yet.")
+        if self.is_checked:
+            check_action_allowed(self.principal, action, shared=row.session.shared)
+            return row
+        try:
+            return self.scope.get_session_row(self.tx, row.session.id, action)
+        except SessionNotFound:
+            raise SessionNotFound(
+                "You don't have access to the conversation here. Use /new to start your own."
+            ) from None
+
+    def require_idle_session(self, action: Action = Action.READ) -> SessionRow:
+        """Like `require_session`; raises while turns are open, and lets none open until the transaction ends."""
+        row = self.require_session(action)
+        open_turns = turns.lock_and_summarize_open(self.tx, row.no)
+        if open_turns.is_busy:
+            queued = f" ({format_count(open_turns.queued_count, 'message')} queued)" if open_turns.queued_count else ""
+            raise SessionBusy(
+                f"The agent is still responding here{queued}. Wait for it, or use `/stop all`, then try again."
+            )
+        return row
+
+    def require_or_start_session(self, action: Action = Action.READ) -> SessionRow:
+        """Like `require_session`; where there is no session yet, start one."""
+        if self.session_row is not None:
+            return self.require_session(action)
+        return enter_lane(self)
 
 
-def begun(asked: CommandContext) -> SessionRow:
-    """The same; where nothing has been said yet, a conversation begins."""
-    if asked.found is not None:
-        return visible(asked)
-    return sessions.get(asked.tx, lanes.enter(asked.tx, _arrival(asked)).session_id)
+def enter_lane(context: CommandContext) -> SessionRow:
+    """Return the session that the lane is on; starts one if there is none."""
+    arrival = lanes.Arrival(
+        source=context.source, config=context.config, now=context.now, busy_since=lambda _session_id: None
+    )
+    return sessions.get(context.tx, lanes.get_or_create_entry(context.tx, arrival).session_id)
 
 
-def check_free(asked: CommandContext, found: SessionRow) -> None:
-    """Refuse what must not happen under a running agent's feet."""
-    busy = turns.held_open_in(asked.tx, found.no)
-    if busy.any:
-        waiting = f" and {count(busy.queued, 'message')} waiting" if busy.queued else ""
-        doing = f"The agent is still answering here{waiting}" if busy.running is not None else "An answer is due here"
-        raise StillAnswering(f"{doing}. Wait for it, or end it with `/stop all`, and then try again.")
+def switch_lane(context: CommandContext, target: SessionRow) -> None:
+    """Put the lane on another session, which continues from now."""
+    if lanes.find_current_session(context.tx, context.lane_key) is None:
+        enter_lane(context)
+    lanes.switch_session(context.tx, context.lane_key, target, context.now_micros, context.person_id)
 
 
-def go_to(asked: CommandContext, target: SessionRow) -> None:
-    """Put the lane on a conversation, which goes on from now."""
-    if lanes.current(asked.tx, asked.key) is None:
-        lanes.enter(asked.tx, _arrival(asked))
-    lanes.switch(asked.tx, asked.key, target, asked.at, asked.person_id)
-
-
-def left_behind(asked: CommandContext, found: SessionRow | None) -> str:
-    """A sentence about what still runs in a conversation that the lane has left; empty when nothing does."""
-    if found is None or not turns.open_in(asked.tx, found.no).any:
+def describe_open_turns(context: CommandContext, row: SessionRow | None) -> str:
+    """Return a sentence about answers that are still to come in a session that the lane has left, or an empty text."""
+    if row is None or not turns.summarize_open(context.tx, row.no).is_busy:
         return ""
-    return " What was asked there is still being answered there; nothing of it is lost."
+    return " The agent is still responding there; nothing is lost."
 
 
-def newest_first(asked: CommandContext, session: Session) -> Iterator[Event]:
-    """The visible messages of a conversation, the last one first."""
+def iterate_newest_messages(context: CommandContext, row: SessionRow) -> Iterator[Event]:
+    """Yield the visible messages of a session, the last one first."""
     before: int | None = None
-    while page := asked.view.load(session.id, before=before, limit=_LOOKED_AT):
+    while page := events.list_messages(context.tx, row.no, before=before, limit=_PAGE_MESSAGES):
         yield from reversed(page)
         before = page[0].seq
 
 
-def reminder(asked: CommandContext, session: Session) -> str:
-    """The last exchange of a conversation, as a paragraph that ends a text; empty when nothing was said in it."""
+def format_last_exchange(context: CommandContext, row: SessionRow) -> str:
+    """Return the last message of the person and of the agent as a quote to end a text with; empty if there are none."""
     lines: dict[str, str] = {}
-    for event in asked.view.load(session.id, limit=_LOOKED_AT):
+    for event in events.list_messages(context.tx, row.no, limit=_PAGE_MESSAGES):
         message = event.message
         if message is not None and message.role in {"user", "assistant"} and message.text.strip():
             author = message.author.name if message.author else ""
-            speaker = (quoted(author, 40) if author else "you") if message.role == "user" else "agent"
-            lines.pop(message.role, None)  # so that the later of the two stands last
-            lines[message.role] = f"> {speaker}: {quoted(message.text, REMINDED)}"
-    return "".join(f"{break_}{line}" for break_, line in zip(("\n\n", "\n>\n"), lines.values(), strict=False))
+            speaker = (quote_text(author, 40) if author else "you") if message.role == "user" else "agent"
+            lines.pop(message.role, None)  # so that the later of the two is last
+            lines[message.role] = f"> {speaker}: {quote_text(message.text, MAX_LAST_EXCHANGE_CHARS)}"
+    return "".join(f"{separator}{line}" for separator, line in zip(("\n\n", "\n>\n"), lines.values(), strict=False))
 
 
-def event_at(asked: CommandContext, found: SessionRow, seq: int) -> Event | None:
-    """One line of the log by its number."""
-    return next(iter(events.log(asked.tx, found.no, after=seq - 1, limit=1)), None)
-
-
-def _arrival(asked: CommandContext) -> lanes.Arrival:
-    return lanes.Arrival(source=asked.source, config=asked.config, now=asked.now, busy_since=lambda _session_id: None)
+def find_event(context: CommandContext, row: SessionRow, seq: int) -> Event | None:
+    return next(iter(events.list_events(context.tx, row.no, after=seq - 1, limit=1)), None)

@@ -1,194 +1,218 @@
-"""Commands that begin, name, find again and branch conversations."""
+"""Commands that start, rename, resume and branch conversations."""
 
 from __future__ import annotations
 
 import difflib
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.errors import NoSuchSession, NothingToDo
-from palaver.services.commands.base import BadArguments, Command, Reply
-from palaver.services.commands.command_context import begun, go_to, left_behind, reminder, visible
-from palaver.services.commands.reply_text import ago, code, count, named, titled, words
+from palaver.domain.errors import NothingToDo, SessionNotFound
+from palaver.domain.person import Action
+from palaver.services.commands.command import BadArguments, Command, CommandReply, read_action, write_action
+from palaver.services.commands.command_context import (
+    describe_open_turns,
+    enter_lane,
+    format_last_exchange,
+    switch_lane,
+)
+from palaver.services.commands.reply_text import (
+    format_age,
+    format_code,
+    format_count,
+    format_session_name,
+    format_title,
+    quote_text,
+)
 from palaver.storage import lanes, session_settings, sessions, turns
 
 if TYPE_CHECKING:
     from palaver.domain.session import Session
-    from palaver.services.commands.base import CommandContext
+    from palaver.services.commands.command import CommandCall
+    from palaver.services.commands.command_context import CommandContext
     from palaver.storage.session_rows import SessionRow
 
-MOST_CHOICES = 10
-FEW_TITLED = 5  # so few that untitled conversations are offered too
-_LOOKED_THROUGH = 100
+MAX_CHOICES = 10  # of /resume
+MIN_TITLED_CHOICES = 5  # with fewer, untitled conversations are listed too
+_MAX_LISTED_SESSIONS = 100
 _NO_TITLE = "-"
 
 
-# ---- beginning ---------------------------------------------------------------------------------------------
+# ---- starting ----------------------------------------------------------------------------------------------
 
 
-def _new(asked: CommandContext) -> Reply:
-    lane = lanes.current(asked.tx, asked.key)
-    fresh = lane if lane is not None and _is_fresh(asked, lane) else None
-    if fresh is not None and asked.found is not None and fresh.no == asked.found.no:
-        return _already_new(asked, fresh)
-    if lane is None and not asked.arguments:
-        return Reply(text="Nothing has been said here yet: whatever you say next begins a conversation.")
-    session = _titled(asked, fresh or _begin(asked), asked.arguments or None)
-    called = f": {titled(session.title)}" if session.title else ""
-    text = f"A new conversation begins{called}."
-    if asked.found is not None:
-        text += _kept(asked, asked.found, left=lane is not None and lane.no == asked.found.no)
-    return Reply(text=text, session_id=session.id, facts=_facts(session))
+@write_action("new")
+def start_session(context: CommandContext, *, title: str | None = None) -> CommandReply:
+    lane_row = lanes.find_current_session(context.tx, context.lane_key)
+    empty_row = lane_row if lane_row is not None and _is_empty(context, lane_row) else None
+    current_row = context.session_row
+    if empty_row is not None and current_row is not None and empty_row.no == current_row.no:
+        return _stay_in_empty_session(context, empty_row, title)
+    if lane_row is None and title is None:
+        return CommandReply(text="There are no messages here yet. Your next message starts a conversation.")
+    session = _set_title(context, empty_row or _start_on_lane(context), title)
+    text = f"New conversation: {format_title(session.title)}." if session.title else "New conversation."
+    if current_row is not None:
+        is_on_lane = lane_row is not None and lane_row.no == current_row.no
+        text += _describe_previous(context, current_row, is_on_lane=is_on_lane)
+    return CommandReply(text=text, session_id=session.id, data=_build_session_data(session))
 
 
-def _begin(asked: CommandContext) -> SessionRow:
-    entry = lanes.reset(asked.tx, asked.key, asked.at)
-    if entry is None:
-        return begun(replace(asked, found=None))
-    return sessions.get(asked.tx, entry.session_id)
+def _start_on_lane(context: CommandContext) -> SessionRow:
+    entry = lanes.reset_session(context.tx, context.lane_key, context.now_micros)
+    return enter_lane(context) if entry is None else sessions.get(context.tx, entry.session_id)
 
 
-def _reset(asked: CommandContext) -> Reply:
-    if asked.arguments:
-        raise BadArguments("/reset takes no title. `/new title` begins a conversation with one.")
-    return _new(asked)
+def _is_empty(context: CommandContext, row: SessionRow) -> bool:
+    return row.session.active_at is None and not turns.summarize_open(context.tx, row.no).is_busy
 
 
-def _is_fresh(asked: CommandContext, found: SessionRow) -> bool:
-    """Whether nothing has ever been said in it."""
-    return found.session.active_at is None and not turns.open_in(asked.tx, found.no).any
-
-
-def _already_new(asked: CommandContext, found: SessionRow) -> Reply:
-    if not asked.arguments:
-        return Reply(text="This conversation is new already: nothing has been said in it.", session_id=found.session.id)
-    session = _titled(asked, found, asked.arguments)
-    text = f"This conversation was new already; it is called {titled(session.title or '')} now."
-    text += f" {code(f'/title {found.session.title or _NO_TITLE}')} takes that back."
-    return Reply(text=text, session_id=session.id, facts=_facts(session))
-
-
-def _titled(asked: CommandContext, found: SessionRow, title: str | None) -> Session:
-    """A conversation that has just begun in this lane, with a title."""
+def _stay_in_empty_session(context: CommandContext, row: SessionRow, title: str | None) -> CommandReply:
     if title is None:
-        return found.session
-    return sessions.rename(asked.tx, found, title, asked.at, asked.person_id)
+        return CommandReply(text="This conversation is already new and empty.", session_id=row.session.id)
+    session = _set_title(context, row, title)
+    text = f"This conversation was already new and is now called {format_title(session.title or '')}."
+    text += _describe_title_undo(row.session.title)
+    return CommandReply(text=text, session_id=session.id, data=_build_session_data(session))
 
 
-def _kept(asked: CommandContext, old: SessionRow, *, left: bool) -> str:
-    """What becomes of the conversation before; it is named only to those who may see it."""
+def _set_title(context: CommandContext, row: SessionRow, title: str | None) -> Session:
+    """Give a title to a session that was just started; None leaves it without one."""
+    if title is None:
+        return row.session
+    return sessions.rename(context.tx, row, title, context.now_micros, context.person_id)
+
+
+def _describe_previous(context: CommandContext, row: SessionRow, *, is_on_lane: bool) -> str:
+    """Say how to get back to the previous conversation; its name is shown only to people with access to it."""
     try:
-        before = named(asked.view.get(old.session.id))
-    except NoSuchSession:
-        return " The one before is kept." + left_behind(asked, old)
-    back = "/restore" if left else code(f"/resume {old.session.id}")
-    return f" The one before, {before}, is kept: {back} goes back to it." + left_behind(asked, old)
+        name = format_session_name(context.view.get(row.session.id))
+    except SessionNotFound:
+        return " The previous conversation is saved." + describe_open_turns(context, row)
+    command = "/restore" if is_on_lane else format_code(f"/resume {row.session.id}")
+    text = f" The previous one, {name}, is saved. Use {command} to go back."
+    return text + describe_open_turns(context, row)
 
 
 # ---- titles ------------------------------------------------------------------------------------------------
 
 
-def _title(asked: CommandContext) -> Reply:
-    if not asked.arguments:
-        session = visible(asked).session
-        called = f"is called {titled(session.title)}" if session.title else "has no title"
-        text = f"This conversation ({code(session.id)}) {called}. `/title text` names it."
-        return Reply(text=text, facts=_facts(session))
-    found = begun(asked)
-    was = found.session.title
-    title = None if asked.arguments == _NO_TITLE else asked.arguments
-    session = sessions.rename(asked.tx, found, title, asked.at, asked.person_id)
-    if session.title == was:
-        return Reply(text="Nothing has changed: " + (f"it is called {titled(was)}." if was else "it has no title."))
-    back = code(f"/title {was or _NO_TITLE}")
+@read_action("title")
+def show_title(context: CommandContext) -> CommandReply:
+    session = context.require_session().session
+    state = f"is called {format_title(session.title)}" if session.title else "has no title"
+    text = f"This conversation {state} ({format_code(session.id)}). To rename it, use `/title text`."
+    return CommandReply(text=text, data=_build_session_data(session))
+
+
+@write_action("title")
+def set_title(context: CommandContext, *, title: str | None) -> CommandReply:
+    """Rename the session; None removes its title."""
+    row = context.require_or_start_session(Action.RENAME)
+    previous = row.session.title
+    session = sessions.rename(context.tx, row, title, context.now_micros, context.person_id)
+    if session.title == previous:
+        state = f"the title is already {format_title(previous)}" if previous else "this conversation has no title"
+        return CommandReply(text=f"No change: {state}.")
     if session.title is None:
-        text = f"This conversation has no title any more. {back} gives it back."
+        text = "Title removed."
     else:
-        before = f"; it was {titled(was)}" if was else ""
-        text = f"This conversation is called {titled(session.title)} now{before}. {back} takes that back."
-    return Reply(text=text, session_id=session.id, facts=_facts(session) | {"was": was})
+        was = f" (was {format_title(previous)})" if previous else ""
+        text = f"Renamed to {format_title(session.title)}{was}."
+    data = _build_session_data(session) | {"previous_title": previous}
+    return CommandReply(text=text + _describe_title_undo(previous), session_id=session.id, data=data)
 
 
-# ---- finding again -----------------------------------------------------------------------------------------
+def _describe_title_undo(previous: str | None) -> str:
+    return f" To undo, use {format_code(f'/title {previous or _NO_TITLE}')}."
 
 
-def _resume(asked: CommandContext) -> Reply:
-    choices = _choices(asked)
-    if not asked.arguments:
-        return _offered(asked, choices)
-    session = _meant(asked, choices)
-    target = sessions.get(asked.tx, session.id)
-    if asked.found is not None and asked.found.no == target.no:
-        return Reply(text=f"You are in {named(session)} already.", session_id=session.id, facts=_facts(session))
-    old = lanes.current(asked.tx, asked.key)
-    go_to(asked, target)
-    size, last = count(session.message_count, "message"), ago(session.active_at, asked.now)
-    text = f"Back in {named(session)} ({size}, the last {last})."
-    if old is not None:
-        text += " /restore goes back to where you were." + left_behind(asked, old)
-    return Reply(text=text + reminder(asked, session), session_id=session.id, facts=_facts(session))
+# ---- resuming ----------------------------------------------------------------------------------------------
 
 
-def _choices(asked: CommandContext) -> list[Session]:
-    """What `/resume` offers: titled conversations, and others when those are few; not the present one."""
-    here = asked.found.session.id if asked.found else None
-    recent = [session for session in asked.view.list(limit=_LOOKED_THROUGH) if session.id != here]
-    choices = [session for session in recent if session.title][:MOST_CHOICES]
-    if len(choices) < FEW_TITLED:
-        choices += [session for session in recent if not session.title][: MOST_CHOICES - len(choices)]
+@read_action("resume")
+def list_resumable_sessions(context: CommandContext) -> CommandReply:
+    choices = _list_choices(context)
+    if not choices:
+        return CommandReply(text="There are no other conversations to resume here.", data={"sessions": []})
+    lines = [
+        f"{number}. {format_session_name(session)}, {format_age(session.active_at, context.now)}"
+        for number, session in enumerate(choices, 1)
+    ]
+    text = "Conversations you can resume:\n\n" + "\n".join(lines)
+    text += "\n\nUse `/resume 1` for the first. A title or an id works too. Use /sessions to list more."
+    return CommandReply(text=text, data={"sessions": [_build_session_data(session) for session in choices]})
+
+
+@write_action("resume")
+def resume_session(context: CommandContext, *, target: str) -> CommandReply:
+    """Put the lane on an earlier session, given by its number in the list of choices, its id or its title."""
+    session = _find_choice(context, target)
+    row = sessions.get(context.tx, session.id)
+    name, data = format_session_name(session), _build_session_data(session)
+    if context.session_row is not None and context.session_row.no == row.no:
+        return CommandReply(text=f"You're already in {name}.", session_id=session.id, data=data)
+    previous_row = lanes.find_current_session(context.tx, context.lane_key)
+    switch_lane(context, row)
+    size, age = format_count(session.message_count, "message"), format_age(session.active_at, context.now)
+    text = f"Back in {name} ({size}, last active {age})."
+    if previous_row is not None:
+        text += " Use /restore to return to the previous one." + describe_open_turns(context, previous_row)
+    return CommandReply(text=text + format_last_exchange(context, row), session_id=session.id, data=data)
+
+
+def _list_choices(context: CommandContext) -> list[Session]:
+    """List titled sessions, and others if those are few; without the current one."""
+    current_id = context.session_row.session.id if context.session_row else None
+    recent = [session for session in context.view.list(limit=_MAX_LISTED_SESSIONS) if session.id != current_id]
+    choices = [session for session in recent if session.title][:MAX_CHOICES]
+    if len(choices) < MIN_TITLED_CHOICES:
+        choices += [session for session in recent if not session.title][: MAX_CHOICES - len(choices)]
     return choices
 
 
-def _offered(asked: CommandContext, choices: list[Session]) -> Reply:
-    if not choices:
-        return Reply(text="There is no other conversation to go back to here.", facts={"sessions": []})
-    lines = [
-        f"{number}. {named(session)}, {ago(session.active_at, asked.now)}" for number, session in enumerate(choices, 1)
-    ]
-    text = "Conversations to go back to:\n\n" + "\n".join(lines)
-    text += "\n\n`/resume 1` takes the first of them; a title or an id does as well. /sessions lists more."
-    return Reply(text=text, facts={"sessions": [_facts(session) for session in choices]})
-
-
-def _meant(asked: CommandContext, choices: list[Session]) -> Session:
-    """The conversation that the arguments name: by its place in the list, by id, by title."""
-    given = asked.arguments
-    if given.isdecimal() and len(given) <= 2 and 1 <= int(given) <= len(choices):
-        return choices[int(given) - 1]
+def _find_choice(context: CommandContext, target: str) -> Session:
+    choices = _list_choices(context)
+    if target.isdecimal() and len(target) <= 2 and 1 <= int(target) <= len(choices):
+        return choices[int(target) - 1]
     try:
-        return asked.view.find(given)
-    except NoSuchSession:
-        near = difflib.get_close_matches(given, [session.title or "" for session in choices], 1)
-        hint = f"Did you mean {titled(near[0])}?" if near else "/sessions lists them."
-        raise NoSuchSession(f"None of your conversations here matches “{words(given)}”. {hint}", text=given) from None
+        return context.view.find(target)
+    except SessionNotFound:
+        similar = difflib.get_close_matches(target, [session.title or "" for session in choices], 1)
+        hint = f"Did you mean {format_title(similar[0])}?" if similar else "Use /sessions to list them."
+        raise SessionNotFound(f"No conversation here matches {quote_text(target)}. {hint}", text=target) from None
 
 
 # ---- branching ---------------------------------------------------------------------------------------------
 
 
-def _branch(asked: CommandContext) -> Reply:
-    found = visible(asked)
-    if not found.session.message_count:
-        raise NothingToDo("There is nothing to branch from: this conversation is empty.")
-    copy = _copied(asked, found)
-    title = asked.arguments or (found.session.title and sessions.next_title(asked.tx, copy, found.session.title))
-    session = _titled(asked, copy, title or None)
-    session_settings.inherit(asked.tx, found.no, copy.no, asked.at, asked.person_id)
-    go_to(asked, copy)
-    called = titled(session.title) if session.title else "a conversation without a title"
-    text = f"From here on this is {called}, a copy of {named(found.session)}, which stays as it is."
-    text += " /restore goes back to it." + left_behind(asked, found)
-    return Reply(text=text, session_id=session.id, facts=_facts(session) | {"parent": found.session.id})
+@write_action("branch")
+def branch_session(context: CommandContext, *, title: str | None = None) -> CommandReply:
+    """Copy the session and continue in the copy."""
+    row = context.require_session(Action.FORK)
+    if not row.session.message_count:
+        raise NothingToDo("There's nothing to branch from: this conversation has no messages.")
+    copy = _copy_session(context, row)
+    if title is None and row.session.title:
+        title = sessions.find_free_title(context.tx, copy, row.session.title)
+    session = _set_title(context, copy, title)
+    session_settings.copy_settings(context.tx, row.no, copy.no, context.now_micros, context.person_id)
+    switch_lane(context, copy)
+    name = format_title(session.title) if session.title else "an untitled conversation"
+    text = f"You're now in {name}, a copy of {format_session_name(row.session)}. The original hasn't changed."
+    text += " Use /restore to go back to it." + describe_open_turns(context, row)
+    data = _build_session_data(session) | {"parent_id": row.session.id}
+    return CommandReply(text=text, session_id=session.id, data=data)
 
 
-def _copied(asked: CommandContext, found: SessionRow) -> SessionRow:
-    """A copy for those who will speak in it: in a place that several people share, for them all."""
-    if asked.config.is_shared(asked.source):
-        return sessions.fork(asked.tx, found, None, asked.at, person_id=asked.person_id, audience_no=found.audience_no)
-    return sessions.get(asked.tx, asked.view.fork(found.session.id).id)
+def _copy_session(context: CommandContext, row: SessionRow) -> SessionRow:
+    """Copy a session for the people who will write in it: in a shared chat, for all of them."""
+    is_shared = context.config.is_shared(context.source)
+    audience_no = row.audience_no if is_shared else context.scope.find_fork_audience(context.tx, row)
+    return sessions.fork(
+        context.tx, row, None, context.now_micros, person_id=context.person_id, audience_no=audience_no
+    )
 
 
-def _facts(session: Session) -> dict[str, Any]:
+def _build_session_data(session: Session) -> dict[str, Any]:
     return {
         "id": session.id,
         "title": session.title,
@@ -197,47 +221,66 @@ def _facts(session: Session) -> dict[str, Any]:
     }
 
 
+# ---- the commands ------------------------------------------------------------------------------------------
+
+
+def _parse_reset(text: str) -> CommandCall:
+    if text:
+        raise BadArguments("`/reset` doesn't take a title. Use `/new title` instead.")
+    return start_session.call()
+
+
+def _parse_resume(text: str) -> CommandCall:
+    return resume_session.call(target=text) if text else list_resumable_sessions.call()
+
+
+def _parse_title(text: str) -> CommandCall:
+    if not text:
+        return show_title.call()
+    return set_title.call(title=None if text == _NO_TITLE else text)
+
+
 NEW = Command(
     name="new",
     usage="[title]",
-    summary="begin a new conversation",
-    help="The present conversation is kept whole; /restore or /resume goes back to it. A title can be given at once.",
+    summary="Start a new conversation",
+    help="The current conversation is saved. Use /restore or /resume to go back to it.",
     example="/new Trip to Lisbon",
-    run=_new,
+    parse=lambda text: start_session.call(title=text or None),
 )
 RESET = Command(
     name="reset",
-    summary="begin afresh, without a title",
-    help="The same as /new without a title. Nothing is deleted: /restore goes back.",
+    summary="Start over",
+    help="Same as /new without a title. Nothing is deleted: use /restore to go back.",
     example="/reset",
-    run=_reset,
+    parse=_parse_reset,
 )
 RESUME = Command(
     name="resume",
     usage="[title | number | id]",
-    summary="go back to an earlier conversation",
+    summary="Go back to an earlier conversation",
     help=(
-        "Alone it lists what can be resumed; a number means that place in the list as it stands now. A title means the"
-        " newest of its line: `My Project` finds `My Project #3`, and `My Project #1` the first. An id or the beginning"
-        " of one does as well. Where several people share a conversation, only those of that place are found."
+        "Without arguments, lists the conversations you can resume. A number picks one from that list. A title finds"
+        " the newest with that title: `My Project` finds `My Project #3`, and `My Project #1` finds the first. An id,"
+        " or the beginning of one, works too. In a shared chat, only its own conversations are found."
     ),
     example="/resume Trip to Lisbon",
-    run=_resume,
+    parse=_parse_resume,
 )
 TITLE = Command(
     name="title",
     usage="[text | -]",
-    summary="name this conversation",
-    help="Alone it shows the title and the id; `-` takes the title away. No two conversations are called the same.",
+    summary="Rename this conversation",
+    help="Without arguments, shows the title and id. `-` removes the title. Each title can be used only once.",
     example="/title Trip to Lisbon",
-    run=_title,
+    parse=_parse_title,
 )
 BRANCH = Command(
     name="branch",
     usage="[title]",
-    summary="go on in a copy of this conversation",
-    help="The original stays as it is. Without a title the copy takes the next of its line: `My Project #2`.",
+    summary="Continue in a copy of this conversation",
+    help="The original doesn't change. Without a title, the copy gets the next number: `My Project #2`.",
     example="/branch Lisbon by train",
     aliases=("fork",),
-    run=_branch,
+    parse=lambda text: branch_session.call(title=text or None),
 )

@@ -1,205 +1,231 @@
-"""Commands that take back: turns, moves of the lane, summaries. Nothing they hide is ever deleted."""
+"""Commands that undo: exchanges, moves of the lane, summaries. What they hide is never deleted."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from palaver.domain.errors import NoSuchSession, NothingToRestore, NothingToUndo, TooLittle
+from palaver.domain.errors import NothingToCompact, NothingToRestore, NothingToUndo, SessionNotFound
+from palaver.domain.person import Action
 from palaver.domain.turn import TurnKind
-from palaver.services.commands.base import BadArguments, Command, Reply
-from palaver.services.commands.command_context import check_bare, check_free, event_at, newest_first, reminder, visible
-from palaver.services.commands.reply_text import count, named, quoted
-from palaver.storage import append, compactions, lanes, turns
+from palaver.services.commands.command import (
+    BadArguments,
+    Command,
+    CommandReply,
+    parse_no_arguments,
+    parse_number,
+    write_action,
+)
+from palaver.services.commands.command_context import find_event, format_last_exchange, iterate_newest_messages
+from palaver.services.commands.reply_text import format_code, format_count, format_session_name, quote_text
+from palaver.storage import compactions, events, lanes, message_log, turns
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from palaver.domain.events import Event
-    from palaver.domain.session import Undone
-    from palaver.services.commands.base import CommandContext
+    from palaver.domain.session import UndoResult
+    from palaver.services.commands.command import CommandCall
+    from palaver.services.commands.command_context import CommandContext
     from palaver.storage.session_rows import SessionRow
 
-MOST_TURNS = 1000
-LEAST_TO_COMPRESS = 6  # messages
-LONGEST_FOCUS = 500
+MAX_UNDO_TURNS = 1000
+MIN_MESSAGES_TO_COMPACT = 6
+MAX_FOCUS_CHARS = 500
 
 
-# ---- turns -------------------------------------------------------------------------------------------------
+# ---- exchanges ---------------------------------------------------------------------------------------------
 
 
-def _undo(asked: CommandContext) -> Reply:
-    turns_back = _number(asked)
-    found = visible(asked)
-    check_free(asked, found)
-    undone = asked.view.undo(found.session.id, turns_back)
-    text = f"Undone: {_extent(undone)}"
-    if undone.turns < turns_back:
+@write_action("undo")
+def undo_turns(context: CommandContext, *, turns: int = 1) -> CommandReply:
+    row = context.require_idle_session(Action.UNDO)
+    undone = events.undo_turns(context.tx, row.no, turns, context.now_micros, context.person_id)
+    text = f"Undone: {_describe_result(undone)}"
+    if undone.turns < turns:
         text += " There were no more."
-    text += " /redo brings this back, as long as nothing else is said."
-    return Reply(text=text, facts={"turns": undone.turns, "messages": undone.messages, "prompt": undone.prompt})
+    text += " Use /redo to bring it back, until the next message."
+    return CommandReply(text=text, data=_build_result_data(undone))
 
 
-def _extent(undone: Undone) -> str:
-    turns_, messages = count(undone.turns, "turn"), count(undone.messages, "message")
-    return f"{turns_}, {messages}, from {quoted(undone.prompt)} on."
+@write_action("redo")
+def redo_turns(context: CommandContext) -> CommandReply:
+    row = context.require_idle_session(Action.UNDO)
+    redone = events.redo_turns(context.tx, row.no, context.now_micros, context.person_id)
+    text = f"Redone: {_describe_result(redone)} Use /undo to hide it again."
+    return CommandReply(text=text, data=_build_result_data(redone))
 
 
-def _number(asked: CommandContext) -> int:
-    given = asked.arguments or "1"
-    if not (given.isdecimal() and len(given) <= 4 and 1 <= int(given) <= MOST_TURNS):
-        raise BadArguments(f"How many turns? `/undo` takes a number from 1 to {MOST_TURNS}, as in `/undo 2`.")
-    return int(given)
+def _describe_result(result: UndoResult) -> str:
+    exchanges, messages = format_count(result.turns, "exchange"), format_count(result.messages, "message")
+    return f"{exchanges} ({messages}), starting with {quote_text(result.prompt)}."
 
 
-def _redo(asked: CommandContext) -> Reply:
-    check_bare(asked, "redo")
-    found = visible(asked)
-    check_free(asked, found)
-    redone = asked.view.redo(found.session.id)
-    text = f"Back again: {_extent(redone)} /undo hides this again."
-    return Reply(text=text, facts={"turns": redone.turns, "messages": redone.messages, "prompt": redone.prompt})
+def _build_result_data(result: UndoResult) -> dict[str, Any]:
+    return {"turns": result.turns, "messages": result.messages, "prompt": result.prompt}
 
 
-def _retry(asked: CommandContext) -> Reply:
-    check_bare(asked, "retry")
-    found = visible(asked)
-    check_free(asked, found)
-    question = _last_question(asked, found)
+@write_action("retry")
+def retry_turn(context: CommandContext) -> CommandReply:
+    """Hide the last turn and ask its message again."""
+    row = context.require_idle_session(Action.UNDO)
+    question = _find_last_question(context, row)
     if question is None or question.message is None:
-        raise NothingToUndo("There is no message here that could be asked again.")
-    asked.view.undo(found.session.id)
-    seq = append.append(
-        asked.tx, found.session.id, [question.message], asked.at, human=True, person_id=question.person_id
+        raise NothingToUndo("There's no message here to retry.")
+    events.undo_turns(context.tx, row.no, 1, context.now_micros, context.person_id)
+    seq = message_log.append_messages(
+        context.tx,
+        row.session.id,
+        [question.message],
+        context.now_micros,
+        from_human=True,
+        person_id=question.person_id,
     )
-    wanted = turns.TurnRequest(
-        session_no=found.no,
+    request = turns.TurnRequest(
+        session_no=row.no,
         input_seq=seq,
-        person_id=asked.person_id,
-        address=asked.address,
-        reply_to=asked.reply_to,
+        person_id=context.person_id,
+        address=context.address,
+        reply_to=context.reply_to,
     )
-    turn_id = turns.enqueue(asked.tx, wanted, asked.at)
-    text = f"Asking again: {quoted(question.message.text)}. /stop ends this; the former answer is hidden, not deleted."
-    return Reply(text=text, turn_id=turn_id, facts={"seq": seq})
+    turn_id = turns.enqueue(context.tx, request, context.now_micros)
+    text = f"Asking again: {quote_text(question.message.text)}. The previous answer is hidden, not deleted."
+    text += " Use /stop to cancel."
+    return CommandReply(text=text, turn_id=turn_id, data={"seq": seq})
 
 
-def _last_question(asked: CommandContext, found: SessionRow) -> Event | None:
-    messages = newest_first(asked, found.session)
+def _find_last_question(context: CommandContext, row: SessionRow) -> Event | None:
+    messages = iterate_newest_messages(context, row)
     return next((event for event in messages if event.message is not None and event.message.role == "user"), None)
 
 
 # ---- moves and summaries -----------------------------------------------------------------------------------
 
 
-def _restore(asked: CommandContext) -> Reply:
-    check_bare(asked, "restore")
-    moved_at = lanes.last_move(asked.tx, asked.key)
-    compaction = compactions.current(asked.tx, asked.found.no) if asked.found else None
-    if asked.found is not None and compaction is not None:
-        noted = event_at(asked, asked.found, compaction.seq)
-        if moved_at is None or noted is None or to_micros(noted.at) >= moved_at:
-            return _expanded(asked)
-    return _moved_back(asked)
+@write_action("restore")
+def restore_session(context: CommandContext) -> CommandReply:
+    """Revert the last move of the lane, or the last summary of its session if that is newer."""
+    moved_at = lanes.find_last_move_time(context.tx, context.lane_key)
+    row = context.session_row
+    compaction = compactions.find_current(context.tx, row.no) if row else None
+    if row is not None and compaction is not None:
+        event = find_event(context, row, compaction.seq)
+        if moved_at is None or event is None or to_micros(event.at) >= moved_at:
+            return _remove_summary(context)
+    return _move_back(context)
 
 
-def _expanded(asked: CommandContext) -> Reply:
-    found = visible(asked)
-    check_free(asked, found)
-    compaction = compactions.expand(asked.tx, found.no, asked.at, asked.person_id)
-    text = f"The summary of {count(compaction.messages, 'message')} is taken back. "
-    earlier = compactions.current(asked.tx, found.no)
+def _remove_summary(context: CommandContext) -> CommandReply:
+    row = context.require_idle_session()
+    compaction = compactions.undo_last(context.tx, row.no, context.now_micros, context.person_id)
+    text = f"Removed the summary of {format_count(compaction.message_count, 'message')}. "
+    earlier = compactions.find_current(context.tx, row.no)
     if earlier is None:
-        text += "The agent sees everything as it was said. /compress makes another."
+        text += "The agent sees all messages again. Use /compress to create a new summary."
     else:
-        text += f"The one before it holds again, of {count(earlier.messages, 'message')}; /restore takes that back too."
-    return Reply(text=text, facts={"expanded": compaction.seq})
+        messages = format_count(earlier.message_count, "message")
+        text += f"The agent now sees the earlier summary of {messages}. Use /restore to remove that too."
+    return CommandReply(text=text, data={"removed_summary_seq": compaction.seq})
 
 
-def _moved_back(asked: CommandContext) -> Reply:
-    entry = lanes.restore(asked.tx, asked.key, asked.at, asked.person_id)
+def _move_back(context: CommandContext) -> CommandReply:
+    entry = lanes.restore_session(context.tx, context.lane_key, context.now_micros, context.person_id)
     try:
-        session = asked.view.get(entry.session_id)
-    except NoSuchSession:
-        raise NothingToRestore from None  # what is not theirs looks like what is not there
-    text = f"Back in {named(session)}."
-    if asked.found is not None and asked.found.session.message_count:
-        text += f" The conversation that went on meanwhile is kept: `/resume {asked.found.session.id}` goes back to it."
-    return Reply(
-        text=text + reminder(asked, session), session_id=session.id, facts={"id": session.id, "title": session.title}
+        row = context.scope.get_session_row(context.tx, entry.session_id, Action.READ)
+    except SessionNotFound:
+        raise NothingToRestore from None  # a session without access looks like one that doesn't exist
+    text = f"Back in {format_session_name(row.session)}."
+    left = context.session_row
+    if left is not None and left.session.message_count:
+        command = format_code(f"/resume {left.session.id}")
+        text += f" The other conversation is saved. Use {command} to return to it."
+    return CommandReply(
+        text=text + format_last_exchange(context, row),
+        session_id=row.session.id,
+        data={"id": row.session.id, "title": row.session.title},
     )
 
 
-def _compress(asked: CommandContext) -> Reply:
-    focus = asked.arguments
-    if len(focus) > LONGEST_FOCUS:
-        raise BadArguments(f"A focus has {LONGEST_FOCUS} characters at most; this one has {len(focus)}.")
-    found = visible(asked)
-    check_free(asked, found)
-    compaction = compactions.current(asked.tx, found.no)
-    last = asked.view.load(found.session.id, limit=LEAST_TO_COMPRESS)
-    whole = [event for event in last if compaction is None or event.seq >= compaction.kept_from]
-    if len(whole) < LEAST_TO_COMPRESS:
+@write_action("compress")
+def compact_session(context: CommandContext, *, focus: str | None = None) -> CommandReply:
+    """Queue a turn that replaces the older messages with a summary, for the agent."""
+    if focus is not None and len(focus) > MAX_FOCUS_CHARS:
+        raise BadArguments(f"The focus can have up to {MAX_FOCUS_CHARS} characters; yours has {len(focus)}.")
+    row = context.require_idle_session()
+    compaction = compactions.find_current(context.tx, row.no)
+    last = events.list_messages(context.tx, row.no, limit=MIN_MESSAGES_TO_COMPACT)
+    uncompacted = [event for event in last if compaction is None or event.seq >= compaction.first_kept_seq]
+    if len(uncompacted) < MIN_MESSAGES_TO_COMPACT:
         since = "since the last summary" if compaction else "in this conversation"
-        raise TooLittle(
-            f"There is too little to compress: {count(len(whole), 'message')} {since};"
-            f" it takes {LEAST_TO_COMPRESS} or more.",
-            limit=LEAST_TO_COMPRESS,
+        raise NothingToCompact(
+            f"Not enough to summarize: {format_count(len(uncompacted), 'message')} {since},"
+            f" at least {MIN_MESSAGES_TO_COMPACT} needed.",
+            limit=MIN_MESSAGES_TO_COMPACT,
         )
-    wanted = turns.TurnRequest(
-        session_no=found.no,
+    request = turns.TurnRequest(
+        session_no=row.no,
         input_seq=last[-1].seq,
         kind=TurnKind.COMPACT,
-        person_id=asked.person_id,
-        address=asked.address,
-        reply_to=asked.reply_to,
+        person_id=context.person_id,
+        address=context.address,
+        reply_to=context.reply_to,
         facts={"focus": focus} if focus else None,
     )
-    turn_id = turns.enqueue(asked.tx, wanted, asked.at)
-    text = "I am summing up what was said so far" + (f", with an eye on {quoted(focus)}" if focus else "")
-    text += ", and will say when it is done. Nothing is deleted, and /restore takes it back."
-    return Reply(text=text, turn_id=turn_id, facts={"focus": focus or None})
+    turn_id = turns.enqueue(context.tx, request, context.now_micros)
+    about = f" with a focus on {quote_text(focus)}" if focus else ""
+    text = f"Summarizing the conversation{about}… I'll tell you when it's done. Use /restore to revert it."
+    return CommandReply(text=text, turn_id=turn_id, data={"focus": focus})
+
+
+# ---- the commands ------------------------------------------------------------------------------------------
+
+
+def _parse_undo(text: str) -> CommandCall:
+    turns = parse_number(text or "1", minimum=1, maximum=MAX_UNDO_TURNS)
+    if turns is None:
+        raise BadArguments(f"How many exchanges? Use a number from 1 to {MAX_UNDO_TURNS}, as in `/undo 2`.")
+    return undo_turns.call(turns=turns)
 
 
 UNDO = Command(
     name="undo",
     usage="[n]",
-    summary="take back the last turn, or the last n",
-    help="A turn is what you said and all that was answered. It is hidden, not deleted: /redo brings it back.",
+    summary="Undo the last exchange, or the last n",
+    help="An exchange is your message and everything that answered it. It's hidden, not deleted: /redo brings it back.",
     example="/undo 2",
-    run=_undo,
+    parse=_parse_undo,
 )
 REDO = Command(
     name="redo",
-    summary="bring back what /undo hid",
-    help="Several undos are brought back one after the other, until something else is said.",
+    summary="Bring back what /undo hid",
+    help="Use it again to bring back earlier exchanges. It works until the next message.",
     example="/redo",
-    run=_redo,
+    parse=parse_no_arguments(redo_turns),
 )
 RETRY = Command(
     name="retry",
-    summary="ask the last message again",
-    help="The last answer is hidden and the same message is asked once more. Not while the agent is answering.",
+    summary="Regenerate the last answer",
+    help="Hides the last answer and asks your last message again. Not available while the agent is responding.",
     example="/retry",
-    run=_retry,
+    parse=parse_no_arguments(retry_turn),
 )
 RESTORE = Command(
     name="restore",
-    summary="take back the last reset, move or summary",
+    summary="Go back to the previous conversation, or remove the last summary",
     help=(
-        "Whatever came last: a conversation that began by itself or by /new, a /resume, a /branch, or a /compress."
-        " Repeated, the one before it."
+        "Reverts whatever came last: an automatic restart, /new, /resume, /branch or /compress. Use it again to go"
+        " further back."
     ),
     example="/restore",
-    run=_restore,
+    parse=parse_no_arguments(restore_session),
 )
 COMPRESS = Command(
     name="compress",
     usage="[focus]",
-    summary="let a summary stand for the older messages",
+    summary="Summarize older messages for the agent",
     help=(
-        "The agent then sees a summary instead of the older messages, and the last exchanges whole. You still see and"
-        " search everything. A focus says what the summary must not lose. /restore takes it back."
+        "The agent then sees a summary of the older messages and the latest exchanges in full. You still see and search"
+        " everything. The focus says what the summary has to keep. Use /restore to revert it."
     ),
     example="/compress the prices we agreed on",
     aliases=("compact",),
-    run=_compress,
+    parse=lambda text: compact_session.call(focus=text or None),
 )

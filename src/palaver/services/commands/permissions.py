@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from palaver.domain.errors import NotAllowed
 from palaver.domain.person import Role
 
-# Everybody else may use everything.
-FOR_GUESTS = frozenset(
+if TYPE_CHECKING:
+    from palaver.domain.person import Principal
+
+# Owners and members may use every command.
+GUEST_COMMANDS = frozenset(
     {
         "new",
         "reset",
@@ -26,6 +32,11 @@ FOR_GUESTS = frozenset(
 )
 
 
-def allows(role: Role, name: str) -> bool:
-    """Whether somebody with this role may use the command of this name."""
-    return role is not Role.GUEST or name in FOR_GUESTS
+def can_use_command(role: Role, command: str) -> bool:
+    return role is not Role.GUEST or command in GUEST_COMMANDS
+
+
+def check_permission(principal: Principal, command: str) -> None:
+    """Raise `NotAllowed` if the principal's role may not use the command."""
+    if not can_use_command(principal.role, command):
+        raise NotAllowed(f"Guests can't use /{command}. Use /help to see your commands.", command=command)

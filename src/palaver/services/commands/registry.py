@@ -1,90 +1,112 @@
-"""Every slash command by name, who may use it, and what counts as a command at all.
-
-Always true: a command that is carried out has passed `run`, so nobody uses one that their role does not allow.
-"""
+"""Every slash command by name, and how a text becomes a call of one."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from palaver.domain.errors import NotAllowed
-from palaver.domain.text import storable
-from palaver.domain.turn import BusyPolicy
 from palaver.services.commands import (
     conversation_commands,
     history_commands,
     query_commands,
     setting_commands,
+    status_commands,
     turn_commands,
 )
-from palaver.services.commands.base import BadArguments, Command, Reply
-from palaver.services.commands.permissions import allows
-from palaver.services.commands.reply_text import code, plain
+from palaver.services.commands.command import BadArguments, Command, CommandAction, CommandReply, read_action
+from palaver.services.commands.permissions import can_use_command
+from palaver.services.commands.reply_text import format_code, shorten_text
 
 if TYPE_CHECKING:
-    from palaver.domain.person import Principal, Role
-    from palaver.services.commands.base import CommandContext
+    from palaver.domain.person import Role
+    from palaver.services.commands.command import CommandCall, MessageCall
+    from palaver.services.commands.command_context import CommandContext
 
-# A name, perhaps the bot it is meant for, and what follows. A path or `//` is no command.
+# A name, the bot it is meant for, if any, and the arguments. Paths and `//` are not commands.
 _COMMAND = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*)(?:@[\w.-]+)?(?:\s+(.*))?", re.DOTALL)
 
 
-class Parsed(NamedTuple):
-    """A text that is a command."""
-
-    name: str  # as it was typed, in small letters
-    arguments: str
-
-
 class Completion(NamedTuple):
-    """What a terminal offers while somebody types."""
+    """What a terminal offers while a person types."""
 
     name: str  # with its slash
     usage: str
     summary: str
 
 
-# ---- help, which must know all the others ------------------------------------------------------------------
+# ---- help, which needs to know all the others --------------------------------------------------------------
 
 
-def _help(asked: CommandContext) -> Reply:
-    role = asked.principal.role
-    if asked.arguments:
-        return _help_about(asked.arguments.removeprefix("/").lower(), role)
+@read_action("help")
+def list_commands(context: CommandContext) -> CommandReply:
+    role = context.principal.role
     blocks = []
     for heading, commands in GROUPS:
-        lines = [f"- {code(_typed(each))} – {each.summary}" for each in commands if allows(role, each.name)]
+        lines = [
+            f"- {format_code(_format_usage(command))} – {command.summary}"
+            for command in commands
+            if can_use_command(role, command.name)
+        ]
         if lines:
             blocks.append(f"**{heading}**\n" + "\n".join(lines))
-    blocks.append("`/help name` says more about one of them.")
-    return Reply(text="\n\n".join(blocks), facts={"commands": [each.name for each in _for(role)]})
+    blocks.append("Use `/help name` to learn more about a command.")
+    data = {"commands": [command.name for command in _list_commands_for(role)]}
+    return CommandReply(text="\n\n".join(blocks), data=data)
 
 
-def _help_about(name: str, role: Role) -> Reply:
-    command = find(name)
-    if command is None or not allows(role, command.name):
-        raise BadArguments(_no_such(name, role))
-    lines = [f"{code(_typed(command))} – {command.summary}.", command.help, f"For example: {code(command.example)}"]
+@read_action("help")
+def explain_command(context: CommandContext, *, name: str) -> CommandReply:
+    command = find_command(name)
+    if command is None or not can_use_command(context.principal.role, command.name):
+        raise BadArguments(_describe_unknown(name, context.principal.role))
+    lines = [
+        f"{format_code(_format_usage(command))} – {command.summary}.",
+        command.help,
+        f"Example: {format_code(command.example)}",
+    ]
     if command.aliases:
-        lines.append("Also: " + ", ".join(code(f"/{alias}") for alias in command.aliases))
-    return Reply(text="\n\n".join(lines), facts={"command": command.name})
+        lines.append("Also: " + ", ".join(format_code(f"/{alias}") for alias in command.aliases))
+    return CommandReply(text="\n\n".join(lines), data={"command": command.name})
 
 
-def _typed(command: Command) -> str:
+@read_action("help")
+def explain_unknown_command(context: CommandContext, *, name: str) -> CommandReply:
+    """Answer a text that looks like a command but is none; this is not an error."""
+    return CommandReply(text=_describe_unknown(name, context.principal.role), data={"unknown_command": name})
+
+
+def _reject_arguments(_context: CommandContext, *, problem: str) -> CommandReply:
+    raise BadArguments(problem)
+
+
+def _describe_unknown(name: str, role: Role) -> str:
+    names = [each for command in _list_commands_for(role) for each in (command.name, *command.aliases)]
+    similar = difflib.get_close_matches(name, names, 1)
+    hint = f"Did you mean {format_code(f'/{similar[0]}')}? " if similar else ""
+    return f"Unknown command {format_code(f'/{shorten_text(name, 32)}')}. {hint}Use /help to list all commands."
+
+
+def _list_commands_for(role: Role) -> list[Command]:
+    return [command for command in COMMANDS if can_use_command(role, command.name)]
+
+
+def _format_usage(command: Command) -> str:
     return f"/{command.name} {command.usage}".rstrip()
+
+
+def _parse_help(text: str) -> CommandCall:
+    return explain_command.call(name=text.removeprefix("/").lower()) if text else list_commands.call()
 
 
 HELP = Command(
     name="help",
     usage="[command]",
-    summary="what can be done here",
-    help="Alone it lists every command; with the name of one it says more about it.",
+    summary="List the commands, or explain one",
+    help="Without arguments, lists every command you can use. With a name, explains that command.",
     example="/help undo",
     aliases=("start",),
-    run=_help,
+    parse=_parse_help,
 )
 
 GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
@@ -102,7 +124,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         ),
     ),
     (
-        "Taking back",
+        "Undo and restore",
         (
             history_commands.UNDO,
             history_commands.REDO,
@@ -111,13 +133,16 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             history_commands.COMPRESS,
         ),
     ),
-    ("While the agent works", (turn_commands.STOP, turn_commands.QUEUE, turn_commands.STEER, setting_commands.BUSY)),
     (
-        "Looking",
+        "While the agent is responding",
+        (turn_commands.STOP, turn_commands.QUEUE, turn_commands.STEER, setting_commands.BUSY),
+    ),
+    (
+        "Status and settings",
         (
-            query_commands.STATUS,
-            query_commands.USAGE,
-            query_commands.WHY,
+            status_commands.STATUS,
+            status_commands.USAGE,
+            status_commands.WHY,
             setting_commands.MODEL,
             setting_commands.TOOLS,
             HELP,
@@ -127,77 +152,34 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
 COMMANDS: tuple[Command, ...] = tuple(command for _, commands in GROUPS for command in commands)
 _BY_NAME = {name: command for command in COMMANDS for name in (command.name, *command.aliases)}
 
-# Commands that are messages when a text follows them, and what happens to those while the agent is busy.
-_MESSAGES = {turn_commands.QUEUE.name: BusyPolicy.QUEUE, turn_commands.STEER.name: BusyPolicy.STEER}
+
+# ---- for the callers ---------------------------------------------------------------------------------------
 
 
-# ---- for whoever takes messages in -------------------------------------------------------------------------
+def parse_command(text: str) -> CommandCall | MessageCall | None:
+    """Parse a text that starts with a command; None if it is an ordinary message.
 
-
-def parse(text: str) -> Parsed | None:
-    """The command that a text is; None when it is an ordinary message."""
+    An unknown name and bad arguments give a call too. It answers or raises when it runs, after the checks of who may
+    run it.
+    """
     match = _COMMAND.fullmatch(text)
-    return None if match is None else Parsed(match[1].lower(), (match[2] or "").strip())
+    if match is None:
+        return None
+    name, arguments = match[1].lower(), (match[2] or "").strip()
+    command = find_command(name)
+    if command is None:
+        return explain_unknown_command.call(name=name)
+    try:
+        return command.parse(arguments)
+    except BadArguments as error:
+        return CommandAction(command.name, _reject_arguments, reads=True).call(problem=str(error))
 
 
-def find(name: str) -> Command | None:
-    """A command by its name or another name it goes by."""
+def find_command(name: str) -> Command | None:
+    """Find a command by its name or an alias."""
     return _BY_NAME.get(name.lower())
 
 
-def searches(parsed: Parsed) -> bool:
-    """Whether the search index must have caught up before this runs."""
-    command = find(parsed.name)
-    return command is not None and command.searches
-
-
-def is_message(parsed: Parsed) -> bool:
-    """Whether this is a message to the agent, in the words that follow the name: `/queue text`, `/steer text`."""
-    return busy_policy(parsed) is not None
-
-
-def busy_policy(parsed: Parsed) -> BusyPolicy | None:
-    """What such a message asks for while the agent is busy; None when this is not one."""
-    if not parsed.arguments or (
-        parsed.name == turn_commands.QUEUE.name and parsed.arguments.lower() == turn_commands.CLEAR
-    ):
-        return None
-    return _MESSAGES.get(parsed.name)
-
-
-def run(parsed: Parsed, asked: CommandContext) -> Reply:
-    """Carry a command out, as part of the asker's transaction.
-
-    What cannot be done is raised, with a text for the person; the transaction must then be rolled back. A name that
-    is no command is answered, not raised: nothing was wrong with the store.
-    """
-    command = find(parsed.name)
-    role = asked.principal.role
-    if command is None:
-        return Reply(text=_no_such(parsed.name, role), facts={"unknown": parsed.name})
-    check_may(asked.principal, command)
-    return command.run(replace(asked, arguments=storable(parsed.arguments)))
-
-
-def check_may(principal: Principal, command: Command) -> None:
-    """Refuse a command that this principal's role does not allow."""
-    if not allows(principal.role, command.name):
-        raise NotAllowed(
-            f"As a guest you may not use /{command.name}; /help lists what you may use.", command=command.name
-        )
-
-
-def completions() -> tuple[Completion, ...]:
-    """What a terminal offers, in the order of /help."""
-    return tuple(Completion(f"/{each.name}", each.usage, each.summary) for each in COMMANDS)
-
-
-def _for(role: Role) -> list[Command]:
-    return [command for command in COMMANDS if allows(role, command.name)]
-
-
-def _no_such(name: str, role: Role) -> str:
-    known = [other for command in _for(role) for other in (command.name, *command.aliases)]
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"Did you mean {code(f'/{near[0]}')}? " if near else ""
-    return f"There is no command {code(f'/{plain(name, 32)}')}. {hint}/help lists them all."
+def list_completions() -> tuple[Completion, ...]:
+    """List what a terminal offers, in the order of /help."""
+    return tuple(Completion(f"/{command.name}", command.usage, command.summary) for command in COMMANDS)

@@ -1,6 +1,6 @@
-"""How commands put things into words: names, quotations, ages, amounts.
+"""Formatting for replies: names of conversations, quotes, ages, amounts.
 
-Always true: what people wrote stands on one line, shortened, and with its own Markdown made harmless.
+Always true: text that people wrote is put on one line, shortened, and its own Markdown is escaped.
 """
 
 from __future__ import annotations
@@ -18,87 +18,86 @@ if TYPE_CHECKING:
     from palaver.domain.policy import ResetPolicy
     from palaver.domain.session import Session
 
-SHORT = 80
-_MARKS = re.compile(r"[\\`*\[\]<>~|]|(?<!\w)_|_(?!\w)")
-_LEAST_SHOWN = 4  # places after the point, of a dollar
+MAX_EXCERPT_CHARS = 80
+MAX_TITLE_CHARS = 100
+_MARKDOWN_CHARS = re.compile(r"[\\`*\[\]<>~|]|(?<!\w)_|_(?!\w)")
+_COST_DECIMALS = 4
 
 
-def plain(text: str, most: int = SHORT) -> str:
-    """What somebody wrote, on one line of at most so many characters."""
-    line = " ".join(text[: 4 * most].split())
-    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+def shorten_text(text: str, max_chars: int = MAX_EXCERPT_CHARS) -> str:
+    """Put a text on one line of at most so many characters."""
+    line = " ".join(text[: 4 * max_chars].split())
+    return line if len(line) <= max_chars else line[: max_chars - 1].rstrip() + "…"
 
 
-def words(text: str, most: int = SHORT) -> str:
-    """The same as part of a Markdown text."""
-    return _MARKS.sub(lambda found: "\\" + found[0], plain(text, most))
+def escape_markdown(text: str, max_chars: int = MAX_EXCERPT_CHARS) -> str:
+    """Shorten a text and escape its Markdown."""
+    return _MARKDOWN_CHARS.sub(lambda match: "\\" + match[0], shorten_text(text, max_chars))
 
 
-def quoted(text: str, most: int = SHORT) -> str:
-    """The same in quotation marks."""
-    return f"“{words(text, most)}”"
+def quote_text(text: str, max_chars: int = MAX_EXCERPT_CHARS) -> str:
+    """Shorten, escape and quote a text."""
+    return f"“{escape_markdown(text, max_chars)}”"
 
 
-def code(text: str) -> str:
-    """Something to be typed exactly so."""
+def format_code(text: str) -> str:
+    """Format a text that is to be typed exactly as it is."""
     fence = "``" if "`" in text else "`"
     return f"{fence}{text}{fence}"
 
 
-def titled(title: str) -> str:
-    """A title, as it stands out in a text."""
-    return f"**{words(title, 100)}**"
+def format_title(title: str) -> str:
+    return f"**{escape_markdown(title, MAX_TITLE_CHARS)}**"
 
 
-def named(session: Session) -> str:
-    """What to call a conversation: its title, or what was last said in it."""
+def format_session_name(session: Session) -> str:
+    """Return the title of a conversation, or its last message as a quote."""
     if session.title:
-        return titled(session.title)
-    return quoted(session.preview) if session.preview else "an empty conversation"
+        return format_title(session.title)
+    return quote_text(session.preview) if session.preview else "an empty conversation"
 
 
-def count(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """`1 message`, `1,204 messages`."""
     return f"{number:,} {noun if number == 1 else noun + 's'}"
 
 
-def ago(moment: datetime | None, now: datetime) -> str:
-    """How long ago; the date when it is more than a week."""
+def format_age(moment: datetime | None, now: datetime) -> str:
+    """`just now`, `3 h ago`; the date if it is more than a week."""
     if moment is None:
         return "never"
-    passed = now - moment
-    if passed < timedelta(minutes=1):
+    age = now - moment
+    if age < timedelta(minutes=1):
         return "just now"
-    if passed < timedelta(hours=1):
-        return f"{passed // timedelta(minutes=1)} min ago"
-    if passed < timedelta(days=1):
-        return f"{passed // timedelta(hours=1)} h ago"
-    if passed < timedelta(days=8):
-        return f"{passed // timedelta(days=1)} d ago"
+    if age < timedelta(hours=1):
+        return f"{age // timedelta(minutes=1)} min ago"
+    if age < timedelta(days=1):
+        return f"{age // timedelta(hours=1)} h ago"
+    if age < timedelta(days=8):
+        return f"{age // timedelta(days=1)} d ago"
     return f"on {moment:%Y-%m-%d}"
 
 
-def dollars(amount: Decimal) -> str:
-    """An amount of money; what is too little to show is said to be so."""
-    if 0 < amount < 10**-_LEAST_SHOWN:
+def format_cost(dollars: Decimal) -> str:
+    if 0 < dollars < 10**-_COST_DECIMALS:
         return "less than $0.0001"
-    return f"${amount:.{_LEAST_SHOWN}f}"
+    return f"${dollars:.{_COST_DECIMALS}f}"
 
 
-def reset_rule(policy: ResetPolicy) -> str:
-    """When conversations start afresh by themselves."""
-    idle = f"after {_span(policy.idle_minutes)} without a message"
+def format_reset_policy(policy: ResetPolicy) -> str:
+    """`never`, `after 2 hours without messages`, `every day at 04:00 (UTC)`."""
+    idle = f"after {_format_minutes(policy.idle_minutes)} without messages"
     daily = f"every day at {policy.at_hour:02}:00 ({policy.timezone})"
     return {
-        ResetMode.NONE: "never by itself",
+        ResetMode.NONE: "never",
         ResetMode.IDLE: idle,
         ResetMode.DAILY: daily,
         ResetMode.BOTH: f"{idle}, and {daily}",
     }[policy.mode]
 
 
-def _span(minutes: int) -> str:
+def _format_minutes(minutes: int) -> str:
     for size, unit in ((1440, "day"), (60, "hour")):
         if minutes % size == 0:
-            return count(minutes // size, unit)
-    return count(minutes, "minute")
+            return format_count(minutes // size, unit)
+    return format_count(minutes, "minute")

@@ -1,4 +1,4 @@
-"""Commands that decide something for one conversation: its model, its tools, and what happens while it is busy."""
+"""Commands that change the settings of one conversation: its model, its tools, and what happens while it is busy."""
 
 from __future__ import annotations
 
@@ -6,169 +6,222 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain.turn import BusyPolicy
 from palaver.services import toolsets
-from palaver.services.commands.base import BadArguments, Command, Reply
-from palaver.services.commands.command_context import begun, visible
-from palaver.services.commands.reply_text import code
+from palaver.services.commands.command import BadArguments, Command, CommandReply, read_action, write_action
+from palaver.services.commands.reply_text import format_code
 from palaver.storage import session_settings
 from palaver.storage.session_settings import SessionSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from palaver.services.commands.base import CommandContext
+    from palaver.services.commands.command import CommandCall
+    from palaver.services.commands.command_context import CommandContext
 
-DEFAULT = "default"
-MEANING = {
-    BusyPolicy.QUEUE: "waits its turn",
-    BusyPolicy.STEER: "is given to the agent after its next tool call",
-    BusyPolicy.INTERRUPT: "stops the agent and is answered instead",
-    BusyPolicy.REJECT: "is not taken",
+_DEFAULT = "default"  # the word that resets a setting
+BUSY_POLICY_EFFECTS = {  # what happens to new messages
+    BusyPolicy.QUEUE: "wait in the queue",
+    BusyPolicy.STEER: "go to the agent after its next tool call",
+    BusyPolicy.INTERRUPT: "stop the current answer and are answered instead",
+    BusyPolicy.REJECT: "are rejected",
 }
 
 
-def _model(asked: CommandContext) -> Reply:
-    if not asked.arguments:
-        return _models(asked)
-    chosen = None if asked.arguments.lower() == DEFAULT else asked.arguments
-    if chosen is not None:
-        asked.agent.check_model(chosen)
-    found = begun(asked)
-    was = session_settings.read(asked.tx, found.no).model
-    session_settings.choose_model(asked.tx, found.no, chosen, asked.at, asked.person_id)
-    model = chosen or asked.agent.model
-    text = f"From the next message on {code(model)} answers in this conversation. {_back('model', was, chosen)}"
-    return Reply(text=text.rstrip(), session_id=found.session.id, facts={"model": model, "chosen": chosen, "was": was})
+def read_settings(context: CommandContext) -> SessionSettings:
+    """Read the settings of the session that the command is about; the defaults if there is none yet."""
+    if context.session_row is None:
+        return SessionSettings()
+    return session_settings.load(context.tx, context.require_session().no)
 
 
-def _models(asked: CommandContext) -> Reply:
-    settings = session_settings.read(asked.tx, visible(asked).no) if asked.found else SessionSettings()
-    model = settings.model or asked.agent.model
-    why = "chosen for this conversation" if settings.model else "the default"
-    choices = list(asked.agent.models())
-    lines = "\n".join(f"- {code(name)}" for name in choices)
-    text = f"{code(model)} answers here ({why}). To be chosen with `/model name`:\n\n{lines}\n\n"
-    text += "`/model default` goes back to the default."
-    return Reply(text=text, facts={"model": model, "chosen": settings.model, "models": choices})
+# ---- the model ---------------------------------------------------------------------------------------------
 
 
-def _busy(asked: CommandContext) -> Reply:
-    given = asked.arguments.lower()
-    if given not in {"", DEFAULT, *BusyPolicy}:
-        choices = ", ".join(code(name) for name in (*BusyPolicy, DEFAULT))
-        raise BadArguments(f"`/busy` takes one of {choices}.")
-    usual = asked.rules.busy_policy_for(asked.source)
-    if not given:
-        settings = session_settings.read(asked.tx, visible(asked).no) if asked.found else SessionSettings()
-        return _shown_busy(settings.busy, usual)
-    chosen = None if given == DEFAULT else BusyPolicy(given)
-    found = begun(asked)
-    was = session_settings.read(asked.tx, found.no).busy
-    session_settings.choose_busy(asked.tx, found.no, chosen, asked.at, asked.person_id)
-    text = f"{_holds(chosen or usual)} {_back('busy', was, chosen)}"
-    return Reply(text=text.rstrip(), session_id=found.session.id, facts={"busy": chosen or usual, "chosen": chosen})
+@read_action("model")
+def list_models(context: CommandContext) -> CommandReply:
+    chosen = read_settings(context).model
+    model = chosen or context.agent.model
+    models = list(context.agent.list_models())
+    lines = "\n".join(f"- {format_code(name)}" for name in models)
+    text = f"Model: {format_code(model)} ({format_origin(chosen)}). Available models:\n\n{lines}\n\n"
+    text += "Use `/model name` to choose one, or `/model default` for the default."
+    return CommandReply(text=text, data={"model": model, "chosen": chosen, "models": models})
 
 
-def _shown_busy(chosen: BusyPolicy | None, usual: BusyPolicy) -> Reply:
-    lines = "\n".join(f"- {code(f'/busy {name}')}: it {meaning}" for name, meaning in MEANING.items())
-    why = "chosen for this conversation" if chosen else "the default"
-    text = f"{_holds(chosen or usual)} That is {why}. To be chosen:\n\n{lines}\n- `/busy default`: as the settings say"
-    return Reply(text=text, facts={"busy": chosen or usual, "chosen": chosen})
+@write_action("model")
+def choose_model(context: CommandContext, *, model: str | None) -> CommandReply:
+    """Set the model of this session; None means the default."""
+    if model is not None:
+        context.agent.check_model(model)
+    row = context.require_or_start_session()
+    previous = session_settings.load(context.tx, row.no).model
+    session_settings.set_model(context.tx, row.no, model, context.now_micros, context.person_id)
+    used = model or context.agent.model
+    text = f"This conversation uses {format_code(used)} from the next message."
+    text += _describe_setting_undo("model", previous, model)
+    data = {"model": used, "chosen": model, "previous": previous}
+    return CommandReply(text=text, session_id=row.session.id, data=data)
 
 
-def _tools(asked: CommandContext) -> Reply:
-    word, _, names = asked.arguments.partition(" ")
-    there = _toolsets(asked)
-    if not word:
-        settings = session_settings.read(asked.tx, visible(asked).no) if asked.found else SessionSettings()
-        return Reply(text=_listed(there, settings.toolsets_off), facts=_tool_facts(there, settings.toolsets_off))
-    if word.lower() not in {"on", "off", DEFAULT} or (word.lower() == DEFAULT) == bool(names.strip()):
-        raise BadArguments("`/tools` takes `on` or `off` and the name of a toolset, or `default`.")
-    switches = None
-    if word.lower() != DEFAULT:
-        known = {name.lower(): name for name in there}
-        switches = {known.get(name.lower(), name): word.lower() == "on" for name in names.split()}
-        toolsets.check_known(switches, there)
-    found = begun(asked)
-    was = session_settings.read(asked.tx, found.no).toolsets_off
-    session_settings.switch_toolsets(asked.tx, found.no, switches, asked.at, asked.person_id)
-    off = session_settings.read(asked.tx, found.no).toolsets_off
-    text = f"{_are_off(off)} {_switched_back(was, off)}"
-    return Reply(text=text.rstrip(), session_id=found.session.id, facts=_tool_facts(there, off))
+# ---- what happens while the agent is busy ------------------------------------------------------------------
 
 
-def _toolsets(asked: CommandContext) -> tuple[str, ...]:
-    """Those that there are for the asker here."""
-    rules, servers, role = asked.rules, asked.agent.tool_servers(), asked.principal.role
-    if asked.found is None:
-        return toolsets.names(rules, servers, asked.source.platform, role)
-    return toolsets.names_in(asked.found.session, rules, servers, role)
+@read_action("busy")
+def show_busy_policy(context: CommandContext) -> CommandReply:
+    chosen = read_settings(context).busy_policy
+    policy = chosen or context.rules.get_busy_policy(context.source)
+    lines = "\n".join(
+        f"- {format_code(f'/busy {name}')}: they {effect}" for name, effect in BUSY_POLICY_EFFECTS.items()
+    )
+    text = f"{_describe_busy_policy(policy, format_origin(chosen))} To change this:\n\n{lines}"
+    text += "\n- `/busy default`: use the default"
+    return CommandReply(text=text, data={"busy": policy, "chosen": chosen})
 
 
-def _listed(there: Sequence[str], off: Sequence[str]) -> str:
-    if not there:
-        return "The agent has no tools for you here."
-    lines = "\n".join(f"- {code(name)} ({'off' if name in off else 'on'}): {toolsets.describe(name)}" for name in there)
-    return (
-        f"The agent has these tools for you here:\n\n{lines}\n\n`/tools off name` and `/tools on name` switch them for"
-        " this conversation, `/tools default` takes that back."
+@write_action("busy")
+def choose_busy_policy(context: CommandContext, *, policy: BusyPolicy | None) -> CommandReply:
+    """Set the busy policy of this session; None means the default."""
+    row = context.require_or_start_session()
+    previous = session_settings.load(context.tx, row.no).busy_policy
+    session_settings.set_busy_policy(context.tx, row.no, policy, context.now_micros, context.person_id)
+    used = policy or context.rules.get_busy_policy(context.source)
+    text = _describe_busy_policy(used) + _describe_setting_undo("busy", previous, policy)
+    return CommandReply(text=text, session_id=row.session.id, data={"busy": used, "chosen": policy})
+
+
+def _describe_busy_policy(policy: BusyPolicy, origin: str = "") -> str:
+    origin = f", {origin}" if origin else ""
+    effect = BUSY_POLICY_EFFECTS[policy]
+    return f"Messages you send here while the agent is responding {effect} ({format_code(policy)}{origin})."
+
+
+# ---- tools -------------------------------------------------------------------------------------------------
+
+
+@read_action("tools")
+def list_tools(context: CommandContext) -> CommandReply:
+    names, off = _list_toolsets(context), read_settings(context).disabled_toolsets
+    if not names:
+        return CommandReply(text="The agent has no tools for you here.", data=_build_tool_data(names, off))
+    lines = "\n".join(
+        f"- {format_code(name)} ({'off' if name in off else 'on'}): {toolsets.describe_toolset(name)}" for name in names
+    )
+    text = (
+        f"The agent's tools here:\n\n{lines}\n\nUse `/tools off name` or `/tools on name` to change them for this"
+        " conversation, or `/tools default` to turn them all on."
+    )
+    return CommandReply(text=text, data=_build_tool_data(names, off))
+
+
+@write_action("tools")
+def switch_tools(context: CommandContext, *, switches: Mapping[str, bool] | None) -> CommandReply:
+    """Turn toolsets on or off in this session, by name; None turns all of them on."""
+    names = _list_toolsets(context)
+    if switches is not None:
+        exact_names = {name.lower(): name for name in names}
+        switches = {exact_names.get(name.lower(), name): is_on for name, is_on in switches.items()}
+        toolsets.check_toolsets_exist(switches, names)
+    row = context.require_or_start_session()
+    previous = session_settings.load(context.tx, row.no).disabled_toolsets
+    session_settings.switch_toolsets(context.tx, row.no, switches, context.now_micros, context.person_id)
+    off = session_settings.load(context.tx, row.no).disabled_toolsets
+    if off:
+        text = f"Turned off in this conversation from the next message: {', '.join(map(format_code, off))}."
+    else:
+        text = "All tools are on in this conversation from the next message."
+    return CommandReply(
+        text=text + _describe_switch_undo(previous, off), session_id=row.session.id, data=_build_tool_data(names, off)
     )
 
 
-def _are_off(off: Sequence[str]) -> str:
-    if not off:
-        return "From the next message on the agent has all its tools in this conversation."
-    names = ", ".join(map(code, off))
-    return f"From the next message on these tools are off in this conversation: {names}."
+def _list_toolsets(context: CommandContext) -> tuple[str, ...]:
+    """List the toolsets that the agent has for this person here."""
+    rules, servers, role = context.rules, context.agent.list_tool_servers(), context.principal.role
+    if context.session_row is None:
+        return toolsets.list_allowed_toolsets(rules, servers, context.source.platform, role)
+    return toolsets.list_session_toolsets(context.session_row.session, rules, servers, role)
 
 
-def _switched_back(was: Sequence[str], off: Sequence[str]) -> str:
+def _describe_switch_undo(previous: Sequence[str], off: Sequence[str]) -> str:
     commands = [
-        code(f"/tools {word} {' '.join(changed)}")
-        for word, changed in (("on", sorted({*off} - {*was})), ("off", sorted({*was} - {*off})))
+        format_code(f"/tools {word} {' '.join(changed)}")
+        for word, changed in (("on", sorted({*off} - {*previous})), ("off", sorted({*previous} - {*off})))
         if changed
     ]
-    return f"{' and '.join(commands)} takes that back." if commands else ""
+    return f" To undo, use {' and '.join(commands)}." if commands else ""
 
 
-def _tool_facts(there: Sequence[str], off: Sequence[str]) -> dict[str, Any]:
-    return {"toolsets": list(there), "off": list(off)}
+def _build_tool_data(names: Sequence[str], off: Sequence[str]) -> dict[str, Any]:
+    return {"toolsets": list(names), "toolsets_off": list(off)}
 
 
-def _holds(policy: BusyPolicy) -> str:
-    return f"A message that arrives here while the agent answers {MEANING[policy]} ({code(policy)})."
+# ---- shared by the above -----------------------------------------------------------------------------------
 
 
-def _back(name: str, was: str | None, chosen: str | None) -> str:
-    return "" if was == chosen else f"{code(f'/{name} {was or DEFAULT}')} takes that back."
+def format_origin(chosen: object) -> str:
+    return "chosen for this conversation" if chosen else "default"
+
+
+def _describe_setting_undo(command: str, previous: str | None, chosen: str | None) -> str:
+    return "" if previous == chosen else f" To undo, use {format_code(f'/{command} {previous or _DEFAULT}')}."
+
+
+# ---- the commands ------------------------------------------------------------------------------------------
+
+
+def _parse_model(text: str) -> CommandCall:
+    if not text:
+        return list_models.call()
+    return choose_model.call(model=None if text.lower() == _DEFAULT else text)
+
+
+def _parse_busy(text: str) -> CommandCall:
+    word = text.lower()
+    if not word:
+        return show_busy_policy.call()
+    if word not in {_DEFAULT, *BusyPolicy}:
+        choices = ", ".join(format_code(name) for name in (*BusyPolicy, _DEFAULT))
+        raise BadArguments(f"`/busy` takes one of {choices}.")
+    return choose_busy_policy.call(policy=None if word == _DEFAULT else BusyPolicy(word))
+
+
+def _parse_tools(text: str) -> CommandCall:
+    if not text:
+        return list_tools.call()
+    word, *names = text.split()
+    if word.lower() in {"on", "off"} and names:
+        return switch_tools.call(switches=dict.fromkeys(names, word.lower() == "on"))
+    if word.lower() == _DEFAULT and not names:
+        return switch_tools.call(switches=None)
+    raise BadArguments("Use `/tools on name`, `/tools off name` or `/tools default`.")
 
 
 MODEL = Command(
     name="model",
     usage="[name | default]",
-    summary="choose which model answers here",
-    help="Alone it shows the present one and what can be chosen. It holds for this conversation alone.",
+    summary="Choose the model for this conversation",
+    help="Without arguments, shows the current model and the ones you can choose.",
     example="/model default",
-    run=_model,
+    parse=_parse_model,
 )
 TOOLS = Command(
     name="tools",
     usage="[on name | off name | default]",
-    summary="switch the agent's tools off and on here",
+    summary="Turn the agent's tools on or off in this conversation",
     help=(
-        "Alone it lists the toolsets there are and whether they are on. It holds for this conversation alone, and gives"
-        " nothing that the settings of this gateway do not allow."
+        "Without arguments, lists the tools and whether they're on. You can't turn on what the server's settings"
+        " don't allow."
     ),
     example="/tools off memory",
-    run=_tools,
+    parse=_parse_tools,
 )
 BUSY = Command(
     name="busy",
     usage="[queue | steer | interrupt | reject | default]",
-    summary="choose what happens to messages while the agent answers",
+    summary="Choose what happens to messages while the agent is responding",
     help=(
-        "`queue`: they wait; `steer`: the running agent is told; `interrupt`: it stops and answers the new one;"
-        " `reject`: they are not taken. It holds for this conversation alone."
+        "`queue`: they wait. `steer`: the agent gets them while it works. `interrupt`: the agent stops and answers the"
+        " new message. `reject`: they're rejected. Applies to this conversation only."
     ),
     example="/busy interrupt",
-    run=_busy,
+    parse=_parse_busy,
 )

@@ -1,94 +1,132 @@
-"""Commands about what the agent is doing: stopping it, and what waits for it."""
+"""Commands about what the agent is doing: stopping it, and the queue."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.domain.turn import StopRequest, TurnKind, TurnState
-from palaver.services.commands.base import BadArguments, Command, Reply
-from palaver.services.commands.command_context import event_at, visible
-from palaver.services.commands.reply_text import ago, count, quoted
+from palaver.domain.turn import BusyPolicy, StopRequest, TurnKind, TurnState
+from palaver.services.commands.command import (
+    BadArguments,
+    Command,
+    CommandReply,
+    MessageCall,
+    read_action,
+    write_action,
+)
+from palaver.services.commands.command_context import find_event
+from palaver.services.commands.reply_text import format_age, format_count, quote_text
 from palaver.storage import turns
 
 if TYPE_CHECKING:
     from palaver.domain.turn import Turn
-    from palaver.services.commands.base import CommandContext
+    from palaver.services.commands.command import CommandCall
+    from palaver.services.commands.command_context import CommandContext
     from palaver.storage.session_rows import SessionRow
 
-CLEAR = "clear"  # the one thing after /queue that is not a message
-_ALL = "all"
-_DROPPED = "It was dropped before it began."
-_STAY = "What was said stays in the conversation; /retry asks the last message again."
+_CLEARED_ERROR = "Removed from the queue before it started."
 
 
-def _stop(asked: CommandContext) -> Reply:
-    what = asked.arguments.lower()
-    if what not in {"", _ALL}:
-        raise BadArguments("`/stop` ends the answer that is being given; `/stop all` also drops what waits.")
-    found = visible(asked)
-    stopped = turns.wish(asked.tx, found.no, StopRequest.STOP)
-    dropped = turns.drop_queued(asked.tx, found.no, asked.at, _DROPPED) if what == _ALL else 0
-    waiting = turns.open_in(asked.tx, found.no).queued
-    said = ["Stopping; what was answered so far is kept." if stopped else "Nothing is running here."]
-    if dropped:
-        said.append(f"Dropped: {count(dropped, 'waiting message')}. {_STAY}")
-    if waiting:
-        said.append(f"Waiting: {count(waiting, 'message')}, answered next. `/stop all` drops what waits.")
-    return Reply(text=" ".join(said), turn_id=stopped, facts={"stopped": stopped, "dropped": dropped})
+@write_action("stop")
+def stop_run(context: CommandContext, *, clear_queue: bool = False) -> CommandReply:
+    """Ask the running turn to stop; with `clear_queue`, drop the turns that wait as well."""
+    row = context.require_session()
+    stopped_turn_id = turns.request_stop(context.tx, row.no, StopRequest.STOP)
+    cleared = _drop_queued_turns(context, row) if clear_queue else 0
+    queued = turns.summarize_open(context.tx, row.no).queued_count
+    sentences = ["Stopping. What was written so far is kept." if stopped_turn_id else "Nothing is running here."]
+    if cleared:
+        sentences.append(_describe_cleared(cleared))
+    if queued:
+        messages = format_count(queued, "message")
+        sentences.append(f"{messages} still queued, to be answered next. Use `/stop all` to clear the queue.")
+    data = {"stopped_turn_id": stopped_turn_id, "cleared": cleared}
+    return CommandReply(text=" ".join(sentences), turn_id=stopped_turn_id, data=data)
 
 
-def _queue(asked: CommandContext) -> Reply:
-    what = asked.arguments.lower()
-    if what not in {"", CLEAR}:
-        raise BadArguments("`/queue` shows what waits, `/queue clear` drops it, `/queue text` sends a message to wait.")
-    found = visible(asked)
-    if what == CLEAR:
-        dropped = turns.drop_queued(asked.tx, found.no, asked.at, _DROPPED)
-        text = f"Dropped: {count(dropped, 'waiting message')}. {_STAY}" if dropped else "Nothing was waiting here."
-        return Reply(text=text, facts={"dropped": dropped})
-    waiting = [turn for _, turn in turns.open_turns(asked.tx, found.no) if turn.state is TurnState.QUEUED]
-    if not waiting:
-        return Reply(
-            text="Nothing waits here. `/queue text` sends a message that waits its turn.", facts={"waiting": []}
+@read_action("queue")
+def list_queue(context: CommandContext) -> CommandReply:
+    row = context.require_session()
+    queued = [turn for _, turn in turns.list_open(context.tx, row.no) if turn.state is TurnState.QUEUED]
+    if not queued:
+        return CommandReply(
+            text="The queue is empty. Use `/queue text` to queue a message.", data={"queued_turn_ids": []}
         )
-    lines = [f"{number}. {_waits(asked, found, turn)}" for number, turn in enumerate(waiting, 1)]
-    text = "Waiting here:\n\n" + "\n".join(lines) + "\n\n`/queue clear` drops them."
-    return Reply(text=text, facts={"waiting": [turn.id for turn in waiting]})
+    lines = [f"{number}. {_describe_queued(context, row, turn)}" for number, turn in enumerate(queued, 1)]
+    text = "Queued:\n\n" + "\n".join(lines) + "\n\nUse `/queue clear` to clear the queue."
+    return CommandReply(text=text, data={"queued_turn_ids": [turn.id for turn in queued]})
 
 
-def _waits(asked: CommandContext, found: SessionRow, turn: Turn) -> str:
-    since = ago(turn.created_at, asked.now)
+@write_action("queue")
+def clear_queue(context: CommandContext) -> CommandReply:
+    cleared = _drop_queued_turns(context, context.require_session())
+    text = _describe_cleared(cleared) if cleared else "The queue is already empty."
+    return CommandReply(text=text, data={"cleared": cleared})
+
+
+def _drop_queued_turns(context: CommandContext, row: SessionRow) -> int:
+    return turns.cancel_queued(context.tx, row.no, context.now_micros, _CLEARED_ERROR)
+
+
+def _describe_cleared(count: int) -> str:
+    messages = format_count(count, "queued message")
+    return f"Cleared {messages}. You still see them here, unanswered. Use /retry to ask the last one again."
+
+
+def _describe_queued(context: CommandContext, row: SessionRow, turn: Turn) -> str:
+    age = format_age(turn.created_at, context.now)
     if turn.kind is TurnKind.COMPACT:
-        return f"a summary, asked for {since}"
-    event = event_at(asked, found, turn.input_seq)
-    return f"{quoted(event.message.text if event and event.message else '')}, {since}"
+        return f"a summary, requested {age}"
+    event = find_event(context, row, turn.input_seq)
+    return f"{quote_text(event.message.text if event and event.message else '')}, {age}"
 
 
-def _steer(_asked: CommandContext) -> Reply:
-    raise BadArguments("What is the agent to know? `/steer text` tells it while it works, after its next tool call.")
+# ---- the commands ------------------------------------------------------------------------------------------
+
+
+def _parse_stop(text: str) -> CommandCall:
+    if text.lower() not in {"", "all"}:
+        raise BadArguments("Use `/stop` to stop the current answer, or `/stop all` to clear the queue as well.")
+    return stop_run.call(clear_queue=bool(text))
+
+
+def _parse_queue(text: str) -> CommandCall | MessageCall:
+    if not text:
+        return list_queue.call()
+    if text.lower() == "clear":
+        return clear_queue.call()
+    return MessageCall("queue", text, BusyPolicy.QUEUE)
+
+
+def _parse_steer(text: str) -> MessageCall:
+    if not text:
+        raise BadArguments("Add a message: `/steer text`. The agent gets it after its next tool call.")
+    return MessageCall("steer", text, BusyPolicy.STEER)
 
 
 STOP = Command(
     name="stop",
     usage="[all]",
-    summary="end the answer that is being given",
-    help="What was answered so far is kept. What waits goes on, unless `all` is said.",
+    summary="Stop the current answer",
+    help="What was written so far is kept. Queued messages are answered next. `all` also clears the queue.",
     example="/stop all",
-    run=_stop,
+    parse=_parse_stop,
 )
 QUEUE = Command(
     name="queue",
     usage="[text | clear]",
-    summary="send a message that waits its turn, or see what waits",
-    help="Alone it lists what waits; `clear` drops that. With a text it is a message that waits, whatever /busy says.",
+    summary="Queue a message, or list the queue",
+    help=(
+        "Without arguments, lists the queued messages. With text, queues it as a message, whatever /busy says. `clear`"
+        " clears the queue."
+    ),
     example="/queue And then translate it",
-    run=_queue,
+    parse=_parse_queue,
 )
 STEER = Command(
     name="steer",
     usage="text",
-    summary="tell the agent something while it works",
-    help="It is given to the running agent after its next tool call. When nothing runs, it is an ordinary message.",
+    summary="Tell the agent something while it's working",
+    help="The agent gets it after its next tool call. If nothing is running, it's an ordinary message.",
     example="/steer Only look at this year",
-    run=_steer,
+    parse=_parse_steer,
 )

@@ -1,8 +1,8 @@
-"""The outbox: brings what is to be delivered to its address, in order, and never silently twice.
+"""The outbox: sends every delivery to its address, in order per address, and never silently twice.
 
-A delivery is marked as being sent, durably, before it is handed to its adapter. If the process dies between that and
-the platform's answer, nobody knows whether it arrived: a platform that knows deliveries by their key gets it again,
-any other one does not, and the delivery is shown as uncertain.
+The outbox durably marks a delivery as `sending` before it calls the adapter. If the process dies between that and the
+platform's answer, it is unknown whether the message arrived: a platform with idempotency keys gets it again, any other
+platform does not, and the delivery is shown as uncertain.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from palaver.domain import crash_points
-from palaver.domain.delivery import MOST_ATTEMPTS, DeliveryState, delay_before
+from palaver.domain.crash_points import crash_point
+from palaver.domain.delivery import MAX_DELIVERY_ATTEMPTS, DeliveryState, compute_retry_delay
 from palaver.domain.errors import (
     DeliveryError,
     LeaseLost,
-    SendLater,
     SendRejected,
+    SendRetryable,
     SendUncertain,
     StoreError,
-    TargetGone,
+    TargetUnreachable,
 )
-from palaver.services.poll_loop import keep_looking
-from palaver.services.process_identity import is_dead, new_owner
+from palaver.services.poll_loop import run_poll_loop
+from palaver.services.process_identity import create_lease_owner, is_owner_dead
 from palaver.storage import deliveries
 from palaver.storage.engines.base import Write
 from palaver.storage.timestamps import to_micros
@@ -41,210 +41,225 @@ if TYPE_CHECKING:
     from palaver.services.live.feed import Feed
     from palaver.services.ports import Adapter
     from palaver.services.store import SessionStore
-    from palaver.storage.deliveries import Sending
+    from palaver.storage.deliveries import DeliveryLease
     from palaver.storage.engines.base import Transaction
 
-AT_ONCE = 16  # deliveries being sent by one process on one platform, so that none keeps another waiting
-LEASE = 60.0  # seconds
-LONGEST_SEND = 45.0  # seconds an adapter may take
-LOOK = 10.0  # seconds between two looks for what the dead have left
+MAX_SENDS_PER_PLATFORM = 16  # concurrent sends of one process; separate, so that one platform does not block another
+LEASE_SECONDS = 60.0
+SEND_TIMEOUT_SECONDS = 45.0  # for one call of an adapter
+RECOVERY_SECONDS = 10.0  # between two searches for orphaned deliveries
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _UnderWay:
-    """Something that is being sent by this process."""
+class _ActiveSend:
+    """A delivery that this process is sending."""
 
-    sending: Sending
-    since: float = field(default_factory=time.monotonic)
+    lease: DeliveryLease
+    started: float = field(default_factory=time.monotonic)
 
     @property
-    def age(self) -> float:
-        """Seconds, whatever happens to the clock."""
-        return time.monotonic() - self.since
+    def age_seconds(self) -> float:
+        """The age by the monotonic clock: setting the system clock does not change it."""
+        return time.monotonic() - self.started
 
 
 class Outbox:
-    """Sends what waits."""
+    """Sends the pending deliveries of the connected platforms."""
 
     def __init__(self, store: SessionStore, adapters: Mapping[Platform, Adapter], feed: Feed) -> None:
         self._store = store
         self._engine = store.engine
         self._adapters = adapters
         self._feed = feed
-        self._owner = new_owner()
-        self._woken = asyncio.Event()
-        self._sending: dict[asyncio.Task[None], _UnderWay] = {}
-        self._serving: asyncio.Task[None] | None = None
-        self._recovering: asyncio.Task[None] | None = None
-        self._stopping = False
+        self._owner = create_lease_owner()
+        self._wake_event = asyncio.Event()
+        self._active_sends: dict[asyncio.Task[None], _ActiveSend] = {}
+        self._send_loop: asyncio.Task[None] | None = None
+        self._recovery_loop: asyncio.Task[None] | None = None
+        self._is_stopping = False
 
     async def start(self) -> None:
-        """Settle what the dead have left, then begin to send."""
+        """Recover the deliveries of dead processes, then start sending."""
         if not self._adapters:
             return
-        await self.recover()
-        self._feed.on_work(self.wake)
-        self._serving = asyncio.create_task(self._serve(), name="palaver-outbox")
-        self._recovering = asyncio.create_task(self._keep_recovering(), name="palaver-outbox-recovery")
+        await self.recover_orphans()
+        self._feed.add_work_listener(self.wake)
+        self._send_loop = asyncio.create_task(self._run_send_loop(), name="palaver-outbox")
+        self._recovery_loop = asyncio.create_task(self._run_recovery_loop(), name="palaver-outbox-recovery")
 
     def wake(self) -> None:
-        """There may be something to send."""
-        self._woken.set()
+        """Look for pending deliveries now."""
+        self._wake_event.set()
 
-    async def stop(self, patience: float = 10.0) -> None:
-        """Begin nothing more, and let what is being sent arrive."""
-        self._stopping = True
-        self._woken.set()
-        if self._serving is not None:
-            await self._serving  # not cancelled: what it has just claimed must not be forgotten
-        if self._sending:
-            await asyncio.wait(self._sending, timeout=patience)
-        rest = [*self._sending, *([self._recovering] if self._recovering is not None else [])]
+    async def stop(self, grace_seconds: float = 10.0) -> None:
+        """Start no further send, and give the active ones some time to finish."""
+        self._is_stopping = True
+        self._wake_event.set()
+        if self._send_loop is not None:
+            await self._send_loop  # not canceled: what it has just claimed must not be forgotten
+        if self._active_sends:
+            await asyncio.wait(self._active_sends, timeout=grace_seconds)
+        rest = [*self._active_sends, *([self._recovery_loop] if self._recovery_loop is not None else [])]
         for task in rest:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
 
-    async def recover(self) -> int:
-        """Settle what was being sent by somebody who is gone; how many those were."""
+    async def recover_orphans(self) -> int:
+        """Retry the deliveries that a dead process was sending, or mark them as uncertain; return how many there were.
+
+        Deliveries that are postponed only because the clock was set back become due, and count too.
+        """
         now = self._now()
         platforms = list(self._adapters)
-        ours = frozenset(each.sending.no for each in self._sending.values() if each.age < LEASE)
+        active = frozenset(send.lease.no for send in self._active_sends.values() if send.age_seconds < LEASE_SECONDS)
 
-        def settle(tx: Transaction) -> int:
-            orphans = self._orphans(tx, now, ours)
+        def recover(tx: Transaction) -> int:
+            orphans = self._list_orphans(tx, now, active)
             for orphan in orphans:
                 with contextlib.suppress(LeaseLost):  # another process was quicker
-                    if self._may_repeat(orphan.delivery):
-                        deliveries.again(tx, orphan, now, "Palaver was stopped while sending it")
+                    if self._may_send_again(orphan.delivery):
+                        deliveries.retry_later(tx, orphan, now, "Palaver stopped while sending this.")
                     else:
-                        error = "Palaver was stopped while sending it; whether it arrived is not known"
-                        deliveries.end(tx, orphan, DeliveryState.UNCERTAIN, now, error=error)
-            return len(orphans) + deliveries.hasten(tx, platforms, now)
+                        error = "Palaver stopped while sending this. It may or may not have arrived."
+                        deliveries.finish(tx, orphan, DeliveryState.UNCERTAIN, now, error=error)
+            return len(orphans) + deliveries.retry_postponed_now(tx, platforms, now)
 
-        def look(tx: Transaction) -> int | None:
-            return None if self._orphans(tx, now, ours) or deliveries.any_to_hasten(tx, platforms, now) else 0
+        def try_without_write(tx: Transaction) -> int | None:
+            has_work = self._list_orphans(tx, now, active) or deliveries.has_postponed(tx, platforms, now)
+            return None if has_work else 0
 
-        crash_points.crash_point("delivery.before_recovery")
-        found = await self._engine.arun(Write(settle, look=look))
-        crash_points.crash_point("delivery.recovered")
-        if found:
+        crash_point("delivery.before_recovery")
+        recovered = await self._engine.arun(Write(recover, read_first=try_without_write))
+        crash_point("delivery.recovered")
+        if recovered:
             self.wake()
-        return found
+        return recovered
 
-    def _orphans(self, tx: Transaction, now: int, ours: frozenset[int]) -> list[Sending]:
-        """Those of our own platforms: only who is connected to one knows whether it takes a delivery twice.
+    def _list_orphans(self, tx: Transaction, now: int, active: frozenset[int]) -> list[DeliveryLease]:
+        """List orphans of the connected platforms: only a connected process knows whether sending again is safe.
 
-        What is being sent here is no orphan, however late a clock that was set says it is.
+        An active send of this process is no orphan, even if the clock was set forward and its lease looks expired.
         """
-        found = deliveries.orphans(tx, now, is_dead)
-        orphans = [each for each in found if each.owner != self._owner or each.no not in ours]
-        return [each for each in orphans if each.delivery.address.platform in self._adapters]
+        orphans = deliveries.list_orphans(tx, now, is_owner_dead)
+        return [
+            orphan
+            for orphan in orphans
+            if (orphan.owner != self._owner or orphan.no not in active)
+            and orphan.delivery.address.platform in self._adapters
+        ]
 
     # -- sending -------------------------------------------------------------------------------------------
 
-    async def _serve(self) -> None:
-        await keep_looking(
-            self._begin, self._woken, is_over=lambda: self._stopping, log=log, trouble="deliveries cannot be read"
+    async def _run_send_loop(self) -> None:
+        await run_poll_loop(
+            self._start_due_sends,
+            self._wake_event,
+            is_stopped=lambda: self._is_stopping,
+            log=log,
+            failure_event="delivery_poll_failed",
         )
 
-    async def _keep_recovering(self) -> None:
-        """However much there is to send, what the dead have left is not forgotten."""
+    async def _run_recovery_loop(self) -> None:
+        """Recover orphans at a steady interval, however much there is to send."""
         while True:
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(RECOVERY_SECONDS)
             try:
-                await self.recover()
-            except StoreError as error:  # the next look finds them
-                log.warning("what was being sent cannot be settled: %s", error)
-            except Exception:  # whatever it is, the same
-                log.exception("what was being sent cannot be settled")
+                await self.recover_orphans()
+            except StoreError as error:  # the next round finds them
+                log.warning("delivery_recovery_failed", extra={"error": str(error)})
+            except Exception:  # whatever it is, the next round finds them
+                log.exception("delivery_recovery_failed")
 
-    async def _begin(self) -> float:
-        """Begin to send what is due; how long there is nothing else to do."""
-        busy = Counter(each.sending.delivery.address.platform for each in self._sending.values())
-        free = {platform: AT_ONCE - busy[platform] for platform in self._adapters if busy[platform] < AT_ONCE}
+    async def _start_due_sends(self) -> float:
+        """Claim the deliveries that are due and start sending them; return the seconds until the next is due."""
+        busy = Counter(send.lease.delivery.address.platform for send in self._active_sends.values())
+        free = {
+            platform: count for platform in self._adapters if (count := MAX_SENDS_PER_PLATFORM - busy[platform]) > 0
+        }
         if not free:
-            return LOOK
+            return RECOVERY_SECONDS
         now = self._now()
-        until = now + round(LEASE * 1e6)
+        until = now + round(LEASE_SECONDS * 1e6)
         platforms = list(free)
 
-        def claim(tx: Transaction) -> tuple[list[Sending], int | None]:
+        def claim(tx: Transaction) -> tuple[list[DeliveryLease], int | None]:
             claimed = [
-                sending
-                for platform, most in free.items()
-                for sending in deliveries.claim(tx, self._owner, now, until, most, platform)
+                lease
+                for platform, limit in free.items()
+                for lease in deliveries.claim_due(tx, self._owner, now, until, limit, platform)
             ]
-            return claimed, deliveries.next_due(tx, platforms)
+            return claimed, deliveries.find_next_due(tx, platforms)
 
-        def nothing(tx: Transaction) -> tuple[list[Sending], int | None] | None:
-            due = deliveries.next_due(tx, platforms)
-            return None if due is not None and due <= now else ([], due)
+        def try_without_write(tx: Transaction) -> tuple[list[DeliveryLease], int | None] | None:
+            next_due = deliveries.find_next_due(tx, platforms)
+            return None if next_due is not None and next_due <= now else ([], next_due)
 
-        crash_points.crash_point("delivery.before_claim")
-        claimed, due = await self._engine.arun(Write(claim, look=nothing, quick=True))
-        for sending in claimed:
-            crash_points.crash_point("delivery.claimed")
-            task = asyncio.create_task(self._send(sending), name=f"palaver-{sending.delivery.id}")
-            self._sending[task] = _UnderWay(sending)
-            task.add_done_callback(self._sent)
-        return LOOK if due is None else min(LOOK, max(0.0, (due - now) / 1e6))
+        crash_point("delivery.before_claim")
+        claimed, next_due = await self._engine.arun(Write(claim, read_first=try_without_write, is_quick=True))
+        for lease in claimed:
+            crash_point("delivery.claimed")
+            task = asyncio.create_task(self._send(lease), name=f"palaver-{lease.delivery.id}")
+            self._active_sends[task] = _ActiveSend(lease)
+            task.add_done_callback(self._forget_send)
+        return RECOVERY_SECONDS if next_due is None else min(RECOVERY_SECONDS, max(0.0, (next_due - now) / 1e6))
 
-    def _sent(self, task: asyncio.Task[None]) -> None:
-        del self._sending[task]
-        self._woken.set()
+    def _forget_send(self, task: asyncio.Task[None]) -> None:
+        del self._active_sends[task]
+        self._wake_event.set()
 
-    async def _send(self, sending: Sending) -> None:
+    async def _send(self, lease: DeliveryLease) -> None:
         try:
-            await self._settle(sending, await self._outcome(sending.delivery))
+            await self._save_outcome(lease, await self._call_adapter(lease.delivery))
         except LeaseLost:
-            log.warning("delivery %s was settled by somebody else", sending.delivery.id)
-        except StoreError as error:  # it stays `sending`, and is settled when the lease has run out
-            log.error("delivery %s could not be settled: %s", sending.delivery.id, error)
+            log.warning("delivery_lease_lost", extra={"delivery": lease.delivery.id})
+        except StoreError as error:  # it stays `sending`, and is recovered when the lease has expired
+            log.error("delivery_outcome_not_saved", extra={"delivery": lease.delivery.id, "error": str(error)})
 
-    async def _outcome(self, delivery: Delivery) -> str | DeliveryError | None:
+    async def _call_adapter(self, delivery: Delivery) -> str | DeliveryError | None:
         adapter = self._adapters[delivery.address.platform]
-        crash_points.crash_point("delivery.before_send")
+        crash_point("delivery.before_send")
         try:
-            async with asyncio.timeout(LONGEST_SEND):
+            async with asyncio.timeout(SEND_TIMEOUT_SECONDS):
                 receipt = await adapter.send(delivery)
         except DeliveryError as error:
             return error
-        except Exception as error:  # the libraries of platforms have errors of their own; it may have arrived
-            log.exception("the %s adapter broke on delivery %s", delivery.address.platform, delivery.id)
-            return SendUncertain(f"{type(error).__name__} while sending")
-        crash_points.crash_point("delivery.sent")
+        except Exception as error:  # platform libraries raise errors of their own; the message may have arrived
+            log.exception("adapter_failed", extra={"platform": delivery.address.platform, "delivery": delivery.id})
+            return SendUncertain(f"Unexpected error while sending ({type(error).__name__}).")
+        crash_point("delivery.sent")
         return receipt
 
-    async def _settle(self, sending: Sending, outcome: str | DeliveryError | None) -> None:
+    async def _save_outcome(self, lease: DeliveryLease, outcome: str | DeliveryError | None) -> None:
         now = self._now()
-        delivery = sending.delivery
+        delivery = lease.delivery
 
-        def write(tx: Transaction) -> None:
+        def save(tx: Transaction) -> None:
             if not isinstance(outcome, DeliveryError):
-                deliveries.end(tx, sending, DeliveryState.SENT, now, receipt=outcome)
-            elif isinstance(outcome, SendLater) and delivery.attempt < MOST_ATTEMPTS:
+                deliveries.finish(tx, lease, DeliveryState.SENT, now, sent_message_id=outcome)
+            elif isinstance(outcome, SendRetryable) and delivery.attempt < MAX_DELIVERY_ATTEMPTS:
                 retry_after = None if outcome.retry_after is None else timedelta(seconds=outcome.retry_after)
-                wait = delay_before(delivery.attempt, retry_after=retry_after)
-                deliveries.again(tx, sending, now + wait // timedelta(microseconds=1), str(outcome))
-            elif isinstance(outcome, SendLater | SendRejected):
-                deliveries.end(tx, sending, DeliveryState.FAILED, now, error=str(outcome))
-                if isinstance(outcome, TargetGone):
-                    deliveries.bury(tx, str(delivery.address), str(outcome), now)
-            elif self._may_repeat(delivery):
-                wait = delay_before(delivery.attempt)
-                deliveries.again(tx, sending, now + wait // timedelta(microseconds=1), str(outcome))
+                delay = compute_retry_delay(delivery.attempt, retry_after=retry_after)
+                deliveries.retry_later(tx, lease, now + delay // timedelta(microseconds=1), str(outcome))
+            elif isinstance(outcome, SendRetryable | SendRejected):
+                deliveries.finish(tx, lease, DeliveryState.FAILED, now, error=str(outcome))
+                if isinstance(outcome, TargetUnreachable):
+                    deliveries.mark_target_dead(tx, str(delivery.address), str(outcome), now)
+            elif self._may_send_again(delivery):
+                delay = compute_retry_delay(delivery.attempt)
+                deliveries.retry_later(tx, lease, now + delay // timedelta(microseconds=1), str(outcome))
             else:
-                deliveries.end(tx, sending, DeliveryState.UNCERTAIN, now, error=str(outcome))
+                deliveries.finish(tx, lease, DeliveryState.UNCERTAIN, now, error=str(outcome))
 
-        crash_points.crash_point("delivery.before_receipt")
-        await self._engine.arun(Write(write))
-        crash_points.crash_point("delivery.settled")
+        crash_point("delivery.before_outcome_save")
+        await self._engine.arun(Write(save))
+        crash_point("delivery.outcome_saved")
 
-    def _may_repeat(self, delivery: Delivery) -> bool:
-        """Whether what may have arrived may be sent again: where it would be known, and not for ever."""
-        return self._adapters[delivery.address.platform].knows_keys and delivery.attempt < MOST_ATTEMPTS
+    def _may_send_again(self, delivery: Delivery) -> bool:
+        """Whether a delivery that may have arrived may be sent again: the platform drops duplicates; not forever."""
+        adapter = self._adapters[delivery.address.platform]
+        return adapter.has_idempotency_keys and delivery.attempt < MAX_DELIVERY_ATTEMPTS
 
     def _now(self) -> int:
         return to_micros(self._store.clock.now())

@@ -1,1 +1,1 @@
-"""Live updates: the feed of one conversation, and the channels and clients that follow it."""
+"""Live updates: the feed of a conversation, and the channels and clients that follow it."""

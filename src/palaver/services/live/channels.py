@@ -1,7 +1,8 @@
-"""A conversation that pages follow, read once for all of them, and what each of them is told.
+"""Channels and live clients.
 
-A channel keeps what goes on in its conversation just now, so that whoever joins can be told. A client takes what it is
-given at its own pace, within a bound.
+A channel follows one conversation for all clients that are interested in it, so that every change is read once. It
+remembers the open turns, drafts and recent deliveries of its conversation, so that it can send them to a client that
+joins. A client takes its items at its own pace, from a queue of limited length.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from palaver.domain.draft import START, Draft
-from palaver.domain.errors import NoSuchSession, StoreError
-from palaver.domain.feed_events import DeliveryChanged, Drafted, FeedItem, Happened, Noticed, TurnChanged
+from palaver.domain.answer_assembly import AnswerAssembly
+from palaver.domain.errors import SessionNotFound, StoreError
+from palaver.domain.feed_events import DeliveryChanged, DraftGrew, EventAppended, FeedItem, NoticeSent, TurnChanged
 from palaver.domain.ids import PersonId
 from palaver.domain.person import Principal, Role
-from palaver.storage import transcript_queries
+from palaver.storage import people
 from palaver.storage.engines.base import Read
 
 if TYPE_CHECKING:
@@ -26,136 +27,139 @@ if TYPE_CHECKING:
 
     from palaver.domain.delivery import DeliveryStatus
     from palaver.domain.ids import TurnId
-    from palaver.domain.session_summary import Overview
+    from palaver.domain.session_summary import SessionSummary
     from palaver.domain.turn import Turn
     from palaver.services.live.feed import Feed
     from palaver.services.store import SessionStore
 
-MOST_WAITING: Final = 2000  # things a client has not taken yet
-AT_ONCE: Final = 200  # events read together
-_REMEMBERED = 100  # turns that have ended, and deliveries of answers
-_GATEWAY = Principal(PersonId(""), Role.OWNER)  # a channel reads for several people, each of whom has been checked
+MAX_QUEUED_ITEMS: Final = 2000  # of one client; a client that falls further behind is closed
+PAGE_SIZE: Final = 200  # events in one read
+_MAX_REMEMBERED = 100  # ended turns, and deliveries, of one channel
+_GATEWAY_PRINCIPAL = Principal(
+    PersonId(""), Role.OWNER
+)  # a channel reads for several people, each of whom has been checked
 
-PAUSE_FOR_EACH = 0.0004  # seconds between two pieces of a growing answer, for each who listens
-LONGEST_PAUSE = 0.2  # seconds
+# Pauses between two pieces of a draft: the more clients follow it, the more text goes into each piece.
+DRAFT_PAUSE_PER_CLIENT_SECONDS = 0.0004
+MAX_DRAFT_PAUSE_SECONDS = 0.2
 
 log = logging.getLogger(__name__)
 
 
-# ---- what clients are told -------------------------------------------------------------------------------
+# ---- items sent to clients -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SessionChanged:
-    """A session that this client may see is new, or has changed."""
+    """A session that this client may see is new or has changed."""
 
-    overview: Overview
+    summary: SessionSummary
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SessionGone:
-    """A session was deleted, or is no longer to be seen."""
+class SessionRemoved:
+    """A session was deleted, or this client may no longer see it."""
 
     session_id: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ListsChanged:
-    """Sessions may have changed, and it is not known which."""
+    """Some sessions may have changed, and it is not known which."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Followed:
-    """Something in a conversation that this client follows."""
+class FollowedItem:
+    """A change in a conversation that this client follows."""
 
     session_id: str
     item: FeedItem
-    names: Mapping[PersonId, str] = field(default_factory=dict)  # of whoever did it
+    person_names: Mapping[PersonId, str] = field(default_factory=dict)  # of the people who made the change
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placed:
-    """A conversation is followed from here on; nothing to show, but a place to come back to."""
+class FollowCursor:
+    """This client follows a conversation from here on. There is nothing to show, but it can resume from here."""
 
     session_id: str
     seq: int
 
 
-LiveItem = SessionChanged | SessionGone | ListsChanged | Followed | Placed
+LiveItem = SessionChanged | SessionRemoved | ListsChanged | FollowedItem | FollowCursor
 
 
 # ---- clients ---------------------------------------------------------------------------------------------
 
 
-class Client:
-    """Somebody who has a page open."""
+class LiveClient:
+    """An open page: the queue of items that it has not taken yet."""
 
     def __init__(self, principal: Principal, *, everything: bool) -> None:
         self.principal = principal
-        self.everything = everything
-        self._waiting: deque[LiveItem] = deque()
-        self._woken = asyncio.Event()
-        self._room = asyncio.Event()
-        self._room.set()
-        self._over = False
+        self.everything = everything  # it sees the sessions of all people
+        self._queue: deque[LiveItem] = deque()
+        self._wake_event = asyncio.Event()
+        self._has_room = asyncio.Event()
+        self._has_room.set()
+        self._is_closed = False
 
-    def sees(self, members: frozenset[PersonId]) -> bool:
-        """Whether a session of this audience is this client's."""
+    def can_see(self, members: frozenset[PersonId]) -> bool:
+        """Whether the client may see a session whose audience has these members."""
         return self.everything or self.principal.person_id in members
 
-    def give(self, item: LiveItem) -> None:
-        """Tell it something, when it takes it; one that takes nothing is cut."""
-        if len(self._waiting) >= MOST_WAITING:
-            self.end()
-        if not self._over:
-            self._waiting.append(item)
-            self._woken.set()
-            if len(self._waiting) > AT_ONCE:
-                self._room.clear()
+    def send(self, item: LiveItem) -> None:
+        """Queue an item. A client whose queue is full is closed."""
+        if len(self._queue) >= MAX_QUEUED_ITEMS:
+            self.close()
+        if not self._is_closed:
+            self._queue.append(item)
+            self._wake_event.set()
+            if len(self._queue) > PAGE_SIZE:
+                self._has_room.clear()
 
-    async def room(self) -> None:
-        """Wait until it has taken most of what it was given."""
-        await self._room.wait()
+    async def wait_for_room(self) -> None:
+        """Wait until the client has taken most of its items."""
+        await self._has_room.wait()
 
-    def end(self) -> None:
-        """Tell it nothing more."""
-        self._over = True
-        self._waiting.clear()
-        self._woken.set()
-        self._room.set()
+    def close(self) -> None:
+        self._is_closed = True
+        self._queue.clear()
+        self._wake_event.set()
+        self._has_room.set()
 
-    async def items(self) -> AsyncGenerator[LiveItem, None]:
-        """What it is told, as it comes; ends when it is cut, or the server stops."""
-        while not self._over:
-            while self._waiting:
-                yield self._waiting.popleft()
-                if len(self._waiting) <= AT_ONCE:
-                    self._room.set()
-            self._woken.clear()
-            if not self._waiting and not self._over:
-                await self._woken.wait()
+    async def stream_items(self) -> AsyncGenerator[LiveItem, None]:
+        """Yield the items as they come, until the client is closed or the server stops."""
+        while not self._is_closed:
+            while self._queue:
+                yield self._queue.popleft()
+                if len(self._queue) <= PAGE_SIZE:
+                    self._has_room.set()
+            self._wake_event.clear()
+            if not self._queue and not self._is_closed:
+                await self._wake_event.wait()
 
 
-class _Joined:
-    """A client's place in a channel."""
+class _Subscription:
+    """A client in a channel, and how far it has read the log."""
 
-    def __init__(self, client: Client, seq: int, ended: frozenset[str]) -> None:
+    def __init__(self, client: LiveClient, seq: int, ended_turn_ids: frozenset[str]) -> None:
         self.client = client
         self._seq = seq
-        self._ended = ended  # turns of which it has been told that they are over, before the channel knew
+        self._ended_turn_ids = ended_turn_ids  # the client already knows that they ended; the channel may not yet
 
-    def tell(self, told: Followed) -> None:
-        item = told.item
-        if isinstance(item, Happened):
+    def send(self, followed: FollowedItem) -> None:
+        """Send an item, unless the client already has it."""
+        item = followed.item
+        if isinstance(item, EventAppended):
             if item.event.seq <= self._seq:
                 return
             self._seq = item.event.seq
-        elif not isinstance(item, DeliveryChanged) and _turn_id(item) in self._ended:
+        elif not isinstance(item, DeliveryChanged) and _get_turn_id(item) in self._ended_turn_ids:
             return
-        self.client.give(told)
+        self.client.send(followed)
 
 
-def _turn_id(item: TurnChanged | Drafted | Noticed) -> str:
+def _get_turn_id(item: TurnChanged | DraftGrew | NoticeSent) -> str:
     return item.turn.id if isinstance(item, TurnChanged) else item.turn_id
 
 
@@ -163,111 +167,114 @@ def _turn_id(item: TurnChanged | Drafted | Noticed) -> str:
 
 
 class Channel:
-    """A conversation that clients follow, read once for all of them."""
+    """Follows one conversation for all clients that follow it."""
 
-    def __init__(self, session_id: str, seq: int, asked_at: int | None, feed: Feed, store: SessionStore) -> None:
+    def __init__(self, session_id: str, seq: int, oldest_open_seq: int | None, feed: Feed, store: SessionStore) -> None:
         self.session_id = session_id
-        self.seq = seq  # of the last event it has told
-        # From before the oldest open turn was asked for: one that came after it may have ended already.
-        self._after = seq if asked_at is None else min(seq, asked_at - 1)
-        self.joined: dict[Client, _Joined] = {}
+        self.seq = seq  # of the last event that was sent
+        # The channel reads from before the message of the oldest open turn: a later turn may already have ended.
+        self._after = seq if oldest_open_seq is None else min(seq, oldest_open_seq - 1)
+        self.subscriptions: dict[LiveClient, _Subscription] = {}
         self._feed = feed
         self._store = store
-        self._open: dict[str, Turn] = {}
-        self._ended: OrderedDict[str, Turn] = OrderedDict()
-        self._drafts: dict[TurnId, Draft] = {}
+        self._open_turns: dict[str, Turn] = {}
+        self._ended_turns: OrderedDict[str, Turn] = OrderedDict()
+        self._answers: dict[TurnId, AnswerAssembly] = {}  # of the open turns that have a draft
         self._deliveries: OrderedDict[str, DeliveryStatus] = OrderedDict()
-        self._over: Callable[[Channel], None] = lambda _: None
+        self._on_end: Callable[[Channel], None] = lambda _: None
         self._task: asyncio.Task[None] | None = None
 
-    def start(self, over: Callable[[Channel], None]) -> None:
-        """Begin to read; `over` is called when it ends."""
-        self._over = over
-        self._task = asyncio.create_task(self._serve(), name=f"palaver-live-{self.session_id}")
+    def start(self, on_end: Callable[[Channel], None]) -> None:
+        """Start to follow the conversation; call `on_end` when that ends."""
+        self._on_end = on_end
+        self._task = asyncio.create_task(self._follow(), name=f"palaver-live-{self.session_id}")
 
     def stop(self) -> None:
-        """Read no more."""
         if self._task is not None:
             self._task.cancel()
 
-    async def _serve(self) -> None:
+    async def _follow(self) -> None:
         try:
             followed = self._feed.follow(
-                _GATEWAY, self.session_id, after=self._after, everything=True, deliveries_before=_REMEMBERED
+                _GATEWAY_PRINCIPAL,
+                self.session_id,
+                after=self._after,
+                everything=True,
+                recent_deliveries=_MAX_REMEMBERED,
             )
             async with contextlib.aclosing(followed) as items:
                 async for item in items:
-                    await self._take(item)
-                    if isinstance(item, Drafted):  # the more listen, the more words are told at once
-                        await asyncio.sleep(min(len(self.joined) * PAUSE_FOR_EACH, LONGEST_PAUSE))
-        except NoSuchSession:  # whoever looks what has gone tells of it
-            log.debug("a conversation that was followed is gone")
+                    await self._handle(item)
+                    if isinstance(item, DraftGrew):
+                        pause = len(self.subscriptions) * DRAFT_PAUSE_PER_CLIENT_SECONDS
+                        await asyncio.sleep(min(pause, MAX_DRAFT_PAUSE_SECONDS))
+        except SessionNotFound:  # `LiveClients` tells the clients when it finds that the session was deleted
+            log.debug("live_session_deleted", extra={"session": self.session_id})
         except StoreError as error:
-            log.warning("a conversation cannot be followed: %s", error)
-            self._cut()
-        except Exception:  # whatever it is: nobody is left with a page that stands still
-            log.exception("a conversation cannot be followed")
-            self._cut()
+            log.warning("live_channel_failed", extra={"session": self.session_id, "error": str(error)})
+            self._close_clients()
+        except Exception:  # whatever it is, no page may be left open without updates
+            log.exception("live_channel_failed", extra={"session": self.session_id})
+            self._close_clients()
         finally:
-            self._over(self)
+            self._on_end(self)
 
-    def _cut(self) -> None:
-        """Let clients come back by their cursors; they are told how it stands then."""
-        for client in self.joined:
-            client.end()
+    def _close_clients(self) -> None:
+        """Close all clients: they come back with their cursors and get what they missed."""
+        for client in self.subscriptions:
+            client.close()
 
-    async def _take(self, item: FeedItem) -> None:
-        names: Mapping[PersonId, str] = {}
+    async def _handle(self, item: FeedItem) -> None:
+        """Remember an item for later clients, and send it to the current ones."""
+        person_names: Mapping[PersonId, str] = {}
         match item:
-            case Happened(event):
+            case EventAppended(event):
                 if event.person_id is not None:
-                    names = await self._named(event.person_id)
+                    person_names = await self._load_name(event.person_id)
                 self.seq = max(self.seq, event.seq)
             case TurnChanged(turn):
-                self._turned(turn)
-            case Drafted(turn_id, pieces, afresh):
-                if afresh or turn_id not in self._drafts:
-                    self._drafts[turn_id] = Draft()
-                self._drafts[turn_id].extend(pieces)
+                self._remember_turn(turn)
+            case DraftGrew(turn_id):
+                self._answers.setdefault(turn_id, AnswerAssembly(turn_id)).grow_draft(item)
             case DeliveryChanged(delivery):
                 self._deliveries[delivery.id] = delivery
-                while len(self._deliveries) > _REMEMBERED:
+                while len(self._deliveries) > _MAX_REMEMBERED:
                     self._deliveries.popitem(last=False)
-        told = Followed(self.session_id, item, names)
-        for joined in list(self.joined.values()):
-            joined.tell(told)
+        followed = FollowedItem(self.session_id, item, person_names)
+        for subscription in list(self.subscriptions.values()):
+            subscription.send(followed)
 
-    def _turned(self, turn: Turn) -> None:
-        if not turn.state.ended:
-            self._open[turn.id] = turn
+    def _remember_turn(self, turn: Turn) -> None:
+        if not turn.state.has_ended:
+            self._open_turns[turn.id] = turn
             return
-        self._open.pop(turn.id, None)
-        self._drafts.pop(turn.id, None)
-        self._ended[turn.id] = turn
-        while len(self._ended) > _REMEMBERED:
-            self._ended.popitem(last=False)
+        self._open_turns.pop(turn.id, None)
+        self._answers.pop(turn.id, None)
+        self._ended_turns[turn.id] = turn
+        while len(self._ended_turns) > _MAX_REMEMBERED:
+            self._ended_turns.popitem(last=False)
 
-    async def _named(self, person_id: PersonId) -> Mapping[PersonId, str]:
-        """What somebody is called just now; people rename themselves."""
-        return await self._store.engine.arun(Read(lambda tx: transcript_queries.names(tx, [person_id]), quick=True))
+    async def _load_name(self, person_id: PersonId) -> Mapping[PersonId, str]:
+        """Load the current name of a person: people rename themselves."""
+        return await self._store.engine.arun(Read(lambda tx: people.load_names(tx, [person_id]), is_quick=True))
 
-    def join(self, client: Client, seq: int, told: Sequence[Turn]) -> None:
-        """From now on this client hears everything; what goes on just now it is told first.
+    def join(self, client: LiveClient, seq: int, known_turns: Sequence[Turn]) -> None:
+        """Send the current state to a client, and everything that follows.
 
-        It has seen the log up to `seq`, which is not before ours, and had been told of some turns, which stood like
-        this when it was there.
+        The client has read the log up to `seq`, which is not before the channel's own. It knows some turns from before
+        it was cut off; `known_turns` holds their state in the store when the client last read it.
         """
-        ended = []
-        for turn in told:
-            known = self._ended.get(turn.id, turn)
-            if turn.id not in self._open and known.state.ended:
-                ended.append(turn.id)
-                client.give(Followed(self.session_id, TurnChanged(known)))
-        for turn in self._open.values():
-            client.give(Followed(self.session_id, TurnChanged(turn)))
-        for turn_id, draft in self._drafts.items():
-            pieces = tuple(draft.since(START))
-            client.give(Followed(self.session_id, Drafted(turn_id, pieces, afresh=True)))
+        ended_turn_ids = []
+        for turn in known_turns:
+            newest = self._ended_turns.get(turn.id, turn)
+            if turn.id not in self._open_turns and newest.state.has_ended:
+                ended_turn_ids.append(turn.id)
+                client.send(FollowedItem(self.session_id, TurnChanged(newest)))
+        for turn in self._open_turns.values():
+            client.send(FollowedItem(self.session_id, TurnChanged(turn)))
+        for turn_id, answer in self._answers.items():
+            pieces = tuple(answer.draft.pieces)
+            client.send(FollowedItem(self.session_id, DraftGrew(turn_id, pieces, replaces_draft=True)))
         for delivery in self._deliveries.values():
-            client.give(Followed(self.session_id, DeliveryChanged(delivery)))
-        self.joined[client] = _Joined(client, seq, frozenset(ended))
+            client.send(FollowedItem(self.session_id, DeliveryChanged(delivery)))
+        self.subscriptions[client] = _Subscription(client, seq, frozenset(ended_turn_ids))

@@ -1,13 +1,13 @@
-"""What those who have a page open are told, live: their lists, and the conversations they follow.
+"""Live clients: open pages that get every change of their session lists and of the conversations they follow.
 
-However many clients there are, a change is read once: a session that has changed is read with its audience and handed
-to the clients among it, and a conversation that several follow is followed once, in a channel that they share. A client
-comes with a cursor, is given what it has missed from the store, and joins the channel where that ends.
+However many clients there are, a change is read once: a changed session is read together with its audience and sent to
+the clients in that audience, and a conversation that several clients follow is followed once, in a shared channel. A
+client comes with a cursor, gets what it has missed from the store, and joins the channel where that ends.
 
-Always true: of every conversation a client follows it gets each event of the log once and in order, whatever was cut or
-killed in between. A turn it was told of is told again when it has changed meanwhile, after its messages; one that began
-and ended while nobody listened is known by its messages alone. A client that does not take what it is given is cut:
-nobody waits for it, and its cursor brings it back.
+Always true: a client gets each event of a conversation that it follows once and in order, even if connections were cut
+or processes killed in between. A turn that it knows is sent again, after its messages, if it has changed since; of a
+turn that started and ended while the client was away, only the messages are sent. A client that does not take its items
+is closed: nothing waits for it, and it comes back with its cursor.
 """
 
 from __future__ import annotations
@@ -19,79 +19,80 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from palaver.domain.errors import InvalidInput, NoSuchSession, StoreError
-from palaver.domain.feed_events import Happened
-from palaver.domain.person import check_sees_everything
+from palaver.domain.errors import InvalidInput, SessionNotFound, StoreError
+from palaver.domain.feed_events import EventAppended
+from palaver.domain.person import check_can_view_all
 from palaver.services.live.channels import (
-    AT_ONCE,
+    PAGE_SIZE,
     Channel,
-    Client,
-    Followed,
+    FollowCursor,
+    FollowedItem,
     ListsChanged,
-    Placed,
+    LiveClient,
     SessionChanged,
-    SessionGone,
+    SessionRemoved,
 )
-from palaver.services.poll_loop import keep_looking
+from palaver.services.poll_loop import run_poll_loop
 from palaver.storage import live_queries
 from palaver.storage.engines.base import Read
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 
     from palaver.domain.ids import PersonId
     from palaver.domain.person import Principal
-    from palaver.domain.session_summary import Overview
+    from palaver.domain.session_summary import SessionSummary
     from palaver.services.live.feed import Feed
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction
+    from palaver.storage.live_queries import ChangedSession, DeletedSession
 
-MOST_FOLLOWED: Final = 20  # conversations by one client
-ANYWAY: Final = 1.0  # seconds after which it is looked what has gone, though nobody said so
-TOGETHER: Final = 0.05  # seconds in which changes of sessions are gathered
-_REMEMBERED = 1000  # sessions, as they were last told
+MAX_FOLLOWED_SESSIONS: Final = 20  # by one client
+POLL_SECONDS: Final = 1.0  # deleted and hidden sessions are looked for at least this often
+BATCH_SECONDS: Final = 0.05  # changes within this time are sent together
+_MAX_REMEMBERED_SESSIONS = 1000  # to recognize changes that were already sent
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a client is in a conversation: what it has seen, and the turns it believes to be open."""
+class FollowRequest:
+    """A conversation that a client wants to follow: the last event it has, and the turns that were open then."""
 
     session_id: str
-    after: int | None = None  # None: from now on
-    turns: tuple[str, ...] = ()
+    after: int | None = None  # None: only events from now on
+    open_turn_ids: tuple[str, ...] = ()
 
 
-class Live:
-    """Everybody who has a page open, in this process."""
+class LiveClients:
+    """All live clients of this process."""
 
     def __init__(self, store: SessionStore, feed: Feed) -> None:
         self._store = store
         self._feed = feed
-        self._clients: set[Client] = set()
+        self._clients: set[LiveClient] = set()
         self._channels: dict[str, Channel] = {}
-        self._numbers: set[int] = set()
-        self._ids: set[str] = set()
-        self._unknown = False  # sessions have changed, and it is not known which
-        self._departed = 0
-        self._told: OrderedDict[str, live_queries.Changed] = OrderedDict()
-        self._woken = asyncio.Event()
+        # Sessions that have changed since the last update, by number or by id.
+        self._changed_numbers: set[int] = set()
+        self._changed_ids: set[str] = set()
+        self._has_unknown_changes = False  # sessions have changed, and it is not known which
+        self._last_deletion_no = 0
+        self._last_sent: OrderedDict[str, ChangedSession] = OrderedDict()
+        self._wake_event = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._unlisten: Callable[[], None] = lambda: None
+        self._remove_listener: Callable[[], None] = lambda: None
 
     async def start(self) -> None:
-        """Begin to tell."""
-        self._departed = await self._store.engine.arun(Read(live_queries.last_departed))
-        self._unlisten = self._feed.listen(self._changed)
-        self._task = asyncio.create_task(self._serve(), name="palaver-live")
+        self._last_deletion_no = await self._store.engine.arun(Read(live_queries.get_last_deletion_no))
+        self._remove_listener = self._feed.add_change_listener(self._note_changes)
+        self._task = asyncio.create_task(self._run_update_loop(), name="palaver-live")
 
     async def stop(self) -> None:
-        """Tell nothing more; clients end."""
-        unlisten, self._unlisten = self._unlisten, lambda: None
-        unlisten()
+        """Stop sending updates, and close all clients."""
+        remove_listener, self._remove_listener = self._remove_listener, lambda: None
+        remove_listener()
         for client in list(self._clients):
-            client.end()
+            client.close()
         for channel in list(self._channels.values()):
             channel.stop()
         if self._task is not None:
@@ -99,27 +100,26 @@ class Live:
             await asyncio.gather(self._task, return_exceptions=True)
 
     @property
-    def clients(self) -> int:
-        """How many have a page open."""
+    def client_count(self) -> int:
         return len(self._clients)
 
-    def touch(self, session_id: str) -> None:
-        """Something about a session has changed that is not in its log: how far somebody has read."""
-        self._ids.add(session_id)
-        self._woken.set()
+    def refresh_session(self, session_id: str) -> None:
+        """Send a session again, because something changed that is not in its log: how far a person has read."""
+        self._changed_ids.add(session_id)
+        self._wake_event.set()
 
     @contextlib.asynccontextmanager
-    async def client(
-        self, principal: Principal, places: Sequence[Place] = (), *, everything: bool = False
-    ) -> AsyncGenerator[Client, None]:
-        """A client, as long as it stays, that follows these conversations."""
+    async def connect(
+        self, principal: Principal, requests: Sequence[FollowRequest] = (), *, everything: bool = False
+    ) -> AsyncGenerator[LiveClient, None]:
+        """Connect a client for the duration of an `async with` block; it follows the requested conversations."""
         if everything:
-            check_sees_everything(principal)
-        if len(places) > MOST_FOLLOWED:
-            raise InvalidInput(f"follow: at most {MOST_FOLLOWED} conversations at once")
-        client = Client(principal, everything=everything)
+            check_can_view_all(principal)
+        if len(requests) > MAX_FOLLOWED_SESSIONS:
+            raise InvalidInput(f"follow: the limit is {MAX_FOLLOWED_SESSIONS} conversations.")
+        client = LiveClient(principal, everything=everything)
         self._clients.add(client)
-        joining = asyncio.create_task(self._join_all(client, places), name="palaver-live-join")
+        joining = asyncio.create_task(self._join_all(client, requests), name="palaver-live-join")
         try:
             yield client
         finally:
@@ -129,136 +129,145 @@ class Live:
             for channel in list(self._channels.values()):
                 self._leave(channel, client)
 
-    # -- joining -------------------------------------------------------------------------------------------
+    # -- joining channels ----------------------------------------------------------------------------------
 
-    async def _join_all(self, client: Client, places: Sequence[Place]) -> None:
-        for place in places:
-            await client.room()  # however much was missed in all of them together
+    async def _join_all(self, client: LiveClient, requests: Sequence[FollowRequest]) -> None:
+        for request in requests:
+            await client.wait_for_room()  # all conversations together may have more to send than the queue can hold
             try:
-                await self._join(client, place)
-            except NoSuchSession:
-                client.give(SessionGone(place.session_id))
+                await self._join(client, request)
+            except SessionNotFound:
+                client.send(SessionRemoved(request.session_id))
             except StoreError as error:
-                log.warning("a client cannot be told what it missed: %s", error)
-                client.end()
+                log.warning("live_catch_up_failed", extra={"session": request.session_id, "error": str(error)})
+                client.close()
 
-    async def _join(self, client: Client, place: Place) -> None:
-        person = None if client.everything else client.principal.person_id
-        after = place.after
+    async def _join(self, client: LiveClient, request: FollowRequest) -> None:
+        """Send what the client has missed, page by page, then let it join the channel."""
+        session_id = request.session_id
+        person_id = None if client.everything else client.principal.person_id
+        after = request.after
         while True:
 
-            def read(tx: Transaction, after: int | None = after) -> live_queries.Missed:
-                return live_queries.missed(tx, place.session_id, person, after, place.turns, AT_ONCE)
+            def read(tx: Transaction, after: int | None = after) -> live_queries.MissedUpdates:
+                return live_queries.load_missed_updates(
+                    tx, session_id, person_id, after, request.open_turn_ids, PAGE_SIZE
+                )
 
             missed = await self._store.engine.arun(Read(read))
             if after is None:
                 after = missed.last_seq
-            after = min(after, missed.last_seq)  # a place that was never there
+            after = min(after, missed.last_seq)  # a cursor may name an event that does not exist
             for event in missed.events:
-                client.give(Followed(place.session_id, Happened(event), missed.names))
+                client.send(FollowedItem(session_id, EventAppended(event), missed.names))
                 after = event.seq
-            if len(missed.events) < AT_ONCE:
-                channel = self._channel(place.session_id, after, missed.asked_at)
+            if len(missed.events) < PAGE_SIZE:
+                channel = self._get_or_start_channel(session_id, after, missed.oldest_open_seq)
                 if after >= channel.seq:
                     break
-            await client.room()
-        client.give(Placed(place.session_id, after))
+            await client.wait_for_room()
+        client.send(FollowCursor(session_id, after))
         channel.join(client, after, missed.turns)
 
-    def _channel(self, session_id: str, seq: int, asked_at: int | None) -> Channel:
+    def _get_or_start_channel(self, session_id: str, seq: int, oldest_open_seq: int | None) -> Channel:
         channel = self._channels.get(session_id)
         if channel is None:
-            channel = self._channels[session_id] = Channel(session_id, seq, asked_at, self._feed, self._store)
-            channel.start(self._ended)
+            channel = self._channels[session_id] = Channel(session_id, seq, oldest_open_seq, self._feed, self._store)
+            channel.start(self._forget_channel)
         return channel
 
-    def _ended(self, channel: Channel) -> None:
+    def _forget_channel(self, channel: Channel) -> None:
         if self._channels.get(channel.session_id) is channel:
             del self._channels[channel.session_id]
 
-    def _leave(self, channel: Channel, client: Client) -> None:
-        channel.joined.pop(client, None)
-        if not channel.joined:
+    def _leave(self, channel: Channel, client: LiveClient) -> None:
+        channel.subscriptions.pop(client, None)
+        if not channel.subscriptions:
             channel.stop()
-            self._ended(channel)
+            self._forget_channel(channel)
 
-    # -- lists ---------------------------------------------------------------------------------------------
+    # -- session lists -------------------------------------------------------------------------------------
 
-    def _changed(self, numbers: frozenset[int] | None) -> None:
+    def _note_changes(self, numbers: frozenset[int] | None) -> None:
         if self._clients:
-            self._unknown |= numbers is None
-            self._numbers |= numbers or frozenset()
-            self._woken.set()
+            self._has_unknown_changes |= numbers is None
+            self._changed_numbers |= numbers or frozenset()
+            self._wake_event.set()
 
-    async def _serve(self) -> None:
-        trouble = "clients cannot be told of changes"
-        await keep_looking(self._look, self._woken, is_over=lambda: False, log=log, trouble=trouble)
+    async def _run_update_loop(self) -> None:
+        await run_poll_loop(
+            self._poll, self._wake_event, is_stopped=lambda: False, log=log, failure_event="live_update_failed"
+        )
 
-    async def _look(self) -> float:
-        await asyncio.sleep(TOGETHER)  # for what changes at the same time
-        self._woken.clear()
-        await self._tell()
-        return ANYWAY
+    async def _poll(self) -> float:
+        await asyncio.sleep(BATCH_SECONDS)  # for changes that happen at the same time
+        self._wake_event.clear()
+        await self._send_updates()
+        return POLL_SECONDS
 
-    async def _tell(self) -> None:
-        numbers, self._numbers = self._numbers, set()
-        ids, self._ids = self._ids, set()
+    async def _send_updates(self) -> None:
+        numbers, self._changed_numbers = self._changed_numbers, set()
+        ids, self._changed_ids = self._changed_ids, set()
         if not self._clients:
-            self._told.clear()
+            self._last_sent.clear()
         followed = list(self._channels)
 
         def read(
             tx: Transaction,
-        ) -> tuple[list[live_queries.Changed], list[live_queries.Departed], dict[str, frozenset[PersonId]]]:
-            changed = live_queries.changed(tx, numbers - {0}, ids) if self._clients else []
-            return changed, live_queries.departed(tx, self._departed), live_queries.still_seen(tx, followed)
+        ) -> tuple[list[ChangedSession], list[DeletedSession], dict[str, frozenset[PersonId]]]:
+            changed = live_queries.load_changed_sessions(tx, numbers - {0}, ids) if self._clients else []
+            deleted = live_queries.list_deleted_after(tx, self._last_deletion_no)
+            return changed, deleted, live_queries.list_viewers(tx, followed)
 
         try:
-            changed, departed, seen = await self._store.engine.arun(Read(read))
-        except Exception:  # it is told the next time
-            self._numbers |= numbers
-            self._ids |= ids
+            changed, deleted, viewers = await self._store.engine.arun(Read(read))
+        except Exception:  # whatever it is, these changes must be sent with the next update
+            self._changed_numbers |= numbers
+            self._changed_ids |= ids
             raise
-        if self._unknown:
-            self._unknown = False
+        if self._has_unknown_changes:
+            self._has_unknown_changes = False
             for client in self._clients:
-                client.give(ListsChanged())
-        for each in changed:
-            self._tell_changed(each)
-        for gone in departed:
-            self._departed = gone.no
-            self._give_gone(gone.session_id, [client for client in self._clients if client.sees(gone.members)])
-        for session_id, members in seen.items():
+                client.send(ListsChanged())
+        for changed_session in changed:
+            self._send_changed(changed_session)
+        for deleted_session in deleted:
+            self._last_deletion_no = deleted_session.no
+            viewing = [client for client in self._clients if client.can_see(deleted_session.members)]
+            self._send_removed(deleted_session.session_id, viewing)
+        for session_id, members in viewers.items():
             channel = self._channels.get(session_id)
             if channel is not None:
-                strangers = [client for client in channel.joined if not client.sees(members)]
-                self._give_gone(session_id, strangers)
+                without_access = [client for client in channel.subscriptions if not client.can_see(members)]
+                self._send_removed(session_id, without_access)
 
-    def _tell_changed(self, changed: live_queries.Changed) -> None:
-        session_id = changed.overview.session.id
-        if self._told.get(session_id) == changed:
+    def _send_changed(self, changed: ChangedSession) -> None:
+        """Send a session to the clients in its audience, unless it is the same as before."""
+        session_id = changed.summary.session.id
+        if self._last_sent.get(session_id) == changed:
             return
-        self._told[session_id] = changed
-        self._told.move_to_end(session_id)
-        while len(self._told) > _REMEMBERED:
-            self._told.popitem(last=False)
-        items: dict[tuple[PersonId, bool], SessionChanged] = {}  # one for all pages of a person
+        self._last_sent[session_id] = changed
+        self._last_sent.move_to_end(session_id)
+        while len(self._last_sent) > _MAX_REMEMBERED_SESSIONS:
+            self._last_sent.popitem(last=False)
+        items: dict[tuple[PersonId, bool], SessionChanged] = {}  # one object for all pages of a person
         for client in self._clients:
-            if client.sees(changed.members):
-                who = (client.principal.person_id, client.everything)
-                if who not in items:
-                    items[who] = SessionChanged(_for(changed, *who))
-                client.give(items[who])
+            if client.can_see(changed.members):
+                viewer = (client.principal.person_id, client.everything)
+                if viewer not in items:
+                    items[viewer] = SessionChanged(_build_summary(changed, *viewer))
+                client.send(items[viewer])
 
-    def _give_gone(self, session_id: str, clients: Sequence[Client]) -> None:
+    def _send_removed(self, session_id: str, clients: Iterable[LiveClient]) -> None:
         channel = self._channels.get(session_id)
         for client in clients:
-            client.give(SessionGone(session_id))
+            client.send(SessionRemoved(session_id))
             if channel is not None:
                 self._leave(channel, client)
 
 
-def _for(changed: live_queries.Changed, person_id: PersonId, everything: bool) -> Overview:
-    overview = changed.overview
-    read = min(changed.marks.get(person_id, 0), overview.last_seq)
-    return replace(overview, read_seq=read, owner=overview.owner if everything else None)
+def _build_summary(changed: ChangedSession, person_id: PersonId, everything: bool) -> SessionSummary:
+    """Build the summary that one person sees: how far they have read, and the owner only where all are shown."""
+    summary = changed.summary
+    read_seq = min(changed.read_seqs.get(person_id, 0), summary.last_seq)
+    return replace(summary, read_seq=read_seq, owner_name=summary.owner_name if everything else None)

@@ -1,1 +1,1 @@
-"""Turns: claiming them, running the agent, its tools, compaction, and finishing a turn."""
+"""Turns: claiming them, running the agent and its tools, compacting conversations, and finishing turns."""

@@ -1,17 +1,17 @@
-"""The end of a turn, in one transaction: what was said, what was used, how it ended, and its delivery."""
+"""Finishes a turn in one transaction: its messages, its usage, its final state and its delivery."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.context import cleaned
+from palaver.domain.context import clean_chat_text
 from palaver.domain.events import EventKind
 from palaver.domain.ids import PersonId
 from palaver.domain.message import Message
 from palaver.domain.turn import TurnState
-from palaver.services.commands.reply_text import words
-from palaver.storage import append, deliveries, drafts, events, leases, transcript_queries, turns, usage
+from palaver.services.commands.reply_text import escape_markdown
+from palaver.storage import deliveries, drafts, events, message_log, people, turn_leases, turns, usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,87 +19,89 @@ if TYPE_CHECKING:
     from palaver.domain.draft import Draft
     from palaver.domain.usage import TurnUsage
     from palaver.storage.engines.base import Transaction
-    from palaver.storage.leases import Lease
+    from palaver.storage.turn_leases import TurnLease
 
-BY_PERSON = "stopped"
-LONGEST_QUOTE = 300  # characters of a question
-LONGEST_NAME = 60
-
-
-def marked(found: list[dict[str, Any]], state: TurnState) -> list[Message]:
-    """The messages of a turn, the last of them marked when the turn did not come to its end."""
-    if state is not TurnState.DONE and found and found[-1]["role"] == "assistant":
-        found[-1]["interrupted"] = True
-    return [Message.from_dict(message) for message in found]
+STOPPED_REASON = "stopped"  # why a turn was interrupted
+MAX_QUOTE_CHARS = 300
+MAX_NAME_CHARS = 60
 
 
-def words_of(draft: Draft, answers: int) -> list[Message]:
-    """What was said aloud in a draft, as one message that did not come to its end."""
-    said = {"role": "assistant", "content": draft.text, "answers": answers}
-    return marked([said], TurnState.FAILED) if draft.text.strip() else []
+def build_messages(fields: list[dict[str, Any]], state: TurnState) -> list[Message]:
+    """Build the messages of a turn; if the turn did not complete, mark the last answer as interrupted."""
+    if state is not TurnState.DONE and fields and fields[-1]["role"] == "assistant":
+        fields[-1]["interrupted"] = True
+    return [Message.from_dict(message) for message in fields]
 
 
-def settle(
+def build_text_only_messages(draft: Draft, input_seq: int) -> list[Message]:
+    """Build one interrupted message from the text of a draft, without tools and reasoning; none if it has no text."""
+    fields = {"role": "assistant", "content": draft.text, "answers": input_seq}
+    return build_messages([fields], TurnState.FAILED) if draft.text.strip() else []
+
+
+def finish_turn(
     tx: Transaction,
-    lease: Lease,
+    lease: TurnLease,
     messages: Sequence[Message],
-    used: Sequence[TurnUsage],
+    usages: Sequence[TurnUsage],
     state: TurnState,
     error: str | None,
     now: int,
 ) -> None:
-    """End a turn: what was said, what was used, how it ended, and its delivery. All of it or nothing."""
-    leases.end(tx, lease, state, now, error)
-    drafts.drop(tx, lease.turn_no)
-    counted = [replace(each, turn_id=lease.turn_id) for each in used]
+    """Store the messages, the usage, the final state and the delivery of a turn. All of it or nothing."""
+    turn_leases.end_turn(tx, lease, state, now, error)
+    drafts.delete(tx, lease.turn_no)
+    unrecorded = [replace(each, turn_id=lease.turn_id) for each in usages]
     if messages:
-        append.append(tx, lease.session_id, messages, now, usage=counted[0] if counted else None)
-        counted = counted[1:]
-    for each in counted:
-        usage.add(tx, lease.session_id, each, now)
+        first = unrecorded.pop(0) if unrecorded else None  # recorded by the same statement as the messages
+        message_log.append_messages(tx, lease.session_id, messages, now, usage=first)
+    for each in unrecorded:
+        usage.record_usage(tx, lease.session_id, each, now)
     if state is not TurnState.DONE:
-        kind = EventKind.FAILED if state is TurnState.FAILED else EventKind.INTERRUPTED
-        events.note(tx, lease.session_no, kind, now, lease.person_id, turn=lease.turn_id, reason=error)
-    said = answer_text(messages, state, error)
-    if lease.address is not None and said:
-        outgoing = deliveries.Outgoing(
+        kind = EventKind.TURN_FAILED if state is TurnState.FAILED else EventKind.TURN_INTERRUPTED
+        events.append_event(tx, lease.session_no, kind, now, lease.person_id, turn=lease.turn_id, reason=error)
+    answer = format_answer(messages, state, error)
+    if lease.address is not None and answer:
+        delivery = deliveries.NewDelivery(
             address=lease.address,
-            content="\n\n".join([*_quotes(tx, lease), said]),
+            content="\n\n".join([*_format_quotes(tx, lease), answer]),
             session_no=lease.session_no,
             turn_no=lease.turn_no,
             reply_to=lease.reply_to,
         )
-        deliveries.enqueue(tx, outgoing, now)
+        deliveries.enqueue(tx, delivery, now)
 
 
-def count_apart(tx: Transaction, lease: Lease, used: Sequence[TurnUsage], now: int) -> None:
-    """Count what a run used whose turn has gone to somebody else, or with its conversation."""
-    for each in used:
-        usage.add_apart(tx, lease, each, now)
+def record_orphan_usage(tx: Transaction, lease: TurnLease, usages: Sequence[TurnUsage], now: int) -> None:
+    """Record the usage of a run that lost its turn to another run, or whose conversation was deleted."""
+    for each in usages:
+        usage.record_orphan_usage(tx, lease, each, now)
 
 
-def _quotes(tx: Transaction, lease: Lease) -> list[str]:
-    """The questions before an answer that is sent to people who have not seen them."""
-    asked = events.at(tx, lease.session_no, turns.quotes_of(tx, lease.turn_no))
-    names = transcript_queries.names(tx, (event.person_id for event in asked if event.person_id is not None))
+def _format_quotes(tx: Transaction, lease: TurnLease) -> list[str]:
+    """Format the questions that an answer has to quote, because the people at its address have not seen them."""
+    questions = events.list_events_at(tx, lease.session_no, turns.load_quoted_seqs(tx, lease.turn_no))
+    names = people.load_names(tx, (event.person_id for event in questions if event.person_id is not None))
     return [
-        quote(names.get(event.person_id or PersonId(""), ""), event.message.text) for event in asked if event.message
+        format_quote(names.get(event.person_id or PersonId(""), ""), event.message.text)
+        for event in questions
+        if event.message
     ]
 
 
-def quote(name: str, text: str) -> str:
-    """What somebody asked on the web, as people elsewhere read it: one line, whatever it is made of."""
-    who = words(cleaned(name, LONGEST_NAME), LONGEST_NAME) or "Somebody"
-    return f"> {who}, from the web: {words(text, LONGEST_QUOTE) or '(a file)'}"
+def format_quote(name: str, text: str) -> str:
+    """Quote a question from the web for people elsewhere: always on one line, with Markdown escaped."""
+    author = escape_markdown(clean_chat_text(name, MAX_NAME_CHARS), MAX_NAME_CHARS) or "Someone"
+    return f"> {author}, from the web: {escape_markdown(text, MAX_QUOTE_CHARS) or '(attachment)'}"
 
 
-def answer_text(messages: Sequence[Message], state: TurnState, error: str | None) -> str:
-    """What is sent to the person: everything that was said aloud, and how it ended if not well."""
+def format_answer(messages: Sequence[Message], state: TurnState, error: str | None) -> str:
+    """Format what is sent to people: the text of the answer, and why it is incomplete if it is."""
     parts = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
     if state is TurnState.FAILED:
-        parts.append(f"I could not answer: {error}")
-    elif state is TurnState.INTERRUPTED and error != BY_PERSON:
-        parts.append(f"(I was interrupted: {error})")
+        parts.append(f"I couldn't answer. {error}")
+    elif state is TurnState.INTERRUPTED and error != STOPPED_REASON:
+        parts.append(f"(Interrupted. {error})")
     elif state is TurnState.INTERRUPTED:
-        parts.append("(stopped)")
+        parts.append("(Stopped)")
     return "\n\n".join(parts)

@@ -1,8 +1,8 @@
-"""Which tools the agent has in a turn, Palaver's own and those of servers, and on whose behalf it uses them.
+"""The tools that the agent may use in a turn: Palaver's own, and those of the agent and its tool servers.
 
-A tool sees what the asker may see; in a conversation that several people share, only what belongs to those people,
-because anybody among them could have the agent ask. Nobody in particular, and no job, has any. What a conversation has
-switched off is not there.
+A tool acts for the person who asked, and sees what that person may see. In a conversation that several people share it
+sees only what belongs to all of them, because any of them could make the agent use it. A turn without a person, and a
+job, have no tools. Toolsets that are switched off in a conversation are left out.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.agent.base import ToolFailed
 from palaver.agent.tools import history, memory
-from palaver.agent.tools.limits import capped
+from palaver.agent.tools.limits import limit_results
 from palaver.services import toolsets
-from palaver.services.memories import Memories
+from palaver.services.memories import ConversationMemory
 from palaver.services.toolsets import Toolset
-from palaver.services.view import AsyncSessionView
-from palaver.storage import audience_check
+from palaver.services.view import AsyncSessionView, ViewScope
+from palaver.storage import session_privacy
 from palaver.storage.engines.base import Read
 
 if TYPE_CHECKING:
@@ -30,80 +30,92 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Engine
     from palaver.storage.session_rows import SessionRow
 
-_OVERHEARD = "this is not possible here, because others read along in this conversation"
+_NOT_PRIVATE = "This tool is not available here, because other people can read this conversation."
 
 
 class Toolbox:
-    """The toolsets there are, given out by the operator's rules."""
+    """Hands out tools according to the operator's rules."""
 
     def __init__(self, engine: Engine, clock: Clock, rules: TurnRules) -> None:
         self._engine = engine
         self._clock = clock
         self._rules = rules
-        self._toolsets: dict[str, Callable[[Principal, SessionRow, int | None], tuple[Tool, ...]]] = {
-            history.TOOLSET: self._history,
-            memory.TOOLSET: self._memory,
+        self._toolset_builders: dict[str, Callable[[Principal, SessionRow, int | None], tuple[Tool, ...]]] = {
+            history.TOOLSET: self._build_history_tools,
+            memory.TOOLSET: self._build_memory_tools,
         }
 
-    def tools_for(
+    def list_palaver_tools(
         self,
         principal: Principal | None,
-        found: SessionRow,
+        session_row: SessionRow,
         input_seq: int | None = None,
         *,
-        off: Collection[str] = (),
+        disabled: Collection[str] = (),
     ) -> tuple[Tool, ...]:
-        """What the agent may use for this principal in this conversation, to answer message `input_seq`."""
+        """List Palaver's own tools for a principal in a conversation, to answer message `input_seq`."""
         if principal is None or principal.job_id is not None:
             return ()
         return tuple(
-            self._guarded(capped(tool), principal, found)
-            for name in toolsets.names_in(found.session, self._rules, (), principal.role)
-            if name not in off
-            for tool in self._toolsets[name](principal, found, input_seq)
+            self._guard_tool(limit_results(tool), principal, session_row)
+            for name in toolsets.list_session_toolsets(session_row.session, self._rules, (), principal.role)
+            if name not in disabled
+            for tool in self._toolset_builders[name](principal, session_row, input_seq)
         )
 
-    def servers_for(
-        self, principal: Principal, found: SessionRow, tools: Sequence[Tool], *, off: Collection[str] = ()
+    def list_agent_tools(
+        self, principal: Principal, session_row: SessionRow, tools: Sequence[Tool], *, disabled: Collection[str] = ()
     ) -> tuple[Tool, ...]:
-        """Which of the agent's own tools it may use for this principal: what servers do is not for strangers."""
-        allowed = toolsets.SERVERS.allows(found.session.platform, principal.role)
+        """List those of the agent's tools that a principal may use; tools of servers are not for strangers."""
+        may_use_servers = toolsets.SERVER_RULE.allows(session_row.session.platform, principal.role)
         return tuple(
-            capped(tool)
+            limit_results(tool)
             for tool in tools
-            if tool.toolset not in off and (allowed or not tool.toolset.startswith(toolsets.SERVED))
+            if tool.toolset not in disabled and (may_use_servers or not tool.toolset.startswith(toolsets.SERVER_PREFIX))
         )
 
-    def sets_for(
-        self, principal: Principal, found: SessionRow, tools: Sequence[Tool], servers: Iterable[str]
+    def list_toolsets(
+        self, principal: Principal, session_row: SessionRow, tools: Sequence[Tool], servers: Iterable[str]
     ) -> list[Toolset]:
-        """The toolsets there are for this principal in this conversation, also those that are switched off here."""
-        there = (*self.tools_for(principal, found), *self.servers_for(principal, found, tools))
+        """List all toolsets for a principal in a conversation, including those that are switched off in it."""
+        all_tools = (
+            *self.list_palaver_tools(principal, session_row),
+            *self.list_agent_tools(principal, session_row, tools),
+        )
         return [
             Toolset(
                 name=name,
-                description=toolsets.describe(name),
-                tools=tuple(tool for tool in there if tool.toolset == name),
+                description=toolsets.describe_toolset(name),
+                tools=tuple(tool for tool in all_tools if tool.toolset == name),
             )
-            for name in toolsets.names_in(found.session, self._rules, servers, principal.role)
+            for name in toolsets.list_session_toolsets(session_row.session, self._rules, servers, principal.role)
         ]
 
-    def _history(self, principal: Principal, found: SessionRow, input_seq: int | None) -> tuple[Tool, ...]:
-        among = found.audience_no if found.session.shared else None
-        place = found.session.key if toolsets.is_read_along(found.session) else None
-        view = AsyncSessionView(self._engine, self._clock, principal, among=among, place=place)
-        return history.history_tools(view, here=found.session.id, input_seq=input_seq)
+    def _build_history_tools(
+        self, principal: Principal, session_row: SessionRow, input_seq: int | None
+    ) -> tuple[Tool, ...]:
+        scope = ViewScope(
+            principal=principal,
+            clock=self._clock,
+            audience_no=session_row.audience_no if session_row.session.shared else None,
+            lane_key=session_row.session.key if toolsets.is_personal_lane_in_group(session_row.session) else None,
+        )
+        return history.make_history_tools(
+            AsyncSessionView(self._engine, scope), session_id=session_row.session.id, input_seq=input_seq
+        )
 
-    def _memory(self, principal: Principal, found: SessionRow, _input_seq: int | None) -> tuple[Tool, ...]:
-        return memory.memory_tools(Memories(self._engine, self._clock, principal, found))
+    def _build_memory_tools(
+        self, principal: Principal, session_row: SessionRow, _input_seq: int | None
+    ) -> tuple[Tool, ...]:
+        return memory.make_memory_tools(ConversationMemory(self._engine, self._clock, principal, session_row))
 
-    def _guarded(self, tool: Tool, principal: Principal, found: SessionRow) -> Tool:
-        """The tool, refused at the moment of use where somebody would read what is not theirs."""
+    def _guard_tool(self, tool: Tool, principal: Principal, session_row: SessionRow) -> Tool:
+        """Let the tool fail, when it is used, if its result could be read by people who may not see it."""
         person_id = principal.person_id
 
         async def run(arguments: Mapping[str, Any]) -> str:
-            if not await self._engine.arun(Read(lambda tx: audience_check.among_themselves(tx, found, person_id))):
-                raise ToolFailed(_OVERHEARD)
+            if not await self._engine.arun(Read(lambda tx: session_privacy.is_private_to(tx, session_row, person_id))):
+                raise ToolFailed(_NOT_PRIVATE)
             return await tool.run(arguments)
 
         return replace(tool, run=run)

@@ -1,7 +1,7 @@
-"""Turns: claiming what waits, running it, keeping drafts and leases, and taking over from the dead.
+"""The turn worker: claims queued turns, runs them, stores their drafts, extends their leases, recovers orphans.
 
-One `Turns` works for a process; any number of processes may work on the same store. What they do at once is decided by
-the database: who claims a turn, how many run, who takes over a dead one's.
+There is one `TurnWorker` in a process, and any number of processes may work on the same store. The database decides
+between them: which worker claims a turn, how many turns run at once, and which worker recovers a dead worker's turn.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from palaver.domain import crash_points
-from palaver.domain.draft import START, messages_of
-from palaver.domain.errors import InvalidMessage, LeaseLost, StoreError
-from palaver.domain.turn import Fate, StopRequest, TurnKind, TurnState, after_death
-from palaver.services.poll_loop import keep_looking
-from palaver.services.process_identity import is_dead, new_owner
-from palaver.services.turns.finish import BY_PERSON, count_apart, marked, settle, words_of
-from palaver.services.turns.run import BY_MESSAGE, Run, RunDependencies
-from palaver.storage import drafts, leases
+from palaver.domain.crash_points import crash_point
+from palaver.domain.errors import LeaseLost, StoreError
+from palaver.domain.turn import StopRequest
+from palaver.services.poll_loop import run_poll_loop
+from palaver.services.process_identity import create_lease_owner
+from palaver.services.turns import recovery
+from palaver.services.turns.finish import STOPPED_REASON, record_orphan_usage
+from palaver.services.turns.run import NEW_MESSAGE_REASON, Run
+from palaver.storage import drafts, turn_leases
 from palaver.storage.engines.base import Write
 from palaver.storage.timestamps import to_micros
 
@@ -30,284 +30,262 @@ if TYPE_CHECKING:
 
     from palaver.domain.draft import Piece, Position
     from palaver.domain.ids import TurnId
-    from palaver.domain.message import Message
+    from palaver.services.turns.dependencies import RunDependencies
     from palaver.storage.engines.base import Transaction
-    from palaver.storage.leases import Lease
 
-LEASE = 30.0  # seconds
-HEARTBEAT = 8.0  # seconds between two extensions of all leases
-PACE = 0.2  # seconds between two times drafts are kept
-ANYWAY = 10.0  # seconds after which it is looked for something to run, though nobody said so
-TIME_TO_LEAVE = 5.0  # seconds for a run to let itself be stopped, when the process stops
-STOPPED = "Palaver was stopped while it was at work; what its tools did is done"
-DIED = "Palaver was stopped while a tool was at work; what it did is not known. Say what should happen next."
-PARKED = "this message has stopped Palaver {attempts} times, so it is not tried again"
+    UnsavedDraft = tuple[Run, list[Piece], Position]
+
+LEASE_SECONDS = 30.0
+HEARTBEAT_SECONDS = 8.0  # between two extensions of all leases
+DRAFT_SAVE_SECONDS = 0.2  # between two saves of all drafts
+POLL_SECONDS = 10.0  # the worker looks for turns at least this often, also when nothing wakes it
+CANCEL_TIMEOUT_SECONDS = 5.0  # for a run to react to being canceled, when the process stops
+SHUTDOWN_REASON = "Palaver shut down during this answer. What its tools have already done stays done."
 
 log = logging.getLogger(__name__)
 
 
-class Turns:
-    """Runs the turns that wait."""
+class TurnWorker:
+    """Runs the queued turns."""
 
-    def __init__(self, workshop: RunDependencies, *, on_change: Callable[[], None] = lambda: None) -> None:
-        self._shop = workshop
-        self._engine = workshop.store.engine
-        self._owner = new_owner()
-        self._runs: dict[int, Run] = {}  # by turn
-        self._woken = asyncio.Event()
-        self._stopping = False
-        self._tasks: list[asyncio.Task[None]] = []
-        self._on_change = on_change  # there may be something to send
+    def __init__(self, dependencies: RunDependencies, *, on_change: Callable[[], None] = lambda: None) -> None:
+        self._dependencies = dependencies
+        self._engine = dependencies.store.engine
+        self._owner = create_lease_owner()
+        self._runs: dict[int, Run] = {}  # by turn number
+        self._wake_event = asyncio.Event()
+        self._is_stopping = False
+        self._claim_loop: asyncio.Task[None] | None = None
+        self._upkeep_loops: list[asyncio.Task[None]] = []
+        self._on_change = on_change  # called when there may be something to send
 
     async def start(self) -> None:
-        """Take over what the dead have left, then begin to work."""
-        await self.recover()
-        self._shop.feed.on_work(self.wake)
-        self._tasks = [
-            asyncio.create_task(self._dispatch(), name="palaver-turns"),
-            asyncio.create_task(self._keep_drafts(), name="palaver-drafts"),
-            asyncio.create_task(self._keep_leases(), name="palaver-leases"),
+        """Recover the turns of dead workers, then start to claim turns."""
+        await self.recover_orphans()
+        self._dependencies.feed.add_work_listener(self.wake)
+        self._claim_loop = asyncio.create_task(self._run_claim_loop(), name="palaver-turns")
+        self._upkeep_loops = [
+            asyncio.create_task(self._run_draft_loop(), name="palaver-drafts"),
+            asyncio.create_task(self._run_lease_loop(), name="palaver-leases"),
         ]
         self.wake()
 
     def wake(self) -> None:
-        """There may be something to run, or to stop."""
-        self._woken.set()
+        """Look now for turns to run or to stop."""
+        self._wake_event.set()
 
     @property
-    def running(self) -> int:
-        """How many turns run in this process."""
+    def running_count(self) -> int:
+        """How many turns this process is running."""
         return len(self._runs)
 
-    async def stop(self, patience: float = 20.0) -> None:
-        """Claim nothing more, let what runs finish for a while, then leave the rest for whoever comes next."""
-        self._stopping = True
-        self._woken.set()
-        upkeep = self._tasks[1:]
-        for dispatching in self._tasks[:1]:
-            await dispatching  # not cancelled: what it has just claimed must not be forgotten
+    async def stop(self, grace_seconds: float = 20.0) -> None:
+        """Claim no further turn, give the running ones some time to finish, and leave the rest to other workers."""
+        self._is_stopping = True
+        self._wake_event.set()
+        if self._claim_loop is not None:
+            await self._claim_loop  # not canceled: what it has just claimed must not be forgotten
+            self._claim_loop = None
         tasks = [run.task for run in self._runs.values() if run.task is not None]
         if tasks:
-            await asyncio.wait(tasks, timeout=patience)
+            await asyncio.wait(tasks, timeout=grace_seconds)
         await asyncio.gather(*(self._hand_over(run) for run in list(self._runs.values())))
-        for task in upkeep:
-            task.cancel()
-        await asyncio.gather(*upkeep, return_exceptions=True)
-        self._tasks = []
+        loops, self._upkeep_loops = self._upkeep_loops, []
+        for loop in loops:
+            loop.cancel()
+        await asyncio.gather(*loops, return_exceptions=True)
 
     async def _hand_over(self, run: Run) -> None:
-        """Stop a run. If nothing of it has acted it will begin again elsewhere; otherwise it ends as interrupted."""
-        if run.acted:
-            run.stop(STOPPED)
+        """Stop a run. Without side effects another worker starts it again; otherwise it ends as interrupted."""
+        if run.has_side_effects:
+            run.stop(SHUTDOWN_REASON)
         elif run.task is not None:
             run.task.cancel()
-        if run.task is not None:  # one that stays can write nothing any more once its turn is given back
-            await asyncio.wait([run.task], timeout=TIME_TO_LEAVE)
-        if run.acted:
+        if run.task is not None:  # a task that does not end cannot write anything after its turn is released
+            await asyncio.wait([run.task], timeout=CANCEL_TIMEOUT_SECONDS)
+        if run.has_side_effects:
             return
 
         def release(tx: Transaction) -> None:
-            leases.release(tx, run.lease)
-            drafts.drop(tx, run.lease.turn_no)
+            turn_leases.release_turn(tx, run.lease)
+            drafts.delete(tx, run.lease.turn_no)
 
-        crash_points.crash_point("turn.before_release")
+        crash_point("turn.before_release")
         try:
             await self._engine.arun(Write(release))
         except LeaseLost:
-            log.debug("turn %s has just come to its end", run.lease.turn_id)
-        except StoreError as error:  # whoever comes next takes it over when the lease has run out
-            log.warning("turn %s cannot be given back: %s", run.lease.turn_id, error)
-        crash_points.crash_point("turn.released")
+            log.debug("turn_already_ended", extra={"turn": run.lease.turn_id})
+        except StoreError as error:  # another worker recovers the turn when its lease has expired
+            log.warning("turn_release_failed", extra={"turn": run.lease.turn_id, "error": str(error)})
+        crash_point("turn.released")
 
-    # -- claiming ------------------------------------------------------------------------------------------
+    # -- claiming and running ------------------------------------------------------------------------------
 
-    async def _dispatch(self) -> None:
-        await keep_looking(
-            self._look, self._woken, is_over=lambda: self._stopping, log=log, trouble="turns cannot be claimed"
+    async def _run_claim_loop(self) -> None:
+        await run_poll_loop(
+            self._poll,
+            self._wake_event,
+            is_stopped=lambda: self._is_stopping,
+            log=log,
+            failure_event="turn_claim_failed",
         )
 
-    async def _look(self) -> float:
-        """Begin what may begin and stop what people want stopped; the seconds until something else is due."""
-        rules = self._shop.rules
+    async def _poll(self) -> float:
+        """Start the turns that may run and stop those that people want stopped; return the seconds until the next."""
+        rules = self._dependencies.rules
         now = self._now()
-        claimer = leases.Claimer(
+        claim_request = turn_leases.ClaimRequest(
             owner=self._owner,
-            until=now + _micros(LEASE),
-            most=rules.concurrency - len(self._runs),
-            concurrency=rules.concurrency,
-            per_person=rules.per_person,
+            lease_until=now + _seconds_to_micros(LEASE_SECONDS),
+            max_turns=rules.max_running - len(self._runs),
+            max_running=rules.max_running,
+            max_running_per_person=rules.max_running_per_person,
         )
 
-        def claim(tx: Transaction) -> leases.Survey:
-            claimed = leases.claim(tx, claimer, now)
-            return replace(leases.survey(tx, self._owner, now), claimed=claimed)
+        def claim(tx: Transaction) -> turn_leases.WorkSummary:
+            claimed = turn_leases.claim_turns(tx, claim_request, now)
+            return replace(turn_leases.find_work(tx, self._owner, now), claimed=claimed)
 
-        def nothing(tx: Transaction) -> leases.Survey | None:
-            survey = leases.survey(tx, self._owner, now)
-            return None if survey.waiting and claimer.most > 0 else survey
+        def try_without_write(tx: Transaction) -> turn_leases.WorkSummary | None:
+            work = turn_leases.find_work(tx, self._owner, now)
+            return None if work.has_queued and claim_request.max_turns > 0 else work
 
-        crash_points.crash_point("turn.before_claim")
-        survey = await self._engine.arun(Write(claim, look=nothing, quick=True))
-        for lease in survey.claimed:
-            crash_points.crash_point("turn.claimed")
-            run = Run(self._shop, lease)
+        crash_point("turn.before_claim")
+        work = await self._engine.arun(Write(claim, read_first=try_without_write, is_quick=True))
+        for lease in work.claimed:
+            crash_point("turn.claimed")
+            run = Run(self._dependencies, lease)
             self._runs[lease.turn_no] = run
-            run.task = asyncio.create_task(self._go(run), name=f"palaver-turn-{lease.turn_id}")
-        self._heed(survey.wishes)
-        return ANYWAY if survey.next_due is None else min(ANYWAY, (survey.next_due - now) / 1e6)
+            run.task = asyncio.create_task(self._execute(run), name=f"palaver-turn-{lease.turn_id}")
+        self._stop_requested_runs(work.stop_requests)
+        return POLL_SECONDS if work.next_due_at is None else min(POLL_SECONDS, (work.next_due_at - now) / 1e6)
 
-    async def _go(self, run: Run) -> None:
+    async def _execute(self, run: Run) -> None:
+        turn_id = run.lease.turn_id
         try:
-            await run.go()
-        except asyncio.CancelledError:  # the lease is lost, or the process stops: somebody else goes on with it
-            log.info("turn %s was left", run.lease.turn_id)
-            await self._count_apart(run)
-        except LeaseLost:
-            log.warning("turn %s was taken over while it ran; its answer is dropped", run.lease.turn_id)
-            await self._count_apart(run)
-        except StoreError as error:  # it could not be stored: the lease runs out, and the turn is taken up again
-            log.error("turn %s could not be stored: %s", run.lease.turn_id, error)
-        except Exception:  # the same, and it is ours to find out why
-            log.exception("turn %s could not be stored", run.lease.turn_id)
+            await run.execute()
+        except asyncio.CancelledError:  # the lease is lost, or the process stops: another worker takes the turn
+            log.info("turn_abandoned", extra={"turn": turn_id})
+            await self._record_orphan_usage(run)
+        except LeaseLost:  # the answer is dropped
+            log.warning("turn_lease_lost", extra={"turn": turn_id})
+            await self._record_orphan_usage(run)
+        except StoreError as error:  # the lease expires, and a worker runs the turn again
+            log.error("turn_not_stored", extra={"turn": turn_id, "error": str(error)})
+        except Exception:  # the same, but by a mistake of ours: the log has to show where
+            log.exception("turn_not_stored", extra={"turn": turn_id})
         finally:
             self._runs.pop(run.lease.turn_no, None)
             self.wake()
             self._on_change()
 
-    async def _count_apart(self, run: Run) -> None:
-        """What was used is paid for, whoever has the turn now."""
-        if not run.used:
+    async def _record_orphan_usage(self, run: Run) -> None:
+        """Record what a run used before it lost its turn: it has to be paid for, whichever run answers."""
+        if not run.usage:
             return
+        record = partial(record_orphan_usage, lease=run.lease, usages=run.usage, now=self._now())
         try:
-            await self._engine.arun(Write(partial(count_apart, lease=run.lease, used=run.used, now=self._now())))
+            await self._engine.arun(Write(record))
         except StoreError as error:
-            log.error("what turn %s used could not be counted: %s", run.lease.turn_id, error)
+            log.error("turn_usage_not_recorded", extra={"turn": run.lease.turn_id, "error": str(error)})
 
-    # -- wishes, drafts, leases ----------------------------------------------------------------------------
-
-    def _heed(self, wishes: Mapping[TurnId, StopRequest]) -> None:
-        """Stop what people want stopped."""
+    def _stop_requested_runs(self, stop_requests: Mapping[TurnId, StopRequest]) -> None:
         for run in self._runs.values():
-            wish = wishes.get(run.lease.turn_id)
-            if wish is not None:
-                run.stop(BY_PERSON if wish is StopRequest.STOP else BY_MESSAGE)
+            stop_request = stop_requests.get(run.lease.turn_id)
+            if stop_request is not None:
+                run.stop(STOPPED_REASON if stop_request is StopRequest.STOP else NEW_MESSAGE_REASON)
 
-    async def _keep_drafts(self) -> None:
-        """Everything that grows is kept together, at a steady pace: one transaction, however many runs there are."""
+    # -- drafts and leases ---------------------------------------------------------------------------------
+
+    async def _run_draft_loop(self) -> None:
+        """Save all growing drafts at a steady interval: one transaction, however many runs there are."""
         while True:
-            await asyncio.sleep(PACE)
+            await asyncio.sleep(DRAFT_SAVE_SECONDS)
             try:
-                await self._keep_grown()
+                await self._save_drafts()
             except StoreError as error:
-                log.warning("drafts cannot be kept: %s", error)
-            except Exception:  # whatever it is: the others' drafts are kept all the same
-                log.exception("drafts cannot be kept")
+                log.warning("draft_save_failed", extra={"error": str(error)})
+            except Exception:  # whatever it is, later drafts must still be saved
+                log.exception("draft_save_failed")
 
-    async def _keep_grown(self) -> None:
-        grown = [(run, *run.unkept()) for run in self._runs.values() if not run.keeping.locked()]
-        grown = [each for each in grown if each[1]]
-        if grown:
-            async with contextlib.AsyncExitStack() as keeping:
-                for run, _, _ in grown:
-                    await keeping.enter_async_context(run.keeping)  # which is free: nobody has to wait
-                await self._keep(grown)
+    async def _save_drafts(self) -> None:
+        candidates = [(run, *run.get_unsaved_pieces()) for run in self._runs.values() if not run.save_lock.locked()]
+        unsaved = [each for each in candidates if each[1]]
+        if not unsaved:
+            return
+        async with contextlib.AsyncExitStack() as locks:
+            for run, _, _ in unsaved:
+                await locks.enter_async_context(run.save_lock)  # free, as checked above: this does not wait
+            crash_point("turn.before_draft_save")
+            saved = await self._engine.arun(Write(partial(_append_drafts, unsaved=unsaved)))
+            crash_point("turn.draft_saved")
+            for run, _, position in unsaved:
+                if run.lease.turn_no in saved:
+                    run.saved_position = position
+                else:
+                    self._abandon(run)
 
-    async def _keep(self, grown: list[tuple[Run, list[Piece], Position]]) -> None:
-        crash_points.crash_point("turn.before_keeping")
-        kept = await self._engine.arun(Write(partial(_keep, grown=grown)))
-        crash_points.crash_point("turn.draft_kept")
-        for run, _, position in grown:
-            if run.lease.turn_no in kept:
-                run.kept = position
-            else:
-                self._give_up(run)
-
-    async def _keep_leases(self) -> None:
+    async def _run_lease_loop(self) -> None:
+        """Extend the leases of running turns, and recover the turns of dead workers, at a steady interval."""
         while True:
-            await asyncio.sleep(HEARTBEAT)
+            await asyncio.sleep(HEARTBEAT_SECONDS)
             try:
-                if self._runs:
-                    until = self._now() + _micros(LEASE)
-                    runs = [run for run in self._runs.values() if not run.is_lost]
-                    held = [run.lease for run in runs]
-                    mine = await self._engine.arun(Write(partial(leases.extend, leases=held, until=until)))
-                    for run in runs:
-                        if run.lease.turn_no not in mine:
-                            self._give_up(run)
-                await self.recover()
+                await self._extend_leases()
+                await self.recover_orphans()
             except StoreError as error:
-                log.warning("leases cannot be kept: %s", error)
-            except Exception:  # whatever it is: without this loop everything that runs is lost
-                log.exception("leases cannot be kept")
+                log.warning("turn_lease_extension_failed", extra={"error": str(error)})
+            except Exception:  # whatever it is: without this loop every running turn loses its lease
+                log.exception("turn_lease_extension_failed")
 
-    def _give_up(self, run: Run) -> None:
-        """Somebody else has the turn now: what is said here no longer counts."""
-        still = self._runs.get(run.lease.turn_no)
-        if still is run and run.task is not None and not run.ending:
+    async def _extend_leases(self) -> None:
+        if not self._runs:
+            return
+        until = self._now() + _seconds_to_micros(LEASE_SECONDS)
+        runs = [run for run in self._runs.values() if not run.is_overdue]
+        extend = partial(turn_leases.extend_leases, leases=[run.lease for run in runs], until=until)
+        extended = await self._engine.arun(Write(extend))
+        for run in runs:
+            if run.lease.turn_no not in extended:
+                self._abandon(run)
+
+    def _abandon(self, run: Run) -> None:
+        """Cancel a run that has lost its lease: another worker has its turn, and this answer no longer counts."""
+        if self._runs.get(run.lease.turn_no) is run and run.task is not None and not run.is_ending:
             run.task.cancel()
 
-    # -- after a death -------------------------------------------------------------------------------------
+    # -- recovery ------------------------------------------------------------------------------------------
 
-    async def recover(self) -> int:
-        """Take over the turns of workers that are gone; how many there were. Two who try cannot both win."""
+    async def recover_orphans(self) -> int:
+        """Recover the turns of dead workers; return how many there were."""
         now = self._now()
-
-        def look(tx: Transaction) -> int | None:
-            return None if leases.any_orphan(tx, now, is_dead) else 0
-
-        crash_points.crash_point("turn.before_recovery")
-        taken = await self._engine.arun(Write(lambda tx: _recover(tx, now), look=look))
-        crash_points.crash_point("turn.recovered")
-        if taken:
-            log.info("%d turns of a worker that is gone were taken over", taken)
+        crash_point("turn.before_recovery")
+        recovered = await self._engine.arun(
+            Write(
+                lambda tx: recovery.recover_orphans(tx, now),
+                read_first=lambda tx: None if recovery.has_orphans(tx, now) else 0,
+            )
+        )
+        crash_point("turn.recovered")
+        if recovered:
+            log.info("turns_recovered", extra={"count": recovered})
             self.wake()
             self._on_change()
-        return taken
+        return recovered
 
     def _now(self) -> int:
-        return to_micros(self._shop.store.clock.now())
+        return to_micros(self._dependencies.store.clock.now())
 
 
-def _keep(tx: Transaction, grown: list[tuple[Run, list[Piece], Position]]) -> set[int]:
-    kept = set()
-    for run, pieces, _ in grown:
+def _append_drafts(tx: Transaction, unsaved: list[UnsavedDraft]) -> set[int]:
+    """Store more of several drafts; return the numbers of the turns that still had their lease."""
+    saved = set()
+    for run, pieces, _ in unsaved:
         with contextlib.suppress(LeaseLost):
-            leases.check(tx, run.lease)
-            drafts.grow(tx, run.lease, pieces)
-            kept.add(run.lease.turn_no)
-    return kept
+            turn_leases.check_lease(tx, run.lease)
+            drafts.append_pieces(tx, run.lease, pieces)
+            saved.add(run.lease.turn_no)
+    return saved
 
 
-def _recover(tx: Transaction, now: int) -> int:
-    orphans = leases.orphans(tx, now, is_dead)
-    for orphan in orphans:
-        lease = orphan.lease
-        fate = after_death(acted=orphan.acted, attempt=lease.attempt, wish=orphan.wish)
-        if fate is Fate.AGAIN:
-            leases.requeue(tx, lease)
-            drafts.drop(tx, lease.turn_no)
-            continue
-        state, error = _ending(lease, fate, orphan.wish)
-        settle(tx, lease, _kept(tx, lease, state), (), state, error, now)
-    return len(orphans)
-
-
-def _kept(tx: Transaction, lease: Lease, state: TurnState) -> list[Message]:
-    """What a worker that is gone had said; its words alone, where its driver gave what no log can hold."""
-    if lease.kind is TurnKind.COMPACT:
-        return []
-    draft = drafts.whole(tx, lease)
-    try:
-        return marked([message | {"answers": lease.input_seq} for message in messages_of(draft.since(START))], state)
-    except InvalidMessage:
-        return words_of(draft, lease.input_seq)
-
-
-def _ending(lease: Lease, fate: Fate, wish: StopRequest | None) -> tuple[TurnState, str]:
-    if fate is Fate.PARKED:
-        return TurnState.FAILED, PARKED.format(attempts=lease.attempt)
-    return TurnState.INTERRUPTED, DIED if wish is None else BY_PERSON
-
-
-def _micros(seconds: float) -> int:
+def _seconds_to_micros(seconds: float) -> int:
     return round(seconds * 1e6)

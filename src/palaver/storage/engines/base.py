@@ -1,6 +1,7 @@
-"""The port to a database: units of work, transactions, and the short list of what engines do differently.
+"""The port to a database: units of work, transactions, and the short list of what the engines do differently.
 
-A unit of work is a plain function over a transaction. It may run more than once (after a conflict with
+A unit of work is a plain function that takes a transaction. `docs/engine-work.md` explains how to write one and which
+of the fields below to set. The important rule: the engine may run the function more than once (after a conflict with
 another process), so it does nothing but read, decide and write through the transaction it is given.
 """
 
@@ -25,77 +26,74 @@ Row = tuple[Any, ...]
 
 
 class Conflict(Exception):
-    """Another process changed what this unit of work had read; run it again."""
+    """Another process changed something that this unit of work has read. The engine runs the work again."""
 
 
 class Transaction(Protocol):
-    """Statements inside one transaction. Parameters are `$1`, `$2`, … in every statement."""
+    """Runs statements inside one transaction. Parameters are written `$1`, `$2`, … on both engines."""
 
     @property
-    def name(self) -> Literal["sqlite", "postgres"]:
-        """Which engine this is."""
+    def name(self) -> Literal["sqlite", "postgres"]: ...
+
+    supports_data_ctes: bool  # one statement can change several tables (data-modifying CTEs): fewer round trips
+    for_update: str  # append it to a SELECT whose rows this transaction will change; empty where it is not needed
+
+    def fetch_one(self, sql: str, *params: object) -> Row | None:
+        """Return the first row, or None."""
         ...
 
-    bundles: bool  # one statement may change several tables (data-changing CTEs), saving round trips
-    lock: str  # ends a SELECT whose rows this transaction is about to change
+    def fetch_all(self, sql: str, *params: object) -> list[Row]: ...
 
-    def one(self, sql: str, *params: object) -> Row | None:
-        """The first row, or None."""
+    def execute(self, sql: str, *params: object) -> int:
+        """Run a statement that changes rows, and return how many it changed."""
         ...
 
-    def all(self, sql: str, *params: object) -> list[Row]:
-        """Every row."""
+    def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        """Run one statement for each row of parameters."""
         ...
 
-    def run(self, sql: str, *params: object) -> int:
-        """Run a change; the number of rows it changed."""
-        ...
-
-    def hold(self, name: str) -> None:
-        """Let nobody else who holds this name go on before this transaction ends."""
-        ...
-
-    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        """Run one change for many rows of parameters."""
+    def lock_name(self, name: str) -> None:
+        """Lock a name until this transaction ends: another transaction that locks the same name waits."""
         ...
 
 
-@dataclass(slots=True)  # one or two for every message: not frozen, which would make them slower to make
+@dataclass(slots=True)  # one or two for every message: not frozen, because frozen ones are slower to create
 class Read(Generic[T]):
-    """Work that looks at one consistent state and changes nothing."""
+    """A unit of work that sees one consistent state of the database and changes nothing."""
 
     run: Callable[[Transaction], T]
-    # A few rows by index, always. An engine in this process reads them where it is asked: a thread would cost more.
-    quick: bool = False
+    # Set it if the work always reads just a few rows by index. An engine inside this process (SQLite) then reads
+    # them on the event loop, because handing them to a thread would cost more than the read.
+    is_quick: bool = False
 
 
 @dataclass(slots=True)
 class Write(Generic[T]):
-    """Work that is stored whole and durably, or not at all."""
+    """A unit of work whose changes are stored all together and durably, or not at all."""
 
     run: Callable[[Transaction], T]
-    # The answer when nothing has to change, or None. Tried first, as a read: it costs no commit.
-    look: Callable[[Transaction], T | None] | None = None
-    quick: bool = False  # the look is a few rows by index, always
-    # The same work as reads and one guarded, changing statement, or None when it needs more than that. An
-    # engine across a network runs it without opening a transaction: fewer round trips.
-    short: Callable[[Transaction], T | None] | None = None
+    # Runs before `run`, as a read. If it returns a result, there is nothing to change and the work is done without
+    # a commit. If it returns None, the engine goes on with `run`.
+    read_first: Callable[[Transaction], T | None] | None = None
+    is_quick: bool = False  # the same promise as in `Read`, about `read_first`
+    # Does the same work with reads and exactly one changing statement that guards itself by its WHERE clause; returns
+    # None, having changed nothing, if that is not enough. An engine across a network (PostgreSQL) tries it before
+    # `run` and without a transaction, which saves two round trips.
+    single_statement: Callable[[Transaction], T | None] | None = None
 
 
 Work = Read[T] | Write[T]
 
 
 class Engine(Protocol):
-    """A database. Safe to use from several threads; several processes may open the same one."""
+    """A database. Safe to use from several threads; several processes may open the same database."""
 
     @property
-    def name(self) -> Literal["sqlite", "postgres"]:
-        """Which engine this is."""
-        ...
+    def name(self) -> Literal["sqlite", "postgres"]: ...
 
     @property
     def clock(self) -> Clock:
-        """What tells the same time to all who work on this database, wherever they are."""
+        """A clock that shows the same time to every process that uses this database, on any machine."""
         ...
 
     def run(self, work: Work[T]) -> T:
@@ -107,46 +105,44 @@ class Engine(Protocol):
         ...
 
     def watch(self, on_change: OnChange) -> Watch:
-        """Be told, on some thread, of every change that anybody makes, until the watch is closed."""
+        """Call `on_change`, on some thread, after every change by any process, until the watch is closed."""
         ...
 
     def close(self) -> None:
-        """Finish what is under way and let go of the database."""
+        """Finish the work that has started and close every connection."""
         ...
 
 
-# Called with the numbers of the sessions that have changed; None when it is not known which.
+# Called with the numbers of the sessions that have changed, or with None if the engine does not know which.
 OnChange = Callable[[frozenset[int] | None], None]
 
 
 class Watch(Protocol):
-    """Somebody is being told of changes."""
+    """A running subscription to changes."""
 
-    def close(self) -> None:
-        """Stop telling."""
-        ...
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How the words of a migration file that stand between @ signs read in one engine."""
+    """What one engine puts in place of the words between @ signs in a migration file."""
 
     name: Literal["sqlite", "postgres"]
-    words: Mapping[str, str]
+    substitutions: Mapping[str, str]
 
 
-async def on_thread(threads: ThreadPoolExecutor, run: Callable[[A], T], argument: A) -> T:
-    """Run something on one of the engine's threads."""
-    from asyncio import get_running_loop  # a blocking program does without it
+async def run_on_thread(threads: ThreadPoolExecutor, run: Callable[[A], T], argument: A) -> T:
+    """Run a function on one of the engine's threads and wait for its result."""
+    from asyncio import get_running_loop  # imported here: a blocking program does not need asyncio
 
-    def guarded() -> T:
+    def run_safely() -> T:
         try:
             return run(argument)
-        except StopIteration as error:  # which a future cannot hold
+        except StopIteration as error:  # a future cannot hold a StopIteration
             raise RuntimeError("a unit of work raised StopIteration") from error
 
     try:
-        waiting = get_running_loop().run_in_executor(threads, guarded)
-    except RuntimeError:  # the threads have been told to stop
+        future = get_running_loop().run_in_executor(threads, run_safely)
+    except RuntimeError:  # the threads have been shut down
         raise StoreClosed from None
-    return await waiting
+    return await future

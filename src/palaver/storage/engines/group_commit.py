@@ -1,12 +1,12 @@
-"""Group commit: one writer at a time, and everybody who waits shares its transaction.
+"""Group commit: one writer at a time, and all callers that wait share its next transaction.
 
-A durable commit costs one `fsync`. Callers that arrive while one is under way are gathered and run together
-in the next transaction, so the cost is shared. When one of them fails, the batch is run again with each in its
-own savepoint, so that one caller's failure is its own.
-A blocking caller that finds the writer idle writes by itself: no thread hop is paid. Otherwise, and for
-awaiting callers, a writer thread does the work.
+A durable commit costs one `fsync`. Callers that arrive while one is under way are collected and run together in the
+next transaction, so they share the cost. If one of them fails, the batch runs again with each caller in a savepoint of
+its own, so that a failure reaches only the caller whose work failed.
+A blocking caller that finds the writer idle writes by itself, which saves a thread switch. Otherwise, and for awaiting
+callers, a writer thread does the work.
 
-Always true: a caller hears of success only after the commit that holds its work.
+Always true: a caller is told of success only after the commit that contains its work.
 """
 
 from __future__ import annotations
@@ -25,27 +25,25 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MOST_TOGETHER = 256  # callers in one transaction; keeps the first of them from waiting for ever
+MAX_BATCH_SIZE = 256  # callers in one transaction; bounds how long the first of them waits
 
 
-class Connection(Protocol):
-    """What the writer needs of the one connection that writes."""
+class WriterConnection(Protocol):
+    """The one connection that writes, as the steps that group commit needs."""
 
     @property
-    def tx(self) -> Transaction:
-        """Its statements."""
-        ...
+    def tx(self) -> Transaction: ...
 
     def begin(self) -> None:
         """Take the write lock."""
         ...
 
     def commit(self) -> None:
-        """Make everything durable; on failure everything is rolled back and the error raised."""
+        """Make everything durable; if that fails, roll everything back and raise the error."""
         ...
 
     def rollback(self) -> None:
-        """Forget everything since `begin`."""
+        """Drop everything since `begin`."""
         ...
 
     def savepoint(self) -> None:
@@ -56,13 +54,13 @@ class Connection(Protocol):
         """Keep one caller's work."""
         ...
 
-    def undo(self) -> bool:
-        """Forget one caller's work; False when the whole transaction is gone with it."""
+    def rollback_to_savepoint(self) -> bool:
+        """Drop one caller's work; return False if the database has dropped the whole transaction with it."""
         ...
 
 
-class Request(Generic[T]):
-    """One caller's work and, in the end, its outcome."""
+class WriteRequest(Generic[T]):
+    """One caller's work and, once it has run, its result or error."""
 
     __slots__ = ("_future", "_gate", "_loop", "error", "result", "run")
 
@@ -74,31 +72,27 @@ class Request(Generic[T]):
         self._future: asyncio.Future[T] | None = loop.create_future() if loop else None
         self._gate: threading.Lock | None = None
 
-    def block(self) -> None:
-        """Prepare to be waited for by a thread."""
+    def close_gate(self) -> None:
+        """Prepare for a thread that calls `wait`."""
         self._gate = threading.Lock()
         self._gate.acquire()
 
-    def outcome(self) -> T:
-        """The result, or the error it ended with."""
+    def wait(self) -> T:
+        """Block until the work is durable; return its result or raise its error."""
+        assert self._gate is not None  # noqa: S101
+        self._gate.acquire()
         if self.error is not None:
             raise self.error
         return self.result  # type: ignore[return-value]  # the work returned it
 
-    def wait(self) -> T:
-        """Block until the work is durable."""
-        assert self._gate is not None  # noqa: S101
-        self._gate.acquire()
-        return self.outcome()
-
     @property
     def future(self) -> asyncio.Future[T]:
-        """What an awaiting caller waits for."""
+        """The future that an awaiting caller waits for."""
         assert self._future is not None  # noqa: S101
         return self._future
 
-    def settle(self, loops: dict[asyncio.AbstractEventLoop, list[Request[Any]]]) -> None:
-        """Tell the caller, or note it among those to be told in one call per event loop."""
+    def notify_caller(self, loops: dict[asyncio.AbstractEventLoop, list[WriteRequest[Any]]]) -> None:
+        """Wake a blocked thread now; add an awaiting caller to `loops`, which takes one call per event loop."""
         if self._gate is not None:
             self._gate.release()
         elif self._loop is not None:
@@ -106,61 +100,61 @@ class Request(Generic[T]):
 
 
 class GroupWriter:
-    """Runs work on the one writing connection."""
+    """Runs units of work on the one connection that writes."""
 
-    def __init__(self, connection: Connection, name: str) -> None:
+    def __init__(self, connection: WriterConnection, name: str) -> None:
         self._connection = connection
         self._name = name
-        self._turn = threading.Lock()  # whoever holds it may use the connection
-        self._holder: int | None = None
-        self._waiting: queue.SimpleQueue[Request[Any] | None] = queue.SimpleQueue()
+        self._write_lock = threading.Lock()  # its holder may use the connection
+        self._lock_holder: int | None = None
+        self._queue: queue.SimpleQueue[WriteRequest[Any] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._starting = threading.Lock()
+        self._start_lock = threading.Lock()
         self._closed = False
 
     def call(self, run: Callable[[Transaction], T]) -> T:
         """Do the work and return when it is durable."""
-        if not self._turn.locked() and self._waiting.empty():
-            # `with`, because an interrupt (Ctrl-C) cannot come between taking the turn and minding it.
-            with self._turn:
-                return self._alone(run)
-        if self._holder == threading.get_ident():
+        if not self._write_lock.locked() and self._queue.empty():
+            # `with`, because an interrupt (Ctrl-C) cannot come between taking the lock and guarding it.
+            with self._write_lock:
+                return self._run_alone(run)
+        if self._lock_holder == threading.get_ident():
             raise StoreError("a unit of work may not start another one on the same store")
-        request = Request(run)
-        request.block()
+        request = WriteRequest(run)
+        request.close_gate()
         self._submit(request)
         return request.wait()
 
     async def acall(self, run: Callable[[Transaction], T], loop: asyncio.AbstractEventLoop) -> T:
         """Do the work on the writer thread."""
-        request = Request(run, loop)
+        request = WriteRequest(run, loop)
         self._submit(request)
         return await request.future
 
-    def exclusively(self, do: Callable[[], T]) -> T:
-        """Run something while nobody writes (upkeep that must not meet a writer)."""
-        with self._turn:
-            return do()
+    def run_exclusively(self, action: Callable[[], T]) -> T:
+        """Run maintenance that must not meet a writer."""
+        with self._write_lock:
+            return action()
 
-    def close(self, let_go: Callable[[], None]) -> None:
-        """Finish what was submitted, let go of the connection, then refuse everything."""
-        with self._starting:
+    def close(self, close_connection: Callable[[], None]) -> None:
+        """Finish what was submitted, close the connection, and refuse everything from then on."""
+        with self._start_lock:
             self._closed = True
             thread = self._thread
         if thread is not None:
-            self._waiting.put(None)
+            self._queue.put(None)
             thread.join()
-        with self._turn:  # whoever writes by itself finishes first
-            let_go()
-        self._refuse_rest()
+        with self._write_lock:  # a caller that writes by itself finishes first
+            close_connection()
+        self._refuse_queued()
 
-    def _alone(self, run: Callable[[Transaction], T]) -> T:
-        """The caller is the writer. The turn is held."""
+    def _run_alone(self, run: Callable[[Transaction], T]) -> T:
+        """Let the caller, who holds the write lock, be the writer."""
         if self._closed:
             raise StoreClosed
         connection = self._connection
         try:
-            self._holder = threading.get_ident()
+            self._lock_holder = threading.get_ident()
             connection.begin()
             result = run(connection.tx)
             connection.commit()
@@ -168,124 +162,123 @@ class GroupWriter:
             connection.rollback()
             raise
         finally:
-            self._holder = None
+            self._lock_holder = None
         return result
 
-    def _submit(self, request: Request[Any]) -> None:
-        self._waiting.put(request)
+    def _submit(self, request: WriteRequest[Any]) -> None:
+        self._queue.put(request)
         if self._thread is None:
-            with self._starting:
+            with self._start_lock:
                 if self._thread is None and not self._closed:
-                    self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+                    self._thread = threading.Thread(target=self._run_thread, name=self._name, daemon=True)
                     self._thread.start()
-        if self._closed:  # the thread may have gone already: nobody else would answer
-            self._refuse_rest()
+        if self._closed:  # the thread may have ended already: nothing else would answer the request
+            self._refuse_queued()
 
-    def _serve(self) -> None:
+    def _run_thread(self) -> None:
         while True:
-            first = self._waiting.get()
+            first = self._queue.get()
             if first is None:
                 return
-            with self._turn:
-                self._holder = threading.get_ident()
+            with self._write_lock:
+                self._lock_holder = threading.get_ident()
                 try:
-                    self._together(self._gather(first))
+                    self._run_batch(self._collect_batch(first))
                 finally:
-                    self._holder = None
+                    self._lock_holder = None
 
-    def _gather(self, first: Request[Any]) -> list[Request[Any]]:
+    def _collect_batch(self, first: WriteRequest[Any]) -> list[WriteRequest[Any]]:
         batch = [first]
-        while len(batch) < MOST_TOGETHER:
+        while len(batch) < MAX_BATCH_SIZE:
             try:
-                request = self._waiting.get_nowait()
+                request = self._queue.get_nowait()
             except queue.Empty:
                 break
-            if request is None:  # closing: serve what came before, then stop
-                self._waiting.put(None)
+            if request is None:  # closing: run what came before, then stop
+                self._queue.put(None)
                 break
             batch.append(request)
         return batch
 
-    def _together(self, batch: list[Request[Any]]) -> None:
-        """Run the batch in one transaction and tell everybody how it ended."""
+    def _run_batch(self, batch: list[WriteRequest[Any]]) -> None:
+        """Run the batch in one transaction and tell every caller its result or error."""
         try:
             self._connection.begin()
-            if not self._all(batch):
+            if not self._run_as_one(batch):
                 self._connection.begin()
-                self._each(batch)
-        except BaseException as error:  # noqa: BLE001  (handed to the callers, whose work did not happen)
+                self._run_with_savepoints(batch)
+        except BaseException as error:  # noqa: BLE001  (given to the callers, whose work was not stored)
             for request in batch:
                 request.error = request.error or error
-        loops: dict[asyncio.AbstractEventLoop, list[Request[Any]]] = {}
-        for request in batch:
-            request.settle(loops)
-        for loop, requests in loops.items():
-            _tell(loop, requests)
+        _notify_callers(batch)
 
-    def _all(self, batch: list[Request[Any]]) -> bool:
-        """The batch as one. False, and nothing has happened, when it did not go well."""
+    def _run_as_one(self, batch: list[WriteRequest[Any]]) -> bool:
+        """Run the batch without savepoints; return False, having changed nothing, if anything fails."""
         connection = self._connection
         try:
             for request in batch:
                 request.result = request.run(connection.tx)
             connection.commit()
-        except BaseException:  # noqa: BLE001  (whose it is, is found out one by one)
+        except BaseException:  # noqa: BLE001  (running the callers one by one shows whose error it is)
             connection.rollback()
             return False
         return True
 
-    def _each(self, batch: list[Request[Any]]) -> None:
-        """The batch with each caller's work in its own savepoint, so that a failure is one caller's alone."""
+    def _run_with_savepoints(self, batch: list[WriteRequest[Any]]) -> None:
+        """Run each caller's work in its own savepoint, so that a failure reaches that caller only."""
         try:
             for request in batch:
-                if not self._try(request):
+                if not self._run_in_savepoint(request):
                     raise request.error or StoreError
             self._connection.commit()
         except BaseException:
             self._connection.rollback()
             raise
 
-    def _try(self, request: Request[Any]) -> bool:
-        """One caller's work in its savepoint. False when its failure took the whole transaction along."""
+    def _run_in_savepoint(self, request: WriteRequest[Any]) -> bool:
+        """Run one caller's work; return False if its failure has rolled back the whole transaction."""
         self._connection.savepoint()
         try:
             request.result = request.run(self._connection.tx)
-        except BaseException as error:  # noqa: BLE001  (it is the caller's, and reaches the caller)
+        except BaseException as error:  # noqa: BLE001  (the caller gets it)
             request.error = error
-            return self._connection.undo()
+            return self._connection.rollback_to_savepoint()
         self._connection.release()
         return True
 
-    def _refuse_rest(self) -> None:
-        """Answer those who came too late."""
-        loops: dict[asyncio.AbstractEventLoop, list[Request[Any]]] = {}
+    def _refuse_queued(self) -> None:
+        """Answer the requests that came too late."""
+        refused: list[WriteRequest[Any]] = []
         while True:
             try:
-                request = self._waiting.get_nowait()
+                request = self._queue.get_nowait()
             except queue.Empty:
                 break
             if request is None:
-                self._waiting.put(None)  # the thread still wants it
+                self._queue.put(None)  # the thread still needs it
                 break
             request.error = StoreClosed()
-            request.settle(loops)
-        for loop, requests in loops.items():
-            _tell(loop, requests)
+            refused.append(request)
+        _notify_callers(refused)
 
 
-def _tell(loop: asyncio.AbstractEventLoop, requests: list[Request[Any]]) -> None:
-    try:
-        loop.call_soon_threadsafe(_resolve, requests)
-    except RuntimeError:  # the loop is closed: nobody is listening any more, and the work is stored all the same
-        return
+def _notify_callers(requests: list[WriteRequest[Any]]) -> None:
+    loops: dict[asyncio.AbstractEventLoop, list[WriteRequest[Any]]] = {}
+    for request in requests:
+        request.notify_caller(loops)
+    for loop, awaited in loops.items():
+        try:
+            loop.call_soon_threadsafe(_resolve_futures, awaited)
+        except RuntimeError:  # the loop is closed: no caller is waiting any more, and the work is stored all the same
+            continue
 
 
-def _resolve(requests: list[Request[Any]]) -> None:
+def _resolve_futures(requests: list[WriteRequest[Any]]) -> None:
     for request in requests:
         future = request.future
-        if future.done():  # its caller was cancelled
+        if future.done():  # its caller was canceled
             continue
-        if isinstance(request.error, StopIteration):  # which a future cannot hold
+        if isinstance(request.error, StopIteration):  # a future cannot hold a StopIteration
             future.set_exception(RuntimeError("a unit of work raised StopIteration"))
         elif request.error is not None:
             future.set_exception(request.error)

@@ -1,7 +1,7 @@
-"""Schema changes: numbered SQL files, applied in order, each in one transaction with its record.
+"""Schema migrations: numbered SQL files, applied in order, each in one transaction together with its record.
 
-A file is `NNNN_name.sql`, or `NNNN_name.<engine>.sql` where the engines must differ. Files are never edited
-after a release. A database that knows migrations this program does not is refused, with advice.
+A file is `NNNN_name.sql`, or `NNNN_name.<engine>.sql` where the engines must differ. A file is never edited after a
+release. A database with migrations that this program does not have was written by a newer version and is refused.
 """
 
 from __future__ import annotations
@@ -17,38 +17,39 @@ if TYPE_CHECKING:
 
     from palaver.storage.engines.base import Dialect, Transaction
 
-_NAME = re.compile(r"(?P<name>\d{4}_\w+?)(?:\.(?P<engine>\w+))?\.sql")
+_FILE_NAME = re.compile(r"(?P<name>\d{4}_\w+?)(?:\.(?P<engine>\w+))?\.sql")
 
-REGISTER = "CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, applied_at BIGINT NOT NULL)"
+FOLDER = resources.files("palaver.storage") / "migrations"
+CREATE_MIGRATION_TABLE = "CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, applied_at BIGINT NOT NULL)"
 
 
-def known(dialect: Dialect) -> dict[str, str]:
-    """Name → statements of every migration for this engine, in order."""
-    found = {}
-    folder = resources.files("palaver.storage") / "migrations"
-    for file in sorted(folder.iterdir(), key=lambda each: each.name):
-        match = _NAME.fullmatch(file.name)
+def load_migrations(dialect: Dialect) -> dict[str, str]:
+    """Return name → SQL script of every migration for this engine, in order."""
+    scripts = {}
+    for file in sorted(FOLDER.iterdir(), key=lambda file: file.name):
+        match = _FILE_NAME.fullmatch(file.name)
         if match and match["engine"] in {None, dialect.name}:
-            found[match["name"]] = _translated(file.read_text(encoding="utf-8"), dialect)
-    return found
+            scripts[match["name"]] = _substitute(file.read_text(encoding="utf-8"), dialect)
+    return scripts
 
 
-def missing(dialect: Dialect, applied: Iterable[str]) -> list[tuple[str, str]]:
-    """The migrations still to apply; refuses a database from the future."""
-    migrations = known(dialect)
+def list_pending(dialect: Dialect, applied: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the migrations that still have to be applied, as (name, script); refuse a newer database."""
+    migrations = load_migrations(dialect)
     if unknown := sorted(set(applied) - migrations.keys()):
         raise SchemaTooNew(
-            f"A newer Palaver wrote this database (it has {', '.join(unknown)}); upgrade Palaver to open it.",
+            f"A newer version of Palaver wrote this database (it has {', '.join(unknown)})."
+            " Upgrade Palaver to open it.",
             unknown=unknown,
         )
     return [(name, script) for name, script in migrations.items() if name not in set(applied)]
 
 
-def apply(tx: Transaction, name: str, now: int, script: Callable[[], None]) -> None:
-    """Run one migration and record it, in the transaction given."""
-    script()
-    tx.run("INSERT INTO migration (name, applied_at) VALUES ($1, $2)", name, now)
+def apply_migration(tx: Transaction, name: str, now: int, run_script: Callable[[], None]) -> None:
+    """Run one migration and record it, in the given transaction."""
+    run_script()
+    tx.execute("INSERT INTO migration (name, applied_at) VALUES ($1, $2)", name, now)
 
 
-def _translated(text: str, dialect: Dialect) -> str:
-    return re.sub(r"@([A-Z_]+)@", lambda match: dialect.words[match[1]], text)
+def _substitute(text: str, dialect: Dialect) -> str:
+    return re.sub(r"@([A-Z_]+)@", lambda match: dialect.substitutions[match[1]], text)

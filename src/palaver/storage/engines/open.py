@@ -19,10 +19,10 @@ def open_engine(url: str) -> Engine:
         return PostgresEngine.open(url)
     path = url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else url
     if "://" in path or path.startswith("sqlite:"):
+        scheme = url.split("://", maxsplit=1)[0]
         raise ConfigError(
-            f"database_url: {url.split('://', maxsplit=1)[0]}:// is not known;"
-            " use sqlite:///path, postgresql://… or a path"
+            f"database_url: {scheme}:// is not supported. Use sqlite:///path, postgresql://… or a file path."
         )
     if not path or path == ":memory:":
-        raise ConfigError("database_url: a database in memory forgets everything; give it a path")
+        raise ConfigError("database_url: an in-memory database would lose everything. Give it a file path.")
     return SqliteEngine.open(path)

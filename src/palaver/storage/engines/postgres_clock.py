@@ -1,9 +1,9 @@
-"""The time of a PostgreSQL server, for all who work on its database.
+"""A clock that shows the time of a PostgreSQL server, the same for every process that uses its database.
 
-Leases are compared between machines, whose clocks differ. So nobody goes by their own: the server is asked now and
-then, on a connection that is in use anyway, and the time is counted on from there.
+Processes on several machines compare leases, and the clocks of machines differ. So no process uses its own clock: it
+asks the server now and then, on a connection that is in use anyway, and counts on from there with its monotonic clock.
 
-Always true: telling the time asks nobody and never waits; setting the clock of this machine changes nothing.
+Always true: reading the clock never waits and never asks the server; setting this machine's clock changes nothing.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ if TYPE_CHECKING:
 
     import psycopg
 
-ASKED_EVERY = 10_000_000  # microseconds; a machine that slept, or a server whose clock was set, is wrong no longer
-NOTICED = 250_000  # a smaller difference is left alone, so that time does not go to and fro with the network
-SLOW = 1_000_000  # for an answer; whoever waited so long does not know when it was given
+SYNC_INTERVAL_MICROS = 10_000_000  # so a machine that slept, or a server whose clock was set, is soon right again
+MIN_CORRECTION_MICROS = 250_000  # smaller differences are ignored, so that network delays do not make time jump
+MAX_ROUND_TRIP_MICROS = 1_000_000  # a slower answer is ignored: we do not know when the server gave it
 
 
-def ticks() -> int:
-    """Microseconds since some moment, whatever happens to this machine's clock."""
+def read_monotonic_micros() -> int:
+    """Return microseconds that keep counting even if this machine's clock is set."""
     return time.monotonic_ns() // 1000
 
 
 class ServerClock:
-    """Tells the server's time."""
+    """Shows the server's time."""
 
-    def __init__(self, ticks: Callable[[], int] = ticks) -> None:
+    def __init__(self, ticks: Callable[[], int] = read_monotonic_micros) -> None:
         self._ticks = ticks
-        self._ahead: int | None = None  # of the ticks
-        self._asked = 0
+        self._offset: int | None = None  # server time minus ticks
+        self._synced_at = 0
 
     def now(self) -> datetime:
-        """The present moment at the server, aware, in UTC."""
-        return from_micros(self._ticks() + (self._ahead or 0))
+        """Return the current server time, aware, in UTC."""
+        return from_micros(self._ticks() + (self._offset or 0))
 
     @property
-    def is_due(self) -> bool:
-        """Whether the server is to be asked again."""
-        return self._ahead is None or self._ticks() - self._asked > ASKED_EVERY
+    def needs_sync(self) -> bool:
+        return self._offset is None or self._ticks() - self._synced_at > SYNC_INTERVAL_MICROS
 
-    def ask(self, connection: psycopg.Connection[tuple[int]]) -> None:
-        """Ask the server what time it is."""
-        began = self._asked = self._ticks()
+    def sync(self, connection: psycopg.Connection[tuple[int]]) -> None:
+        """Ask the server for its time."""
+        sent_at = self._synced_at = self._ticks()
         row = connection.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").fetchone()
-        ended = self._ticks()
+        received_at = self._ticks()
         assert row is not None  # noqa: S101
-        ahead = row[0] - (began + ended) // 2
-        if self._ahead is None or (ended - began < SLOW and abs(ahead - self._ahead) > NOTICED):
-            self._ahead = ahead
+        offset = row[0] - (sent_at + received_at) // 2
+        is_fast = received_at - sent_at < MAX_ROUND_TRIP_MICROS
+        if self._offset is None or (is_fast and abs(offset - self._offset) > MIN_CORRECTION_MICROS):
+            self._offset = offset

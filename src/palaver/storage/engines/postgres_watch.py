@@ -1,4 +1,4 @@
-"""Being told of changes by PostgreSQL: one connection listens to what the triggers of the schema announce."""
+"""Receives changes from PostgreSQL: one connection listens to the notifications that the schema's triggers send."""
 
 from __future__ import annotations
 
@@ -11,45 +11,47 @@ import psycopg
 if TYPE_CHECKING:
     from palaver.storage.engines.base import OnChange
 
-AGAIN_AFTER = 1.0  # seconds, when the server has gone away
-LOOK = 0.1  # seconds between two looks at whether we are to stop
+RECONNECT_SECONDS = 1.0  # pause before a new connection when the server has gone away
+STOP_CHECK_SECONDS = 0.1  # how often the thread checks whether the watch was closed
 
 
 class PostgresWatch:
-    """A thread that tells of every change, by whichever process."""
+    """A thread that calls `on_change` after every change by any process.
 
-    def __init__(self, url: str, on_change: OnChange, among: list[PostgresWatch]) -> None:
+    It removes itself from `watches`, the engine's list, when it is closed.
+    """
+
+    def __init__(self, url: str, on_change: OnChange, watches: list[PostgresWatch]) -> None:
         self._url = url
         self._on_change = on_change
-        self._among = among
+        self._watches = watches
         self._closed = threading.Event()
         self._listening = threading.Event()
-        self._thread = threading.Thread(target=self._serve, name="palaver-listen", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="palaver-listen", daemon=True)
         self._thread.start()
-        self._listening.wait(5)  # from here on nothing is missed
+        self._listening.wait(5)  # from here on no change is missed
 
     def close(self) -> None:
-        """Stop telling."""
         self._closed.set()
         with contextlib.suppress(ValueError):  # closed before
-            self._among.remove(self)
+            self._watches.remove(self)
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
-    def _serve(self) -> None:
+    def _run(self) -> None:
         while not self._closed.is_set():
-            with contextlib.suppress(psycopg.Error):  # gone: another connection, after a while
+            with contextlib.suppress(psycopg.Error):  # the connection broke: open another after a pause
                 self._listen()
-            self._closed.wait(AGAIN_AFTER)
+            self._closed.wait(RECONNECT_SECONDS)
 
     def _listen(self) -> None:
         with psycopg.connect(self._url, autocommit=True, connect_timeout=5) as connection:
             connection.execute("LISTEN palaver")
             if self._listening.is_set():
-                self._on_change(None)  # what happened meanwhile is not known
+                self._on_change(None)  # a reconnect: what changed in between is not known
             self._listening.set()
             while not self._closed.is_set():
-                told = [notify.payload for notify in connection.notifies(timeout=LOOK, stop_after=1)]
-                told += [notify.payload for notify in connection.notifies(timeout=0)] if told else []
-                if told and not self._closed.is_set():
-                    self._on_change(frozenset(int(number) for number in told if number.isdecimal()))
+                payloads = [notify.payload for notify in connection.notifies(timeout=STOP_CHECK_SECONDS, stop_after=1)]
+                payloads += [notify.payload for notify in connection.notifies(timeout=0)] if payloads else []
+                if payloads and not self._closed.is_set():
+                    self._on_change(frozenset(int(number) for number in payloads if number.isdecimal()))

@@ -1,11 +1,11 @@
 """SQLite: one file, one writer, many readers.
 
-WAL with `synchronous=FULL`: what was acknowledged survives a power cut. Writes go through `group_commit`;
-each read borrows a connection of its own and sees one consistent state. The checkpoint, which would
-otherwise stall whoever happens to commit the thousandth page, runs beside the writer on an upkeep thread.
-Several processes may open the same file; SQLite's lock makes their writers take turns.
+WAL with `synchronous=FULL`: what was acknowledged survives a power cut. Writes go through `group_commit`; each read
+borrows a connection and sees one consistent state. Checkpoints run on a thread beside the writer, because inside it
+they would stall the caller that happens to commit the last page. Several processes may open the same file; SQLite's
+lock makes their writers take turns.
 
-The SQLite inside `apsw` is used, never the system's: the same version everywhere, and free of its faults.
+Palaver uses the SQLite inside `apsw`, never the system's: the same version everywhere, without the bugs of old ones.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import apsw
 from palaver.domain.clock import SystemClock
 from palaver.domain.errors import StoreClosed
 from palaver.storage.engines import migrate
-from palaver.storage.engines.base import Dialect, Read, Row, Work, on_thread
+from palaver.storage.engines.base import Dialect, Read, Row, Work, run_on_thread
 from palaver.storage.engines.group_commit import GroupWriter
-from palaver.storage.engines.sqlite_file import connect, make_room, named, refuse_others
+from palaver.storage.engines.sqlite_file import connect, create_file, refuse_foreign_database, translate_error
 from palaver.storage.engines.sqlite_watch import SqliteWatch
 
 if TYPE_CHECKING:
@@ -39,56 +39,52 @@ T = TypeVar("T")
 DIALECT = Dialect(
     "sqlite",
     {
-        "SERIAL": "INTEGER PRIMARY KEY",
-        "SERIAL_FOREVER": "INTEGER PRIMARY KEY AUTOINCREMENT",
+        "SERIAL_KEY": "INTEGER PRIMARY KEY",
+        "SERIAL_KEY_NEVER_REUSED": "INTEGER PRIMARY KEY AUTOINCREMENT",
         "CLUSTERED": "WITHOUT ROWID",
-        "ROOMY": "",
+        "ROOM_FOR_UPDATES": "",
     },
 )
 
-CHECKPOINT_PAGES = 4000  # of the WAL, before it is written back: the rarer, the less is written twice
-READER_PATIENCE = 5.0  # seconds to wait for readers when closing
-READER_THREADS = 4  # for awaiting callers; blocking ones read on their own thread
+CHECKPOINT_PAGES = 4000  # in the WAL before a checkpoint: the less often, the fewer pages are written twice
+READER_CLOSE_SECONDS = 5.0  # how long closing waits for readers
+READER_THREADS = 4  # for awaiting callers; blocking callers read on their own thread
 
-_parameter = re.compile(r"\$(\d+)")
-_statements: dict[str, str] = {}  # `$1` → `?1`, once for each statement of the program
+_PARAMETER = re.compile(r"\$(\d+)")
+_sqlite_statements: dict[str, str] = {}  # statement with `$1` → the same with `?1`, translated once each
 
 
 class SqliteTransaction:
-    """Statements on one connection."""
+    """Runs statements on one connection."""
 
     name: Literal["sqlite"] = "sqlite"
-    bundles = False
-    lock = ""  # the writer is alone
+    supports_data_ctes = False
+    for_update = ""  # not needed: there is only one writer
 
     def __init__(self, db: apsw.Connection) -> None:
         self._db = db
-        self._execute = db.cursor().execute  # one cursor for all: everything is fetched at once
+        self._execute = db.cursor().execute  # one cursor is enough: every statement fetches all its rows at once
 
-    def one(self, sql: str, *params: object) -> Row | None:
-        """The first row, or None."""
-        rows = self._execute(_statements.get(sql) or _native(sql), params).fetchall()
+    def fetch_one(self, sql: str, *params: object) -> Row | None:
+        rows = self._execute(_sqlite_statements.get(sql) or _to_sqlite(sql), params).fetchall()
         return rows[0] if rows else None
 
-    def all(self, sql: str, *params: object) -> list[Row]:
-        """Every row."""
-        return self._execute(_statements.get(sql) or _native(sql), params).fetchall()
+    def fetch_all(self, sql: str, *params: object) -> list[Row]:
+        return self._execute(_sqlite_statements.get(sql) or _to_sqlite(sql), params).fetchall()
 
-    def run(self, sql: str, *params: object) -> int:
-        """Run a change; the number of rows it changed."""
-        self._execute(_statements.get(sql) or _native(sql), params)
+    def execute(self, sql: str, *params: object) -> int:
+        self._execute(_sqlite_statements.get(sql) or _to_sqlite(sql), params)
         return self._db.changes()
 
-    def hold(self, name: str) -> None:
-        """The writer is alone anyway."""
+    def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        self._db.executemany(_to_sqlite(sql), rows)
 
-    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        """Run one change for many rows of parameters."""
-        self._db.executemany(_native(sql), rows)
+    def lock_name(self, name: str) -> None:
+        """Do nothing: there is only one writer."""
 
 
-class WriterConnection:
-    """The one connection that writes, in the steps group commit needs."""
+class SqliteWriter:
+    """The one connection that writes (`group_commit.WriterConnection`)."""
 
     def __init__(self, db: apsw.Connection) -> None:
         self.db = db
@@ -99,12 +95,11 @@ class WriterConnection:
         """Take the write lock, waiting for other processes."""
         try:
             self._execute("BEGIN IMMEDIATE")
-        except apsw.SQLError:  # an interrupt left a transaction behind
+        except apsw.SQLError:  # an interrupt (Ctrl-C) left a transaction open
             self.rollback()
             self._execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        """Make everything durable."""
         try:
             self._execute("COMMIT")
         except apsw.Error:
@@ -112,20 +107,17 @@ class WriterConnection:
             raise
 
     def rollback(self) -> None:
-        """Forget everything since `begin`."""
         if self.db.in_transaction:
             self.db.execute("ROLLBACK")
 
     def savepoint(self) -> None:
-        """Mark where one caller's work begins."""
         self.db.execute("SAVEPOINT caller")
 
     def release(self) -> None:
-        """Keep one caller's work."""
         self.db.execute("RELEASE caller")
 
-    def undo(self) -> bool:
-        """Forget one caller's work; False when SQLite has rolled back the whole transaction."""
+    def rollback_to_savepoint(self) -> bool:
+        """Drop one caller's work; return False if SQLite has rolled back the whole transaction."""
         if not self.db.in_transaction:
             return False
         self.db.execute("ROLLBACK TO caller")
@@ -140,24 +132,24 @@ class SqliteEngine:
 
     def __init__(self, path: Path, writer: apsw.Connection) -> None:
         self.path = path
-        self.clock = SystemClock()  # a file is used on one machine
-        self._writing = WriterConnection(writer)
-        self._writer = GroupWriter(self._writing, "palaver-writer")
+        self.clock = SystemClock()  # all processes that use a file are on one machine
+        self._writer_connection = SqliteWriter(writer)
+        self._writer = GroupWriter(self._writer_connection, "palaver-writer")
         self._idle_readers: list[apsw.Connection] = []
-        self._readers_open = 0
+        self._open_reader_count = 0
         self._threads: ThreadPoolExecutor | None = None
-        self._closing = threading.Lock()
+        self._close_lock = threading.Lock()
         self._closed = False
-        self._upkeep = _Checkpointer(path, self._writer)
+        self._checkpointer = _Checkpointer(path, self._writer)
         self._watches: list[SqliteWatch] = []
-        writer.set_wal_hook(self._after_commit)
+        writer.set_wal_hook(self._handle_commit)
 
     @classmethod
     def open(cls, path: str | Path) -> SqliteEngine:
         """Open or create the file and bring its schema up to date."""
-        path = make_room(Path(path))
+        path = create_file(Path(path))
         try:
-            refuse_others(path)
+            refuse_foreign_database(path)
             db = connect(path)
             try:
                 _migrate(db)
@@ -165,76 +157,72 @@ class SqliteEngine:
                 db.close()
                 raise
         except apsw.Error as error:
-            raise named(error, path) from error
+            raise translate_error(error, path) from error
         return cls(path, db)
 
     def run(self, work: Work[T]) -> T:
-        """Do the work now and return its result."""
         try:
             if isinstance(work, Read):
                 return self._read(work.run)
-            if work.look is not None and (found := self._read(work.look)) is not None:
-                return found
+            if work.read_first is not None and (result := self._read(work.read_first)) is not None:
+                return result
             return self._writer.call(work.run)
         except apsw.Error as error:
-            raise named(error, self.path) from error
+            raise translate_error(error, self.path) from error
 
     async def arun(self, work: Work[T]) -> T:
-        """Do the work without blocking the event loop."""
-        from asyncio import get_running_loop  # a blocking program does without it
+        from asyncio import get_running_loop  # imported here: a blocking program does not need asyncio
 
         try:
             if isinstance(work, Read):
-                if work.quick:
+                if work.is_quick:
                     return self._read(work.run)
-                return await on_thread(self._reader_threads(), self._read, work.run)
-            if work.look is not None:
-                if work.quick:
-                    found = self._read(work.look)
+                return await run_on_thread(self._get_reader_threads(), self._read, work.run)
+            if work.read_first is not None:
+                if work.is_quick:
+                    result = self._read(work.read_first)
                 else:
-                    found = await on_thread(self._reader_threads(), self._read, work.look)
-                if found is not None:
-                    return found
+                    result = await run_on_thread(self._get_reader_threads(), self._read, work.read_first)
+                if result is not None:
+                    return result
             return await self._writer.acall(work.run, get_running_loop())
         except apsw.Error as error:
-            raise named(error, self.path) from error
+            raise translate_error(error, self.path) from error
 
     def watch(self, on_change: OnChange) -> Watch:
-        """Be told of every commit, by whichever process."""
         watch = SqliteWatch(self.path, on_change, self._watches)
         self._watches.append(watch)
         return watch
 
     def close(self) -> None:
-        """Finish what is under way and close every connection."""
         for watch in list(self._watches):
             watch.close()
-        with self._closing:
+        with self._close_lock:
             if self._closed:
                 return
             self._closed = True
-        self._upkeep.close()
-        self._writer.close(self._let_go)
+        self._checkpointer.close()
+        self._writer.close(self._close_writer)
         if self._threads is not None:
             self._threads.shutdown()
         self._close_readers()
 
-    def _after_commit(self, db: apsw.Connection, schema: str, pages: int) -> int:
+    def _handle_commit(self, _db: apsw.Connection, _schema: str, pages: int) -> int:
         for watch in self._watches:
             watch.wake()
-        return self._upkeep.after_commit(db, schema, pages)
+        return self._checkpointer.handle_commit(pages)
 
-    def _let_go(self) -> None:
-        self._writing.db.set_wal_hook(None)
-        self._writing.db.close()
+    def _close_writer(self) -> None:
+        self._writer_connection.db.set_wal_hook(None)
+        self._writer_connection.db.close()
 
     def _close_readers(self) -> None:
-        """Close them as they come back; one that does not is left to its reader."""
-        until = time.monotonic() + READER_PATIENCE
-        while self._readers_open and time.monotonic() < until:
+        """Close readers as they are returned; give up on those that are still in use after a while."""
+        deadline = time.monotonic() + READER_CLOSE_SECONDS
+        while self._open_reader_count and time.monotonic() < deadline:
             try:
                 self._idle_readers.pop().close()
-                self._readers_open -= 1
+                self._open_reader_count -= 1
             except IndexError:
                 time.sleep(0.001)
 
@@ -244,33 +232,33 @@ class SqliteEngine:
         try:
             db = self._idle_readers.pop()
         except IndexError:
-            db = self._new_reader()
+            db = self._open_reader()
         try:
             db.execute("BEGIN")
             return run(SqliteTransaction(db))
         finally:
-            self._give_back(db)
+            self._return_reader(db)
 
-    def _give_back(self, db: apsw.Connection) -> None:
+    def _return_reader(self, db: apsw.Connection) -> None:
         try:
             if db.in_transaction:
                 db.execute("COMMIT")
-        except apsw.Error:  # whoever read has been told why; the next reader gets a new connection
+        except apsw.Error:  # the caller already has the error; the next read opens a new connection
             db.close()
-            self._readers_open -= 1
+            self._open_reader_count -= 1
         else:
             self._idle_readers.append(db)
 
-    def _new_reader(self) -> apsw.Connection:
-        with self._closing:
+    def _open_reader(self) -> apsw.Connection:
+        with self._close_lock:
             if self._closed:
                 raise StoreClosed
             db = connect(self.path, reader=True)
-            self._readers_open += 1
+            self._open_reader_count += 1
             return db
 
-    def _reader_threads(self) -> ThreadPoolExecutor:
-        with self._closing:
+    def _get_reader_threads(self) -> ThreadPoolExecutor:
+        with self._close_lock:
             if self._closed:
                 raise StoreClosed
             if self._threads is None:
@@ -281,84 +269,85 @@ class SqliteEngine:
 
 
 class _Checkpointer:
-    """Writes the WAL back into the database, so that it is used again from its start.
+    """Writes the WAL back into the database, so that SQLite reuses it from its start.
 
-    Nearly all of it happens beside the writer. The few pages written meanwhile are taken between two writers,
-    because SQLite starts the WAL over only when nothing is left in it; a growing WAL makes every commit slower.
+    Most pages are written back beside the writer. The few pages that were committed meanwhile are written back while
+    no transaction runs, because SQLite restarts the WAL only if nothing is left in it, and a growing WAL makes every
+    commit slower.
     """
 
     def __init__(self, path: Path, writer: GroupWriter) -> None:
         self._path = path
         self._writer = writer
-        self._due_at = CHECKPOINT_PAGES
+        self._due_at_pages = CHECKPOINT_PAGES
         self._due = threading.Event()
         self._stop = False
         self._thread: threading.Thread | None = None
 
-    def after_commit(self, _db: apsw.Connection, _schema: str, pages: int) -> int:
-        """Note how far the WAL has grown; called by SQLite on the writing thread."""
-        if pages >= self._due_at and not self._stop:
-            self._due_at = pages + CHECKPOINT_PAGES  # while a reader or another process holds it back, do not insist
+    def handle_commit(self, pages: int) -> int:
+        """Start a checkpoint if the WAL has grown enough; called by SQLite on the writing thread."""
+        if pages >= self._due_at_pages and not self._stop:
+            # Not sooner, even if a reader or another process prevents this checkpoint.
+            self._due_at_pages = pages + CHECKPOINT_PAGES
             if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name="palaver-checkpoint", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="palaver-checkpoint", daemon=True)
                 self._thread.start()
             self._due.set()
         elif pages < CHECKPOINT_PAGES:
-            self._due_at = CHECKPOINT_PAGES
+            self._due_at_pages = CHECKPOINT_PAGES
         return apsw.SQLITE_OK
 
     def close(self) -> None:
-        """Stop the thread."""
         self._stop = True
         self._due.set()
         if self._thread is not None:
             self._thread.join()
 
-    def _serve(self) -> None:
+    def _run(self) -> None:
         while True:
             self._due.wait()
             self._due.clear()
             if self._stop:
                 return
-            # Another process is doing it, or the disk is full: the WAL holds everything, and when it has grown by
-            # as much again this is tried again.
+            # An error means that another process is at it, or the disk is full. The WAL holds everything, and the
+            # next checkpoint is tried when it has grown by as much again.
             with contextlib.suppress(apsw.Error), contextlib.closing(connect(self._path)) as db:
                 db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-                self._writer.exclusively(lambda: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
+                self._writer.run_exclusively(lambda: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
 
 
 def _migrate(db: apsw.Connection) -> None:
     tx = SqliteTransaction(db)
-    applied = _applied(tx)
-    if applied and not migrate.missing(DIALECT, applied):
+    applied = _list_applied(tx)
+    if applied and not migrate.list_pending(DIALECT, applied):
         return
-    db.execute("BEGIN IMMEDIATE")  # two processes may open a new file at once: the second finds it done
+    db.execute("BEGIN IMMEDIATE")  # two processes may open a new file at once: the second waits and finds it done
     try:
-        tx.run(migrate.REGISTER)
+        tx.execute(migrate.CREATE_MIGRATION_TABLE)
         db.execute("COMMIT")
         while True:
             db.execute("BEGIN IMMEDIATE")
-            todo = migrate.missing(DIALECT, _applied(tx))
-            if not todo:
+            pending = migrate.list_pending(DIALECT, _list_applied(tx))
+            if not pending:
                 break
-            name, script = todo[0]
-            migrate.apply(tx, name, time.time_ns() // 1000, partial(_script, db, script))
+            name, script = pending[0]
+            migrate.apply_migration(tx, name, time.time_ns() // 1000, partial(_run_script, db, script))
             db.execute("COMMIT")
     finally:
         if db.in_transaction:
             db.execute("ROLLBACK")
 
 
-def _applied(tx: SqliteTransaction) -> list[str]:
-    if tx.one("SELECT 1 FROM sqlite_master WHERE name = 'migration'") is None:
+def _list_applied(tx: SqliteTransaction) -> list[str]:
+    if tx.fetch_one("SELECT 1 FROM sqlite_master WHERE name = 'migration'") is None:
         return []
-    return [name for (name,) in tx.all("SELECT name FROM migration")]
+    return [name for (name,) in tx.fetch_all("SELECT name FROM migration")]
 
 
-def _script(db: apsw.Connection, script: str) -> None:
+def _run_script(db: apsw.Connection, script: str) -> None:
     for _ in db.execute(script):
         pass
 
 
-def _native(sql: str) -> str:
-    return _statements.setdefault(sql, _parameter.sub(r"?\1", sql))
+def _to_sqlite(sql: str) -> str:
+    return _sqlite_statements.setdefault(sql, _PARAMETER.sub(r"?\1", sql))

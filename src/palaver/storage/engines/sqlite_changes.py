@@ -1,4 +1,4 @@
-"""Which sessions have changed since the last look, where the engine only says that something has (SQLite)."""
+"""Finds the sessions that have changed since the last check on SQLite, which only reports that something changed."""
 
 from __future__ import annotations
 
@@ -9,56 +9,58 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
 
 
-_OPEN = "SELECT no, session_no, state, input_seq, wish FROM turn"
-MOST_WAITING = 500  # turns whose changes are noticed at once; of others it is told when they begin
+_SELECT_OPEN_TURNS = "SELECT no, session_no, state, input_seq, stop_request FROM turn"
+MAX_WATCHED_QUEUED_TURNS = 500  # changes of turns further back in the queue are noticed when those turns start
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
-    """How far the last look came."""
+class ChangeMarks:
+    """The state of the tables at the last check, to compare the next one with."""
 
     event_no: int = 0
     draft_no: int = 0
     turn_no: int = 0
     delivery_no: int = 0
     open_turns: frozenset[tuple[int, int, str, int, str | None]] = field(default_factory=frozenset)
-    sending: frozenset[tuple[int, int | None]] = field(default_factory=frozenset)  # deliveries, with their sessions
+    sending: frozenset[tuple[int, int | None]] = field(default_factory=frozenset)  # (delivery, its session)
 
     @property
-    def work(self) -> tuple[object, ...]:
-        """What a worker has to look at: differs when there may be something to run, to stop or to send."""
+    def work_state(self) -> tuple[object, ...]:
+        """A value that differs from the last one if there may be something to run, to stop or to send."""
         return self.turn_no, self.delivery_no, self.open_turns
 
 
-def start(tx: Transaction) -> Marks:
-    """From now on."""
-    return since(tx, None)[0]
+def read_marks(tx: Transaction) -> ChangeMarks:
+    """Return marks from which later calls of `find_changed_sessions` count."""
+    return find_changed_sessions(tx, None)[0]
 
 
-def since(tx: Transaction, marks: Marks | None) -> tuple[Marks, frozenset[int]]:
-    """New marks, and the numbers of the sessions in which something is new, or is in another state."""
-    ends = tx.one(
+def find_changed_sessions(tx: Transaction, marks: ChangeMarks | None) -> tuple[ChangeMarks, frozenset[int]]:
+    """Return new marks, and the numbers of the sessions with something new or something in another state."""
+    last_numbers = tx.fetch_one(
         "SELECT (SELECT MAX(no) FROM event), (SELECT MAX(no) FROM draft), (SELECT MAX(no) FROM turn),"
         " (SELECT MAX(no) FROM delivery)"
     )
-    assert ends is not None  # noqa: S101
-    event_no, draft_no, turn_no, delivery_no = (int(end or 0) for end in ends)
-    opened = frozenset(
-        tx.all(f"{_OPEN} WHERE state = 'running'")
-        + tx.all(f"{_OPEN} WHERE state = 'queued' ORDER BY round, no LIMIT $1", MOST_WAITING)
+    assert last_numbers is not None  # noqa: S101
+    event_no, draft_no, turn_no, delivery_no = (int(no or 0) for no in last_numbers)
+    open_turns = frozenset(
+        tx.fetch_all(f"{_SELECT_OPEN_TURNS} WHERE state = 'running'")
+        + tx.fetch_all(
+            f"{_SELECT_OPEN_TURNS} WHERE state = 'queued' ORDER BY queue_round, no LIMIT $1", MAX_WATCHED_QUEUED_TURNS
+        )
     )
-    sending = frozenset(tx.all("SELECT no, session_no FROM delivery WHERE state = 'sending'"))
-    found = Marks(event_no, draft_no, turn_no, delivery_no, opened, sending)
+    sending = frozenset(tx.fetch_all("SELECT no, session_no FROM delivery WHERE state = 'sending'"))
+    new_marks = ChangeMarks(event_no, draft_no, turn_no, delivery_no, open_turns, sending)
     if marks is None:
-        return found, frozenset()
-    changed = {turn[1] for turn in opened ^ marks.open_turns}
+        return new_marks, frozenset()
+    changed = {turn[1] for turn in open_turns ^ marks.open_turns}
     changed |= {session_no for _, session_no in sending ^ marks.sending if session_no is not None}
-    for table, before, end in (
+    for table, before, last in (
         ("event", marks.event_no, event_no),
         ("draft", marks.draft_no, draft_no),
         ("turn", marks.turn_no, turn_no),
     ):
-        if end > before:
-            # Not DISTINCT, for which SQLite would walk through the whole index of a table.
-            changed |= {no for (no,) in tx.all(f"SELECT session_no FROM {table} WHERE no > $1", before)}
-    return found, frozenset(changed)
+        if last > before:
+            # Without DISTINCT, for which SQLite would scan a whole index of the table.
+            changed |= {no for (no,) in tx.fetch_all(f"SELECT session_no FROM {table} WHERE no > $1", before)}
+    return new_marks, frozenset(changed)

@@ -1,4 +1,4 @@
-"""The file behind a SQLite store: making it, opening connections to it, and what SQLite says about it in our words."""
+"""The SQLite file: creates it, opens connections to it, and translates SQLite's errors into the store's own."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-WRITER_CACHE = 65536  # KiB of pages at most, of those it has touched
-READER_CACHE = 8192
-LOCK_PATIENCE = 30.0  # seconds to wait for another process's transaction
+WRITER_CACHE_KIB = 65536  # at most: only pages that were touched are cached
+READER_CACHE_KIB = 8192
+LOCK_TIMEOUT_SECONDS = 30.0  # how long to wait for another process's transaction
 
-# What SQLite may answer, and what it means to whoever asked.
-_MEANING: Final[tuple[tuple[type[apsw.Error], type[StoreError]], ...]] = (
+# SQLite's error → ours.
+_STORE_ERRORS: Final[tuple[tuple[type[apsw.Error], type[StoreError]], ...]] = (
     (apsw.ConnectionClosedError, StoreClosed),
     (apsw.BusyError, StoreBusy),
     (apsw.LockedError, StoreBusy),
@@ -46,11 +46,11 @@ _MEANING: Final[tuple[tuple[type[apsw.Error], type[StoreError]], ...]] = (
 
 
 def connect(path: Path, *, reader: bool = False) -> apsw.Connection:
-    """A connection set up as this store needs it."""
+    """Open a connection with the settings that the store needs."""
     db = apsw.Connection(str(path), statementcachesize=200)
-    # Without this, a statement that meets a partial index is compiled again for every new parameter.
+    # Without this, SQLite compiles a statement that uses a partial index again for every new parameter.
     db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    db.set_busy_handler(_patience())
+    db.set_busy_handler(_make_busy_handler())
     if reader:
         db.execute("PRAGMA query_only = ON")
     else:
@@ -59,14 +59,18 @@ def connect(path: Path, *, reader: bool = False) -> apsw.Connection:
         db.execute("PRAGMA foreign_keys = ON")
         db.execute("PRAGMA wal_autocheckpoint = 0")
         db.execute("PRAGMA journal_size_limit = 67108864")
-    db.execute(f"PRAGMA cache_size = {-READER_CACHE if reader else -WRITER_CACHE}")
+    db.execute(f"PRAGMA cache_size = {-READER_CACHE_KIB if reader else -WRITER_CACHE_KIB}")
     db.execute("PRAGMA temp_store = MEMORY")
     return db
 
 
 def _use_wal(db: apsw.Connection) -> None:
-    """Processes that open a new file together all try this, and SQLite tells all but one at once that it is busy."""
-    wait = _patience()
+    """Switch to WAL, retrying while the file is busy.
+
+    Processes that open a new file together all do this, and SQLite answers "busy" to all but one without calling the
+    busy handler.
+    """
+    wait = _make_busy_handler()
     attempt = 0
     while True:
         try:
@@ -79,15 +83,15 @@ def _use_wal(db: apsw.Connection) -> None:
             return
 
 
-def _patience() -> Callable[[int], bool]:
-    """Wait for another process in short, uneven steps: fair, and quick when its transaction is short."""
-    since = 0.0
+def _make_busy_handler() -> Callable[[int], bool]:
+    """Return a handler that waits for another process in short, random steps: fair, and fast for short transactions."""
+    started_at = 0.0
 
     def wait(attempt: int) -> bool:
-        nonlocal since
+        nonlocal started_at
         if attempt == 0:
-            since = time.monotonic()
-        elif time.monotonic() - since > LOCK_PATIENCE:
+            started_at = time.monotonic()
+        elif time.monotonic() - started_at > LOCK_TIMEOUT_SECONDS:
             return False
         time.sleep(random.uniform(0.0002, 0.001 if attempt < 20 else 0.005))  # noqa: S311
         return True
@@ -95,39 +99,39 @@ def _patience() -> Callable[[int], bool]:
     return wait
 
 
-def refuse_others(path: Path) -> None:
-    """Leave another program's database as it is, to the byte."""
+def refuse_foreign_database(path: Path) -> None:
+    """Raise `StoreDamaged` if the file is another program's database, without changing a byte of it."""
     db = apsw.Connection(str(path))
     try:
-        db.set_busy_handler(_patience())
+        db.set_busy_handler(_make_busy_handler())
         tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     finally:
         db.close()
-    if tables - {"migration"} and "route_change" not in tables:
-        raise StoreDamaged(f"{path} is another program's database; give Palaver a file of its own")
+    if tables - {"migration"} and "lane_move" not in tables:
+        raise StoreDamaged(f"{path} is another program's database. Choose another file for Palaver.")
 
 
-def make_room(given: Path) -> Path:
-    """The folder and the file, for nobody else to read; its absolute path."""
+def create_file(path: Path) -> Path:
+    """Create the folder and the file if needed, readable by the owner only, and return the absolute path."""
     try:
-        path = given.expanduser().absolute()
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        absolute = path.expanduser().absolute()
+        absolute.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(absolute, os.O_RDWR | os.O_CREAT, 0o600))
     except (PermissionError, IsADirectoryError) as error:
-        raise StoreReadOnly(f"{given} cannot be written: {error.strerror}", path=str(given)) from error
+        raise StoreReadOnly(f"Cannot write to {path}: {error.strerror}", path=str(path)) from error
     except OSError as error:
         kind = StoreReadOnly if error.errno == errno.EROFS else StoreUnavailable
-        raise kind(f"{given} cannot be used: {error.strerror}", path=str(given)) from error
+        raise kind(f"Cannot use {path}: {error.strerror}", path=str(path)) from error
     except ValueError:  # a NUL, or half of a surrogate pair
-        raise StoreUnavailable("the path of the database holds characters that no file name can have") from None
+        raise StoreUnavailable("The database path contains characters that a file name cannot have.") from None
     except RuntimeError as error:
-        raise StoreUnavailable(f"{given} cannot be used: {error}", path=str(given)) from None
-    return path
+        raise StoreUnavailable(f"Cannot use {path}: {error}", path=str(path)) from None
+    return absolute
 
 
-def named(error: apsw.Error, path: Path) -> Exception:
-    """What SQLite says, as what it means to whoever asked; a mistake of ours stays what it is."""
-    for theirs, ours in _MEANING:
-        if isinstance(error, theirs):
-            return ours(f"{inspect.getdoc(ours)} ({path})", path=str(path), cause=str(error))
+def translate_error(error: apsw.Error, path: Path) -> Exception:
+    """Return the store's error for an error of SQLite; a programming mistake of ours stays as it is."""
+    for sqlite_error, store_error in _STORE_ERRORS:
+        if isinstance(error, sqlite_error):
+            return store_error(f"{inspect.getdoc(store_error)} ({path})", path=str(path), cause=str(error))
     return error

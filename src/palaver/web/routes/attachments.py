@@ -1,20 +1,20 @@
-"""Files: sent before the message that names them, and given back so that no browser runs them."""
+"""Attachments: files are uploaded before the message that uses them, and served so that no browser runs them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse
 from pydantic import Field
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
-from palaver.domain.attachment import LARGEST, TEXT, AttachmentTooLarge
+from palaver.domain.attachment import MAX_FILE_BYTES, PLAIN_TEXT_TYPE, AttachmentTooLarge
 from palaver.domain.errors import InvalidInput
-from palaver.web.auth import SeenBy, SignedIn
-from palaver.web.errors import answers
-from palaver.web.schemas import Out
+from palaver.web.auth import Caller, IncludeAll
+from palaver.web.errors import error_responses
+from palaver.web.schemas import ResponseModel
 from palaver.web.state import State
 
 if TYPE_CHECKING:
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 router = APIRouter(tags=["attachments"])
 
-_AROUND: Final = 100_000  # bytes of a request beside the file itself
-_CHUNK: Final = 256 * 1024
-_HEADERS: Final = {
+_MULTIPART_OVERHEAD_BYTES: Final = 100_000  # what a request may contain besides the file itself
+_CHUNK_BYTES: Final = 256 * 1024
+_FILE_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "sandbox; default-src 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "private, max-age=3600",
 }
-_BODY: Final[dict[str, Any]] = {
+_UPLOAD_BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
         "content": {
@@ -45,77 +45,73 @@ _BODY: Final[dict[str, Any]] = {
     }
 }
 
-_FILE: Final[dict[int | str, dict[str, Any]]] = {
+_FILE_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
     200: {"content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
 }
 
 
-class AttachmentOut(Out):
-    """A file that was sent."""
+class AttachmentOut(ResponseModel):
+    """An uploaded file."""
 
     id: str = Field(examples=["a_0123456789abcdef01234567"])
     name: str
-    type: str = Field(description="What its bytes are, whatever its name says.")
+    media_type: str = Field(description="The media type, detected from the content and not from the name.")
     size: int = Field(description="In bytes.")
 
 
-@router.post("/attachments", status_code=201, openapi_extra=_BODY, responses=answers(401, 403, 422, 503))
-async def upload_attachment(request: Request, state: State, signed: SignedIn) -> AttachmentOut:
-    """Send one file. Name it in a message within a day; until then only you can see it.
+@router.post("/attachments", status_code=201, openapi_extra=_UPLOAD_BODY, responses=error_responses(401, 403, 422, 503))
+async def upload_attachment(request: Request, state: State, caller: Caller) -> AttachmentOut:
+    """Upload one file. Attach it to a message within a day, or it is deleted; until then only you can see it.
 
-    Images (PNG, JPEG, GIF, WebP), PDF, sounds (MP3, Ogg, FLAC, WAV, M4A) and text in UTF-8 are taken, up to 20 MB.
+    Supported are images (PNG, JPEG, GIF, WebP), PDF, audio (MP3, Ogg, FLAC, WAV, M4A) and UTF-8 text, up to 20 MB.
     """
-    parser = MultiPartParser(request.headers, _bounded(request), max_files=1, max_fields=4)
+    parser = MultiPartParser(request.headers, _limit_stream(request), max_files=1, max_fields=4)
     try:
         form = await parser.parse()
     except (MultiPartException, KeyError) as error:
-        raise InvalidInput("send one file as multipart/form-data, in a field named `file`") from error
+        raise InvalidInput("Send one file as multipart/form-data, in a field named `file`.") from error
     try:
         file = form.get("file")
         if not isinstance(file, UploadFile):
-            raise InvalidInput("send one file as multipart/form-data, in a field named `file`")
-        found = await state.files.take(signed.principal, file.filename, _chunks(file))
+            raise InvalidInput("Send one file as multipart/form-data, in a field named `file`.")
+        attachment = await state.attachments.receive(caller.principal, file.filename, _read_chunks(file))
     finally:
         await form.close()
-    return AttachmentOut(id=found.id, name=found.name, type=found.type, size=found.size)
+    return AttachmentOut(id=attachment.id, name=attachment.name, media_type=attachment.media_type, size=attachment.size)
 
 
 @router.get(
     "/attachments/{attachment_id}",
     response_class=FileResponse,
-    responses={**_FILE, **answers(401, 403, 404)},
+    responses={**_FILE_RESPONSE, **error_responses(401, 403, 404)},
 )
-async def read_attachment(
-    attachment_id: str,
-    state: State,
-    signed: SignedIn,
-    _view: SeenBy,  # refuses `all` to whoever may not ask for it
-    everything: Annotated[bool, Query(alias="all", include_in_schema=False)] = False,
+async def download_attachment(
+    attachment_id: str, state: State, caller: Caller, include_all: IncludeAll
 ) -> FileResponse:
-    """A file that you have sent, or that is used in a conversation which you see."""
-    files = state.files
-    found = await files.get(signed.principal, attachment_id, everything=everything)
+    """Download a file that you have uploaded, or that is attached to a conversation you can see."""
+    attachment = await state.attachments.get(caller.principal, attachment_id, everything=include_all)
+    is_text = attachment.media_type == PLAIN_TEXT_TYPE
     return FileResponse(
-        files.path(found),
-        media_type="text/plain; charset=utf-8" if found.type == TEXT else found.type,
-        filename=found.name,
-        content_disposition_type="inline" if found.shown_in_place else "attachment",
-        headers=_HEADERS,
+        state.attachments.get_path(attachment),
+        media_type="text/plain; charset=utf-8" if is_text else attachment.media_type,
+        filename=attachment.name,
+        content_disposition_type="inline" if attachment.can_show_inline else "attachment",
+        headers=_FILE_HEADERS,
     )
 
 
-async def _bounded(request: Request) -> AsyncGenerator[bytes, None]:
-    """The body of a request, as long as it is not longer than any file may be."""
+async def _limit_stream(request: Request) -> AsyncGenerator[bytes, None]:
+    """Yield the body of a request; fail as soon as it is too long for any allowed file."""
     size = 0
     async for chunk in request.stream():
         size += len(chunk)
-        if size > LARGEST + _AROUND:
+        if size > MAX_FILE_BYTES + _MULTIPART_OVERHEAD_BYTES:
             raise AttachmentTooLarge(
-                f"this file is too large: {LARGEST // 1_000_000} MB is the most I take", most=LARGEST
+                f"This file is too large. The limit is {MAX_FILE_BYTES // 1_000_000} MB.", limit_bytes=MAX_FILE_BYTES
             )
         yield chunk
 
 
-async def _chunks(file: UploadFile) -> AsyncGenerator[bytes, None]:
-    while chunk := await file.read(_CHUNK):
+async def _read_chunks(file: UploadFile) -> AsyncGenerator[bytes, None]:
+    while chunk := await file.read(_CHUNK_BYTES):
         yield chunk

@@ -1,25 +1,26 @@
-"""Slash commands: the same ones as everywhere."""
+"""Slash commands, the same ones as on every platform."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter
 from pydantic import Field, StringConstraints
 
 from palaver.services.commands import COMMANDS
-from palaver.services.commands.permissions import allows
-from palaver.web.auth import SignedIn
-from palaver.web.errors import answers
-from palaver.web.message_schemas import ReceiptOut, receipt_out
-from palaver.web.schemas import In, Key, Out
+from palaver.services.commands.permissions import can_use_command
+from palaver.web.auth import Caller
+from palaver.web.errors import error_responses
+from palaver.web.message_schemas import ReceiptOut, to_receipt_out
+from palaver.web.schemas import IdempotencyKey, RequestModel, ResponseModel
 from palaver.web.state import State
-from palaver.web.submit_message import command
+from palaver.web.submit_message import submit_command_text
 
-router = APIRouter(prefix="/commands", tags=["commands"], responses=answers(401))
+router = APIRouter(prefix="/commands", tags=["commands"], responses=error_responses(401))
 
 
-class CommandOut(Out):
+class CommandOut(ResponseModel):
     """A slash command."""
 
     name: str
@@ -27,33 +28,34 @@ class CommandOut(Out):
     summary: str
 
 
-class CommandsOut(Out):
-    """The slash commands that you may use."""
+class CommandsOut(ResponseModel):
+    """The slash commands that you can use."""
 
     commands: list[CommandOut]
 
 
-class RunIn(In):
-    """A slash command to carry out."""
+class CommandIn(RequestModel):
+    """A slash command to run."""
 
     text: Annotated[str, StringConstraints(min_length=1, max_length=10_000)] = Field(examples=["/new Trip to Lisbon"])
-    key: Key
-    session_id: str | None = Field(None, description="The conversation it is about.")
+    key: IdempotencyKey
+    session_id: str | None = Field(None, description="The conversation to run it in.")
 
 
 @router.get("")
-async def list_commands(signed: SignedIn) -> CommandsOut:
-    """The commands that you may use, in the order of /help."""
-    role = signed.person.role
-    found = [
-        CommandOut(name=f"/{each.name}", usage=each.usage, summary=each.summary)
-        for each in COMMANDS
-        if allows(role, each.name)
-    ]
-    return CommandsOut(commands=found)
+async def list_commands(caller: Caller) -> CommandsOut:
+    """List the commands that you can use, in the order of /help."""
+    return CommandsOut(
+        commands=[
+            CommandOut(name=f"/{command.name}", usage=command.usage, summary=command.summary)
+            for command in COMMANDS
+            if can_use_command(caller.person.role, command.name)
+        ]
+    )
 
 
-@router.post("", responses=answers(404))
-async def run_command(state: State, signed: SignedIn, wanted: RunIn) -> ReceiptOut:
-    """Carry a command out; what cannot be done comes as `refused`, with the reason in `reply`."""
-    return receipt_out(await command(state, signed, wanted.session_id, wanted.text, wanted.key))
+@router.post("", responses=error_responses(404))
+async def run_command(state: State, caller: Caller, command: CommandIn) -> ReceiptOut:
+    """Run a command. If it can't be carried out, the outcome is `rejected` and `reply` says why."""
+    receipt = await submit_command_text(state, caller, command.session_id, command.text, command.key)
+    return await asyncio.to_thread(to_receipt_out, receipt)  # an export may be long

@@ -1,7 +1,7 @@
-"""The live stream: one for each page that is open, with everything that changes in it.
+"""The live stream: every open page has one, and receives everything that changes through it.
 
-The cursor that goes out as `id:` holds, for every conversation that is followed, the last event that was sent and the
-turns that were open then. It comes back as `Last-Event-ID`, from a browser by itself.
+The cursor, sent as `id:`, holds for each followed conversation the number of the last event sent and the turns that
+were open at that point. The client sends it back as `Last-Event-ID` when it reconnects; browsers do so by themselves.
 """
 
 from __future__ import annotations
@@ -15,116 +15,124 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
 
 from palaver.domain.errors import InvalidInput, StoreError
-from palaver.domain.feed_events import DeliveryChanged, Drafted, Happened, Noticed, TurnChanged
-from palaver.domain.ids import SESSION_ID
-from palaver.services.live.channels import Followed, ListsChanged, Placed, SessionChanged, SessionGone
-from palaver.services.live.clients import MOST_FOLLOWED, Place
-from palaver.web.auth import SeenBy, SignedIn
-from palaver.web.errors import answers
-from palaver.web.message_schemas import delivery_out, event_out, turn_out
-from palaver.web.schemas import clean
-from palaver.web.session_schemas import session_out
-from palaver.web.sse import EventStream, beginning, frame
+from palaver.domain.feed_events import DeliveryChanged, DraftGrew, EventAppended, NoticeSent, TurnChanged
+from palaver.domain.ids import SESSION_ID_PATTERN
+from palaver.services.live.channels import FollowCursor, FollowedItem, ListsChanged, SessionChanged, SessionRemoved
+from palaver.services.live.clients import MAX_FOLLOWED_SESSIONS, FollowRequest
+from palaver.web.auth import Caller, IncludeAll
+from palaver.web.errors import error_responses
+from palaver.web.message_schemas import to_delivery_out, to_event_out, to_turn_out
+from palaver.web.schemas import replace_surrogates
+from palaver.web.session_schemas import to_session_out
+from palaver.web.sse import EventStream, encode_event, encode_stream_start
 from palaver.web.state import State
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from palaver.domain.account import Signed
+    from palaver.domain.account import SignedInPerson
     from palaver.domain.feed_events import FeedItem
     from palaver.services.live.channels import LiveItem
     from palaver.web.state import WebState
 
 router = APIRouter(tags=["live"])
 
-_FOLLOW = r"^\d{8}_\d{6}_[0-9a-f]{8}(:\d{1,15})?$"
-_MOST_OPEN = 1001  # turns: one that runs, and as many as `turns.queue_limit` may let wait
-_ENTRY = re.compile(rf"({SESSION_ID.pattern}):(\d{{1,15}})((?:\+t_[0-9a-f]{{16}}){{0,{_MOST_OPEN}}})")
+_FOLLOW_PATTERN = r"^\d{8}_\d{6}_[0-9a-f]{8}(:\d{1,15})?$"
+_MAX_OPEN_TURNS = 1001  # one running turn, and as many queued ones as `turns.max_queued` can allow
+_CURSOR_ENTRY = re.compile(
+    rf"({SESSION_ID_PATTERN.pattern}):(\d{{1,15}})((?:\+t_[0-9a-f]{{16}}){{0,{_MAX_OPEN_TURNS}}})"
+)
 
-_STREAM: Final[dict[int | str, dict[str, Any]]] = {
+_STREAM_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": (
-            "Server-sent events: `session`, `gone`, `event`, `turn`, `draft`, `notice`, `delivery`, `lists`."
+            "Server-sent events: `session`, `session_removed`, `event`, `turn`, `draft`, `notice`, `delivery`,"
+            " `lists_changed`."
         ),
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     }
 }
 
 
-@router.get("/live", response_class=StreamingResponse, responses={**_STREAM, **answers(401, 403, 422)})
-async def follow_live(
+@router.get("/live", response_class=StreamingResponse, responses={**_STREAM_RESPONSE, **error_responses(401, 403, 422)})
+async def open_live_stream(
     state: State,
-    signed: SignedIn,
-    _view: SeenBy,  # refuses `all` to whoever may not ask for it
+    caller: Caller,
+    include_all: IncludeAll,
     follow: Annotated[
-        list[Annotated[str, Query(pattern=_FOLLOW)]] | None,
+        list[Annotated[str, Query(pattern=_FOLLOW_PATTERN)]] | None,
         Query(
-            max_length=MOST_FOLLOWED,
-            description="A conversation to follow: its id and, after a colon, the number of the last event you have.",
+            max_length=MAX_FOLLOWED_SESSIONS,
+            description="A conversation to follow: its id, optionally with a colon and the number of the last event"
+            " that you have.",
         ),
     ] = None,
-    everything: Annotated[bool, Query(alias="all", include_in_schema=False)] = False,
-    last_event_id: Annotated[str | None, Header(description="Where an earlier stream ended.")] = None,
+    last_event_id: Annotated[str | None, Header(description="The last `id:` of an earlier stream.")] = None,
 ) -> EventStream:
-    """Everything that changes in what you see, for as long as you listen.
+    """Stream everything that changes in the conversations you can see.
 
-    Every event of a conversation that you follow comes once and in order. After a cut, come back with the last `id:` as
-    `Last-Event-ID`: what you have missed comes first. `session`, `turn`, `draft` and `delivery` say how something
-    stands now; they may come again. A `draft` with `afresh` holds all there is so far: forget what was drafted before.
-    `lists` means that lists may have changed meanwhile: fetch them again.
+    You receive each event of a followed conversation once and in order. After a lost connection, reconnect with the
+    last `id:` as `Last-Event-ID` to receive what you missed first. `session`, `turn`, `draft` and `delivery` carry the
+    current state and may be repeated. A `draft` with `replaces_draft` contains the whole draft and replaces what you
+    have. `lists_changed` means that lists may have changed while you were disconnected: fetch them again.
     """
-    places = _places(follow or [], last_event_id)
-    chunks = _chunks(state, signed, places, everything=everything, again=last_event_id is not None)
+    follows = _parse_follows(follow or [], last_event_id)
+    chunks = _encode_stream(state, caller, follows, include_all=include_all, is_reconnect=last_event_id is not None)
 
-    async def still_allowed() -> bool:
+    async def is_still_allowed() -> bool:
         try:
-            return await state.accounts.still_signed_in(signed)
-        except StoreError:  # nobody knows: they come back, and are asked again who they are
+            return await state.accounts.is_still_signed_in(caller)
+        except StoreError:  # unknown, so close the stream: the client reconnects and is authenticated again
             return False
 
-    return EventStream(chunks, still_allowed=still_allowed)
+    return EventStream(chunks, is_still_allowed=is_still_allowed)
 
 
-async def _chunks(
-    state: WebState, signed: Signed, places: Sequence[Place], *, everything: bool, again: bool
+async def _encode_stream(
+    state: WebState,
+    caller: SignedInPerson,
+    follows: Sequence[FollowRequest],
+    *,
+    include_all: bool,
+    is_reconnect: bool,
 ) -> AsyncGenerator[bytes, None]:
-    cursor, connected = _Cursor(places), state.gateway.platforms
-    async with state.live.client(signed.principal, places, everything=everything) as client:
-        yield beginning(str(cursor))
-        if again:
-            yield frame(*_encoded(ListsChanged(), connected))
-        async for item in client.items():
-            moved = cursor.move(item)
-            if isinstance(item, Placed):
-                yield beginning(str(cursor))
+    cursor, connected = _Cursor(follows), state.gateway.platforms
+    async with state.live.connect(caller.principal, follows, everything=include_all) as client:
+        yield encode_stream_start(str(cursor))
+        if is_reconnect:
+            yield encode_event(*_encode_item(ListsChanged(), connected))
+        async for item in client.stream_items():
+            has_moved = cursor.advance(item)
+            if isinstance(item, FollowCursor):
+                yield encode_stream_start(str(cursor))
             else:
-                name, data = _encoded(item, connected)
-                yield frame(name, data, str(cursor) if moved else None)
+                name, data = _encode_item(item, connected)
+                yield encode_event(name, data, str(cursor) if has_moved else None)
 
 
 # ---- the cursor ------------------------------------------------------------------------------------------
 
 
 class _Cursor:
-    """Where a client is in the conversations it follows, as far as it was told."""
+    """A client's position in each conversation that it follows."""
 
-    def __init__(self, places: Sequence[Place]) -> None:
-        self._seq = {place.session_id: place.after for place in places}
-        self._turns = {place.session_id: dict.fromkeys(place.turns) for place in places}
+    def __init__(self, follows: Sequence[FollowRequest]) -> None:
+        self._seq = {follow.session_id: follow.after for follow in follows}
+        self._turns = {follow.session_id: dict.fromkeys(follow.open_turn_ids) for follow in follows}
 
-    def move(self, item: LiveItem) -> bool:
-        """Go on with what is told now; whether that is another place than before."""
+    def advance(self, item: LiveItem) -> bool:
+        """Move past an item that is about to be sent; return whether that changes the position."""
         match item:
-            case Placed(session_id, seq):
+            case FollowCursor(session_id, seq):
                 self._seq[session_id] = seq
-            case Followed(session_id, Happened(event)):
+            case FollowedItem(session_id, EventAppended(event)):
                 self._seq[session_id] = event.seq
-            case Followed(session_id, TurnChanged(turn)):
-                if turn.state.ended:
+            case FollowedItem(session_id, TurnChanged(turn)):
+                if turn.state.has_ended:
                     self._turns[session_id].pop(turn.id, None)
                 else:
                     self._turns[session_id][turn.id] = None
-            case SessionGone(session_id):
+            case SessionRemoved(session_id):
                 self._seq.pop(session_id, None)
             case _:
                 return False
@@ -138,50 +146,56 @@ class _Cursor:
         )
 
 
-def _places(follow: Sequence[str], cursor: str | None) -> list[Place]:
-    """What to follow, and from where: a cursor knows better than the address, which is as old as the page."""
-    known = {}
+def _parse_follows(follow: Sequence[str], cursor: str | None) -> list[FollowRequest]:
+    """Parse what to follow and from which event. The cursor wins over the URL, which is as old as the page."""
+    from_cursor = {}
     for entry in cursor.split(",") if cursor else ():
-        match = _ENTRY.fullmatch(entry)
+        match = _CURSOR_ENTRY.fullmatch(entry)
         if match is None:
-            raise InvalidInput("Last-Event-ID: this is not a cursor that a stream has given; leave it out")
-        known[match[1]] = Place(match[1], int(match[2]), tuple(match[3].split("+")[1:]))
-    found = {}
-    for wanted in follow:
-        session_id, _, after = wanted.partition(":")
-        found[session_id] = known.get(session_id) or Place(session_id, int(after) if after else None)
-    return list(found.values())
+            raise InvalidInput(
+                "Last-Event-ID: not a valid cursor. Use the `id:` of an earlier stream, or leave it out."
+            )
+        from_cursor[match[1]] = FollowRequest(match[1], int(match[2]), tuple(match[3].split("+")[1:]))
+    follows = {}
+    for value in follow:
+        session_id, _, after = value.partition(":")
+        follows[session_id] = from_cursor.get(session_id) or FollowRequest(session_id, int(after) if after else None)
+    return list(follows.values())
 
 
-# ---- on the wire -----------------------------------------------------------------------------------------
+# ---- encoding --------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=512)  # several clients are told the same thing, which is the same object
-def _encoded(
-    item: SessionChanged | SessionGone | ListsChanged | Followed, connected: frozenset[str]
+@lru_cache(maxsize=512)  # several clients receive the same object
+def _encode_item(
+    item: SessionChanged | SessionRemoved | ListsChanged | FollowedItem, connected: frozenset[str]
 ) -> tuple[str, str]:
     match item:
-        case SessionChanged(overview):
-            return "session", session_out(overview, connected, with_owner=True).model_dump_json()
-        case SessionGone(session_id):
-            return "gone", json.dumps({"id": session_id})
+        case SessionChanged(summary):
+            return "session", to_session_out(summary, connected, with_owner=True).model_dump_json()
+        case SessionRemoved(session_id):
+            return "session_removed", json.dumps({"id": session_id})
         case ListsChanged():
-            return "lists", "{}"
-        case Followed():
-            return _followed(item, item.item)
+            return "lists_changed", "{}"
+        case FollowedItem():
+            return _encode_feed_item(item, item.item)
 
 
-def _followed(told: Followed, item: FeedItem) -> tuple[str, str]:
-    session = f'{{"session_id":"{told.session_id}"'
+def _encode_feed_item(followed: FollowedItem, item: FeedItem) -> tuple[str, str]:
+    session = f'{{"session_id":"{followed.session_id}"'
     match item:
-        case Happened(event):
-            return "event", f'{session},"event":{event_out(event, told.names).model_dump_json()}}}'
+        case EventAppended(event):
+            return "event", f'{session},"event":{to_event_out(event, followed.person_names).model_dump_json()}}}'
         case TurnChanged(turn):
-            return "turn", f'{session},"turn":{turn_out(turn).model_dump_json()}}}'
-        case Drafted(turn_id, pieces, afresh):
-            data = {"turn_id": turn_id, "afresh": afresh, "pieces": clean([piece.to_dict() for piece in pieces])}
+            return "turn", f'{session},"turn":{to_turn_out(turn).model_dump_json()}}}'
+        case DraftGrew(turn_id, pieces, replaces_draft):
+            data = {
+                "turn_id": turn_id,
+                "replaces_draft": replaces_draft,
+                "pieces": replace_surrogates([piece.to_dict() for piece in pieces]),
+            }
             return "draft", f"{session},{json.dumps(data)[1:]}"
         case DeliveryChanged(delivery):
-            return "delivery", f'{session},"delivery":{delivery_out(delivery).model_dump_json()}}}'
-        case Noticed(turn_id, text):
-            return "notice", f"{session},{json.dumps(clean({'turn_id': turn_id, 'text': text}))[1:]}"
+            return "delivery", f'{session},"delivery":{to_delivery_out(delivery).model_dump_json()}}}'
+        case NoticeSent(turn_id, text):
+            return "notice", f"{session},{json.dumps(replace_surrogates({'turn_id': turn_id, 'text': text}))[1:]}"

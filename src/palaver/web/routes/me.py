@@ -1,6 +1,6 @@
-"""Whoever is signed in: their name, and everything they sign in with.
+"""The signed-in person's own account: name, password, passkeys, devices and tokens.
 
-What leads to a new sign-in can be reached from a browser only, so that a token that was stolen stays the only loss.
+Everything that leads to a new way to sign in works in a browser only, so that a stolen token cannot create another.
 """
 
 from __future__ import annotations
@@ -11,246 +11,256 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 
 from palaver import __version__
-from palaver.domain.account import LONGEST_PASSWORD, ApiToken, Device, Passkey, Scope
-from palaver.services.accounts.accounts import LONGEST_TOKEN_DAYS
-from palaver.web.auth import InPerson, SignedIn
-from palaver.web.errors import answers
-from palaver.web.routes.sign_in import PersonOut, site_of
-from palaver.web.schemas import In, Out, Time
+from palaver.domain.account import MAX_PASSWORD_CHARS, ApiToken, Device, Passkey, Scope, SignInMethods
+from palaver.services.accounts.accounts import MAX_TOKEN_DAYS
+from palaver.web.auth import BrowserCaller, Caller
+from palaver.web.errors import error_responses
+from palaver.web.routes.sign_in import PersonOut, get_site
+from palaver.web.schemas import RequestModel, ResponseModel, Time
 from palaver.web.state import State
 
-router = APIRouter(prefix="/me", tags=["me"], responses=answers(401, 403))
+router = APIRouter(prefix="/me", tags=["me"], responses=error_responses(401, 403))
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class WaysOut(Out):
-    """How somebody can sign in, besides by a link."""
+class SignInMethodsOut(ResponseModel):
+    """How a person can sign in, besides with a link."""
 
-    password: bool
-    passkeys: int
+    has_password: bool
+    passkey_count: int
 
 
-class AgentOut(Out):
-    """Which agent answers here."""
+class AgentOut(ResponseModel):
+    """The agent that answers here."""
 
     model: str
     description: str
 
 
-class MeOut(Out):
-    """Whoever is signed in, and what they speak with."""
+class MeOut(ResponseModel):
+    """Your account, and the server that you are signed in to."""
 
     person: PersonOut
-    ways: WaysOut
+    sign_in_methods: SignInMethodsOut
     version: str
     agent: AgentOut
 
 
-class NameIn(In):
-    """A name."""
+class MyNameIn(RequestModel):
+    """Your new name."""
 
     name: Name
 
 
-class NewPasswordIn(In):
-    """A new password, and the one that it replaces, if there is one."""
+class NewPasswordIn(RequestModel):
+    """A new password."""
 
-    current: Annotated[str, Field(max_length=LONGEST_PASSWORD)] | None = None
-    new: Annotated[str, Field(max_length=LONGEST_PASSWORD)]
+    current_password: Annotated[str, Field(max_length=MAX_PASSWORD_CHARS)] | None = None
+    new_password: Annotated[str, Field(max_length=MAX_PASSWORD_CHARS)]
 
 
-class PasskeyOut(Out):
+class PasskeyOut(ResponseModel):
     """A passkey."""
 
     id: str
     name: str
-    site: str = Field(description="The host it was made for, and the only one at which it works.")
+    site: str = Field(description="The host that it was created for; it works only there.")
     created_at: Time
-    used_at: Time | None
+    last_used_at: Time | None
 
 
-class PasskeysOut(Out):
-    """Somebody's passkeys, the latest first."""
+class PasskeysOut(ResponseModel):
+    """Your passkeys, newest first."""
 
     passkeys: list[PasskeyOut]
 
 
-class NewPasskeyIn(In):
-    """What `navigator.credentials.create()` has answered, as JSON, and what to call it."""
+class NewPasskeyIn(RequestModel):
+    """A new passkey."""
 
     name: Name
-    credential: dict[str, Any]
+    credential: dict[str, Any] = Field(description="The result of `navigator.credentials.create()` as JSON.")
 
 
-class DeviceOut(Out):
-    """A browser in which somebody is signed in."""
+class DeviceOut(ResponseModel):
+    """A browser that is signed in to your account."""
 
     id: str
     name: str
-    way: str = Field(description="How it signed in: by link, password or passkey.")
-    address: str = Field(description="From where it signed in.")
+    sign_in_method: str = Field(description="How it signed in: `link`, `password` or `passkey`.")
+    ip_address: str = Field(description="The IP address that it signed in from.")
     signed_in_at: Time
-    seen_at: Time
-    current: bool = Field(description="Whether it is the one that asks.")
+    last_seen_at: Time
+    is_current: bool = Field(description="Whether this request comes from it.")
 
 
-class DevicesOut(Out):
-    """Where somebody is signed in, the latest first."""
+class DevicesOut(ResponseModel):
+    """Browsers signed in to your account, newest first."""
 
     devices: list[DeviceOut]
 
 
-class TokenOut(Out):
+class TokenOut(ResponseModel):
     """An API token, without its secret."""
 
     id: str
     name: str
     scopes: list[Scope]
     created_at: Time
-    used_at: Time | None
+    last_used_at: Time | None
     expires_at: Time | None
 
 
-class TokensOut(Out):
-    """Somebody's tokens, the latest first."""
+class TokensOut(ResponseModel):
+    """Your API tokens, newest first."""
 
     tokens: list[TokenOut]
 
 
-class NewTokenIn(In):
-    """What a token is for."""
+class NewTokenIn(RequestModel):
+    """A new API token."""
 
     name: Name
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(Scope))]
-    expires_in_days: Annotated[int, Field(ge=1, le=LONGEST_TOKEN_DAYS)] | None = None
+    expires_in_days: Annotated[int, Field(ge=1, le=MAX_TOKEN_DAYS)] | None = None
 
 
-class NewTokenOut(Out):
-    """A new token; its secret is shown here and never again."""
+class NewTokenOut(ResponseModel):
+    """A new API token with its secret."""
 
     token: TokenOut
-    secret: str
+    secret: str = Field(description="Shown only once: store it now.")
 
 
 @router.get("")
-async def show_me(signed: SignedIn, state: State) -> MeOut:
-    """Who is signed in, and which agent answers here."""
-    ways = await state.accounts.ways(signed.person.id)
+async def get_me(caller: Caller, state: State) -> MeOut:
+    """Get your account, the server's version and the agent that answers."""
+    methods = await state.accounts.get_sign_in_methods(caller.person.id)
     agent = state.gateway.agent
     return MeOut(
-        person=PersonOut.of(signed.person),
-        ways=WaysOut(password=ways.password, passkeys=ways.passkeys),
+        person=PersonOut.from_person(caller.person),
+        sign_in_methods=to_sign_in_methods_out(methods),
         version=__version__,
         agent=AgentOut(model=agent.model, description=agent.description),
     )
 
 
 @router.patch("")
-async def rename_me(body: NameIn, signed: InPerson, state: State) -> PersonOut:
-    """Take another name, by which you also sign in."""
-    return PersonOut.of(await state.accounts.rename(signed.person.id, body.name))
+async def rename_me(body: MyNameIn, caller: BrowserCaller, state: State) -> PersonOut:
+    """Change your name. You also sign in with it."""
+    return PersonOut.from_person(await state.accounts.rename(caller.person.id, body.name))
 
 
-@router.put("/password", status_code=204, responses=answers(429))
-async def change_my_password(body: NewPasswordIn, signed: InPerson, state: State) -> None:
-    """Set or change your password; you are signed out everywhere else."""
-    await state.accounts.change_password(signed, body.current, body.new)
+@router.put("/password", status_code=204, responses=error_responses(429))
+async def set_my_password(body: NewPasswordIn, caller: BrowserCaller, state: State) -> None:
+    """Set or change your password. This signs you out everywhere else."""
+    await state.accounts.change_password(caller, body.current_password, body.new_password)
 
 
 # ---- passkeys --------------------------------------------------------------------------------------------
 
 
 @router.get("/passkeys")
-async def list_my_passkeys(signed: SignedIn, state: State) -> PasskeysOut:
-    """Your passkeys."""
-    return PasskeysOut(passkeys=[_passkey(each) for each in await state.accounts.passkeys.list(signed.person.id)])
+async def list_my_passkeys(caller: Caller, state: State) -> PasskeysOut:
+    """List your passkeys."""
+    return PasskeysOut(
+        passkeys=[_to_passkey_out(each) for each in await state.accounts.passkeys.list(caller.person.id)]
+    )
 
 
 @router.post("/passkeys/options")
-async def ask_for_new_passkey(signed: InPerson, request: Request, state: State) -> dict[str, Any]:
-    """What to give to `navigator.credentials.create()`, after `parseCreationOptionsFromJSON`."""
-    return await state.accounts.passkeys.registration_options(signed.person, site_of(request))
+async def get_passkey_registration_options(caller: BrowserCaller, request: Request, state: State) -> dict[str, Any]:
+    """Get the options for `navigator.credentials.create()`, to be parsed with `parseCreationOptionsFromJSON`."""
+    return await state.accounts.passkeys.create_registration_options(caller.person, get_site(request))
 
 
 @router.post("/passkeys", status_code=201)
-async def add_my_passkey(body: NewPasskeyIn, signed: InPerson, request: Request, state: State) -> PasskeyOut:
-    """Keep a passkey that your device has made."""
-    made = await state.accounts.passkeys.register(signed.person, site_of(request), body.credential, body.name)
-    return _passkey(made)
+async def add_my_passkey(body: NewPasskeyIn, caller: BrowserCaller, request: Request, state: State) -> PasskeyOut:
+    """Add a passkey that your device has created."""
+    passkey = await state.accounts.passkeys.register(caller.person, get_site(request), body.credential, body.name)
+    return _to_passkey_out(passkey)
 
 
-@router.delete("/passkeys/{passkey_id}", status_code=204, responses=answers(404))
-async def remove_my_passkey(passkey_id: str, signed: InPerson, state: State) -> None:
+@router.delete("/passkeys/{passkey_id}", status_code=204, responses=error_responses(404))
+async def remove_my_passkey(passkey_id: str, caller: BrowserCaller, state: State) -> None:
     """Remove a passkey."""
-    await state.accounts.passkeys.remove(signed.person.id, passkey_id)
+    await state.accounts.passkeys.remove(caller.person.id, passkey_id)
 
 
 # ---- devices ---------------------------------------------------------------------------------------------
 
 
 @router.get("/devices")
-async def list_my_devices(signed: SignedIn, state: State) -> DevicesOut:
-    """Where you are signed in."""
-    found = await state.accounts.devices(signed.person.id)
-    return DevicesOut(devices=[_device(each, current=each.id == signed.id) for each in found])
+async def list_my_devices(caller: Caller, state: State) -> DevicesOut:
+    """List the browsers that are signed in to your account."""
+    devices = await state.accounts.list_devices(caller.person.id)
+    return DevicesOut(devices=[_to_device_out(each, current=each.id == caller.credential_id) for each in devices])
 
 
-@router.delete("/devices/{device_id}", status_code=204, responses=answers(404))
-async def sign_out_device(device_id: str, signed: InPerson, state: State) -> None:
-    """Sign one of your browsers out."""
-    await state.accounts.sign_out(signed.person.id, device_id)
+@router.delete("/devices/{device_id}", status_code=204, responses=error_responses(404))
+async def sign_out_device(device_id: str, caller: BrowserCaller, state: State) -> None:
+    """Sign out one of your browsers."""
+    await state.accounts.sign_out(caller.person.id, device_id)
 
 
 # ---- tokens ----------------------------------------------------------------------------------------------
 
 
 @router.get("/tokens")
-async def list_my_tokens(signed: SignedIn, state: State) -> TokensOut:
-    """Your API tokens, without their secrets."""
-    return TokensOut(tokens=[_token(each) for each in await state.accounts.tokens(signed.person.id)])
+async def list_my_tokens(caller: Caller, state: State) -> TokensOut:
+    """List your API tokens, without their secrets."""
+    return TokensOut(tokens=[_to_token_out(each) for each in await state.accounts.list_tokens(caller.person.id)])
 
 
 @router.post("/tokens", status_code=201)
-async def create_token(body: NewTokenIn, signed: InPerson, state: State) -> NewTokenOut:
-    """Make a token for a program; its secret is in this answer and nowhere else."""
-    fresh = await state.accounts.create_token(signed.person, body.name, body.scopes, body.expires_in_days)
-    return NewTokenOut(token=_token(fresh.made), secret=fresh.secret)
+async def create_token(body: NewTokenIn, caller: BrowserCaller, state: State) -> NewTokenOut:
+    """Create an API token for a program. The response is the only one that contains its secret."""
+    new_token = await state.accounts.create_token(caller.person, body.name, body.scopes, body.expires_in_days)
+    return NewTokenOut(token=_to_token_out(new_token.item), secret=new_token.secret)
 
 
-@router.delete("/tokens/{token_id}", status_code=204, responses=answers(404))
-async def revoke_token(token_id: str, signed: InPerson, state: State) -> None:
-    """Take a token back."""
-    await state.accounts.revoke_token(signed.person.id, token_id)
+@router.delete("/tokens/{token_id}", status_code=204, responses=error_responses(404))
+async def revoke_token(token_id: str, caller: BrowserCaller, state: State) -> None:
+    """Revoke a token."""
+    await state.accounts.revoke_token(caller.person.id, token_id)
 
 
-# ---- as the web shows them -------------------------------------------------------------------------------
+# ---- conversion ------------------------------------------------------------------------------------------
 
 
-def _passkey(passkey: Passkey) -> PasskeyOut:
+def to_sign_in_methods_out(methods: SignInMethods) -> SignInMethodsOut:
+    return SignInMethodsOut(has_password=methods.has_password, passkey_count=methods.passkey_count)
+
+
+def _to_passkey_out(passkey: Passkey) -> PasskeyOut:
     return PasskeyOut(
-        id=passkey.id, name=passkey.name, site=passkey.site, created_at=passkey.created_at, used_at=passkey.used_at
+        id=passkey.id,
+        name=passkey.name,
+        site=passkey.site,
+        created_at=passkey.created_at,
+        last_used_at=passkey.last_used_at,
     )
 
 
-def _device(device: Device, *, current: bool) -> DeviceOut:
+def _to_device_out(device: Device, *, current: bool) -> DeviceOut:
     return DeviceOut(
         id=device.id,
         name=device.name,
-        way=device.way,
-        address=device.address,
+        sign_in_method=device.sign_in_method,
+        ip_address=device.ip_address,
         signed_in_at=device.signed_in_at,
-        seen_at=device.seen_at,
-        current=current,
+        last_seen_at=device.last_seen_at,
+        is_current=current,
     )
 
 
-def _token(token: ApiToken) -> TokenOut:
+def _to_token_out(token: ApiToken) -> TokenOut:
     return TokenOut(
         id=token.id,
         name=token.name,
         scopes=list(token.scopes),
         created_at=token.created_at,
-        used_at=token.used_at,
+        last_used_at=token.last_used_at,
         expires_at=token.expires_at,
     )

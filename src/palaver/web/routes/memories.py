@@ -1,126 +1,124 @@
-"""Memories: what you have asked the agent to remember, and what is remembered where you take part."""
+"""Memories: what the agent remembers about you and about the chats you take part in."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Path, Query
 from pydantic import Field
 
-from palaver.agent.tools.memory import TOOLSET
-from palaver.domain.memory import LONGEST
-from palaver.services.memories import LONGEST_PAGE
-from palaver.services.view import AsyncSessionView
-from palaver.web.auth import SignedIn
-from palaver.web.errors import answers
-from palaver.web.schemas import In, Out, Time
+from palaver.domain.memory import MAX_MEMORY_CHARS
+from palaver.services.toolsets import find_memory_rule
+from palaver.services.view.memories import MAX_PAGE_MEMORIES
+from palaver.web.auth import Caller, OwnView
+from palaver.web.errors import error_responses
+from palaver.web.schemas import RequestModel, ResponseModel, Time
 from palaver.web.state import State
 
 if TYPE_CHECKING:
-    from palaver.domain.account import Signed
-    from palaver.domain.memory import Known
+    from palaver.domain.account import SignedInPerson
+    from palaver.domain.memory import MemoryEntry
     from palaver.web.state import WebState
 
-router = APIRouter(prefix="/memories", tags=["memories"], responses=answers(401))
+router = APIRouter(prefix="/memories", tags=["memories"], responses=error_responses(401))
 
-Text = Annotated[str, Field(max_length=LONGEST, examples=["My cat is called Ada."])]
+MemoryText = Annotated[str, Field(max_length=MAX_MEMORY_CHARS, examples=["My cat is called Ada."])]
 
 
-class MemoryOut(Out):
-    """Something that is remembered."""
+class MemoryOut(ResponseModel):
+    """A memory: one fact that the agent remembers."""
 
     id: str
     text: str
-    asked_by: str | None = Field(description="The name of whoever asked for it as it reads now, if that is known.")
-    asked_by_me: bool
-    created_at: Time = Field(description="When they did.")
-    shared: bool = Field(description="It belongs to a place that several people share, and changes for all of them.")
-    others: list[str] = Field(description="The names of others who know it too: at most ten of them.")
-    other_count: int = Field(description="How many others know it.")
+    author_name: str | None = Field(description="The name of the person who saved it in its current form, if known.")
+    is_author: bool
+    created_at: Time = Field(description="When it was saved in its current form.")
+    shared: bool = Field(
+        description="It belongs to a chat with several people; changing it changes it for all of them."
+    )
+    other_names: list[str] = Field(description="Names of other people who can see it; at most ten.")
+    other_count: int = Field(description="How many other people can see it.")
 
 
-class AgentMemoryOut(Out):
-    """Whether the agent remembers and recalls for you."""
+class AgentMemoryOut(ResponseModel):
+    """Whether the agent can use its memory for you."""
 
-    enabled: bool = Field(description="Whether the agent has a memory at all.")
-    allowed: bool = Field(description="Whether it may use it for somebody with your role.")
-    platforms: list[str] | None = Field(description="Where it may use it; null is everywhere.")
+    enabled: bool = Field(description="Whether the agent's memory is turned on.")
+    allowed: bool = Field(description="Whether the agent may use it for people with your role.")
+    platforms: list[str] | None = Field(description="The platforms on which the agent may use it; null for all.")
 
 
-class MemoriesOut(Out):
-    """A page of what you may know, newest first."""
+class MemoriesOut(ResponseModel):
+    """A page of memories, newest first."""
 
     memories: list[MemoryOut]
-    cursor: str | None = Field(description="Continues the list; null at its end.")
+    next_cursor: str | None = Field(description="Pass this to get the next page; null on the last page.")
     agent: AgentMemoryOut
 
 
-class MemoryIn(In):
-    """What to remember, in a few words."""
+class MemoryIn(RequestModel):
+    """A fact to remember."""
 
-    text: Text
-
-
-async def _own(state: State, signed: SignedIn) -> AsyncSessionView:
-    return state.gateway.store.aio.seen_by(signed.principal)
+    text: MemoryText
 
 
-Own = Annotated[AsyncSessionView, Depends(_own)]
 MemoryId = Annotated[str, Path(description="The id of a memory.", examples=["m_1a2b3c4d"])]
 
 
 @router.get("")
 async def list_memories(
-    own: Own,
+    view: OwnView,
     state: State,
-    signed: SignedIn,
-    query: Annotated[str, Query(max_length=1000, description="Words, or how they begin.")] = "",
+    caller: Caller,
+    query: Annotated[str, Query(max_length=1000, description="Words or beginnings of words to search for.")] = "",
     cursor: Annotated[str, Query(max_length=100)] | None = None,
-    limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 50,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_MEMORIES)] = 50,
 ) -> MemoriesOut:
-    """What you may know, newest first; with a query, what has all of its words."""
-    page = await own.memories(query, limit=limit, cursor=cursor)
+    """List the memories that you can see, newest first. With a query, list those that contain all its words."""
+    page = await view.memories.list(query, limit=limit, cursor=cursor)
     return MemoriesOut(
-        memories=[_memory(each, signed) for each in page], cursor=page.cursor, agent=_agent(state, signed)
+        memories=[_to_memory_out(each, caller) for each in page],
+        next_cursor=page.cursor,
+        agent=_to_agent_memory_out(state, caller),
     )
 
 
 @router.post("", status_code=201)
-async def remember(own: Own, signed: SignedIn, memory: MemoryIn) -> MemoryOut:
-    """Remember something for yourself alone; what you know already is given as it is."""
-    return _memory(await own.remember(memory.text), signed)
+async def create_memory(view: OwnView, caller: Caller, body: MemoryIn) -> MemoryOut:
+    """Save a private memory. If the same one already exists, it is returned unchanged."""
+    return _to_memory_out(await view.memories.remember(body.text), caller)
 
 
-@router.patch("/{memory_id}", responses=answers(404))
-async def change_memory(own: Own, signed: SignedIn, memory_id: MemoryId, memory: MemoryIn) -> MemoryOut:
-    """Let something read otherwise, for all who know it."""
-    return _memory(await own.change_memory(memory_id, memory.text), signed)
+@router.patch("/{memory_id}", responses=error_responses(404))
+async def update_memory(view: OwnView, caller: Caller, memory_id: MemoryId, body: MemoryIn) -> MemoryOut:
+    """Change a memory, for everyone who can see it."""
+    return _to_memory_out(await view.memories.update(memory_id, body.text), caller)
 
 
-@router.delete("/{memory_id}", status_code=204, responses=answers(404))
-async def forget_memory(own: Own, memory_id: MemoryId) -> None:
-    """Forget something, for all who know it."""
-    await own.forget_memory(memory_id)
+@router.delete("/{memory_id}", status_code=204, responses=error_responses(404))
+async def delete_memory(view: OwnView, memory_id: MemoryId) -> None:
+    """Delete a memory, for everyone who can see it."""
+    await view.memories.forget(memory_id)
 
 
-def _memory(known: Known, signed: Signed) -> MemoryOut:
-    memory = known.memory
+def _to_memory_out(entry: MemoryEntry, caller: SignedInPerson) -> MemoryOut:
+    memory = entry.memory
     return MemoryOut(
         id=memory.id,
         text=memory.text,
-        asked_by=known.asked_by,
-        asked_by_me=memory.person_id == signed.person.id,
+        author_name=entry.author_name,
+        is_author=memory.person_id == caller.person.id,
         created_at=memory.created_at,
-        shared=known.shared,
-        others=list(known.others),
-        other_count=known.other_count,
+        shared=entry.shared,
+        other_names=list(entry.other_names),
+        other_count=entry.other_count,
     )
 
 
-def _agent(state: WebState, signed: Signed) -> AgentMemoryOut:
-    rule = state.gateway.rules.toolsets.get(TOOLSET)
+def _to_agent_memory_out(state: WebState, caller: SignedInPerson) -> AgentMemoryOut:
+    rule = find_memory_rule(state.gateway.rules)
     return AgentMemoryOut(
         enabled=rule is not None,
-        allowed=rule is not None and signed.person.role in rule.roles,
+        allowed=rule is not None and caller.person.role in rule.roles,
         platforms=None if rule is None or rule.platforms is None else sorted(rule.platforms),
     )

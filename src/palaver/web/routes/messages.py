@@ -1,4 +1,4 @@
-"""Saying something in a conversation, and what became of answers that are sent somewhere."""
+"""Sending messages, and the deliveries of their answers to chat platforms."""
 
 from __future__ import annotations
 
@@ -6,64 +6,61 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from palaver.web.auth import SeenBy, SignedIn
-from palaver.web.errors import answers
+from palaver.web.auth import Caller, CallerView, OwnView
+from palaver.web.errors import error_responses
 from palaver.web.message_schemas import (
     DeliveriesOut,
     DeliveryOut,
     MessageIn,
     ReceiptOut,
-    delivery_out,
-    receipt_out,
+    to_delivery_out,
+    to_receipt_out,
 )
 from palaver.web.routes.sessions import SessionId
 from palaver.web.state import State
-from palaver.web.submit_message import say
+from palaver.web.submit_message import submit_message
 
-router = APIRouter(prefix="/sessions", tags=["messages"], responses=answers(401, 404))
+router = APIRouter(prefix="/sessions", tags=["messages"], responses=error_responses(401, 404))
 
 
 DeliveryId = Annotated[str, Path(description="The id of a delivery.", examples=["d_1a2b3c4d5e6f7a8b"])]
 
 
-@router.post("/{session_id}/messages", status_code=202, responses=answers(409))
-async def send_message(state: State, signed: SignedIn, session_id: SessionId, message: MessageIn) -> ReceiptOut:
-    """Say something. When this answers, it is stored; the answer comes later, on the live stream.
+@router.post("/{session_id}/messages", status_code=202, responses=error_responses(409))
+async def send_message(state: State, caller: Caller, session_id: SessionId, body: MessageIn) -> ReceiptOut:
+    """Send a message. The response confirms that it is stored; the agent's answer arrives on the live stream.
 
-    Sent twice with the same key it is one message, and the second time the outcome is `duplicate`. Slash commands work
-    here too. Where the receipt says `refused`, nothing was stored, and `reply` says why. With `reply: there` the answer
-    is also sent to where the conversation takes place, with the message before it; commands are answered here.
+    Sending it again with the same key has no effect; the outcome is then `duplicate`. Slash commands work here too. If
+    the outcome is `rejected`, nothing was stored, and `reply` says why. With `reply_to: origin` the answer is also sent
+    to the chat that the conversation comes from, with your message quoted above it; replies to commands are not.
     """
-    receipt = await say(
+    receipt = await submit_message(
         state,
-        signed,
+        caller,
         session_id,
-        message.content,
-        message.key,
-        busy=message.busy,
-        attachments=message.attachments,
-        reply=message.reply,
+        body.content,
+        body.key,
+        busy_policy=body.busy_policy,
+        attachment_ids=body.attachment_ids,
+        reply_to=body.reply_to,
     )
-    return receipt_out(receipt)
+    return to_receipt_out(receipt)
 
 
 @router.get("/{session_id}/deliveries")
 async def list_deliveries(
-    seen: SeenBy,
+    view: CallerView,
     session_id: SessionId,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> DeliveriesOut:
-    """Answers that were sent to where people read them, and how that stands: the newest, oldest first."""
-    found = await seen.deliveries(session_id, limit=limit)
-    return DeliveriesOut(deliveries=[delivery_out(each) for each in found])
+    """List the newest deliveries of a conversation, oldest first: answers sent to chat platforms, and their state."""
+    deliveries = await view.deliveries.list(session_id, limit=limit)
+    return DeliveriesOut(deliveries=[to_delivery_out(each) for each in deliveries])
 
 
-@router.post("/{session_id}/deliveries/{delivery_id}/again", responses=answers(409))
-async def send_delivery_again(
-    state: State, signed: SignedIn, session_id: SessionId, delivery_id: DeliveryId
-) -> DeliveryOut:
-    """Send an answer again that failed. One that is uncertain may have arrived: then it arrives twice."""
-    view = state.gateway.store.aio.seen_by(signed.principal)
-    delivery = await view.send_again(session_id, delivery_id)
+@router.post("/{session_id}/deliveries/{delivery_id}/retry", responses=error_responses(409))
+async def retry_delivery(state: State, view: OwnView, session_id: SessionId, delivery_id: DeliveryId) -> DeliveryOut:
+    """Send a failed or uncertain delivery again. If an uncertain one did arrive, this delivers it twice."""
+    delivery = await view.deliveries.send_again(session_id, delivery_id)
     state.gateway.outbox.wake()
-    return delivery_out(delivery)
+    return to_delivery_out(delivery)

@@ -1,4 +1,4 @@
-"""Which models answer."""
+"""Models that conversations can use."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from palaver.web.auth import SignedIn
-from palaver.web.errors import answers
-from palaver.web.schemas import Out
+from palaver.web.auth import Caller
+from palaver.web.errors import error_responses
+from palaver.web.schemas import ResponseModel
 from palaver.web.state import State
 
-router = APIRouter(tags=["models"], responses=answers(401))
+router = APIRouter(tags=["models"], responses=error_responses(401))
 
 
-class ModelOut(Out):
+class ModelOut(ResponseModel):
     """A model."""
 
     name: str
-    context_window: int | None = Field(description="How many tokens it takes; null when nobody knows.")
+    context_window: int | None = Field(description="The context window in tokens; null if unknown.")
 
 
-class ModelsOut(Out):
-    """Which models a conversation may choose."""
+class ModelsOut(ResponseModel):
+    """The models that conversations can use."""
 
     models: list[ModelOut]
     default: str
-    description: str = Field(description="Which agent answers, and why.")
+    description: str = Field(description="Describes the agent that answers, and why it was chosen.")
 
 
 @router.get("/models")
 async def list_models(
     state: State,
-    _signed: SignedIn,
-    also: Annotated[str | None, Query(max_length=200, description="Another one to be told of, by its name.")] = None,
+    _caller: Caller,
+    include: Annotated[str | None, Query(max_length=200, description="The name of another model to include.")] = None,
 ) -> ModelsOut:
-    """The models that a conversation may choose, and the one that is used where none was chosen."""
+    """List the models that conversations can use, and the default."""
     agent = state.gateway.agent
-    names = dict.fromkeys([*agent.models(), *([also] if also else [])])
-    models = [ModelOut(name=name, context_window=await agent.context_window(name)) for name in names]
+    names = dict.fromkeys([*agent.list_models(), *([include] if include else [])])
+    models = [ModelOut(name=name, context_window=await agent.get_context_window(name)) for name in names]
     return ModelsOut(models=models, default=agent.model, description=agent.description)

@@ -1,4 +1,4 @@
-"""People: who may use this gateway, as its owner sees and changes them."""
+"""People: the owner lists, invites, changes and removes the people who use this server."""
 
 from __future__ import annotations
 
@@ -10,121 +10,123 @@ from pydantic import Field
 from palaver.domain.account import Invitation, Member
 from palaver.domain.person import Role
 from palaver.services.accounts.people import People
-from palaver.web.auth import Owner
-from palaver.web.errors import answers
-from palaver.web.routes.me import Name, WaysOut
-from palaver.web.routes.sign_in import site_of
-from palaver.web.schemas import In, Out, Time
+from palaver.web.auth import OwnerCaller
+from palaver.web.errors import error_responses
+from palaver.web.routes.me import Name, SignInMethodsOut, to_sign_in_methods_out
+from palaver.web.routes.sign_in import get_site
+from palaver.web.schemas import RequestModel, ResponseModel, Time
 from palaver.web.state import State, WebState
 
-router = APIRouter(prefix="/people", tags=["people"], responses=answers(401, 403))
+router = APIRouter(prefix="/people", tags=["people"], responses=error_responses(401, 403))
 
 
-class MemberOut(Out):
-    """Somebody as the owner sees them."""
+class MemberOut(ResponseModel):
+    """A person, as the owner sees them."""
 
     id: str
     name: str
     role: Role
-    platforms: list[str] = Field(description="Where they are known.")
-    ways: WaysOut | None = Field(description="How they sign in; null when they cannot.")
-    seen_at: Time | None = Field(description="When one of their browsers was last here.")
+    platforms: list[str] = Field(description="The platforms that they have written on.")
+    sign_in_methods: SignInMethodsOut | None = Field(description="How they can sign in; null if they can't.")
+    last_seen_at: Time | None = Field(description="When they last used the web page.")
     created_at: Time
-    at_terminal: bool = Field(description="Whether they sit at the terminal, and so stay the owner.")
+    uses_terminal: bool = Field(description="They use the terminal of the server, and therefore are always an owner.")
 
 
-class PeopleOut(Out):
-    """A page of people, those who came last first."""
+class PeopleOut(ResponseModel):
+    """A page of people, newest first."""
 
     people: list[MemberOut]
-    cursor: str | None
+    next_cursor: str | None
 
 
-class NewPersonIn(In):
-    """Somebody who is to be let in."""
+class NewPersonIn(RequestModel):
+    """A person to invite."""
 
     name: Name
     role: Role = Role.MEMBER
 
 
-class PersonChangeIn(In):
-    """What to change about somebody; what is not given stays."""
+class PersonChangesIn(RequestModel):
+    """Changes to a person. Fields that you leave out stay as they are."""
 
     name: Name | None = None
     role: Role | None = None
 
 
-class LinkOut(Out):
-    """A link that signs somebody in once; it is shown here and never again."""
+class SignInLinkOut(ResponseModel):
+    """A link that signs a person in once. It is shown only here."""
 
-    url: str = Field(description="The token stands behind the #, so that no server is sent it before it is used.")
+    url: str = Field(description="The secret comes after `#`, which browsers do not send to any server.")
     expires_at: Time
 
 
-class InvitedOut(Out):
-    """Somebody, and the link to send them."""
+class InvitationOut(ResponseModel):
+    """A person, and the sign-in link to send them."""
 
     person: MemberOut
-    link: LinkOut
+    link: SignInLinkOut
 
 
-def _everybody(signed: Owner, state: State) -> People:
-    return state.accounts.people_seen_by(signed.principal)
+def _get_people(caller: OwnerCaller, state: State) -> People:
+    return state.accounts.open_people(caller.principal)
 
 
-Everybody = Annotated[People, Depends(_everybody)]
+AllPeople = Annotated[People, Depends(_get_people)]
 
 
 @router.get("")
 async def list_people(
-    everybody: Everybody,
+    people: AllPeople,
     role: Role | None = None,
     cursor: Annotated[str, Query(max_length=100)] | None = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> PeopleOut:
-    """Everybody this gateway knows, page by page; guests are those who came from a chat and were not let in yet."""
-    page = await everybody.list(role=role, limit=limit, cursor=cursor)
-    return PeopleOut(people=[_member(each) for each in page], cursor=page.cursor)
+    """List the people who use this server. Guests wrote in a chat and have not been let in yet."""
+    page = await people.list(role=role, limit=limit, cursor=cursor)
+    return PeopleOut(people=[_to_member_out(each) for each in page], next_cursor=page.cursor)
 
 
 @router.post("", status_code=201)
-async def add_person(body: NewPersonIn, everybody: Everybody, request: Request, state: State) -> InvitedOut:
-    """Let somebody in: they get a link that works once."""
-    return _invited(await everybody.add(body.name, body.role), request, state)
+async def create_person(body: NewPersonIn, people: AllPeople, request: Request, state: State) -> InvitationOut:
+    """Invite a person. The response contains a sign-in link that works once."""
+    return _to_invitation_out(await people.add(body.name, body.role), request, state)
 
 
-@router.patch("/{person_id}", responses=answers(404))
-async def change_person(person_id: str, body: PersonChangeIn, everybody: Everybody) -> MemberOut:
-    """Give somebody another name or role; one who becomes a guest is signed out everywhere."""
-    return _member(await everybody.change(person_id, name=body.name, role=body.role))
+@router.patch("/{person_id}", responses=error_responses(404))
+async def update_person(person_id: str, body: PersonChangesIn, people: AllPeople) -> MemberOut:
+    """Change a person's name or role. Making someone a guest signs them out everywhere."""
+    return _to_member_out(await people.update(person_id, name=body.name, role=body.role))
 
 
-@router.delete("/{person_id}", status_code=204, responses=answers(404))
-async def remove_person(person_id: str, everybody: Everybody) -> None:
-    """Shut somebody out. Their conversations stay."""
-    await everybody.remove(person_id)
+@router.delete("/{person_id}", status_code=204, responses=error_responses(404))
+async def remove_person(person_id: str, people: AllPeople) -> None:
+    """Remove a person's access. Their conversations stay."""
+    await people.remove(person_id)
 
 
-@router.post("/{person_id}/link", status_code=201, responses=answers(404))
-async def make_link(person_id: str, everybody: Everybody, request: Request, state: State) -> InvitedOut:
-    """A new link that signs somebody in once; those made before are worthless from now on."""
-    return _invited(await everybody.link(person_id), request, state)
+@router.post("/{person_id}/link", status_code=201, responses=error_responses(404))
+async def create_sign_in_link(person_id: str, people: AllPeople, request: Request, state: State) -> InvitationOut:
+    """Create a sign-in link that works once. Earlier links no longer work."""
+    return _to_invitation_out(await people.create_link(person_id), request, state)
 
 
-def _invited(invitation: Invitation, request: Request, state: WebState) -> InvitedOut:
-    url = f"{site_of(request).origin}{state.base_path}/sign-in#{invitation.secret}"
-    return InvitedOut(person=_member(invitation.member), link=LinkOut(url=url, expires_at=invitation.expires_at))
+def _to_invitation_out(invitation: Invitation, request: Request, state: WebState) -> InvitationOut:
+    url = f"{get_site(request).origin}{state.base_path}/sign-in#{invitation.secret}"
+    return InvitationOut(
+        person=_to_member_out(invitation.member), link=SignInLinkOut(url=url, expires_at=invitation.expires_at)
+    )
 
 
-def _member(member: Member) -> MemberOut:
-    ways = member.ways
+def _to_member_out(member: Member) -> MemberOut:
+    methods = member.sign_in_methods
     return MemberOut(
         id=member.person.id,
         name=member.person.name,
         role=member.person.role,
         platforms=list(member.platforms),
-        ways=None if ways is None else WaysOut(password=ways.password, passkeys=ways.passkeys),
-        seen_at=member.seen_at,
+        sign_in_methods=None if methods is None else to_sign_in_methods_out(methods),
+        last_seen_at=member.last_seen_at,
         created_at=member.person.created_at,
-        at_terminal=member.at_terminal,
+        uses_terminal=member.uses_terminal,
     )

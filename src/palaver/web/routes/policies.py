@@ -1,4 +1,4 @@
-"""Policies: when conversations start afresh, and what happens to messages while the agent is busy."""
+"""Policies: when conversations restart, and what happens to messages while the agent is busy."""
 
 from __future__ import annotations
 
@@ -7,83 +7,84 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter
 from pydantic import Field
 
-from palaver.config.yaml_export import conduct_lines
+from palaver.config.yaml_export import format_platform_rules
 from palaver.domain.policy import ResetMode
 from palaver.domain.source import ChatType
 from palaver.domain.turn import BusyPolicy
-from palaver.services.policies import Policies
-from palaver.web.auth import SignedIn
-from palaver.web.errors import answers
-from palaver.web.schemas import Out
+from palaver.web.auth import Caller
+from palaver.web.errors import error_responses
+from palaver.web.schemas import ResponseModel
 from palaver.web.state import State
 
 if TYPE_CHECKING:
     from palaver.domain.gateway_config import GatewayConfig
-    from palaver.domain.platform_rules import Afresh, Conduct
+    from palaver.domain.platform_rules import PlatformRules, ResetRule
 
-router = APIRouter(tags=["policies"], responses=answers(401))
+router = APIRouter(tags=["policies"], responses=error_responses(401))
 
 
-class AfreshOut(Out):
-    """When conversations start afresh by themselves."""
+class ResetRuleOut(ResponseModel):
+    """When conversations restart automatically."""
 
-    chat_types: list[ChatType] = Field(description="In chats of which kinds.")
+    chat_types: list[ChatType] = Field(description="The types of chats that this rule applies to.")
     mode: ResetMode
-    idle_minutes: int = Field(description="With `idle` and `both`: after this long without a human word.")
-    at_hour: int = Field(description="With `daily` and `both`: when this hour strikes.")
-    timezone: str = Field(description="Where it strikes.")
-    notify: bool = Field(description="Whether the person is told.")
-    key: str = Field(description="What decides it in config.yaml.", examples=["reset_by_platform.telegram"])
-    is_default: bool = Field(description="Nobody has decided anything else.")
+    idle_minutes: int = Field(description="With `idle` and `both`: restart after this long without a human message.")
+    at_hour: int = Field(description="With `daily` and `both`: restart at this hour.")
+    timezone: str = Field(description="The time zone of `at_hour`.")
+    notify: bool = Field(description="Whether Palaver tells the person about a restart.")
+    setting_key: str = Field(description="The setting in config.yaml.", examples=["reset_by_platform.telegram"])
+    is_default: bool = Field(description="The operator has not changed this setting.")
 
 
-class PolicyOut(Out):
-    """What holds on a platform."""
+class PolicyOut(ResponseModel):
+    """The policies of a platform."""
 
-    platform: str | None = Field(description="Null is wherever nothing else is said.")
-    afresh: list[AfreshOut] = Field(description="Empty where only a person begins a new conversation.")
-    busy: BusyPolicy = Field(description="What happens to a message that comes while the agent answers another.")
-    busy_key: str
-    busy_is_default: bool
-    lines: str = Field(description="Lines for config.yaml that say the same for this platform, to be changed.")
+    platform: str | None = Field(description="Null for all platforms without policies of their own.")
+    reset_rules: list[ResetRuleOut] = Field(description="Empty if conversations never restart automatically.")
+    busy_policy: BusyPolicy = Field(description="What happens to a message that arrives while the agent is busy.")
+    busy_setting_key: str
+    is_busy_default: bool
+    config_yaml: str = Field(
+        description="Lines for config.yaml with the current values of this platform, to start from."
+    )
 
 
-class PoliciesOut(Out):
-    """What holds where nothing else is said, and on each platform that is set up or that you are known on."""
+class PoliciesOut(ResponseModel):
+    """The default policies, and those of each platform that is set up or that you have used."""
 
     default: PolicyOut
     platforms: list[PolicyOut]
 
 
 @router.get("/policies")
-async def list_policies(state: State, signed: SignedIn) -> PoliciesOut:
-    """When conversations start afresh, what happens while the agent is busy, and how that is changed."""
-    gateway = state.gateway
-    found = await Policies(gateway.store, gateway.rules).for_principal(signed.principal)
-    default, *platforms = (_policy(each, gateway.store.config) for each in found)
+async def list_policies(state: State, caller: Caller) -> PoliciesOut:
+    """List when conversations restart, what happens while the agent is busy, and how to change both."""
+    rules = await state.policies.list_rules(caller.principal)
+    config = state.gateway.store.config
+    default, *platforms = (_to_policy_out(each, config) for each in rules)
     return PoliciesOut(default=default, platforms=platforms)
 
 
-def _policy(conduct: Conduct, config: GatewayConfig) -> PolicyOut:
+def _to_policy_out(rules: PlatformRules, config: GatewayConfig) -> PolicyOut:
     return PolicyOut(
-        platform=conduct.platform,
-        afresh=[_afresh(each) for each in conduct.afresh],
-        busy=conduct.busy,
-        busy_key=conduct.busy_key,
-        busy_is_default=conduct.busy_is_default,
-        lines=conduct_lines(conduct, connected=conduct.platform in config.connected_platforms),
+        platform=rules.platform,
+        reset_rules=[_to_reset_rule_out(each) for each in rules.reset_rules],
+        busy_policy=rules.busy_policy,
+        busy_setting_key=rules.busy_setting_key,
+        is_busy_default=rules.is_busy_default,
+        config_yaml=format_platform_rules(rules, connected=rules.platform in config.connected_platforms),
     )
 
 
-def _afresh(afresh: Afresh) -> AfreshOut:
-    policy = afresh.policy
-    return AfreshOut(
-        chat_types=list(afresh.chat_types),
+def _to_reset_rule_out(rule: ResetRule) -> ResetRuleOut:
+    policy = rule.policy
+    return ResetRuleOut(
+        chat_types=list(rule.chat_types),
         mode=policy.mode,
         idle_minutes=policy.idle_minutes,
         at_hour=policy.at_hour,
         timezone=policy.timezone,
         notify=policy.notify,
-        key=afresh.key,
-        is_default=afresh.is_default,
+        setting_key=rule.setting_key,
+        is_default=rule.is_default,
     )

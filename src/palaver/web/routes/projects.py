@@ -4,89 +4,81 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Path
 from pydantic import Field
 
-from palaver.services.view import AsyncSessionView
-from palaver.web.auth import SignedIn
-from palaver.web.errors import answers
-from palaver.web.schemas import In, Out, Time
-from palaver.web.state import State
+from palaver.web.auth import OwnView
+from palaver.web.errors import error_responses
+from palaver.web.schemas import RequestModel, ResponseModel, Time
 
 if TYPE_CHECKING:
     from palaver.domain.session import Project
 
-router = APIRouter(prefix="/projects", tags=["projects"], responses=answers(401))
+router = APIRouter(prefix="/projects", tags=["projects"], responses=error_responses(401))
 
 
-class ProjectOut(Out):
-    """A folder for conversations."""
+class ProjectOut(ResponseModel):
+    """A project: a folder for conversations."""
 
     id: str
     name: str
-    colour: str | None
+    color: str | None
     session_count: int
     created_at: Time
 
 
-class ProjectsOut(Out):
-    """Your projects by name."""
+class ProjectsOut(ResponseModel):
+    """Your projects, sorted by name."""
 
     projects: list[ProjectOut]
 
 
-class ProjectIn(In):
+class NewProjectIn(RequestModel):
     """A new project."""
 
     name: str
-    colour: str | None = Field(None, examples=["#3b82f6"])
+    color: str | None = Field(None, examples=["#3b82f6"])
 
 
-class ProjectPatch(In):
-    """What is to change; what is left out stays."""
+class ProjectChangesIn(RequestModel):
+    """Changes to a project. Fields that you leave out stay as they are."""
 
     name: str | None = None
-    colour: str | None = None
+    color: str | None = None
 
 
-async def _own(state: State, signed: SignedIn) -> AsyncSessionView:
-    return state.gateway.store.aio.seen_by(signed.principal)
-
-
-Own = Annotated[AsyncSessionView, Depends(_own)]
 ProjectId = Annotated[str, Path(description="The id of a project.", examples=["proj_1a2b3c4d"])]
 
 
 @router.get("")
-async def list_projects(own: Own) -> ProjectsOut:
-    """Your projects, by name."""
-    return ProjectsOut(projects=[project_out(each) for each in await own.projects()])
+async def list_projects(view: OwnView) -> ProjectsOut:
+    """List your projects, sorted by name."""
+    return ProjectsOut(projects=[_to_project_out(each) for each in await view.projects.list()])
 
 
 @router.post("", status_code=201)
-async def create_project(own: Own, project: ProjectIn) -> ProjectOut:
-    """A new project."""
-    return project_out(await own.create_project(project.name, project.colour))
+async def create_project(view: OwnView, body: NewProjectIn) -> ProjectOut:
+    """Create a project."""
+    return _to_project_out(await view.projects.create(body.name, body.color))
 
 
-@router.patch("/{project_id}", responses=answers(404))
-async def change_project(own: Own, project_id: ProjectId, changes: ProjectPatch) -> ProjectOut:
-    """Give a project another name or colour."""
-    return project_out(await own.change_project(project_id, name=changes.name, colour=changes.colour))
+@router.patch("/{project_id}", responses=error_responses(404))
+async def update_project(view: OwnView, project_id: ProjectId, body: ProjectChangesIn) -> ProjectOut:
+    """Change a project's name or color."""
+    return _to_project_out(await view.projects.update(project_id, name=body.name, color=body.color))
 
 
-@router.delete("/{project_id}", status_code=204, responses=answers(404))
-async def delete_project(own: Own, project_id: ProjectId) -> None:
-    """Delete a project; its conversations stay."""
-    await own.delete_project(project_id)
+@router.delete("/{project_id}", status_code=204, responses=error_responses(404))
+async def delete_project(view: OwnView, project_id: ProjectId) -> None:
+    """Delete a project. Its conversations stay."""
+    await view.projects.delete(project_id)
 
 
-def project_out(project: Project) -> ProjectOut:
-    """A project as it goes out."""
+def _to_project_out(project: Project) -> ProjectOut:
     return ProjectOut(
         id=project.id,
         name=project.name,
-        colour=project.colour,
+        color=project.color,
         session_count=project.session_count,
         created_at=project.created_at,
     )

@@ -1,156 +1,161 @@
-"""Conversations: listing, reading, arranging, and everything that is done to a whole one.
+"""Conversations: list, create, read, change and delete them, and actions on a whole conversation.
 
-What slash commands do as well is done by them, through the inbox, so that it means here what it means everywhere.
+Actions that slash commands offer too run the same command through the inbox, so that they work the same everywhere.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+import asyncio
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import JSONResponse
 
-from palaver.services.commands import find
-from palaver.services.commands.markdown import document
-from palaver.services.commands.registry import check_may
-from palaver.services.conversations import Conversations, Wanted
-from palaver.services.reading import MOST_EVENTS
-from palaver.services.toolsets import check_known, names_in
-from palaver.web.auth import SeenBy, SignedIn
-from palaver.web.errors import answers
-from palaver.web.message_schemas import EventsOut, ReceiptOut, events_out, receipt_out
-from palaver.web.schemas import MOST_SEQ, clean
+from palaver.services.commands import history_commands
+from palaver.services.commands.permissions import check_permission
+from palaver.services.commands.turn_commands import stop_run
+from palaver.services.conversations import NewConversation
+from palaver.services.toolsets import check_toolsets_exist, list_session_toolsets
+from palaver.services.view.transcripts import MAX_PAGE_EVENTS
+from palaver.web.auth import Caller, CallerView, IncludeAll
+from palaver.web.errors import error_responses
+from palaver.web.message_schemas import EventsOut, ReceiptOut, to_events_out, to_receipt_out
+from palaver.web.schemas import MAX_SEQ, replace_surrogates
 from palaver.web.session_schemas import (
-    CommandIn,
-    CompressIn,
+    ActionIn,
+    CompactIn,
     EditIn,
     EditOut,
     ForkIn,
-    ReadIn,
-    ReadOut,
-    SessionIn,
+    MarkReadIn,
+    NewSessionIn,
+    ReadPositionOut,
+    SessionChangesIn,
     SessionOut,
-    SessionPatch,
     SessionsOut,
     StopIn,
     UndoIn,
-    session_out,
+    to_session_out,
 )
 from palaver.web.state import State
-from palaver.web.submit_message import carry_out, say
+from palaver.web.submit_message import run_action, submit_message
 
-if TYPE_CHECKING:
-    from palaver.services.commands.base import Command
-
-router = APIRouter(prefix="/sessions", tags=["sessions"], responses=answers(401))
+router = APIRouter(prefix="/sessions", tags=["sessions"], responses=error_responses(401))
 
 SessionId = Annotated[str, Path(description="The id of a conversation.", examples=["20261115_081200_1a2b3c4d"])]
-All = Annotated[bool, Query(alias="all", include_in_schema=False)]
-Place = Annotated[int | None, Query(ge=0, le=MOST_SEQ)]
+SeqQuery = Annotated[int | None, Query(ge=0, le=MAX_SEQ)]
 
 
-@router.get("", responses=answers(404))
+@router.get("", responses=error_responses(404))
 async def list_sessions(
     state: State,
-    seen: SeenBy,
-    shelf: Literal["current", "archived", "pinned"] = "current",
+    view: CallerView,
+    include_all: IncludeAll,
+    session_state: Annotated[Literal["active", "archived", "pinned"], Query(alias="state")] = "active",
     project: Annotated[str | None, Query(description="One of your projects, by id or name.")] = None,
-    platform: Annotated[str | None, Query(description="Where they take place.", examples=["telegram"])] = None,
-    person: Annotated[str | None, Query(description="The id of somebody who takes part.")] = None,
-    text: Annotated[str | None, Query(description="In the title, the last line or the name of the place.")] = None,
-    cursor: Annotated[str | None, Query(description="Where an earlier page ended.")] = None,
+    platform: Annotated[str | None, Query(description="The platform they come from.", examples=["telegram"])] = None,
+    person_id: Annotated[str | None, Query(description="The id of a person who takes part.")] = None,
+    query: Annotated[str | None, Query(description="Text in the title, the preview or the name of the chat.")] = None,
+    cursor: Annotated[str | None, Query(description="The cursor of an earlier page.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    everything: All = False,
 ) -> SessionsOut:
-    """Conversations in which something was said, newest first."""
-    page = await seen.overviews(
-        shelf=shelf, limit=limit, cursor=cursor, project=project, platform=platform, person=person, text=text
+    """List conversations, newest first. Empty ones are left out."""
+    page = await view.summaries.list(
+        state=session_state,
+        limit=limit,
+        cursor=cursor,
+        project=project,
+        platform=platform,
+        person=person_id,
+        text=query,
     )
     connected = state.gateway.platforms
     return SessionsOut(
-        sessions=[session_out(each, connected, with_owner=everything) for each in page], cursor=page.cursor
+        sessions=[to_session_out(each, connected, with_owner=include_all) for each in page], next_cursor=page.cursor
     )
 
 
-@router.post("", status_code=201, responses=answers(404))
-async def begin_session(state: State, signed: SignedIn, wanted: SessionIn) -> SessionOut:
-    """A new conversation of your own. Lists show it once something is said in it."""
-    if wanted.model is not None:
-        state.gateway.agent.check_model(wanted.model)
-    made = Wanted(title=wanted.title, project=wanted.project, model=wanted.model)
-    begun = await Conversations(state.gateway.store).begin(signed.person, made, key=wanted.key)
-    return session_out(begun, state.gateway.platforms)
+@router.post("", status_code=201, responses=error_responses(404))
+async def create_session(state: State, caller: Caller, body: NewSessionIn) -> SessionOut:
+    """Start a new conversation. Lists show it after its first message."""
+    if body.model is not None:
+        state.gateway.agent.check_model(body.model)
+    conversation = NewConversation(title=body.title, project=body.project, model=body.model)
+    summary = await state.conversations.start(caller.person, conversation, key=body.key)
+    return to_session_out(summary, state.gateway.platforms)
 
 
-@router.get("/{session_id}", responses=answers(404))
-async def get_session(state: State, seen: SeenBy, session_id: SessionId, everything: All = False) -> SessionOut:
-    """One conversation."""
-    return session_out(await seen.overview(session_id), state.gateway.platforms, with_owner=everything)
+@router.get("/{session_id}", responses=error_responses(404))
+async def get_session(state: State, view: CallerView, session_id: SessionId, include_all: IncludeAll) -> SessionOut:
+    """Get a conversation."""
+    return to_session_out(await view.summaries.get(session_id), state.gateway.platforms, with_owner=include_all)
 
 
-@router.patch("/{session_id}", responses=answers(404))
-async def change_session(
+@router.patch("/{session_id}", responses=error_responses(404))
+async def update_session(
     state: State,
-    signed: SignedIn,
-    seen: SeenBy,
+    caller: Caller,
+    view: CallerView,
+    include_all: IncludeAll,
     session_id: SessionId,
-    changes: SessionPatch,
-    everything: All = False,
+    body: SessionChangesIn,
 ) -> SessionOut:
-    """Change a conversation: all that is given, or nothing."""
-    wanted = changes.model_dump(exclude_unset=True)
-    if wanted.get("model") is not None:
-        state.gateway.agent.check_model(wanted["model"])
-    if changes.toolsets:
-        session, gateway = (await seen.overview(session_id)).session, state.gateway
-        there = names_in(session, gateway.rules, gateway.agent.tool_servers(), signed.person.role)
-        check_known((name for name, on in changes.toolsets.items() if not on), there)
-    changed = await seen.change(session_id, wanted)  # type: ignore[arg-type]
-    return session_out(changed, state.gateway.platforms, with_owner=everything)
+    """Change a conversation. If one of the changes is not possible, none is made."""
+    changes = body.model_dump(exclude_unset=True)
+    if changes.get("model") is not None:
+        state.gateway.agent.check_model(changes["model"])
+    if body.toolsets:
+        session, gateway = (await view.summaries.get(session_id)).session, state.gateway
+        allowed = list_session_toolsets(session, gateway.rules, gateway.agent.list_tool_servers(), caller.person.role)
+        check_toolsets_exist((name for name, is_on in body.toolsets.items() if not is_on), allowed)
+    summary = await view.update(session_id, changes)  # type: ignore[arg-type]
+    return to_session_out(summary, state.gateway.platforms, with_owner=include_all)
 
 
-@router.delete("/{session_id}", status_code=204, responses=answers(404))
-async def delete_session(seen: SeenBy, session_id: SessionId) -> None:
-    """Delete a conversation and its log for good. What it cost is remembered."""
-    await seen.delete(session_id)
+@router.delete("/{session_id}", status_code=204, responses=error_responses(404))
+async def delete_session(view: CallerView, session_id: SessionId) -> None:
+    """Permanently delete a conversation and all its messages. Its cost stays in the usage reports."""
+    await view.delete(session_id)
 
 
 # ---- reading ---------------------------------------------------------------------------------------------
 
 
-@router.get("/{session_id}/messages", responses=answers(404))
-async def read_messages(
-    seen: SeenBy,
+@router.get("/{session_id}/messages", responses=error_responses(404))
+async def list_messages(
+    view: CallerView,
     session_id: SessionId,
-    before: Place = None,
-    after: Place = None,
-    around: Place = None,
-    limit: Annotated[int, Query(ge=1, le=MOST_EVENTS)] = 50,
+    before: SeqQuery = None,
+    after: SeqQuery = None,
+    around: SeqQuery = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_EVENTS)] = 50,
 ) -> EventsOut:
-    """What people read: visible messages, and what else happened, oldest first.
+    """Read a conversation: visible messages and other events, oldest first.
 
-    The end of the conversation, or what is before, after or around a place in it.
+    By default its end, or else the part before, after or around an event.
     """
-    return events_out(await seen.excerpt(session_id, before=before, after=after, around=around, limit=limit))
+    return to_events_out(
+        await view.transcripts.load_page(session_id, before=before, after=after, around=around, limit=limit)
+    )
 
 
-@router.get("/{session_id}/events", responses=answers(404))
-async def read_events(
-    seen: SeenBy,
+@router.get("/{session_id}/events", responses=error_responses(404))
+async def list_events(
+    view: CallerView,
     session_id: SessionId,
-    after: Annotated[int, Query(ge=0, le=MOST_SEQ)] = 0,
-    limit: Annotated[int, Query(ge=1, le=MOST_EVENTS)] = 100,
+    after: Annotated[int, Query(ge=0, le=MAX_SEQ)] = 0,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_EVENTS)] = 100,
 ) -> EventsOut:
-    """The whole log after a place in it: hidden messages too."""
-    return events_out(await seen.log(session_id, after=after, limit=limit))
+    """Read the complete log after an event, including hidden messages."""
+    return to_events_out(await view.transcripts.load_log_page(session_id, after=after, limit=limit))
 
 
-@router.put("/{session_id}/read", responses=answers(404))
-async def mark_read(state: State, seen: SeenBy, session_id: SessionId, mark: ReadIn) -> ReadOut:
-    """You have seen everything up to an event. Going back changes nothing."""
-    reached = await seen.mark_read(session_id, mark.seq)
-    state.live.touch(session_id)
-    return ReadOut(read_seq=reached)
+@router.put("/{session_id}/read", responses=error_responses(404))
+async def mark_read(state: State, view: CallerView, session_id: SessionId, body: MarkReadIn) -> ReadPositionOut:
+    """Mark everything up to an event as read. An earlier event than the last one changes nothing."""
+    read_seq = await view.transcripts.mark_read(session_id, body.seq)
+    state.live.refresh_session(session_id)
+    return ReadPositionOut(read_seq=read_seq)
 
 
 @router.get(
@@ -164,105 +169,100 @@ async def mark_read(state: State, seen: SeenBy, session_id: SessionId, mark: Rea
                 "text/markdown": {"schema": {"type": "string"}},
             },
         },
-        **answers(404),
+        **error_responses(404),
     },
 )
 async def export_session(
-    signed: SignedIn,
-    seen: SeenBy,
+    caller: Caller,
+    view: CallerView,
     session_id: SessionId,
     form: Annotated[Literal["json", "markdown"], Query(alias="format")] = "json",
 ) -> Response:
-    """A whole conversation: `json` holds everything that ever happened, `markdown` what can be read."""
-    check_may(signed.principal, _command("export"))
+    """Export a conversation: `json` contains the complete log, `markdown` what people see."""
+    check_permission(caller.principal, "export")
     if form == "json":
-        return JSONResponse(clean(await seen.export(session_id)), headers=_as_file(session_id, "json"))
-    session = await seen.get(session_id)
-    text = document(session, await seen.load(session_id, limit=None))
+        content = await view.export(session_id)
+        headers = _build_download_headers(session_id, "json")
+        # A long one would block the event loop for everyone else.
+        return await asyncio.to_thread(lambda: JSONResponse(replace_surrogates(content), headers=headers))
+    text = await view.export_markdown(session_id)
     return Response(
         text.encode("utf-8", "replace"),
         media_type="text/markdown; charset=utf-8",
-        headers=_as_file(session_id, "md"),
+        headers=_build_download_headers(session_id, "md"),
     )
 
 
-def _as_file(session_id: str, ending: str) -> dict[str, str]:
-    return {"Content-Disposition": f'attachment; filename="{session_id}.{ending}"', "Cache-Control": "no-store"}
+def _build_download_headers(session_id: str, suffix: str) -> dict[str, str]:
+    return {"Content-Disposition": f'attachment; filename="{session_id}.{suffix}"', "Cache-Control": "no-store"}
 
 
-# ---- by command ------------------------------------------------------------------------------------------
+# ---- commands --------------------------------------------------------------------------------------------
 
-_DONE = answers(404, 409)
-
-
-@router.post("/{session_id}/stop", responses=_DONE)
-async def stop_answer(state: State, signed: SignedIn, session_id: SessionId, wanted: StopIn) -> ReceiptOut:
-    """End the answer that is being given; what was said so far is kept."""
-    text = "/stop all" if wanted.queued else "/stop"
-    return await carry_out(state, signed, session_id, text, wanted.key)
+_ACTION_ERRORS = error_responses(404, 409)
 
 
-@router.post("/{session_id}/undo", responses=_DONE)
-async def undo_turns(state: State, signed: SignedIn, session_id: SessionId, wanted: UndoIn) -> ReceiptOut:
-    """Take back the last turns; they are hidden, not deleted."""
-    return await carry_out(state, signed, session_id, f"/undo {wanted.turns}", wanted.key)
+@router.post("/{session_id}/stop", responses=_ACTION_ERRORS)
+async def stop_answer(state: State, caller: Caller, session_id: SessionId, stop: StopIn) -> ReceiptOut:
+    """Stop the current answer. What was written so far is kept."""
+    return await run_action(state, caller, session_id, stop_run.call(clear_queue=stop.clear_queue), stop.key)
 
 
-@router.post("/{session_id}/redo", responses=_DONE)
-async def redo_turns(state: State, signed: SignedIn, session_id: SessionId, wanted: CommandIn) -> ReceiptOut:
-    """Bring back what the last undo hid."""
-    return await carry_out(state, signed, session_id, "/redo", wanted.key)
+@router.post("/{session_id}/undo", responses=_ACTION_ERRORS)
+async def undo_turns(state: State, caller: Caller, session_id: SessionId, undo: UndoIn) -> ReceiptOut:
+    """Undo the last turns. They are hidden, not deleted."""
+    call = history_commands.undo_turns.call(turns=undo.turns)
+    return await run_action(state, caller, session_id, call, undo.key)
 
 
-@router.post("/{session_id}/retry", responses=_DONE)
-async def retry_turn(state: State, signed: SignedIn, session_id: SessionId, wanted: CommandIn) -> ReceiptOut:
-    """Ask the last message again; the former answer is hidden."""
-    return await carry_out(state, signed, session_id, "/retry", wanted.key)
+@router.post("/{session_id}/redo", responses=_ACTION_ERRORS)
+async def redo_turns(state: State, caller: Caller, session_id: SessionId, action: ActionIn) -> ReceiptOut:
+    """Redo what the last undo hid."""
+    return await run_action(state, caller, session_id, history_commands.redo_turns.call(), action.key)
 
 
-@router.post("/{session_id}/restore", responses=_DONE)
-async def restore_session(state: State, signed: SignedIn, session_id: SessionId, wanted: CommandIn) -> ReceiptOut:
-    """Take back the last reset, move or summary."""
-    return await carry_out(state, signed, session_id, "/restore", wanted.key)
+@router.post("/{session_id}/retry", responses=_ACTION_ERRORS)
+async def retry_turn(state: State, caller: Caller, session_id: SessionId, action: ActionIn) -> ReceiptOut:
+    """Regenerate the last answer. The previous one is hidden."""
+    return await run_action(state, caller, session_id, history_commands.retry_turn.call(), action.key)
 
 
-@router.post("/{session_id}/compress", responses=_DONE)
-async def compress_session(state: State, signed: SignedIn, session_id: SessionId, wanted: CompressIn) -> ReceiptOut:
-    """Let a summary stand for the older messages, before the agent alone."""
-    text = f"/compress {wanted.focus or ''}".rstrip()
-    return await carry_out(state, signed, session_id, text, wanted.key)
+@router.post("/{session_id}/restore", responses=_ACTION_ERRORS)
+async def restore_session(state: State, caller: Caller, session_id: SessionId, action: ActionIn) -> ReceiptOut:
+    """Revert the last restart, switch, branch or summary."""
+    return await run_action(state, caller, session_id, history_commands.restore_session.call(), action.key)
+
+
+@router.post("/{session_id}/compact", responses=_ACTION_ERRORS)
+async def compact_session(state: State, caller: Caller, session_id: SessionId, compact: CompactIn) -> ReceiptOut:
+    """Compact the context: the agent sees a summary of the older messages, people still see all of them."""
+    focus = (compact.focus or "").strip() or None
+    call = history_commands.compact_session.call(focus=focus)
+    return await run_action(state, caller, session_id, call, compact.key)
 
 
 # ---- copies ----------------------------------------------------------------------------------------------
 
 
-@router.post("/{session_id}/fork", status_code=201, responses=answers(404))
-async def fork_session(state: State, signed: SignedIn, session_id: SessionId, wanted: ForkIn) -> SessionOut:
-    """A copy of your own, up to and including the turn of a message; the original stays as it is."""
-    conversations = Conversations(state.gateway.store)
-    copy = await conversations.fork(signed.principal, session_id, wanted.at, wanted.title)
-    return session_out(copy, state.gateway.platforms)
+@router.post("/{session_id}/fork", status_code=201, responses=error_responses(404))
+async def fork_session(state: State, caller: Caller, session_id: SessionId, fork: ForkIn) -> SessionOut:
+    """Create a copy of your own, up to and including the turn of a message. The original doesn't change."""
+    copy = await state.conversations.fork(caller.principal, session_id, fork.up_to_seq, fork.title)
+    return to_session_out(copy, state.gateway.platforms)
 
 
-@router.post("/{session_id}/edit", status_code=202, responses=answers(404))
-async def edit_message(state: State, signed: SignedIn, session_id: SessionId, wanted: EditIn) -> EditOut:
-    """Say something else instead of an earlier message of a person: in a copy of all that came before it."""
-    conversations = Conversations(state.gateway.store)
-    made = await conversations.fork_before(signed.person, session_id, wanted.at, wanted.key)
-    receipt = await say(
+@router.post("/{session_id}/edit", status_code=202, responses=error_responses(404))
+async def edit_message(state: State, caller: Caller, session_id: SessionId, edit: EditIn) -> EditOut:
+    """Edit a message: send another one in its place, in a copy of everything before it."""
+    copy = await state.conversations.fork_before(caller.person, session_id, edit.seq, edit.key)
+    receipt = await submit_message(
         state,
-        signed,
-        made.session.id,
-        wanted.content,
-        wanted.key,
-        busy=wanted.busy,
-        attachments=wanted.attachments,
+        caller,
+        copy.session.id,
+        edit.content,
+        edit.key,
+        busy_policy=edit.busy_policy,
+        attachment_ids=edit.attachment_ids,
     )
-    shown = await state.gateway.store.aio.seen_by(signed.principal).overview(made.session.id)
-    return EditOut(session=session_out(shown, state.gateway.platforms), receipt=receipt_out(receipt))
-
-
-def _command(name: str) -> Command:
-    command = find(name)
-    assert command is not None  # noqa: S101  (a name of ours)
-    return command
+    summary = await state.gateway.store.aio.seen_by(caller.principal).summaries.get(copy.session.id)
+    return EditOut(session=to_session_out(summary, state.gateway.platforms), receipt=to_receipt_out(receipt))

@@ -1,16 +1,15 @@
-"""Shared conversations: made and taken back by those who have them, read by whoever has the secret."""
+"""Shares: read-only copies of conversations, which anyone with the link can read."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Response
 from pydantic import Field
 
-from palaver.services.shares import Shares
-from palaver.web.auth import SeenBy, SignedIn
-from palaver.web.errors import answers
-from palaver.web.schemas import Out, Time
+from palaver.web.auth import Caller, IncludeAll
+from palaver.web.errors import error_responses
+from palaver.web.schemas import ResponseModel, Time
 from palaver.web.state import State
 
 if TYPE_CHECKING:
@@ -18,11 +17,9 @@ if TYPE_CHECKING:
 
 router = APIRouter(tags=["shares"])
 
-_Everything = Annotated[bool, Query(alias="all", include_in_schema=False)]
 
-
-class ShareOut(Out):
-    """A copy that you have made."""
+class ShareOut(ResponseModel):
+    """A shared copy of a conversation."""
 
     id: str
     session_id: str
@@ -32,73 +29,72 @@ class ShareOut(Out):
 
 
 class NewShareOut(ShareOut):
-    """A new copy, and what opens it. The secret is told only now."""
+    """A new share, with the secret that opens it."""
 
-    secret: str
-    path: str = Field(description="Where the page shows it. The secret stands behind the #, which no server is sent.")
+    secret: str = Field(description="Shown only once: store it now.")
+    path: str = Field(
+        description="The path of the page that shows it. The secret comes after `#`, which browsers do not send to any"
+        " server."
+    )
 
 
-class SharesOut(Out):
-    """Your copies, newest first."""
+class SharesOut(ResponseModel):
+    """Your shares, newest first."""
 
     shares: list[ShareOut]
 
 
-class SharedMessageOut(Out):
-    """Something that was said."""
+class SharedMessageOut(ResponseModel):
+    """A message in a shared conversation."""
 
     role: str = Field(json_schema_extra={"enum": ["assistant", "user"]})
-    name: str | None = Field(description="`Person`, or a number for each of several; null for the agent.")
+    name: str | None = Field(description="`Person`, with a number if there are several; null for the agent.")
     text: str
 
 
-class SharedOut(Out):
-    """A conversation as it was when it was shared, without ids, names, tools and files."""
+class SharedConversationOut(ResponseModel):
+    """A conversation as it was when it was shared, without ids, names, tool calls and files."""
 
     title: str | None
     shared_at: Time
     messages: list[SharedMessageOut]
 
 
-@router.post("/sessions/{session_id}/shares", status_code=201, responses=answers(401, 403, 404, 409, 422, 503))
-async def make_share(
-    session_id: str, state: State, signed: SignedIn, _view: SeenBy, everything: _Everything = False
-) -> NewShareOut:
-    """Make a read-only copy of a conversation as it is now, for whoever you give the secret."""
-    fresh = await Shares(state.gateway.store).make(signed.principal, session_id, everything=everything)
-    path = f"{state.base_path}/shared#{fresh.secret}"
-    return NewShareOut(**_out(fresh.made).model_dump(), secret=fresh.secret, path=path)
+@router.post("/sessions/{session_id}/shares", status_code=201, responses=error_responses(401, 403, 404, 409, 422, 503))
+async def create_share(session_id: str, state: State, caller: Caller, include_all: IncludeAll) -> NewShareOut:
+    """Share a conversation: make a read-only copy of its current state for anyone who has the link."""
+    new_share = await state.shares.create(caller.principal, session_id, everything=include_all)
+    path = f"{state.base_path}/shared#{new_share.secret}"
+    return NewShareOut(**_to_share_out(new_share.item).model_dump(), secret=new_share.secret, path=path)
 
 
-@router.get("/shares", responses=answers(401, 403))
-async def list_shares(state: State, signed: SignedIn) -> SharesOut:
-    """What you share."""
-    found = await Shares(state.gateway.store).of(signed.principal)
-    return SharesOut(shares=[_out(each) for each in found])
+@router.get("/shares", responses=error_responses(401, 403))
+async def list_shares(state: State, caller: Caller) -> SharesOut:
+    """List your shares."""
+    shares = await state.shares.list(caller.principal)
+    return SharesOut(shares=[_to_share_out(each) for each in shares])
 
 
-@router.delete("/shares/{share_id}", status_code=204, responses=answers(401, 403, 404, 422, 503))
-async def revoke_share(
-    share_id: str, state: State, signed: SignedIn, _view: SeenBy, everything: _Everything = False
-) -> None:
-    """Take a copy back: its secret opens nothing any more."""
-    await Shares(state.gateway.store).revoke(signed.principal, share_id, everything=everything)
+@router.delete("/shares/{share_id}", status_code=204, responses=error_responses(401, 403, 404, 422, 503))
+async def delete_share(share_id: str, state: State, caller: Caller, include_all: IncludeAll) -> None:
+    """Stop sharing a copy. The link stops working."""
+    await state.shares.revoke(caller.principal, share_id, everything=include_all)
 
 
-@router.get("/shared/{secret}", responses=answers(404, 422))
-async def read_shared(secret: str, state: State, response: Response) -> SharedOut:
-    """A shared conversation, for whoever has its secret; no sign-in is needed."""
+@router.get("/shared/{secret}", responses=error_responses(404, 422))
+async def get_shared_conversation(secret: str, state: State, response: Response) -> SharedConversationOut:
+    """Read a shared conversation. Anyone with its secret can; no sign-in is needed."""
     response.headers["Cache-Control"] = "no-store"
     response.headers["Referrer-Policy"] = "no-referrer"
     response.headers["X-Robots-Tag"] = "noindex"
-    return SharedOut.model_validate(await Shares(state.gateway.store).opened(secret))
+    return SharedConversationOut.model_validate(await state.shares.open(secret))
 
 
-def _out(found: Share) -> ShareOut:
+def _to_share_out(share: Share) -> ShareOut:
     return ShareOut(
-        id=found.id,
-        session_id=found.session_id,
-        title=found.title,
-        message_count=found.message_count,
-        created_at=found.created_at,
+        id=share.id,
+        session_id=share.session_id,
+        title=share.title,
+        message_count=share.message_count,
+        created_at=share.created_at,
     )

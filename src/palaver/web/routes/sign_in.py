@@ -1,4 +1,4 @@
-"""Signing in and out. What a browser brings is handed on; the answer is a cookie."""
+"""Signing in and out. `Accounts` checks the credentials; a successful sign-in sets a cookie."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from palaver.domain.account import LONGEST_PASSWORD
+from palaver.domain.account import MAX_PASSWORD_CHARS
 from palaver.domain.person import Person, Role
 from palaver.services.accounts.passkeys import Site
 from palaver.services.accounts.sign_in import Visitor
-from palaver.web.auth import InPerson, cookie_name, forget_cookie, give_cookie, peer_address
-from palaver.web.errors import answers
-from palaver.web.schemas import In, Out
+from palaver.web.auth import (
+    BrowserCaller,
+    clear_sign_in_cookie,
+    get_client_address,
+    get_cookie_name,
+    set_sign_in_cookie,
+)
+from palaver.web.errors import error_responses
+from palaver.web.schemas import RequestModel, ResponseModel
 from palaver.web.state import State, WebState
 
 router = APIRouter(tags=["sign-in"])
 
 
-class PersonOut(Out):
+class PersonOut(ResponseModel):
     """A person."""
 
     id: str
@@ -27,104 +33,103 @@ class PersonOut(Out):
     role: Role
 
     @classmethod
-    def of(cls, person: Person) -> PersonOut:
-        """A person as the web shows them."""
+    def from_person(cls, person: Person) -> PersonOut:
         return cls(id=person.id, name=person.name, role=person.role)
 
 
-class SignedInOut(Out):
+class SignInOut(ResponseModel):
     """Who is signed in now."""
 
     person: PersonOut
 
 
-class WaysInOut(Out):
-    """How anybody at all can sign in here, besides by a link."""
+class ServerSignInMethodsOut(ResponseModel):
+    """How people can sign in on this server, besides with a link."""
 
     password: bool
     passkey: bool
 
 
-class LinkIn(In):
-    """What stands behind the # of a sign-in link."""
+class LinkSignInIn(RequestModel):
+    """A sign-in link."""
 
-    token: Annotated[str, Field(min_length=1, max_length=200)]
+    token: Annotated[str, Field(min_length=1, max_length=200)] = Field(description="The part of the link after `#`.")
 
 
-class PasswordIn(In):
+class PasswordSignInIn(RequestModel):
     """A name and a password."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
-    password: Annotated[str, Field(min_length=1, max_length=LONGEST_PASSWORD)]
+    password: Annotated[str, Field(min_length=1, max_length=MAX_PASSWORD_CHARS)]
 
 
-class PasskeyIn(In):
-    """What `navigator.credentials.get()` has answered, as JSON."""
+class PasskeySignInIn(RequestModel):
+    """A passkey."""
 
-    credential: dict[str, Any]
+    credential: dict[str, Any] = Field(description="The result of `navigator.credentials.get()` as JSON.")
 
 
 @router.get("/sign-in")
-async def show_ways_to_sign_in(request: Request, state: State) -> WaysInOut:
-    """How people can sign in here."""
-    ways = await state.accounts.ways_in(site_of(request).host)
-    return WaysInOut(password=ways.password, passkey=ways.passkey)
+async def list_sign_in_methods(request: Request, state: State) -> ServerSignInMethodsOut:
+    """List the ways to sign in on this server."""
+    methods = await state.accounts.get_sign_in_options(get_site(request).host)
+    return ServerSignInMethodsOut(password=methods.password, passkey=methods.passkey)
 
 
-@router.post("/sign-in/link", responses=answers(401, 403, 429))
-async def sign_in_by_link(body: LinkIn, request: Request, response: Response, state: State) -> SignedInOut:
-    """Sign in by a link, which is used up by it."""
-    fresh = await state.accounts.sign_in_by_link(body.token, _visitor(request, state))
-    return _welcome(request, response, state, fresh.made, fresh.secret)
+@router.post("/sign-in/link", responses=error_responses(401, 403, 429))
+async def sign_in_by_link(body: LinkSignInIn, request: Request, response: Response, state: State) -> SignInOut:
+    """Sign in with a link. Each link works once."""
+    signed_in = await state.accounts.sign_in_by_link(body.token, _get_visitor(request, state))
+    return _finish_sign_in(request, response, state, signed_in.item, signed_in.secret)
 
 
-@router.post("/sign-in/password", responses=answers(401, 403, 429))
-async def sign_in_by_password(body: PasswordIn, request: Request, response: Response, state: State) -> SignedInOut:
-    """Sign in by name and password."""
-    fresh = await state.accounts.sign_in_by_password(body.name, body.password, _visitor(request, state))
-    return _welcome(request, response, state, fresh.made, fresh.secret)
+@router.post("/sign-in/password", responses=error_responses(401, 403, 429))
+async def sign_in_by_password(body: PasswordSignInIn, request: Request, response: Response, state: State) -> SignInOut:
+    """Sign in with your name and password."""
+    signed_in = await state.accounts.sign_in_by_password(body.name, body.password, _get_visitor(request, state))
+    return _finish_sign_in(request, response, state, signed_in.item, signed_in.secret)
 
 
-@router.post("/sign-in/passkey/options", responses=answers(403, 422, 429))
-async def ask_for_passkey(request: Request, state: State) -> dict[str, Any]:
-    """What to give to `navigator.credentials.get()`, after `parseRequestOptionsFromJSON`."""
-    return await state.accounts.passkeys.sign_in_options(site_of(request), _visitor(request, state))
+@router.post("/sign-in/passkey/options", responses=error_responses(403, 422, 429))
+async def get_passkey_sign_in_options(request: Request, state: State) -> dict[str, Any]:
+    """Get the options for `navigator.credentials.get()`, to be parsed with `parseRequestOptionsFromJSON`."""
+    return await state.accounts.passkeys.create_sign_in_options(get_site(request), _get_visitor(request, state))
 
 
-@router.post("/sign-in/passkey", responses=answers(401, 403, 429))
-async def sign_in_by_passkey(body: PasskeyIn, request: Request, response: Response, state: State) -> SignedInOut:
-    """Sign in by a passkey."""
-    fresh = await state.accounts.passkeys.sign_in(site_of(request), body.credential, _visitor(request, state))
-    return _welcome(request, response, state, fresh.made, fresh.secret)
+@router.post("/sign-in/passkey", responses=error_responses(401, 403, 429))
+async def sign_in_by_passkey(body: PasskeySignInIn, request: Request, response: Response, state: State) -> SignInOut:
+    """Sign in with a passkey."""
+    signed_in = await state.accounts.passkeys.sign_in(get_site(request), body.credential, _get_visitor(request, state))
+    return _finish_sign_in(request, response, state, signed_in.item, signed_in.secret)
 
 
-@router.post("/sign-out", status_code=204, responses=answers(401, 403))
-async def sign_out(signed: InPerson, request: Request, response: Response, state: State) -> None:
+@router.post("/sign-out", status_code=204, responses=error_responses(401, 403))
+async def sign_out(caller: BrowserCaller, request: Request, response: Response, state: State) -> None:
     """Sign this browser out."""
-    await state.accounts.sign_out(signed.person.id, signed.id)
-    forget_cookie(response, request, state)
+    await state.accounts.sign_out(caller.person.id, caller.credential_id)
+    clear_sign_in_cookie(response, request, state)
 
 
-@router.post("/sign-out/everywhere", status_code=204, responses=answers(401, 403))
-async def sign_out_everywhere(signed: InPerson, request: Request, response: Response, state: State) -> None:
-    """Sign out in every browser, this one too. Tokens stay until they are taken back."""
-    await state.accounts.sign_out_everywhere(signed.person.id)
-    forget_cookie(response, request, state)
+@router.post("/sign-out/everywhere", status_code=204, responses=error_responses(401, 403))
+async def sign_out_everywhere(caller: BrowserCaller, request: Request, response: Response, state: State) -> None:
+    """Sign out in every browser, including this one. API tokens keep working until you revoke them."""
+    await state.accounts.sign_out_everywhere(caller.person.id)
+    clear_sign_in_cookie(response, request, state)
 
 
-def site_of(request: Request) -> Site:
-    """Where the browser believes to be; the guard has checked that it is here."""
+def get_site(request: Request) -> Site:
+    """Return the host and origin of this server as the browser sees them; the guard has checked both."""
     return Site(host=request.url.hostname or "", origin=f"{request.url.scheme}://{request.url.netloc}")
 
 
-def _visitor(request: Request, state: WebState) -> Visitor:
+def _get_visitor(request: Request, state: WebState) -> Visitor:
     return Visitor(
-        address=peer_address(request),
+        address=get_client_address(request),
         user_agent=request.headers.get("user-agent", ""),
-        cookie=request.cookies.get(cookie_name(request, state), ""),
+        cookie=request.cookies.get(get_cookie_name(request, state), ""),
     )
 
 
-def _welcome(request: Request, response: Response, state: WebState, person: Person, secret: str) -> SignedInOut:
-    give_cookie(response, request, state, secret)
-    return SignedInOut(person=PersonOut.of(person))
+def _finish_sign_in(request: Request, response: Response, state: WebState, person: Person, secret: str) -> SignInOut:
+    set_sign_in_cookie(response, request, state, secret)
+    return SignInOut(person=PersonOut.from_person(person))

@@ -1,55 +1,54 @@
-"""Which sets of tools the agent has in a conversation, and which of them are switched off in it."""
+"""Toolsets: groups of tools that the agent can use in a conversation."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 from pydantic import Field
 
-from palaver.web.auth import SeenBy, SignedIn
-from palaver.web.errors import answers
-from palaver.web.schemas import Out, shown
+from palaver.web.auth import Caller, CallerView
+from palaver.web.errors import error_responses
+from palaver.web.routes.sessions import SessionId
+from palaver.web.schemas import ResponseModel, to_utf8_text
 from palaver.web.state import State
 
-router = APIRouter(prefix="/sessions", tags=["sessions"], responses=answers(401))
+router = APIRouter(prefix="/sessions", tags=["sessions"], responses=error_responses(401))
 
 
-class ToolOut(Out):
-    """One tool."""
+class ToolOut(ResponseModel):
+    """A tool."""
 
     name: str
     description: str
 
 
-class ToolsetOut(Out):
-    """A set of tools."""
+class ToolsetOut(ResponseModel):
+    """A group of tools."""
 
-    name: str = Field(description="`history`, `memory`, or `mcp:` and the name of a server.", examples=["memory"])
+    name: str = Field(description="`history`, `memory`, or `mcp:` with the name of a server.", examples=["memory"])
     description: str
-    on: bool = Field(description="False: it is switched off in this conversation.")
-    tools: list[ToolOut] = Field(description="Empty while its server cannot be reached.")
+    enabled: bool = Field(description="False if the toolset is turned off in this conversation.")
+    tools: list[ToolOut] = Field(description="Empty while the toolset's server cannot be reached.")
 
 
-class ToolsetsOut(Out):
-    """The toolsets that the operator's rules give you in a conversation."""
+class ToolsetsOut(ResponseModel):
+    """The toolsets of a conversation."""
 
     toolsets: list[ToolsetOut]
 
 
-@router.get("/{session_id}/toolsets", responses=answers(404))
-async def list_toolsets(
-    state: State, signed: SignedIn, seen: SeenBy, session_id: Annotated[str, Path(description="Of a conversation.")]
-) -> ToolsetsOut:
-    """The toolsets that the agent has for you in a conversation, also those that are switched off in it."""
-    off = (await seen.overview(session_id)).toolsets_off
-    found = [
+@router.get("/{session_id}/toolsets", responses=error_responses(404))
+async def list_toolsets(state: State, caller: Caller, view: CallerView, session_id: SessionId) -> ToolsetsOut:
+    """List the toolsets that the operator allows for you in a conversation, including those that are turned off."""
+    disabled = (await view.summaries.get(session_id)).disabled_toolsets
+    toolsets = [
         ToolsetOut(
             name=each.name,
             description=each.description,
-            on=each.name not in off,
-            tools=[ToolOut(name=shown(tool.name), description=shown(tool.description)) for tool in each.tools],
+            enabled=each.name not in disabled,
+            tools=[
+                ToolOut(name=to_utf8_text(tool.name), description=to_utf8_text(tool.description)) for tool in each.tools
+            ],
         )
-        for each in await state.gateway.toolsets(signed.principal, session_id)
+        for each in await state.gateway.list_toolsets(caller.principal, session_id)
     ]
-    return ToolsetsOut(toolsets=found)
+    return ToolsetsOut(toolsets=toolsets)

@@ -1,4 +1,4 @@
-"""What was used, and what it cost."""
+"""Usage reports: tokens and cost."""
 
 from __future__ import annotations
 
@@ -8,45 +8,46 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from palaver.domain.usage_report import Grouping, Report, Spent
-from palaver.web.auth import SeenBy
-from palaver.web.errors import answers
-from palaver.web.schemas import Counted, Out, counted, shown
+from palaver.domain.session_json import usage_to_json
+from palaver.domain.usage_report import UsageGrouping, UsageReport, UsageRow
+from palaver.web.auth import CallerView
+from palaver.web.errors import error_responses
+from palaver.web.schemas import ResponseModel, UsageCounts, to_utf8_text
 
-router = APIRouter(tags=["usage"], responses=answers(401))
+router = APIRouter(tags=["usage"], responses=error_responses(401))
 
 
-class SpentOut(Counted):
-    """What one group used."""
+class UsageRowOut(UsageCounts):
+    """The usage of one group."""
 
-    group: str | None = Field(description="A day, a model, a platform, or an id; null: what belongs to none.")
+    group: str | None = Field(
+        description="A day, a model, a platform, or the id of a person or conversation; null for usage without one."
+    )
     label: str
     turns: int
 
 
-class UsageReportOut(Out):
-    """What was used, by group, and in all."""
+class UsageReportOut(ResponseModel):
+    """Usage by group, and in total."""
 
-    rows: list[SpentOut]
-    total: SpentOut
+    rows: list[UsageRowOut]
+    total: UsageRowOut
 
 
 @router.get("/usage")
-async def report_usage(
-    seen: SeenBy,
-    by: Grouping = Grouping.DAY,
+async def get_usage_report(
+    view: CallerView,
+    group_by: UsageGrouping = UsageGrouping.DAY,
     first: Annotated[date | None, Query(alias="from", description="The first day, in UTC.")] = None,
     last: Annotated[date | None, Query(alias="to", description="The last day, in UTC.")] = None,
 ) -> UsageReportOut:
-    """Tokens and money by day, model, platform, person or conversation; the last thirty days unless told otherwise."""
-    return report_out(await seen.usage(by, first=first, last=last))
+    """Get tokens and cost by day, model, platform, person or conversation; by default of the last thirty days."""
+    return _to_report_out(await view.usage.report(group_by, first=first, last=last))
 
 
-def report_out(report: Report) -> UsageReportOut:
-    """What was used, as it goes out."""
-    return UsageReportOut(rows=[spent_out(row) for row in report.rows], total=spent_out(report.total))
+def _to_report_out(report: UsageReport) -> UsageReportOut:
+    return UsageReportOut(rows=[_to_usage_row_out(row) for row in report.rows], total=_to_usage_row_out(report.total))
 
 
-def spent_out(spent: Spent) -> SpentOut:
-    """What one group used, as it goes out."""
-    return SpentOut(group=spent.group, label=shown(spent.label), turns=spent.turns, **counted(spent))
+def _to_usage_row_out(row: UsageRow) -> UsageRowOut:
+    return UsageRowOut(group=row.group, label=to_utf8_text(row.label), turns=row.turns, **usage_to_json(row))

@@ -1,0 +1,129 @@
+/** An event of a conversation other than a message, with a button to undo it where that is possible. */
+import { useState, type ReactNode } from "react";
+import type { Delivery, LogEvent } from "../api/types";
+import { getPlatformName } from "../format/platforms";
+import { formatDateTime, formatTime } from "../format/time";
+import { useLiveClient } from "../live/context";
+import { Markdown } from "../markdown/Markdown";
+import { redoTurn, restoreSession, retryTurn, updateSessions } from "../sessions/actions";
+import { Link } from "../ui/Link";
+import { words } from "../words";
+import { DeliveryStatus } from "./DeliveryStatus";
+import { buildRevert, describeChange } from "./settingChanges";
+
+interface Props {
+  sessionId: string;
+  event: LogEvent;
+  canAct: boolean; // the reader takes part, and no message follows
+  delivery: Delivery | undefined; // of the notice that a turn ended without an answer
+  canResend: boolean; // a delivery that failed
+}
+
+export function EventLine({ sessionId, event, canAct, delivery, canResend }: Props) {
+  const { facts } = event;
+  const buildLine = (text: string, action: ReactNode = null, isError = false) => (
+    <div className={isError ? "event-line is-error" : "event-line"} title={formatDateTime(event.at)}>
+      <span dir="auto">{text}</span>
+      {action}
+      <time dateTime={event.at}>{formatTime(event.at)}</time>
+      {delivery !== undefined && <DeliveryStatus sessionId={sessionId} delivery={delivery} canResend={canResend} />}
+    </div>
+  );
+  const retryButton = canAct && <ActionButton label={words.regenerate} act={() => retryTurn(sessionId)} />;
+  switch (event.kind) {
+    case "started":
+      return buildLine(describeStart(facts.reason), <SessionLink id={facts.previous} label={getStartLinkLabel(facts.reason)} />);
+    case "reopened":
+      return buildLine(words.reopened);
+    case "undone":
+      return buildLine(
+        words.turnsUndone(Number(facts.turns ?? 1)),
+        canAct && <ActionButton label={words.redo} act={() => redoTurn(sessionId)} />,
+      );
+    case "forked":
+      return buildLine(words.branchCreated, <SessionLink id={facts.fork_id} label={words.openBranch} />);
+    case "turn_interrupted":
+      return buildLine(describeInterruption(facts.reason), retryButton);
+    case "turn_failed":
+      return buildLine(typeof facts.reason === "string" ? words.answerFailedBecause(facts.reason) : words.answerFailed, retryButton, true);
+    case "compacted":
+      return <Summary event={event} sessionId={sessionId} />;
+    case "compaction_undone":
+      return buildLine(words.compactionUndone);
+    case "answer_resent":
+      return buildLine(words.answerResent(typeof facts.platform === "string" ? getPlatformName(facts.platform) : "–"));
+    case "setting_changed":
+      return buildLine(describeChange(facts), canAct && <RevertButton sessionId={sessionId} facts={facts} />);
+    default:
+      return null;
+  }
+}
+
+function Summary({ event, sessionId }: { event: LogEvent; sessionId: string }) {
+  const client = useLiveClient();
+  const [isShown, setShown] = useState(false);
+  const { summary, messages } = event.facts;
+  return (
+    <div className="event-block">
+      <div className="event-line" title={formatDateTime(event.at)}>
+        <span>{words.contextCompacted(Number(messages ?? 0))}</span>
+        <button type="button" className="text-button" aria-expanded={isShown} onClick={() => setShown(!isShown)}>
+          {words.showSummary}
+        </button>
+        <ActionButton label={words.undoCompaction} act={() => restoreSession(client, sessionId)} />
+      </div>
+      {isShown && typeof summary === "string" && (
+        <div className="summary">
+          <Markdown text={summary} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** Sets a setting back to its previous value. */
+function RevertButton({ sessionId, facts }: { sessionId: string; facts: Record<string, unknown> }) {
+  const client = useLiveClient();
+  const patch = buildRevert(facts);
+  return patch === null ? null : <ActionButton label={words.undo} act={() => updateSessions(client, [sessionId], patch)} />;
+}
+
+function ActionButton({ label, act }: { label: string; act: () => Promise<unknown> }) {
+  const [isBusy, setBusy] = useState(false);
+  return (
+    <button
+      type="button"
+      className="text-button"
+      disabled={isBusy}
+      onClick={() => {
+        setBusy(true);
+        void act().finally(() => setBusy(false));
+      }}
+    >
+      {label}
+    </button>
+  );
+}
+
+function SessionLink({ id, label }: { id: unknown; label: string }) {
+  return typeof id === "string" ? (
+    <Link className="text-button" to={id}>
+      {label}
+    </Link>
+  ) : null;
+}
+
+function describeStart(reason: unknown): string {
+  if (reason === "idle") return words.startedIdle;
+  if (reason === "daily") return words.startedDaily;
+  return reason === "fork" ? words.startedFork : words.startedManual;
+}
+
+function describeInterruption(reason: unknown): string {
+  if (reason === "stopped") return words.stoppedByYou;
+  return typeof reason === "string" ? words.answerInterruptedBecause(reason) : words.answerInterrupted;
+}
+
+function getStartLinkLabel(reason: unknown): string {
+  return reason === "fork" ? words.openOriginal : words.openPrevious;
+}

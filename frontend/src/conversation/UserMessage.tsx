@@ -1,0 +1,134 @@
+/** A message of a person or the system: text and files, author and time, and actions. */
+import { memo, useState } from "react";
+import { readFiles, readText } from "../api/messageContent";
+import type { LogEvent } from "../api/types";
+import { AlsoSentTo } from "../composer/AlsoSentTo";
+import { MessageFiles } from "../composer/Attachments";
+import { formatDateTime, formatTime } from "../format/time";
+import { useLiveClient, useMe } from "../live/context";
+import { UserText } from "../markdown/UserText";
+import { editInFork } from "../sessions/actions";
+import { EditIcon } from "../ui/icons";
+import { words } from "../words";
+import { MessageActions } from "./MessageActions";
+
+interface Props {
+  sessionId: string;
+  event: LogEvent;
+  isShared: boolean; // the conversation has several people
+  canAct: boolean;
+  alsoSentTo: string | null; // the platform that the message goes to together with its answer
+}
+
+export const UserMessage = memo(function UserMessage({ sessionId, event, isShared, canAct, alsoSentTo }: Props) {
+  const client = useLiveClient();
+  const me = useMe();
+  const [edit, setEdit, hasJustStarted] = useEdit(sessionId, event.seq);
+  const text = readText(event.message?.content ?? null);
+  const files = <MessageFiles files={readFiles(event.message?.content ?? null)} all={client.showsAll.value} />;
+  const isMine = event.person?.id === me.person.id;
+  const author = event.message?.author?.name ?? event.person?.name ?? "";
+  const isSystem = event.message?.role === "system";
+  return (
+    <article className={isSystem ? "user-message system" : "user-message"} aria-label={isMine ? words.you : author}>
+      {(isShared || !isMine) && author !== "" && <div className="author">{author}</div>}
+      {files}
+      {edit !== null ? (
+        <EditForm
+          text={edit}
+          takesFocus={hasJustStarted}
+          onChange={setEdit}
+          onCancel={() => setEdit(null)}
+          onDone={async () => {
+            if (await editInFork(client, sessionId, event, edit.trim())) setEdit(null);
+          }}
+        />
+      ) : (
+        <>
+          {text !== "" && <UserText text={text} />}
+          <div className="message-foot">
+            <MessageActions sessionId={sessionId} seq={event.seq} text={text} canFork={canAct}>
+              {canAct && (
+                <button
+                  type="button"
+                  className="icon-button small"
+                  title={words.editMessage}
+                  aria-label={words.editMessage}
+                  onClick={() => setEdit(text)}
+                >
+                  <EditIcon />
+                </button>
+              )}
+            </MessageActions>
+            <time dateTime={event.at} title={formatDateTime(event.at)}>
+              {formatTime(event.at)}
+            </time>
+            {alsoSentTo !== null && <AlsoSentTo platform={alsoSentTo} />}
+          </div>
+        </>
+      )}
+    </article>
+  );
+});
+
+/** The edited text of a message, which survives scrolling out of sight, and whether the edit has just started. */
+function useEdit(sessionId: string, seq: number): [string | null, (text: string | null) => void, boolean] {
+  const { composerDrafts: drafts } = useLiveClient();
+  const [edit, setEdit] = useState(() => drafts.getEdit(sessionId, seq));
+  const [hasJustStarted, setJustStarted] = useState(false);
+  const change = (text: string | null) => {
+    drafts.setEdit(sessionId, seq, text);
+    setEdit(text);
+    setJustStarted(true);
+  };
+  return [edit, change, hasJustStarted];
+}
+
+interface EditFormProps {
+  text: string;
+  takesFocus: boolean;
+  onChange: (text: string) => void;
+  onCancel: () => void;
+  onDone: () => Promise<void>;
+}
+
+function EditForm({ text, takesFocus, onChange, onCancel, onDone }: EditFormProps) {
+  const [isBusy, setBusy] = useState(false);
+  const isReady = !isBusy && text.trim() !== "";
+  const send = () => {
+    if (!isReady) return;
+    setBusy(true);
+    void onDone().finally(() => setBusy(false));
+  };
+  return (
+    <form
+      className="edit-form"
+      onSubmit={(event) => {
+        event.preventDefault();
+        send();
+      }}
+    >
+      <textarea
+        autoFocus={takesFocus}
+        dir="auto"
+        value={text}
+        aria-label={words.editMessage}
+        onChange={(event) => onChange(event.target.value)}
+        onKeyDown={(event) => {
+          if (event.nativeEvent.isComposing) return;
+          if (event.key === "Escape") onCancel();
+          if (event.key === "Enter" && (event.metaKey || event.ctrlKey)) send();
+        }}
+      />
+      <p className="hint">{words.editHint}</p>
+      <div className="dialog-actions">
+        <button type="button" className="button" onClick={onCancel}>
+          {words.cancel}
+        </button>
+        <button type="submit" className="button primary" disabled={!isReady}>
+          {words.sendInBranch}
+        </button>
+      </div>
+    </form>
+  );
+}

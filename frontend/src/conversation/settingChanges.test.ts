@@ -1,0 +1,16 @@
+import { expect, it } from "vitest";
+import { buildRevert, describeChange } from "./settingChanges";
+
+it("describes a change, also back to the configured value", () => {
+  expect(describeChange({ setting: "busy_policy", value: "steer", previous: null })).toBe("Messages in between: Steer.");
+  expect(describeChange({ setting: "busy_policy", value: null, previous: "steer" })).toBe("Messages in between: as the settings say.");
+  expect(describeChange({ setting: "model", value: null, previous: "a" })).toContain("the default model");
+});
+
+it("builds the patch that restores the previous value", () => {
+  expect(buildRevert({ setting: "busy_policy", value: "steer", previous: null })).toEqual({ busy_policy: null });
+  expect(buildRevert({ setting: "busy_policy", value: null, previous: "interrupt" })).toEqual({ busy_policy: "interrupt" });
+  expect(buildRevert({ setting: "model", value: "b", previous: "a" })).toEqual({ model: "a" });
+  expect(buildRevert({ setting: "toolsets", value: ["memory"], previous: [] })).toEqual({ toolsets: { memory: true } });
+  expect(buildRevert({ setting: "unknown", value: 1, previous: 2 })).toBeNull();
+});

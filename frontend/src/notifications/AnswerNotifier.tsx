@@ -1,0 +1,54 @@
+/** Tells people who look elsewhere that an answer is ready: in the title of the tab and, if switched on, by notifications. */
+import { useEffect, useMemo } from "react";
+import { setUnreadCountInTitle } from "../lib/documentTitle";
+import { getLocation, parseSessionLocation, useLocation } from "../lib/router";
+import { useStore } from "../lib/store";
+import { useLiveClient, useSessions } from "../live/context";
+import type { LiveClient } from "../live/liveClient";
+import { countUnread } from "../sessions/unread";
+import { followNotificationClicks, notificationState, notifyAnswer } from "./browserNotifications";
+
+const LOCK_NAME = "palaver-notifications";
+const READ_DELAY_MS = 1000; // time for another device that shows the answer to mark it as read
+
+export function AnswerNotifier() {
+  const client = useLiveClient();
+  const isOn = useStore(notificationState) === "on";
+  useEffect(() => (isOn ? watchAnswers(client) : undefined), [client, isOn]);
+  useEffect(followNotificationClicks, []);
+  useUnreadCountInTitle(client);
+  return null;
+}
+
+function useUnreadCountInTitle(client: LiveClient): void {
+  const sessions = useSessions();
+  const openId = parseSessionLocation(useLocation())?.id ?? null;
+  const isOwn = useStore(client.showsAll, (all) => !all);
+  const isVisible = document.visibilityState === "visible";
+  const count = useMemo(
+    () => (isOwn ? countUnread(sessions.values(), client.firstVisitAt, isVisible ? openId : null) : 0),
+    [sessions, client, isOwn, isVisible, openId],
+  );
+  useEffect(() => setUnreadCountInTitle(count), [count]);
+}
+
+/** Notifies of answers in the one tab that holds the lock. Returns a function that stops it. */
+function watchAnswers(client: LiveClient): () => void {
+  const abort = new AbortController();
+  const notify = async () => {
+    client.keepStreamOpen(true);
+    const stop = client.onAnswerEnd((id) => setTimeout(() => !abort.signal.aborted && notifyIfUnread(client, id), READ_DELAY_MS));
+    await new Promise((resolve) => abort.signal.addEventListener("abort", resolve));
+    stop();
+    client.keepStreamOpen(false);
+  };
+  navigator.locks.request(LOCK_NAME, { signal: abort.signal }, notify).catch(() => undefined); // it was stopped before it got the lock
+  return () => abort.abort();
+}
+
+function notifyIfUnread(client: LiveClient, id: string): void {
+  const session = client.state.value.sessions.get(id);
+  const isOpen = document.visibilityState === "visible" && parseSessionLocation(getLocation())?.id === id;
+  if (session === undefined || isOpen || session.read_seq >= session.last_seq || client.showsAll.value) return;
+  void notifyAnswer(session);
+}

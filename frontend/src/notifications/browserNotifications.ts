@@ -1,0 +1,69 @@
+/**
+ * Browser notifications that an answer is ready, for people who switch them on.
+ *
+ * Always true: the browser asks for permission only after somebody has switched them on, nothing is sent to another origin,
+ * and only one tab notifies.
+ */
+import type { Session } from "../api/types";
+import { stripMarkdown } from "../format/text";
+import { baseUrl } from "../lib/baseUrl";
+import { navigate } from "../lib/router";
+import { storage } from "../lib/storage";
+import { Store } from "../lib/store";
+import { getSessionName } from "../sessions/names";
+import { words } from "../words";
+
+const STORAGE_KEY = "notifications";
+const MAX_PREVIEW_CHARS = 140;
+
+export type NotificationState = "on" | "off" | "denied" | "unsupported";
+
+/** The state in this browser, shared by all its tabs. */
+export const notificationState = new Store<NotificationState>(readState());
+
+window.addEventListener("storage", () => notificationState.update(readState));
+
+function readState(): NotificationState {
+  if (!isSecureContext || !("Notification" in window)) return "unsupported";
+  if (Notification.permission === "denied") return "denied";
+  return storage.get(STORAGE_KEY) === "on" && Notification.permission === "granted" ? "on" : "off";
+}
+
+/** Switches notifications on, which makes the browser ask for permission, or off. */
+export async function setNotifications(isOn: boolean): Promise<void> {
+  storage.set(STORAGE_KEY, isOn ? "on" : null);
+  if (isOn && "Notification" in window) await Notification.requestPermission();
+  notificationState.update(readState);
+}
+
+/** Shows a notification. A service worker can also do so on phones, and still runs when the notification is clicked. */
+export async function notifyAnswer(session: Session): Promise<void> {
+  const name = getSessionName(session);
+  const options = {
+    body: stripMarkdown(session.preview).slice(0, MAX_PREVIEW_CHARS) || words.answerReady,
+    tag: session.id,
+    icon: new URL("icons/192.png", baseUrl).href,
+    data: { session: session.id },
+  };
+  const worker = "serviceWorker" in navigator ? await navigator.serviceWorker.getRegistration(baseUrl) : undefined;
+  if (worker?.active) {
+    await worker.showNotification(name, options);
+    return;
+  }
+  const notification = new Notification(name, options);
+  notification.onclick = () => {
+    window.focus();
+    notification.close();
+    navigate(session.id);
+  };
+}
+
+/** Opens the conversation of a clicked notification. Returns a function that stops it. */
+export function followNotificationClicks(): () => void {
+  if (!("serviceWorker" in navigator)) return () => undefined;
+  const onMessage = ({ data }: MessageEvent<{ kind?: unknown; session?: unknown } | null>) => {
+    if (data?.kind === "open" && typeof data.session === "string") navigate(data.session);
+  };
+  navigator.serviceWorker.addEventListener("message", onMessage);
+  return () => navigator.serviceWorker.removeEventListener("message", onMessage);
+}

@@ -1,0 +1,18 @@
+/** A secret that is shown once, with a copy button. */
+import { CopyButton } from "../../ui/CopyButton";
+import { words } from "../../words";
+
+export function SecretField({ label, text }: { label: string; text: string }) {
+  return (
+    <div className="secret">
+      <label className="field">
+        {label}
+        <span className="secret-line">
+          <input readOnly value={text} dir="ltr" spellCheck={false} onFocus={(event) => event.target.select()} />
+          <CopyButton text={text} />
+        </span>
+      </label>
+      <p className="hint">{words.shownOnce}</p>
+    </div>
+  );
+}

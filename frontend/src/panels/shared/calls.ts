@@ -1,0 +1,71 @@
+/** The requests that only panels make. */
+import { request } from "../../api/http";
+import type { components } from "../../api/schema";
+
+type Schemas = components["schemas"];
+
+export type UsageReport = Schemas["UsageReportOut"];
+export type UsageRow = Schemas["UsageRowOut"];
+export type Grouping = Schemas["UsageGrouping"];
+export type Member = Schemas["MemberOut"];
+export type Invitation = Schemas["InvitationOut"];
+export type Role = Schemas["Role"];
+export type Device = Schemas["DeviceOut"];
+export type Passkey = Schemas["PasskeyOut"];
+export type Token = Schemas["TokenOut"];
+export type Scope = Schemas["Scope"];
+export type NewToken = Schemas["NewTokenOut"];
+export type Share = Schemas["ShareOut"];
+export type NewShare = Schemas["NewShareOut"];
+export type PlatformHealth = Schemas["PlatformOut"];
+export type SharedCopy = Schemas["SharedConversationOut"];
+export type Memory = Schemas["MemoryOut"];
+export type Memories = Schemas["MemoriesOut"];
+export type Policy = Schemas["PolicyOut"];
+export type ResetRule = Schemas["ResetRuleOut"];
+
+const itemPath = (noun: string, id: string, rest = "") => `/${noun}/${encodeURIComponent(id)}${rest}`;
+
+export const getUsage = (groupBy: Grouping, first: string, last: string, all: boolean) =>
+  request<UsageReport>("GET", "/usage", { query: { group_by: groupBy, from: first, to: last, all } });
+
+export const listMemories = (query: string, cursor: string | null) =>
+  request<Memories>("GET", "/memories", { query: { query, cursor } });
+export const createMemory = (text: string) => request<Memory>("POST", "/memories", { body: { text } });
+export const updateMemory = (id: string, text: string) => request<Memory>("PATCH", itemPath("memories", id), { body: { text } });
+export const deleteMemory = (id: string) => request<undefined>("DELETE", itemPath("memories", id));
+
+export const listPlatforms = () => request<{ platforms: PlatformHealth[] }>("GET", "/platforms");
+
+export const listPeople = (cursor: string | null) =>
+  request<{ people: Member[]; next_cursor: string | null }>("GET", "/people", { query: { cursor } });
+export const invitePerson = (name: string, role: Role) => request<Invitation>("POST", "/people", { body: { name, role } });
+export const updatePerson = (id: string, changes: { name?: string; role?: Role }) =>
+  request<Member>("PATCH", itemPath("people", id), { body: changes });
+export const removePerson = (id: string) => request<undefined>("DELETE", itemPath("people", id));
+export const createSignInLink = (id: string) => request<Invitation>("POST", itemPath("people", id, "/link"));
+
+export const renameMe = (name: string) => request<unknown>("PATCH", "/me", { body: { name } });
+export const setPassword = (current: string | null, next: string) =>
+  request<undefined>("PUT", "/me/password", { body: { current_password: current, new_password: next } });
+
+export const listPasskeys = () => request<{ passkeys: Passkey[] }>("GET", "/me/passkeys");
+export const getNewPasskeyOptions = () => request<Record<string, unknown>>("POST", "/me/passkeys/options");
+export const addPasskey = (name: string, credential: unknown) =>
+  request<Passkey>("POST", "/me/passkeys", { body: { name, credential } });
+export const removePasskey = (id: string) => request<undefined>("DELETE", itemPath("me/passkeys", id));
+
+export const listDevices = () => request<{ devices: Device[] }>("GET", "/me/devices");
+export const signOutDevice = (id: string) => request<undefined>("DELETE", itemPath("me/devices", id));
+export const signOutEverywhere = () => request<undefined>("POST", "/sign-out/everywhere");
+
+export const listTokens = () => request<{ tokens: Token[] }>("GET", "/me/tokens");
+export const createToken = (name: string, scopes: Scope[], days: number | null) =>
+  request<NewToken>("POST", "/me/tokens", { body: { name, scopes, expires_in_days: days } });
+export const revokeToken = (id: string) => request<undefined>("DELETE", itemPath("me/tokens", id));
+
+export const listShares = () => request<{ shares: Share[] }>("GET", "/shares");
+export const createShare = (session: string, all: boolean) =>
+  request<NewShare>("POST", itemPath("sessions", session, "/shares"), { query: { all } });
+export const deleteShare = (id: string) => request<undefined>("DELETE", itemPath("shares", id));
+export const getSharedCopy = (secret: string) => request<SharedCopy>("GET", itemPath("shared", secret));

@@ -1,0 +1,203 @@
+/** The whole page: signing in, the sidebar, and the page that the address names. */
+import { QueryClientProvider, useQuery, useQueryClient } from "@tanstack/react-query";
+import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import * as calls from "../api/calls";
+import { ApiError } from "../api/errors";
+import { onSignedOut } from "../api/http";
+import { createQueryClient } from "../api/queryClient";
+import type { Me } from "../api/types";
+import { Home } from "../home/Home";
+import { closePalette, closeShareDialog, isPaletteOpen, sessionToShare } from "../layout/dialogs";
+import { focusComposer } from "../layout/focus";
+import { SidebarButton } from "../layout/SidebarButton";
+import { isNarrow, isSidebarShown, toggleSidebar } from "../layout/sidebarVisibility";
+import { watchAccount } from "../lib/accountWatch";
+import { lazyWithPreload } from "../lib/lazyWithPreload";
+import { getLocation, navigate, parseSessionLocation, useLocation } from "../lib/router";
+import { useStore } from "../lib/store";
+import { AccountContext, LiveClientContext, useMe, type Account } from "../live/context";
+import { ACTIVE_VIEW } from "../live/listViews";
+import { LiveClient } from "../live/liveClient";
+import { AnswerNotifier } from "../notifications/AnswerNotifier";
+import { selectView } from "../sessions/selectedView";
+import { Sidebar } from "../sidebar/Sidebar";
+import { ConfirmDialog } from "../ui/ConfirmDialog";
+import { DialogLoadError, ErrorBoundary, LoadError } from "../ui/ErrorBoundary";
+import { Toasts } from "../ui/toasts";
+import { words } from "../words";
+import { AccountMenu } from "./AccountMenu";
+import { ConnectionStatus } from "./ConnectionStatus";
+import { getPanelsFor, type Panel } from "./panels";
+import { ShortcutsDialog, useShortcuts } from "./Shortcuts";
+import { useIgnoreFileDrops } from "./useIgnoreFileDrops";
+
+const ConversationPage = lazyWithPreload(() => import("../conversation/ConversationPage"));
+const Palette = lazyWithPreload(() => import("../palette/Palette"));
+const ShareDialog = lazy(() => import("../panels/sharing/ShareDialog"));
+const SharedPage = lazy(() => import("../panels/sharing/SharedPage"));
+const SignIn = lazy(() => import("../sign-in/SignIn"));
+
+const SIGN_IN_PATH = "sign-in";
+const SHARED_PATH = "shared";
+const PRELOAD_DELAY_MS = 200;
+const RETRY_DELAY_MS = 1500;
+
+export function App() {
+  return useLocation().path === SHARED_PATH ? (
+    <Suspense>
+      <SharedPage />
+    </Suspense>
+  ) : (
+    <SignedInPages />
+  );
+}
+
+/** Everything except shared copies: people have to sign in for it. */
+function SignedInPages() {
+  const queryClient = useQueryClient();
+  const { path } = useLocation();
+  const [isLinkPending, setLinkPending] = useState(() => path === SIGN_IN_PATH && getLocation().hash !== "");
+  const { data: me, error, refetch } = useQuery<Me | null>({
+    queryKey: ["me"],
+    queryFn: calls.getMe,
+    staleTime: Infinity,
+    retry: (_, cause) => !(cause instanceof ApiError),
+    retryDelay: RETRY_DELAY_MS,
+    enabled: !isLinkPending, // first the link has to sign the person in
+  });
+
+  useEffect(() => onSignedOut(() => queryClient.setQueryData(["me"], null)), [queryClient]);
+
+  useEffect(() => {
+    if (me != null && path === SIGN_IN_PATH) navigate("", { replace: true });
+  }, [me, path]);
+
+  const personId = me === null ? null : me?.person.id; // undefined: not known yet
+  useEffect(() => (personId === undefined ? undefined : watchAccount(personId)), [personId]);
+
+  const handleSignIn = useCallback(() => {
+    setLinkPending(false);
+    void refetch();
+  }, [refetch]);
+
+  const handleRejectedLink = useCallback(() => void refetch(), [refetch]);
+
+  if (me != null) return <SignedIn key={me.person.id} me={me} refetch={refetch} />;
+  if (error instanceof ApiError || me === null || isLinkPending) {
+    return (
+      <Suspense>
+        <SignIn onDone={handleSignIn} onLinkRejected={handleRejectedLink} />
+      </Suspense>
+    );
+  }
+  return <div className="page-loading" role="status" aria-label={words.loading} />;
+}
+
+/** Everything below is created again for the next person who signs in, so that nothing of the previous person remains. */
+function SignedIn({ me, refetch }: Account) {
+  const [client] = useState(() => new LiveClient(me.person.id));
+  const [queryClient] = useState(createQueryClient);
+  const account = useMemo(() => ({ me, refetch }), [me, refetch]);
+  useEffect(() => client.start(), [client]);
+  useEffect(() => {
+    const timer = setTimeout(() => [ConversationPage, Palette].forEach((component) => component.preload()), PRELOAD_DELAY_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  useEffect(() => resetPage, []);
+  useEffect(() => {
+    client.onSessionCreated((entry, sessionId) => {
+      if (entry.session !== sessionId && getLocation().path === entry.session) navigate(sessionId);
+    });
+  }, [client]);
+  return (
+    <QueryClientProvider client={queryClient}>
+      <AccountContext value={account}>
+        <LiveClientContext value={client}>
+          <Frame />
+        </LiveClientContext>
+      </AccountContext>
+    </QueryClientProvider>
+  );
+}
+
+function resetPage(): void {
+  selectView(ACTIVE_VIEW);
+  closePalette();
+  closeShareDialog();
+}
+
+function Frame() {
+  const isSidebarVisible = useStore(isSidebarShown);
+  const isPageCovered = useStore(isNarrow) && isSidebarVisible;
+  const isPaletteShown = useStore(isPaletteOpen);
+  const sharedId = useStore(sessionToShare);
+  const me = useMe();
+  const panels = useMemo(() => getPanelsFor(me), [me]);
+  const { path } = useLocation();
+  const listedIds = useRef<readonly string[]>([]);
+  const onOrder = useCallback((ids: readonly string[]) => {
+    listedIds.current = ids;
+  }, []);
+  useIgnoreFileDrops();
+  useShortcuts(useCallback(() => listedIds.current, []));
+  return (
+    <div className="frame" data-sidebar={isSidebarVisible}>
+      <a className="skip-link" href="#composer" onClick={skipToComposer}>
+        {words.skipToConversation}
+      </a>
+      {isSidebarVisible && <Sidebar accountMenu={<AccountMenu panels={panels} />} onOrder={onOrder} />}
+      {isSidebarVisible && <button type="button" className="sidebar-backdrop" tabIndex={-1} aria-hidden="true" onClick={toggleSidebar} />}
+      <main className="main" inert={isPageCovered}>
+        <ConnectionStatus />
+        <ErrorBoundary resetKey={path} fallback={<PageLoadError />}>
+          <Suspense fallback={<div className="page-loading" />}>
+            <Page panels={panels} />
+          </Suspense>
+        </ErrorBoundary>
+      </main>
+      <AnswerNotifier />
+      <Toasts />
+      <ConfirmDialog />
+      <ShortcutsDialog />
+      {isPaletteShown && (
+        <ErrorBoundary fallback={<DialogLoadError close={closePalette} />}>
+          <Suspense>
+            <Palette panels={panels} />
+          </Suspense>
+        </ErrorBoundary>
+      )}
+      {sharedId !== null && (
+        <ErrorBoundary fallback={<DialogLoadError close={closeShareDialog} />}>
+          <Suspense>
+            <ShareDialog sessionId={sharedId} />
+          </Suspense>
+        </ErrorBoundary>
+      )}
+    </div>
+  );
+}
+
+/** With the button for the sidebar, which leads to other pages and may be hidden. */
+function PageLoadError() {
+  return (
+    <section className="conversation">
+      <header className="bar plain">
+        <SidebarButton />
+      </header>
+      <LoadError />
+    </section>
+  );
+}
+
+function Page({ panels }: { panels: readonly Panel[] }) {
+  const location = useLocation();
+  const session = parseSessionLocation(location);
+  const panel = panels.find(({ path }) => path === location.path);
+  if (session !== null) return <ConversationPage id={session.id} seq={session.seq} />;
+  return panel === undefined ? <Home /> : <panel.page />;
+}
+
+function skipToComposer(event: React.MouseEvent): void {
+  event.preventDefault();
+  focusComposer();
+}

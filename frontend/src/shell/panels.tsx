@@ -1,0 +1,42 @@
+/** The panels of the page. A new panel is one entry here. Conversations are not panels: their address is their id. */
+import type { ReactNode } from "react";
+import type { Me } from "../api/types";
+import { lazyWithPreload, type PreloadableComponent } from "../lib/lazyWithPreload";
+import { ChartIcon, MemoryIcon, PeopleIcon, PlatformsIcon, SettingsIcon } from "../ui/icons";
+import { words } from "../words";
+
+export interface Panel {
+  path: string; // below the base URL
+  label: () => string;
+  icon: ReactNode;
+  page: PreloadableComponent<object>; // loaded when its menu item is highlighted
+  isForOwner?: boolean; // only for owners
+}
+
+const panels: readonly Panel[] = [
+  { path: "memory", label: () => words.memory, icon: <MemoryIcon />, page: lazyWithPreload(() => import("../panels/memory/MemoryPanel")) },
+  { path: "usage", label: () => words.usage, icon: <ChartIcon />, page: lazyWithPreload(() => import("../panels/usage/UsagePanel")) },
+  {
+    path: "people",
+    label: () => words.people,
+    icon: <PeopleIcon />,
+    page: lazyWithPreload(() => import("../panels/people/PeoplePanel")),
+    isForOwner: true,
+  },
+  {
+    path: "platforms",
+    label: () => words.platformsPanel,
+    icon: <PlatformsIcon />,
+    page: lazyWithPreload(() => import("../panels/platforms/PlatformsPanel")),
+  },
+  {
+    path: "settings",
+    label: () => words.settings,
+    icon: <SettingsIcon />,
+    page: lazyWithPreload(() => import("../panels/settings/SettingsPanel")),
+  },
+];
+
+export function getPanelsFor(me: Me): readonly Panel[] {
+  return panels.filter((panel) => !panel.isForOwner || me.person.role === "owner");
+}

@@ -1,0 +1,72 @@
+/** The server's errors in German. */
+import type { errorsEn } from "./errors.en";
+import type { ErrorFacts } from "./index";
+
+export const errorsDe: Record<keyof typeof errorsEn, (facts: ErrorFacts) => string | null> = {
+  not_signed_in: () => "Du wurdest abgemeldet.",
+  sign_in_failed: ({ method }) => {
+    const methods: Record<string, string> = {
+      link: "Dieser Link ist abgelaufen oder wurde schon verwendet.",
+      password: "Name oder Passwort falsch.",
+      passkey: "Passkey nicht erkannt oder Zeit abgelaufen. Versuche es erneut oder melde dich anders an.",
+    };
+    return methods[method ?? ""] ?? null;
+  },
+  too_many_attempts: ({ retry_after }) => `Zu viele Versuche. Versuche es in ${retry_after} Sekunden erneut.`,
+  wrong_password: () => "Das ist nicht dein aktuelles Passwort.",
+  wrong_passkey: () => "Passkey konnte nicht geprüft werden. Versuche es erneut.",
+  weak_password: ({ minimum, limit }) =>
+    minimum === undefined
+      ? "Dieses Passwort ist zu einfach zu erraten. Versuche es mit mehreren Wörtern."
+      : `Passwörter brauchen ${minimum} bis ${limit} Zeichen.`,
+
+  invalid_name: ({ limit }) => (limit === undefined ? null : `Namen brauchen 1 bis ${limit} Zeichen in einer Zeile.`),
+  name_taken: ({ name }) => `Der Name „${name}“ ist vergeben. Wähle einen anderen.`,
+  invalid_title: ({ limit }) =>
+    limit === undefined ? "Ein Titel braucht mindestens ein sichtbares Zeichen." : `Titel dürfen höchstens ${limit} Zeichen haben.`,
+  title_taken: ({ title, available_title }) => `Du hast bereits einen Chat namens „${title}“. Wie wäre es mit „${available_title}“?`,
+  project_name_taken: ({ name }) => `Du hast bereits ein Projekt namens „${name}“. Wähle einen anderen Namen.`,
+
+  session_not_found: () => "Chat nicht gefunden. Er wurde möglicherweise gelöscht, oder du hast keinen Zugriff.",
+  project_not_found: () => "Projekt nicht gefunden. Es wurde möglicherweise gelöscht.",
+  share_not_found: () => "Dieser geteilte Link existiert nicht mehr.",
+  attachment_not_found: () => "Diese Datei existiert nicht mehr.",
+  owner_required: ({ action }) =>
+    action === undefined
+      ? "Das kann nur der Besitzer des Servers."
+      : "Mehrere Personen teilen sich diesen Chat. Das kann nur der Besitzer des Servers.",
+  session_busy: () => "Der Agent antwortet noch. Warte, bis er fertig ist, oder stoppe ihn zuerst.",
+  nothing_to_undo: () => "Nichts zum Rückgängigmachen.",
+  nothing_to_redo: () => "Nichts zum Wiederherstellen: Es wurde nichts rückgängig gemacht, oder der Chat ging danach weiter.",
+  nothing_to_restore: () => "Hier gibt es nichts wiederherzustellen.",
+  nothing_to_compact: ({ limit }) => `Zu kurz zum Komprimieren: Mindestens ${limit} Nachrichten sind nötig.`,
+  duplicate_memory: () => "Diese Erinnerung gibt es schon.",
+  chat_not_reachable: ({ platform }) =>
+    platform === undefined
+      ? "Dieser Chat ist mit keiner Chat-Plattform verbunden. Wähle „Hier antworten“."
+      : `${platform} ist nicht verbunden. Wähle „Hier antworten“ oder verbinde die Plattform.`,
+
+  limit_reached: ({ what, limit, limit_bytes }) => {
+    const room: Record<string, string> = {
+      tokens: `Du hast das Limit von ${limit} Tokens erreicht. Widerrufe zuerst eines.`,
+      passkeys: `Du hast das Limit von ${limit} Passkeys erreicht. Entferne zuerst einen.`,
+      shares: `Du hast das Limit von ${limit} geteilten Links erreicht. Beende zuerst das Teilen eines Links.`,
+      memories: `Du hast das Limit von ${limit} Erinnerungen erreicht. Lösche zuerst eine.`,
+      bytes: `Dein Dateispeicher (${limit_bytes}) ist voll. Lösche Chats mit Dateien, um Platz zu schaffen.`,
+    };
+    return room[what ?? ""] ?? null;
+  },
+  queue_full: ({ limit }) => `Die Warteschlange ist voll (${limit} Nachrichten). Versuche es später erneut oder stoppe den Agenten.`,
+  too_long: ({ limit }) => `Diese Nachricht ist zu lang. Das Limit liegt bei ${limit} Zeichen.`,
+  too_large: () => "Das ist zu groß.",
+  attachment_too_large: ({ limit_bytes }) => `Diese Datei ist zu groß. Das Limit liegt bei ${limit_bytes}.`,
+  unsupported_file_type: () => "Dieser Dateityp wird nicht unterstützt. Sende ein Bild, ein PDF, Audio oder eine UTF-8-Textdatei.",
+  invalid_request: ({ field, limit }) =>
+    limit === undefined ? null : `Das Limit für ${field?.replace(/^body\./, "")} liegt bei ${limit}.`,
+
+  store_busy: () => "Die Datenbank ist ausgelastet. Versuche es gleich erneut.",
+  store_full: () => "Die Festplatte des Servers ist voll. Es wurde nichts gespeichert.",
+  store_read_only: () => "Die Datenbank des Servers ist schreibgeschützt. Es wurde nichts gespeichert.",
+  store_unavailable: () => "Der Server erreicht seine Datenbank nicht. Es wurde nichts gespeichert.",
+  internal_error: () => "Etwas ist schiefgelaufen. Details stehen im Serverprotokoll.",
+};

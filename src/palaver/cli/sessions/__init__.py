@@ -1,0 +1,47 @@
+"""`palaver sessions`: list, read, search, export and change conversations."""
+
+from __future__ import annotations
+
+import click
+
+from palaver.cli.sessions.change_commands import (
+    archive,
+    delete,
+    move,
+    pin,
+    redo,
+    rename,
+    unarchive,
+    undo,
+    unpin,
+)
+from palaver.cli.sessions.export_command import export
+from palaver.cli.sessions.list_command import list_sessions
+from palaver.cli.sessions.search_command import search
+from palaver.cli.sessions.show_command import show
+
+
+@click.group()
+def sessions() -> None:
+    """List, read, search and organize conversations.
+
+    SESSION is an id, the beginning of an id (at least 4 characters), or a title. The title of a numbered series
+    ("Trip", "Trip #2", "Trip #3") means the newest conversation of the series.
+
+    As the owner you see everybody's conversations. --mine limits a command to those you take part in.
+    """
+
+
+sessions.add_command(list_sessions)
+sessions.add_command(show)
+sessions.add_command(search)
+sessions.add_command(export)
+sessions.add_command(rename)
+sessions.add_command(pin)
+sessions.add_command(unpin)
+sessions.add_command(archive)
+sessions.add_command(unarchive)
+sessions.add_command(move)
+sessions.add_command(undo)
+sessions.add_command(redo)
+sessions.add_command(delete)

@@ -1,0 +1,92 @@
+"""`palaver sessions list`: the table of conversations."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from palaver.cli import lookup, output, transcript
+from palaver.cli.options import json_option, mine_option, open_view
+from palaver.cli.output import Column
+from palaver.domain.session_json import session_to_json
+
+if TYPE_CHECKING:
+    from palaver.domain.session import Page, Session
+
+_COLUMNS = (
+    Column("ID", style="dim"),
+    Column("ACTIVE", min_terminal_width=52),
+    Column("CHAT", width_divisor=5, min_terminal_width=66),
+    Column("MESSAGES", align="right", min_terminal_width=100),
+    Column("TITLE", fills_width=True),
+)
+
+
+@click.command("list")
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many to list.")
+@click.option("--cursor", metavar="CURSOR", help="Continue an earlier list, with the cursor that it printed.")
+@click.option("--archived", is_flag=True, help="List archived conversations instead.")
+@click.option("--pinned", is_flag=True, help="List only pinned conversations, archived or not.")
+@click.option("--project", metavar="PROJECT", help="List only conversations in this project (name or id).")
+@mine_option
+@json_option
+@click.pass_context
+def list_sessions(
+    ctx: click.Context,
+    limit: int,
+    cursor: str | None,
+    archived: bool,
+    pinned: bool,
+    project: str | None,
+    mine: bool,
+    as_json: bool,
+) -> None:
+    """List conversations, newest first.
+
+    Conversations without messages are left out. A star marks pinned conversations.
+    """
+    if archived and pinned:
+        raise click.UsageError("Use either --archived or --pinned, not both.")
+    state = "archived" if archived else "pinned" if pinned else "active"
+    with open_view(ctx, mine=mine) as view:
+        project_id = lookup.find_project(view, project).id if project is not None else None
+        page = view.list(state=state, limit=limit, cursor=cursor, project=project_id)
+        only_archived = not page and state == "active" and bool(view.list(state="archived", limit=1))
+    if as_json:
+        output.print_json({"sessions": [session_to_json(session) for session in page], "next_cursor": page.cursor})
+    elif page:
+        _print_page(page)
+    else:
+        click.echo(_explain_empty_list(state, project, cursor, only_archived=only_archived))
+
+
+def _print_page(page: Page[Session]) -> None:
+    now = datetime.now(UTC)
+    output.print_table(
+        _COLUMNS,
+        [
+            (
+                session.id,
+                output.format_relative_time(session.active_at, now),
+                transcript.format_place(session),
+                str(session.message_count),
+                f"★ {transcript.format_heading(session)}" if session.pinned else transcript.format_heading(session),
+            )
+            for session in page
+        ],
+    )
+    if page.cursor is not None:
+        output.print_hint(f"For more, run the same command with --cursor {page.cursor}")
+
+
+def _explain_empty_list(state: str, project: str | None, cursor: str | None, *, only_archived: bool) -> str:
+    if cursor is not None:
+        return "No more conversations."
+    adjective = "" if state == "active" else f"{state} "
+    if project is not None:
+        return f"No {adjective}conversations in project {lookup.quote(project)}."
+    if only_archived:
+        return "All conversations are archived. List them with --archived."
+    return f"No {adjective}conversations." if adjective else "No conversations yet."

@@ -1,0 +1,83 @@
+"""`palaver sessions search`: find messages by their words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from palaver.cli import lookup, output, transcript
+from palaver.cli.options import json_option, mine_option, open_view
+from palaver.domain.session_json import hit_to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from palaver.domain.ids import SessionId
+    from palaver.domain.session import SearchHit, Session
+
+MAX_CURSOR = 10**18
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("words", nargs=-1, required=True)
+@click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True, help="How many to show.")
+@click.option(
+    "--cursor",
+    type=click.IntRange(1, MAX_CURSOR),
+    metavar="CURSOR",
+    help="Continue an earlier search, with the cursor that it printed.",
+)
+@click.option("--in", "within", metavar="SESSION", help="Search only this conversation.")
+@mine_option
+@json_option
+@click.pass_context
+def search(
+    ctx: click.Context,
+    words: tuple[str, ...],
+    limit: int,
+    cursor: int | None,
+    within: str | None,
+    mine: bool,
+    as_json: bool,
+) -> None:
+    """Find messages by their words, newest first.
+
+    A message must contain all WORDS. Use '"two words"' for a phrase (with two pairs of quotes, because the shell
+    removes one), begin* for the beginning of a word, and -word to exclude a word.
+    """
+    query = _build_query(ctx, words)
+    with open_view(ctx, mine=mine) as view:
+        session_id = None if within is None else lookup.find_session(view, within).id
+        hits = view.search(query, limit=limit, before=cursor, within=session_id)
+        sessions = {} if as_json else {found: view.get(found) for found in {hit.session_id for hit in hits}}
+    next_cursor = hits[-1].position if len(hits) == limit else None
+    if as_json:
+        output.print_json({"hits": [hit_to_json(hit) for hit in hits], "next_cursor": next_cursor})
+    elif hits:
+        _print_hits(hits, sessions, next_cursor)
+    else:
+        click.echo(f"No messages match {lookup.quote(query)}.")
+
+
+def _build_query(ctx: click.Context, words: tuple[str, ...]) -> str:
+    """Join the words to a query; a word with two dashes is a mistyped option, with one dash an excluded word."""
+    from palaver.domain.search_text import parse_query
+
+    for word in words:
+        if word.startswith("--"):
+            options = [name for option in ctx.command.params for name in option.opts]
+            raise click.NoSuchOption(word.partition("=")[0], possibilities=options, ctx=ctx)
+    query = " ".join(words)
+    if parse_query(query).is_empty:
+        raise click.BadArgumentUsage(f"{lookup.quote(query)} contains no word to search for.", ctx=ctx)
+    return query
+
+
+def _print_hits(hits: Sequence[SearchHit], sessions: Mapping[SessionId, Session], next_cursor: int | None) -> None:
+    now = datetime.now(UTC)
+    blocks = [transcript.format_search_hit(hit, sessions[hit.session_id], now) for hit in hits]
+    click.echo("\n\n".join("\n".join(block) for block in blocks))
+    if next_cursor is not None:
+        output.print_hint(f"For more, run the same command with --cursor {next_cursor}")

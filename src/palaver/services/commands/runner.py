@@ -1,0 +1,136 @@
+"""Runs a slash command inside a transaction: checks permission and access to its session, calls the action."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from palaver.domain.errors import PalaverError, SessionNotFound, StoreError
+from palaver.domain.gateway_config import MULTI_SESSION_PLATFORMS
+from palaver.domain.inbound import Outcome, Receipt
+from palaver.domain.source import ChatType
+from palaver.services.commands.command_context import CommandContext
+from palaver.services.commands.permissions import check_permission
+from palaver.services.view import SessionViewInTransaction, ViewScope
+from palaver.storage import lanes, sessions
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from palaver.domain.ids import SessionKey
+    from palaver.domain.inbound import Inbound
+    from palaver.domain.person import Person
+    from palaver.domain.profile import TurnRules
+    from palaver.domain.session import Session
+    from palaver.domain.source import SessionSource
+    from palaver.services.commands.command import CommandCall
+    from palaver.services.commands.command_context import AgentInfo
+    from palaver.services.store import SessionStore
+    from palaver.storage.engines.base import Transaction
+    from palaver.storage.session_rows import SessionRow
+
+
+class CommandRejected(Exception):
+    """A command could not be carried out. Its transaction must be rolled back; `error` has the text for the person."""
+
+    def __init__(self, error: PalaverError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class CommandRunner:
+    """Runs calls of slash commands."""
+
+    def __init__(self, store: SessionStore, agent: AgentInfo, rules: TurnRules) -> None:
+        self._store = store
+        self._agent = agent
+        self._rules = rules
+
+    def run(
+        self,
+        tx: Transaction,
+        inbound: Inbound,
+        call: CommandCall,
+        person: Person,
+        session_row: SessionRow | None,
+        now: datetime,
+    ) -> Receipt:
+        """Run a call and return its receipt; raises `CommandRejected` if the command can't be carried out.
+
+        `session_row` is the session that the message names, from `find_session`; without one, the command is about
+        the session that the lane is on.
+        """
+        context = self._build_context(tx, inbound, person, session_row, now)
+        try:
+            check_permission(person.principal, call.command)
+            reply = call.run(context)
+        except StoreError:
+            raise
+        except PalaverError as error:
+            raise CommandRejected(error) from error
+        row = context.session_row
+        return Receipt(
+            outcome=Outcome.COMMAND,
+            session_id=reply.session_id or (row.session.id if row else None),
+            session_key=context.lane_key,
+            turn_id=reply.turn_id,
+            reply=reply.text,
+            facts=reply.data,
+        )
+
+    def _build_context(
+        self, tx: Transaction, inbound: Inbound, person: Person, row: SessionRow | None, now: datetime
+    ) -> CommandContext:
+        source = inbound.source if row is None else find_source_in_session(inbound.source, row.session)
+        lane_key = lanes.resolve_key(tx, self._store.build_arrival(source, now))
+        scope = self._build_scope(tx, source, person, lane_key)
+        is_checked = row is not None and scope.lane_key is None
+        if row is None:
+            row = lanes.find_current_session(tx, lane_key)
+        return CommandContext(
+            tx=tx,
+            now=now,
+            source=source,
+            principal=person.principal,
+            scope=scope,
+            view=SessionViewInTransaction(tx, scope),
+            lane_key=lane_key,
+            session_row=row,
+            is_checked=is_checked,
+            config=self._store.config,
+            rules=self._rules,
+            agent=self._agent,
+            address=None if inbound.answer_address is None else str(inbound.answer_address),
+            reply_to=inbound.message_id,
+        )
+
+    def _build_scope(self, tx: Transaction, source: SessionSource, person: Person, lane_key: SessionKey) -> ViewScope:
+        scope = ViewScope(principal=person.principal, clock=self._store.clock)
+        if self._store.config.is_shared(source):
+            return replace(scope, lane_key=lane_key, audience_no=lanes.get_audience_no(tx, lane_key))
+        if source.chat_type is not ChatType.DM:  # the person's own lane, but everyone in the chat reads the reply
+            return replace(scope, lane_key=lane_key)
+        return scope
+
+
+def find_session(tx: Transaction, inbound: Inbound, person: Person | None) -> SessionRow | None:
+    """Return the session that a message names; None if it names none.
+
+    Raises `SessionNotFound` if the person has no access to it. This is the only check of a request.
+    """
+    if inbound.session_id is None:
+        return None
+    if person is None:
+        raise SessionNotFound.for_id(inbound.session_id)
+    return sessions.get_visible(tx, inbound.session_id, person.id)
+
+
+def find_source_in_session(source: SessionSource, session: Session) -> SessionSource:
+    """Return the source of a person who writes in a session that their page or program shows.
+
+    There, each session has a lane of its own: the one it started in, or one named after its id.
+    """
+    if source.platform not in MULTI_SESSION_PLATFORMS:
+        return source
+    started_here = session.platform == source.platform and session.origin.user_id == source.user_id
+    return replace(source, chat_id=session.origin.chat_id if started_here else session.id)

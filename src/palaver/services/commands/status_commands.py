@@ -1,0 +1,257 @@
+"""Commands that show what is going on in a conversation: its status, its usage, its history. They only read."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from palaver.domain import policy
+from palaver.domain.delivery import DeliveryState
+from palaver.domain.errors import SessionNotFound
+from palaver.domain.events import EventKind
+from palaver.domain.gateway_config import MULTI_SESSION_PLATFORMS
+from palaver.domain.policy import ResetReason
+from palaver.domain.session import AUTOMATIC_START_REASONS, StartReason
+from palaver.services.commands.command import Command, CommandReply, parse_no_arguments, read_action
+from palaver.services.commands.reply_text import (
+    escape_markdown,
+    format_age,
+    format_code,
+    format_cost,
+    format_count,
+    format_reset_policy,
+    format_session_name,
+    format_title,
+    quote_text,
+)
+from palaver.services.commands.setting_commands import BUSY_POLICY_EFFECTS, format_origin, read_settings
+from palaver.storage import compactions, delivery_queries, events, lanes, session_activity, turns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from palaver.domain.events import Event
+    from palaver.domain.session import Session
+    from palaver.domain.source import SessionSource
+    from palaver.services.commands.command_context import CommandContext
+    from palaver.storage.session_rows import SessionRow
+
+MAX_REASON_CHARS = 200
+MAX_RECENT_EVENTS = 5
+
+
+# ---- status and usage --------------------------------------------------------------------------------------
+
+
+@read_action("usage")
+def show_usage(context: CommandContext) -> CommandReply:
+    session = context.require_session().session
+    usage = session.usage
+    data = {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cache_read_tokens": usage.cache_read_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "cost_usd": None if usage.cost is None else str(usage.cost),
+        "cost_status": usage.cost_status,
+        "unpriced_turns": usage.unpriced_turns,
+        "model": session.model,
+    }
+    if not usage.total_tokens and usage.cost is None and not usage.unpriced_turns:
+        return CommandReply(text="This conversation hasn't used any tokens yet.", data=data)
+    lines = [
+        f"**Tokens**: {usage.input_tokens:,} in, {usage.output_tokens:,} out{_format_token_details(session)}",
+        f"**Cost**: {_format_session_cost(session)}",
+    ]
+    if session.model:
+        lines.append(f"**Model**: {format_code(session.model)} (last used)")
+    if session.last_prompt_tokens:
+        lines.append(f"**Context**: {session.last_prompt_tokens:,} tokens at the last answer")
+    return CommandReply(text="This conversation:\n\n" + "\n".join(f"- {line}" for line in lines), data=data)
+
+
+def _format_token_details(session: Session) -> str:
+    usage = session.usage
+    kinds = (("read from cache", usage.cache_read_tokens), ("for reasoning", usage.reasoning_tokens))
+    details = [f"{tokens:,} {kind}" for kind, tokens in kinds if tokens]
+    return f" ({', '.join(details)})" if details else ""
+
+
+def _format_session_cost(session: Session) -> str:
+    usage = session.usage
+    unpriced = format_count(usage.unpriced_turns, "turn")
+    if usage.cost is None:
+        return f"unknown ({unpriced} without a known price)"
+    text = f"{format_cost(usage.cost)} ({usage.cost_status})"
+    return f"{text}, plus {unpriced} without a known price" if usage.unpriced_turns else text
+
+
+@read_action("status")
+def show_status(context: CommandContext) -> CommandReply:
+    row = context.require_session() if context.session_row else None
+    settings = read_settings(context)
+    model = settings.model or context.agent.model
+    busy = settings.busy_policy or context.rules.get_busy_policy(context.source)
+    reset_policy = context.config.get_reset_policy(_find_reset_source(context, row))
+    open_turns = turns.summarize_open(context.tx, row.no) if row else turns.NO_OPEN_TURNS
+    lines = [
+        f"**Agent**: {context.agent.description}",
+        f"**Model**: {format_code(model)} ({format_origin(settings.model)})",
+        *(
+            [f"**Tools off**: {', '.join(map(format_code, settings.disabled_toolsets))}"]
+            if settings.disabled_toolsets
+            else []
+        ),
+        *(_describe_state(row.session, open_turns) if row else ["**Conversation**: no messages yet"]),
+        f"**While responding**: new messages {BUSY_POLICY_EFFECTS[busy]} ({format_code(busy)})",
+        f"**Automatic restart**: {format_reset_policy(reset_policy)}",
+    ]
+    data = {
+        "model": model,
+        "busy": busy,
+        "toolsets_off": list(settings.disabled_toolsets),
+        "running": open_turns.running_no is not None,
+        "queued": open_turns.queued_count,
+        "id": row.session.id if row else None,
+        "title": row.session.title if row else None,
+        "messages": row.session.message_count if row else 0,
+        "context_tokens": row.session.last_prompt_tokens if row else 0,
+        "reset": reset_policy.mode,
+    }
+    return CommandReply(text="\n".join(f"- {line}" for line in lines), data=data)
+
+
+def _find_reset_source(context: CommandContext, row: SessionRow | None) -> SessionSource:
+    """Return the source whose reset policy applies: for a session that the page shows, the chat it takes place in."""
+    if (
+        row is None
+        or context.source.platform not in MULTI_SESSION_PLATFORMS
+        or not lanes.belongs_to_its_lane(context.tx, row.no)
+    ):
+        return context.source
+    return row.session.origin
+
+
+def _describe_state(session: Session, open_turns: turns.OpenTurns) -> Iterator[str]:
+    title = format_title(session.title) if session.title else "untitled"
+    yield f"**Conversation**: {title}, {format_code(session.id)}, {format_count(session.message_count, 'message')}"
+    if session.last_prompt_tokens:
+        yield f"**Context**: {session.last_prompt_tokens:,} tokens at the last answer"
+    state = "responding" if open_turns.running_no is not None else "idle"
+    queued = f", {format_count(open_turns.queued_count, 'message')} queued" if open_turns.queued_count else ""
+    yield f"**Now**: {state}{queued}"
+
+
+# ---- history ------------------------------------------------------------------------------------------
+
+_RECENT_EVENTS = {
+    EventKind.TURN_INTERRUPTED: "an answer was interrupted",
+    EventKind.TURN_FAILED: "an answer failed",
+    EventKind.COMPACTED: "older messages were summarized",
+    EventKind.COMPACTION_UNDONE: "a summary was removed",
+    EventKind.ANSWER_RESENT: "an answer was sent again",
+}
+_DELIVERY_PROBLEMS = {
+    DeliveryState.FAILED: "wasn't delivered",
+    DeliveryState.UNCERTAIN: "may not have been delivered",
+}
+
+
+@read_action("why")
+def explain_session(context: CommandContext) -> CommandReply:
+    """Say why the session started, what came before it, and what happened in it lately."""
+    row = context.require_session()
+    first_event = events.list_events(context.tx, row.no, limit=1)[0]
+    previous = _find_previous(context, first_event)
+    lines = [
+        f"{_describe_start(context, row.session)} Started {format_age(row.session.created_at, context.now)}.",
+        *_describe_previous(row.session, previous),
+        *_describe_compaction(context, row),
+    ]
+    recent = session_activity.list_recent_events(context.tx, row.no, _RECENT_EVENTS, MAX_RECENT_EVENTS)
+    lines += [_describe_event(context, event) for event in recent]
+    lines += _describe_delivery_problems(context, row)
+    data = {
+        "reason": row.session.start_reason,
+        "previous_id": previous and previous.id,
+        "recent_events": [{"kind": event.kind, "at": event.at.isoformat()} for event in recent],
+    }
+    return CommandReply(text="\n".join(f"- {line}" for line in lines), data=data)
+
+
+def _describe_start(context: CommandContext, session: Session) -> str:
+    reason = session.start_reason
+    if reason in AUTOMATIC_START_REASONS:
+        return policy.explain_reset(ResetReason(reason.value), context.config.get_reset_policy(session.origin))
+    return {
+        StartReason.FIRST: "This conversation started with the first message here.",
+        StartReason.MANUAL: "Someone asked for a new conversation here.",
+        StartReason.FORCED: "A program asked for a new conversation here.",
+        StartReason.FORK: "This conversation is a copy of another one.",
+    }[reason]
+
+
+def _find_previous(context: CommandContext, first_event: Event) -> Session | None:
+    """Return the session before this one, if it still exists and the person has access to it."""
+    with suppress(SessionNotFound):
+        if previous_id := first_event.facts.get("previous"):
+            return context.view.get(previous_id)
+    return None
+
+
+def _describe_previous(session: Session, previous: Session | None) -> Iterator[str]:
+    if previous is not None:
+        relation = "It was copied from" if session.start_reason is StartReason.FORK else "The previous one is"
+        command = format_code(f"/resume {previous.id}")
+        yield f"{relation} {format_session_name(previous)}. Use {command} to go back to it."
+
+
+def _describe_compaction(context: CommandContext, row: SessionRow) -> Iterator[str]:
+    compaction = compactions.find_current(context.tx, row.no)
+    if compaction is not None:
+        messages = format_count(compaction.message_count, "message")
+        yield f"The agent sees a summary of the first {messages}. You still see all of them. Use /restore to remove it."
+
+
+def _describe_event(context: CommandContext, event: Event) -> str:
+    reason = next((fact for name in ("error", "reason") if isinstance(fact := event.facts.get(name), str)), "")
+    text = f"{format_age(event.at, context.now)}: {_RECENT_EVENTS[event.kind]}"
+    return f"{text} ({escape_markdown(reason, MAX_REASON_CHARS)})" if reason else text
+
+
+def _describe_delivery_problems(context: CommandContext, row: SessionRow) -> Iterator[str]:
+    for delivery in delivery_queries.list_for_session(context.tx, row.no, MAX_RECENT_EVENTS):
+        if delivery.state in _DELIVERY_PROBLEMS:
+            age = format_age(delivery.created_at, context.now)
+            error = f" ({escape_markdown(delivery.error, MAX_REASON_CHARS)})" if delivery.error else ""
+            yield f"{age}: {quote_text(delivery.content, 40)} {_DELIVERY_PROBLEMS[delivery.state]}{error}"
+
+
+# ---- the commands ------------------------------------------------------------------------------------------
+
+
+WHY = Command(
+    name="why",
+    summary="Explain how this conversation started and what happened to it",
+    help=(
+        "Shows the previous conversation and how to get back to it, summaries, interrupted or failed answers, and"
+        " delivery problems."
+    ),
+    example="/why",
+    parse=parse_no_arguments(explain_session),
+)
+USAGE = Command(
+    name="usage",
+    summary="Show the tokens and cost of this conversation",
+    help="A cost that isn't known is shown as unknown, never as zero.",
+    example="/usage",
+    parse=parse_no_arguments(show_usage),
+)
+STATUS = Command(
+    name="status",
+    summary="Show the agent, the model and what's going on here",
+    help="Also shows the title and id, queued messages, the context size, and when conversations restart.",
+    example="/status",
+    parse=parse_no_arguments(show_status),
+)

@@ -1,0 +1,44 @@
+"""A session and its complete log as JSON-ready data."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from palaver.domain.session_json import event_to_json, session_to_json
+from palaver.storage import events, people
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from palaver.domain.events import Event
+    from palaver.storage.engines.base import Transaction
+    from palaver.storage.session_rows import SessionRow
+
+EXPORT_FORMAT = "palaver.session/1"
+_BATCH_EVENTS = 100
+_PAUSE_SECONDS = 0.0005
+
+
+def iterate_log(tx: Transaction, row: SessionRow) -> Iterator[Event]:
+    """Yield every event of a session, oldest first.
+
+    A long log is exported on a thread of its own, which shares the interpreter with the event loop; the pause between
+    two batches lets the others go first.
+    """
+    after = 0
+    while batch := events.list_events(tx, row.no, after=after, limit=_BATCH_EVENTS):
+        yield from batch
+        after = batch[-1].seq
+        time.sleep(_PAUSE_SECONDS)
+
+
+def export_session(tx: Transaction, row: SessionRow) -> dict[str, Any]:
+    """Export a session: the keys of `session_to_json`, and its complete log as `events`."""
+    log = list(iterate_log(tx, row))
+    names = people.load_names(tx, (event.person_id for event in log if event.person_id is not None))
+    return {
+        "format": EXPORT_FORMAT,
+        **session_to_json(row.session),
+        "events": [event_to_json(event, names) for event in log],
+    }

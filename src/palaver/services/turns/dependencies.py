@@ -1,0 +1,27 @@
+"""The services that every run of the agent needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from palaver.agent.base import Agent
+    from palaver.domain.profile import AgentProfile, TurnRules
+    from palaver.domain.redact import Redactor
+    from palaver.services.attachments import Attachments
+    from palaver.services.live.feed import Feed
+    from palaver.services.store import SessionStore
+    from palaver.services.turns.tools import Toolbox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDependencies:
+    store: SessionStore
+    agent: Agent
+    profile: AgentProfile
+    rules: TurnRules
+    toolbox: Toolbox
+    feed: Feed
+    redactor: Redactor | None = None
+    files: Attachments | None = None

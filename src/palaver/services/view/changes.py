@@ -1,0 +1,81 @@
+"""Changing several things of a conversation at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
+from palaver.domain.errors import NotAllowed
+from palaver.domain.events import EventKind
+from palaver.domain.person import Action
+from palaver.storage import projects, session_settings, sessions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from palaver.domain.person import Principal
+    from palaver.domain.session import Session
+    from palaver.domain.turn import BusyPolicy
+    from palaver.services.view.scope import ViewScope
+    from palaver.storage.engines.base import Transaction
+    from palaver.storage.session_rows import SessionRow
+
+# Each setting, its name for people, and the slash command that changes it too: who may use that may change the setting.
+_SETTINGS = (("model", "model", "model"), ("busy_policy", "busy policy", "busy"), ("toolsets", "tools", "tools"))
+
+
+class SessionChanges(TypedDict, total=False):
+    """What to change in a conversation; a key that is missing changes nothing."""
+
+    title: str | None
+    pinned: bool
+    archived: bool
+    project: str | None
+    model: str | None  # already checked by the agent
+    busy_policy: BusyPolicy | None
+    toolsets: Mapping[str, bool] | None  # which to turn on or off; None turns all of them on
+
+
+def check_may_change_settings(principal: Principal, changes: SessionChanges) -> None:
+    # Imported here: the lists of the terminal start faster without the commands.
+    from palaver.services.commands.permissions import can_use_command
+
+    for setting, name, command in _SETTINGS:
+        if setting in changes and not can_use_command(principal.role, command):
+            raise NotAllowed(f"Guests can't change the {name} of a conversation.", setting=setting)
+
+
+def apply_changes(tx: Transaction, scope: ViewScope, session_id: str, changes: SessionChanges, now: int) -> SessionRow:
+    """Apply every change; raises, and so changes nothing, if the principal may not make one of them."""
+    person_id = scope.person_id
+    row = scope.get_session_row(tx, session_id, Action.READ)
+    if "title" in changes:
+        scope.get_session_row(tx, session_id, Action.RENAME)
+        sessions.rename(tx, row, changes["title"], now, person_id)
+    if changes.keys() & {"pinned", "archived", "project"}:
+        _organize(tx, scope, scope.get_session_row(tx, session_id, Action.ORGANIZE), changes, now)
+    if "model" in changes:
+        session_settings.set_model(tx, row.no, changes["model"], now, person_id)
+    if "busy_policy" in changes:
+        session_settings.set_busy_policy(tx, row.no, changes["busy_policy"], now, person_id)
+    if "toolsets" in changes:
+        session_settings.switch_toolsets(tx, row.no, changes["toolsets"], now, person_id)
+    return sessions.get_by_no(tx, row.no)
+
+
+def _organize(tx: Transaction, scope: ViewScope, row: SessionRow, changes: SessionChanges, now: int) -> None:
+    if "pinned" in changes:
+        kind = EventKind.PINNED if changes["pinned"] else EventKind.UNPINNED
+        sessions.set_pinned_or_archived(tx, row, kind, now, scope.person_id)
+    if "archived" in changes:
+        kind = EventKind.ARCHIVED if changes["archived"] else EventKind.UNARCHIVED
+        sessions.set_pinned_or_archived(tx, row, kind, now, scope.person_id)
+    if "project" in changes:
+        move_to_project(tx, scope, row, changes["project"], now)
+
+
+def move_to_project(tx: Transaction, scope: ViewScope, row: SessionRow, project: str | None, now: int) -> Session:
+    """Move a session into one of the person's projects, given by id or name; None takes it out of any."""
+    if project is None:
+        return sessions.move_to_project(tx, row, None, None, now, scope.person_id)
+    project_no, target = projects.get_by_id_or_name(tx, scope.person_id, project)
+    return sessions.move_to_project(tx, row, target.id, project_no, now, scope.person_id)

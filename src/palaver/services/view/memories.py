@@ -1,0 +1,85 @@
+"""The memories that the principal may know, from all their conversations: `view.memories`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from palaver.domain.errors import NotFound
+from palaver.services.argument_checks import check_count
+from palaver.services.operation import R, operation
+from palaver.services.view.part import ViewPart
+from palaver.storage import memories, memory_queries, people
+from palaver.storage.engines.base import Read, Write
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.domain.memory import MemoryEntry
+    from palaver.domain.session import Page
+    from palaver.storage.engines.base import Transaction, Work
+
+MAX_PAGE_MEMORIES = 100
+
+
+class MemoryOperations(ViewPart[R]):
+    """Lists and changes memories. An owner who sees everything still sees only the memories they may know."""
+
+    @operation
+    def list(self, query: str = "", *, limit: int = 50, cursor: str | None = None) -> Work[Page[MemoryEntry]]:
+        """List the memories, newest first; with a query, those that have all its words."""
+        check_count("limit", limit, maximum=MAX_PAGE_MEMORIES)
+
+        def run(tx: Transaction) -> Page[MemoryEntry]:
+            return memory_queries.list_memories(
+                tx, self._list_audiences(tx), self._scope.person_id, query, limit, cursor
+            )
+
+        return Read(run)
+
+    @operation
+    def remember(self, text: str) -> Work[MemoryEntry]:
+        """Remember a text for the person alone; a text that they have already is not added again."""
+        now, person_id = self._scope.now(), self._scope.person_id
+
+        def run(tx: Transaction) -> MemoryEntry:
+            person_row = people.find_by_id(tx, person_id)
+            if person_row is None:
+                raise NotFound(f"There is no person {person_id}.")
+            memory = memories.add(tx, person_row.audience_no, person_id, text, now)
+            return self._get_entry(tx, memory.id).entry
+
+        return Write(run)
+
+    @operation
+    def update(self, memory_id: str, text: str) -> Work[MemoryEntry]:
+        """Change the text of a memory for everyone who knows it."""
+        now = self._scope.now()
+
+        def run(tx: Transaction) -> MemoryEntry:
+            entry = self._get_entry(tx, memory_id)
+            memories.update_text(tx, entry.audience_no, entry.entry.memory.id, self._scope.person_id, text, now)
+            return self._get_entry(tx, memory_id).entry
+
+        return Write(run)
+
+    @operation
+    def forget(self, memory_id: str) -> Work[MemoryEntry]:
+        """Delete a memory for everyone who knows it."""
+
+        def run(tx: Transaction) -> MemoryEntry:
+            entry = self._get_entry(tx, memory_id)
+            memories.delete(tx, entry.entry.memory.id)
+            return entry.entry
+
+        return Write(run)
+
+    def _list_audiences(self, tx: Transaction) -> Sequence[int]:
+        if self._scope.is_personal_lane_in_group:  # the others there would read what the person knows
+            return []
+        return self._scope.list_own_audiences(tx)
+
+    def _get_entry(self, tx: Transaction, memory_id: str) -> memory_queries.MemoryRow:
+        entry = memory_queries.find_memory(tx, self._list_audiences(tx), self._scope.person_id, memory_id)
+        if entry is None:
+            raise NotFound(f"There is no memory {memory_id}.", memory_id=memory_id)
+        return entry

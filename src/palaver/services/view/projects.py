@@ -1,0 +1,40 @@
+"""A person's projects: `view.projects`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from palaver.services.operation import R, operation
+from palaver.services.view.part import ViewPart
+from palaver.storage import projects
+from palaver.storage.engines.base import Read, Write
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.domain.session import Project
+    from palaver.storage.engines.base import Work
+
+
+class ProjectOperations(ViewPart[R]):
+    """The principal's own projects. An owner who sees everything still sees only their own."""
+
+    @operation
+    def list(self) -> Work[Sequence[Project]]:
+        """List the projects by name."""
+        return Read(lambda tx: projects.list_projects(tx, self._scope.person_id))
+
+    @operation
+    def create(self, name: str, color: str | None = None) -> Work[Project]:
+        now = self._scope.now()
+        return Write(lambda tx: projects.create(tx, self._scope.person_id, name, color, now))
+
+    @operation
+    def update(self, project: str, *, name: str | None = None, color: str | None = None) -> Work[Project]:
+        """Change the name or the color of a project, given by id or name."""
+        return Write(lambda tx: projects.update(tx, self._scope.person_id, project, name, color))
+
+    @operation
+    def delete(self, project: str) -> Work[Project]:
+        """Delete a project, given by id or name. Its conversations stay."""
+        return Write(lambda tx: projects.delete(tx, self._scope.person_id, project))

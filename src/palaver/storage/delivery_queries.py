@@ -1,0 +1,131 @@
+"""Reads of deliveries: their status in a session, what is open on each platform, and recent problems."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from palaver.domain.delivery import Address, Delivery, DeliveryKind, DeliveryState, DeliveryStatus
+from palaver.domain.ids import DeliveryId, SessionId, TurnId
+from palaver.domain.source import Platform
+from palaver.storage.statements import build_placeholders
+from palaver.storage.timestamps import from_micros, from_micros_or_none
+from palaver.storage.turns import get_quoted_seqs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from palaver.storage.engines.base import Row, Transaction
+
+MAX_PROBLEMS = 1000
+
+# The columns that `delivery_from_row` reads.
+DELIVERY_COLUMNS = """d.no, d.id, d.address, d.content, d.kind, d.attempts,
+    (SELECT s.id FROM session s WHERE s.no = d.session_no), d.reply_to, d.state, d.sent_message_id, d.error,
+    d.created_at"""
+_SELECT_STATUS = """SELECT d.no, d.id, t.id, t.input_seq, t.facts, d.platform, d.state, d.error, d.created_at,
+    d.ended_at FROM delivery d JOIN turn t ON t.no = d.turn_no"""
+
+
+def list_latest_statuses(tx: Transaction, session_no: int, limit: int) -> list[tuple[int, DeliveryStatus]]:
+    """Return the deliveries of the newest answers in a session, oldest first, as (number, status)."""
+    rows = tx.fetch_all(f"{_SELECT_STATUS} WHERE d.session_no = $1 ORDER BY d.no DESC LIMIT $2", session_no, limit)
+    return [_numbered_status_from_row(row) for row in reversed(rows)]
+
+
+def list_statuses_after(tx: Transaction, session_no: int, after: int) -> list[tuple[int, DeliveryStatus]]:
+    """Return the deliveries of answers in a session after delivery number `after`, as (number, status)."""
+    rows = tx.fetch_all(f"{_SELECT_STATUS} WHERE d.session_no = $1 AND d.no > $2 ORDER BY d.no", session_no, after)
+    return [_numbered_status_from_row(row) for row in rows]
+
+
+def list_statuses(tx: Transaction, numbers: Sequence[int]) -> list[tuple[int, DeliveryStatus]]:
+    """Return deliveries by number, as (number, status); in one statement, because followers poll with it."""
+    if not numbers:
+        return []
+    rows = tx.fetch_all(f"{_SELECT_STATUS} WHERE d.no IN ({build_placeholders(len(numbers))}) ORDER BY d.no", *numbers)
+    return [_numbered_status_from_row(row) for row in rows]
+
+
+def list_for_session(tx: Transaction, session_no: int, limit: int = 50) -> list[Delivery]:
+    """Return the latest deliveries of a session, newest first."""
+    rows = tx.fetch_all(
+        f"SELECT {DELIVERY_COLUMNS} FROM delivery d WHERE d.session_no = $1 ORDER BY d.no DESC LIMIT $2",
+        session_no,
+        limit,
+    )
+    return [delivery_from_row(row) for row in rows]
+
+
+def find_last_address(tx: Transaction, session_no: int, platform: str) -> str | None:
+    """Return the address on a platform to which a delivery of a session was last sent."""
+    row = tx.fetch_one(
+        "SELECT address FROM delivery WHERE session_no = $1 AND platform = $2 ORDER BY no DESC LIMIT 1",
+        session_no,
+        platform,
+    )
+    return str(row[0]) if row else None
+
+
+def count_open_by_platform(tx: Transaction) -> dict[str, int]:
+    """Return how many deliveries are pending or being sent, by platform."""
+    rows = tx.fetch_all(
+        "SELECT platform, COUNT(*) FROM delivery WHERE state IN ('pending', 'sending') GROUP BY platform"
+    )
+    return {platform: int(count) for platform, count in rows}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryProblem:
+    """A delivery that failed, or of which it is unknown whether it arrived."""
+
+    platform: str
+    state: DeliveryState
+    error: str | None
+    at: datetime
+
+
+def list_problems(tx: Transaction, since: int) -> list[DeliveryProblem]:
+    """Return the deliveries that failed or became uncertain since a moment, newest first, up to a limit."""
+    rows = tx.fetch_all(
+        "SELECT platform, state, error, ended_at FROM delivery WHERE state IN ('uncertain', 'failed') AND ended_at > $1"
+        f" ORDER BY ended_at DESC LIMIT {MAX_PROBLEMS}",
+        since,
+    )
+    return [
+        DeliveryProblem(platform=platform, state=DeliveryState(state), error=error, at=from_micros(ended_at))
+        for platform, state, error, ended_at in rows
+    ]
+
+
+def delivery_from_row(row: Row) -> Delivery:
+    """Read a delivery from a row that begins with `DELIVERY_COLUMNS`."""
+    return Delivery(
+        id=row[1],
+        address=Address.from_text(row[2]),
+        content=row[3],
+        kind=DeliveryKind(row[4]),
+        attempt=row[5],
+        session_id=None if row[6] is None else SessionId(row[6]),
+        reply_to=row[7],
+        state=DeliveryState(row[8]),
+        sent_message_id=row[9],
+        error=row[10],
+        created_at=from_micros(row[11]),
+    )
+
+
+def _numbered_status_from_row(row: Row) -> tuple[int, DeliveryStatus]:
+    return row[0], DeliveryStatus(
+        id=DeliveryId(row[1]),
+        turn_id=TurnId(row[2]),
+        input_seq=row[3],
+        quoted_seqs=get_quoted_seqs(json.loads(row[4])) if row[4] else (),
+        platform=Platform(row[5]),
+        state=DeliveryState(row[6]),
+        error=row[7],
+        created_at=from_micros(row[8]),
+        ended_at=from_micros_or_none(row[9]),
+    )

@@ -1,0 +1,412 @@
+-- The schema. Words between @ signs differ between the engines (see DIALECT in engines/sqlite.py and postgres.py).
+-- Columns named `no` are internal integer keys; `id` is what people and programs use. Times are microseconds since
+-- 1970, UTC. Flags are 0 or 1.
+
+-- ---- people ----------------------------------------------------------------------------------------------
+
+-- A set of people who may see a session: one person alone, or everybody who writes in a shared lane.
+CREATE TABLE audience (
+    no          @SERIAL_KEY@,
+    created_at  BIGINT NOT NULL
+);
+
+CREATE TABLE person (
+    id          TEXT PRIMARY KEY,
+    name        TEXT NOT NULL,
+    role        TEXT NOT NULL CHECK (role IN ('owner', 'member', 'guest')),
+    audience_no BIGINT NOT NULL REFERENCES audience (no),    -- their own audience: their new sessions belong to it
+    created_at  BIGINT NOT NULL
+);
+CREATE INDEX person_created ON person (created_at, id);
+CREATE INDEX person_audience ON person (audience_no);
+
+CREATE TABLE audience_member (
+    person_id   TEXT NOT NULL REFERENCES person (id) ON DELETE CASCADE,
+    audience_no BIGINT NOT NULL REFERENCES audience (no) ON DELETE CASCADE,
+    joined_at   BIGINT NOT NULL,
+    PRIMARY KEY (person_id, audience_no)
+);
+CREATE INDEX audience_member_audience ON audience_member (audience_no);
+
+-- A platform account that belongs to a person.
+CREATE TABLE identity (
+    platform    TEXT NOT NULL,
+    account     TEXT NOT NULL,
+    person_id   TEXT NOT NULL REFERENCES person (id) ON DELETE CASCADE,
+    created_at  BIGINT NOT NULL,
+    PRIMARY KEY (platform, account)
+);
+CREATE INDEX identity_person ON identity (person_id);
+
+-- ---- signing in ------------------------------------------------------------------------------------------
+-- No secret is stored: random ones are stored as SHA-256 digests, passwords as Argon2id hashes.
+
+-- A person who can sign in. Deleting the row deletes all their sign-ins, tokens, links and passkeys.
+CREATE TABLE account (
+    person_id     TEXT PRIMARY KEY REFERENCES person (id) ON DELETE CASCADE,
+    name_key      TEXT NOT NULL UNIQUE,                      -- the person's name, case folded: the sign-in name
+    password_hash TEXT,                                      -- Argon2id; NULL: no password
+    created_at    BIGINT NOT NULL
+);
+
+-- A link that signs a person in once.
+CREATE TABLE sign_in_link (
+    digest      TEXT PRIMARY KEY,
+    person_id   TEXT NOT NULL REFERENCES account (person_id) ON DELETE CASCADE,
+    expires_at  BIGINT NOT NULL
+);
+CREATE INDEX sign_in_link_person ON sign_in_link (person_id);
+
+-- A browser in which a person is signed in.
+CREATE TABLE sign_in (
+    id           TEXT PRIMARY KEY,
+    digest       TEXT NOT NULL UNIQUE,                       -- of the cookie
+    person_id    TEXT NOT NULL REFERENCES account (person_id) ON DELETE CASCADE,
+    method       TEXT NOT NULL CHECK (method IN ('link', 'password', 'passkey')),
+    device       TEXT NOT NULL,
+    ip_address   TEXT NOT NULL,
+    created_at   BIGINT NOT NULL,
+    last_seen_at BIGINT NOT NULL
+);
+CREATE INDEX sign_in_person ON sign_in (person_id, created_at);
+
+-- A token with which a program uses the API.
+CREATE TABLE api_token (
+    id           TEXT PRIMARY KEY,
+    digest       TEXT NOT NULL UNIQUE,
+    person_id    TEXT NOT NULL REFERENCES account (person_id) ON DELETE CASCADE,
+    name         TEXT NOT NULL,
+    scopes       TEXT NOT NULL,                              -- separated by spaces
+    created_at   BIGINT NOT NULL,
+    last_used_at BIGINT,
+    expires_at   BIGINT
+);
+CREATE INDEX api_token_person ON api_token (person_id, created_at);
+
+-- The public half of a WebAuthn credential.
+CREATE TABLE passkey (
+    id            TEXT PRIMARY KEY,
+    credential_id TEXT NOT NULL UNIQUE,                      -- the authenticator's id of it, base64url
+    person_id     TEXT NOT NULL REFERENCES account (person_id) ON DELETE CASCADE,
+    site          TEXT NOT NULL,                             -- the host it was made for
+    public_key    TEXT NOT NULL,                             -- base64url
+    sign_count    BIGINT NOT NULL,
+    name          TEXT NOT NULL,
+    created_at    BIGINT NOT NULL,
+    last_used_at  BIGINT
+);
+CREATE INDEX passkey_person ON passkey (person_id, created_at);
+
+-- A challenge that an authenticator was asked to sign. Stored, because any process may receive the answer.
+CREATE TABLE passkey_challenge (
+    digest      TEXT PRIMARY KEY,
+    person_id   TEXT REFERENCES account (person_id) ON DELETE CASCADE,   -- NULL: to sign in; else to add a passkey
+    expires_at  BIGINT NOT NULL
+);
+
+-- Rate limits of sign-in attempts. Stored, so that a restart or another process does not reset them.
+CREATE TABLE sign_in_attempt (
+    subject     TEXT PRIMARY KEY,                            -- what is limited: a name or a network address
+    busy_until  BIGINT NOT NULL                              -- each attempt moves it on; too far ahead is too often
+);
+CREATE INDEX sign_in_attempt_busy ON sign_in_attempt (busy_until);
+
+-- ---- sessions --------------------------------------------------------------------------------------------
+
+-- A person's folder of sessions.
+CREATE TABLE project (
+    no          @SERIAL_KEY@,
+    id          TEXT NOT NULL UNIQUE,
+    person_id   TEXT NOT NULL REFERENCES person (id) ON DELETE CASCADE,
+    name        TEXT NOT NULL,
+    name_key    TEXT NOT NULL,                               -- the name, case folded
+    color       TEXT,
+    created_at  BIGINT NOT NULL,
+    UNIQUE (person_id, name_key)
+);
+
+-- One conversation, with the counters that lists show. Always true: the counters match the session's visible events.
+CREATE TABLE session (
+    no                  @SERIAL_KEY_NEVER_REUSED@,
+    id                  TEXT NOT NULL UNIQUE,
+    key                 TEXT NOT NULL,                       -- of the lane it began in
+    platform            TEXT NOT NULL,
+    chat_type           TEXT NOT NULL,
+    source              TEXT NOT NULL,                       -- JSON
+    audience_no         BIGINT NOT NULL REFERENCES audience (no),
+    shared              SMALLINT NOT NULL CHECK (shared IN (0, 1)),
+    title               TEXT,
+    title_base          TEXT,                                -- case folded, without its number
+    title_number        BIGINT,
+    preview             TEXT NOT NULL DEFAULT '',
+    project_no          BIGINT REFERENCES project (no) ON DELETE SET NULL,
+    parent_no           BIGINT REFERENCES session (no) ON DELETE SET NULL,   -- the session it was forked from
+    created_at          BIGINT NOT NULL,
+    active_at           BIGINT,                              -- orders lists; NULL until the first message
+    last_message_at     BIGINT,
+    last_human_at       BIGINT,                              -- the reset policy counts from here
+    ended_at            BIGINT,
+    end_reason          TEXT,
+    start_reason        TEXT NOT NULL,
+    previous_had_messages SMALLINT NOT NULL DEFAULT 0,       -- the session before it in its lane had messages
+    pinned_at           BIGINT,
+    archived_at         BIGINT,
+    last_seq            BIGINT NOT NULL DEFAULT 0,           -- of the last event
+    redo_seq            BIGINT,                              -- the undo that a redo would revert
+    compaction_seq      BIGINT,                              -- the compaction in effect
+    indexed_seq         BIGINT NOT NULL DEFAULT 0,           -- the search index holds everything up to here
+    unindexed           SMALLINT NOT NULL DEFAULT 0 CHECK (unindexed IN (0, 1)),   -- there are messages after it
+    message_count       BIGINT NOT NULL DEFAULT 0,           -- visible messages
+    chosen_model        TEXT,                                -- for this session only; NULL: the gateway's model
+    busy_policy         TEXT,                                -- for this session only; NULL: the gateway's policy
+    disabled_toolsets   TEXT,                                -- JSON list of names; NULL: none
+    model               TEXT,
+    provider            TEXT,
+    last_prompt_tokens  BIGINT NOT NULL DEFAULT 0,
+    input_tokens        BIGINT NOT NULL DEFAULT 0,
+    output_tokens       BIGINT NOT NULL DEFAULT 0,
+    cache_read_tokens   BIGINT NOT NULL DEFAULT 0,
+    cache_write_tokens  BIGINT NOT NULL DEFAULT 0,
+    reasoning_tokens    BIGINT NOT NULL DEFAULT 0,
+    cost_nanos          BIGINT,                              -- NULL: unknown, which is not zero
+    cost_status         TEXT NOT NULL DEFAULT 'unknown' CHECK (cost_status IN ('unknown', 'estimated', 'actual')),
+    cost_source         TEXT,
+    unpriced_turns      BIGINT NOT NULL DEFAULT 0,
+    CHECK (message_count >= 0),
+    CHECK ((title IS NULL) = (title_base IS NULL)),
+    CHECK ((ended_at IS NULL) = (end_reason IS NULL))
+) @ROOM_FOR_UPDATES@;
+CREATE INDEX session_audience_id ON session (audience_no, id);
+CREATE INDEX session_active ON session (active_at, no) WHERE active_at IS NOT NULL AND archived_at IS NULL;
+CREATE INDEX session_audience_active ON session (audience_no, active_at, no) WHERE active_at IS NOT NULL AND archived_at IS NULL;
+CREATE INDEX session_archived ON session (active_at, no) WHERE active_at IS NOT NULL AND archived_at IS NOT NULL;
+CREATE INDEX session_audience_archived ON session (audience_no, active_at, no) WHERE active_at IS NOT NULL AND archived_at IS NOT NULL;
+CREATE INDEX session_audience_pinned ON session (audience_no, active_at, no) WHERE pinned_at IS NOT NULL;
+CREATE INDEX session_project ON session (project_no, active_at, no) WHERE project_no IS NOT NULL;
+CREATE INDEX session_parent ON session (parent_no) WHERE parent_no IS NOT NULL;
+CREATE UNIQUE INDEX one_title_per_audience ON session (audience_no, title_base, title_number) WHERE title IS NOT NULL;
+CREATE INDEX session_unindexed ON session (no) WHERE unindexed = 1;
+
+-- The place that a session key addresses, and the session it is on now.
+CREATE TABLE lane (
+    key         TEXT PRIMARY KEY,
+    session_no  BIGINT REFERENCES session (no) ON DELETE SET NULL,
+    source      TEXT NOT NULL,                               -- JSON: the place itself, whichever session it is on
+    audience_no BIGINT NOT NULL REFERENCES audience (no),
+    shared      SMALLINT NOT NULL CHECK (shared IN (0, 1)),
+    updated_at  BIGINT NOT NULL
+) @CLUSTERED@;
+CREATE INDEX lane_session ON lane (session_no);
+
+-- Every move of a lane from one session to another, so that `restore` can undo them one after the other.
+CREATE TABLE lane_move (
+    no              @SERIAL_KEY@,
+    lane_key        TEXT NOT NULL REFERENCES lane (key) ON DELETE CASCADE,
+    from_session_no BIGINT NOT NULL REFERENCES session (no) ON DELETE CASCADE,
+    to_session_no   BIGINT NOT NULL REFERENCES session (no) ON DELETE CASCADE,
+    reason          TEXT NOT NULL,
+    moved_at        BIGINT NOT NULL,
+    undone_at       BIGINT
+);
+CREATE INDEX lane_move_lane ON lane_move (lane_key, no);
+CREATE INDEX lane_move_from ON lane_move (from_session_no);
+CREATE INDEX lane_move_to ON lane_move (to_session_no);
+
+-- The append-only log of each session. Always true: only `hidden_by` ever changes.
+CREATE TABLE event (
+    no                  @SERIAL_KEY@,
+    session_no          BIGINT NOT NULL REFERENCES session (no) ON DELETE CASCADE,
+    seq                 BIGINT NOT NULL,                     -- 1, 2, 3 … within the session
+    kind                TEXT NOT NULL,
+    created_at          BIGINT NOT NULL,
+    role                TEXT,
+    content             TEXT,                                -- the text of a message
+    body                TEXT,                                -- JSON: everything else that the event carries
+    person_id           TEXT,
+    platform_message_id TEXT,
+    hidden_by           BIGINT                               -- seq of the undo or rewrite that hid this message
+);
+CREATE UNIQUE INDEX event_seq ON event (session_no, seq);
+
+-- How far each person has read in a session.
+CREATE TABLE read_mark (
+    session_no  BIGINT NOT NULL REFERENCES session (no) ON DELETE CASCADE,
+    person_id   TEXT NOT NULL REFERENCES person (id) ON DELETE CASCADE,
+    read_seq    BIGINT NOT NULL,                             -- the last event they have read
+    updated_at  BIGINT NOT NULL,
+    PRIMARY KEY (session_no, person_id)
+) @CLUSTERED@;
+CREATE INDEX read_mark_person ON read_mark (person_id);
+
+-- Sessions that were deleted, so that pages which show them are told. The newest 1000 are kept.
+CREATE TABLE deleted_session (
+    no          @SERIAL_KEY_NEVER_REUSED@,
+    session_id  TEXT NOT NULL,
+    audience_no BIGINT NOT NULL
+);
+
+-- A file that a person has sent. Its bytes are in the attachments folder, under their SHA-256.
+CREATE TABLE attachment (
+    no          @SERIAL_KEY_NEVER_REUSED@,
+    id          TEXT NOT NULL UNIQUE,
+    person_id   TEXT NOT NULL REFERENCES person (id) ON DELETE CASCADE,   -- who sent it
+    name        TEXT NOT NULL,                               -- for people to read; never a path
+    media_type  TEXT NOT NULL,                               -- as its bytes say, whatever the sender claims
+    size        BIGINT NOT NULL CHECK (size >= 0),
+    sha256      TEXT NOT NULL,
+    created_at  BIGINT NOT NULL
+);
+CREATE INDEX attachment_sha256 ON attachment (sha256);
+CREATE INDEX attachment_person ON attachment (person_id);
+CREATE INDEX attachment_created ON attachment (created_at);
+
+-- The sessions that use a file: a person who may see one of them may see the file.
+CREATE TABLE attachment_use (
+    session_no    BIGINT NOT NULL REFERENCES session (no) ON DELETE CASCADE,
+    attachment_no BIGINT NOT NULL REFERENCES attachment (no) ON DELETE CASCADE,
+    PRIMARY KEY (session_no, attachment_no)
+) @CLUSTERED@;
+CREATE INDEX attachment_use_attachment ON attachment_use (attachment_no);
+
+-- A read-only copy of a session for anybody who has its secret. It is deleted with its session.
+CREATE TABLE share (
+    no            @SERIAL_KEY_NEVER_REUSED@,
+    id            TEXT NOT NULL UNIQUE,
+    secret_hash   TEXT NOT NULL UNIQUE,                      -- SHA-256; the secret itself is not stored
+    person_id     TEXT NOT NULL REFERENCES person (id) ON DELETE CASCADE,   -- who made it
+    session_no    BIGINT NOT NULL REFERENCES session (no) ON DELETE CASCADE,
+    body          TEXT NOT NULL,                             -- JSON: the copy, never changed
+    message_count BIGINT NOT NULL,
+    created_at    BIGINT NOT NULL
+);
+CREATE INDEX share_person ON share (person_id, no);
+CREATE INDEX share_session ON share (session_no);
+
+-- What the agent was asked to remember. Every member of the audience may read it.
+CREATE TABLE memory (
+    no          @SERIAL_KEY_NEVER_REUSED@,
+    id          TEXT NOT NULL UNIQUE,
+    audience_no BIGINT NOT NULL REFERENCES audience (no) ON DELETE CASCADE,
+    person_id   TEXT,                                        -- who asked for it
+    text        TEXT NOT NULL,
+    text_key    TEXT NOT NULL,                               -- case folded, single spaces: no audience has a text twice
+    created_at  BIGINT NOT NULL,
+    UNIQUE (audience_no, text_key)
+);
+
+-- ---- turns and deliveries --------------------------------------------------------------------------------
+
+-- A message that a platform has delivered to us, so that the same message twice is one message.
+CREATE TABLE inbound_message (
+    platform    TEXT NOT NULL,
+    account     TEXT NOT NULL,
+    chat        TEXT NOT NULL,
+    message_id  TEXT NOT NULL,
+    receipt     TEXT NOT NULL,                               -- JSON: what was answered the first time
+    received_at BIGINT NOT NULL,
+    PRIMARY KEY (platform, account, chat, message_id)
+) @CLUSTERED@;
+
+-- One run of the agent for one accepted input. Always true: at most one turn of a session runs at a time.
+CREATE TABLE turn (
+    no               @SERIAL_KEY_NEVER_REUSED@,
+    id               TEXT NOT NULL UNIQUE,
+    session_no       BIGINT NOT NULL REFERENCES session (no) ON DELETE CASCADE,
+    kind             TEXT NOT NULL CHECK (kind IN ('answer', 'compact')),
+    input_seq        BIGINT NOT NULL,                        -- the message it answers, the last of several
+    person_id        TEXT,                                   -- on whose behalf it runs
+    address          TEXT,                                   -- where the answer is delivered; NULL: it is read here only
+    reply_to         TEXT,                                   -- the platform's id of the message it answers
+    facts            TEXT,                                   -- JSON: what else the run must know
+    state            TEXT NOT NULL CHECK (state IN ('queued', 'running', 'done', 'failed', 'interrupted')),
+    queue_round      BIGINT NOT NULL,                        -- one turn of each session before a second of any
+    due_at           BIGINT NOT NULL,                        -- it does not start before this
+    is_steering      SMALLINT NOT NULL DEFAULT 0,            -- may be given to the run before it
+    attempt          BIGINT NOT NULL DEFAULT 0,
+    lease_owner      TEXT,
+    lease_until      BIGINT,
+    has_side_effects SMALLINT NOT NULL DEFAULT 0,            -- a tool whose work cannot be repeated has started
+    stop_request     TEXT CHECK (stop_request IN ('stop', 'interrupt')),
+    created_at       BIGINT NOT NULL,
+    started_at       BIGINT,
+    ended_at         BIGINT,
+    error            TEXT,
+    CHECK ((state = 'running') = (lease_owner IS NOT NULL)),
+    CHECK ((state IN ('queued', 'running')) = (ended_at IS NULL))
+) @ROOM_FOR_UPDATES@;
+CREATE UNIQUE INDEX one_running_turn ON turn (session_no) WHERE state = 'running';
+CREATE INDEX turn_session ON turn (session_no, no);
+CREATE INDEX turn_open ON turn (session_no, no) WHERE state IN ('queued', 'running');
+CREATE INDEX turn_queued ON turn (queue_round, no) WHERE state = 'queued';
+CREATE INDEX turn_due ON turn (due_at) WHERE state = 'queued' AND due_at > 0;   -- waits for its time, not only for a worker
+CREATE INDEX turn_ended ON turn (ended_at) WHERE ended_at IS NOT NULL;
+
+-- What the agent has said so far in a running turn. Deleted when the turn ends.
+CREATE TABLE draft (
+    no          @SERIAL_KEY_NEVER_REUSED@,
+    turn_no     BIGINT NOT NULL REFERENCES turn (no) ON DELETE CASCADE,
+    session_no  BIGINT NOT NULL,
+    attempt     BIGINT NOT NULL,
+    body        TEXT NOT NULL                                -- JSON: pieces
+);
+CREATE INDEX draft_turn ON draft (turn_no, no);
+
+-- One thing to send to one address. Always true: only the first open delivery at an address is due.
+CREATE TABLE delivery (
+    no              @SERIAL_KEY_NEVER_REUSED@,
+    id              TEXT NOT NULL UNIQUE,
+    kind            TEXT NOT NULL CHECK (kind IN ('answer', 'notice')),
+    session_no      BIGINT REFERENCES session (no) ON DELETE CASCADE,
+    turn_no         BIGINT REFERENCES turn (no) ON DELETE CASCADE,
+    platform        TEXT NOT NULL,                           -- of the address: only processes connected to it can send
+    address         TEXT NOT NULL,
+    reply_to        TEXT,
+    content         TEXT NOT NULL,
+    state           TEXT NOT NULL CHECK (state IN ('pending', 'sending', 'sent', 'uncertain', 'failed')),
+    attempts        BIGINT NOT NULL DEFAULT 0,
+    due_at          BIGINT,                                  -- NULL while another delivery is before it
+    lease_owner     TEXT,
+    lease_until     BIGINT,
+    sent_message_id TEXT,                                    -- the platform's id of the sent message
+    error           TEXT,
+    created_at      BIGINT NOT NULL,
+    ended_at        BIGINT,
+    CHECK ((state = 'sending') = (lease_owner IS NOT NULL))
+) @ROOM_FOR_UPDATES@;
+CREATE UNIQUE INDEX one_answer_per_address ON delivery (turn_no, address) WHERE turn_no IS NOT NULL;
+CREATE INDEX delivery_session ON delivery (session_no, no);
+CREATE INDEX delivery_open ON delivery (address, no) WHERE state IN ('pending', 'sending');
+CREATE INDEX delivery_due ON delivery (platform, due_at) WHERE state = 'pending' AND due_at IS NOT NULL;
+CREATE INDEX delivery_sending ON delivery (no) WHERE state = 'sending';
+CREATE INDEX delivery_ended ON delivery (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX delivery_problem ON delivery (ended_at) WHERE state IN ('uncertain', 'failed');
+
+-- Addresses that cannot be reached, until a message arrives from there again.
+CREATE TABLE dead_target (
+    address     TEXT PRIMARY KEY,
+    reason      TEXT NOT NULL,
+    marked_at   BIGINT NOT NULL
+);
+
+-- What each turn used of each model. Rows survive the deletion of their session, because the money is spent; so
+-- `platform` and `audience_no` are copied from the session, and reports do not need it.
+CREATE TABLE usage (
+    session_no          BIGINT NOT NULL,
+    turn_id             TEXT NOT NULL,
+    model               TEXT NOT NULL,
+    provider            TEXT,
+    created_at          BIGINT NOT NULL,
+    input_tokens        BIGINT NOT NULL,
+    output_tokens       BIGINT NOT NULL,
+    cache_read_tokens   BIGINT NOT NULL,
+    cache_write_tokens  BIGINT NOT NULL,
+    reasoning_tokens    BIGINT NOT NULL,
+    cost_nanos          BIGINT,
+    cost_status         TEXT NOT NULL CHECK (cost_status IN ('unknown', 'estimated', 'actual')),
+    cost_source         TEXT,
+    platform            TEXT,
+    audience_no         BIGINT,
+    PRIMARY KEY (session_no, turn_id, model)
+) @CLUSTERED@;
+CREATE INDEX usage_created ON usage (created_at);
+CREATE INDEX usage_audience ON usage (audience_no, created_at);

@@ -1,0 +1,103 @@
+"""Entries of a person's list of sessions, and how far each person has read in a session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from palaver.domain.ids import PersonId
+from palaver.domain.inbound import find_delivery_address
+from palaver.domain.session_summary import SessionSummary
+from palaver.domain.turn import BusyPolicy
+from palaver.storage import session_settings
+from palaver.storage.lanes import BELONGS_TO_ITS_LANE
+from palaver.storage.statements import build_placeholders
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.domain.session import Session
+    from palaver.storage.engines.base import Row, Transaction
+
+
+def load_summaries(tx: Transaction, sessions: Sequence[Session], person_id: PersonId) -> list[SessionSummary]:
+    """Return the list entries of these sessions for one person, in order; it takes two statements for any number."""
+    if not sessions:
+        return []
+    rows = {
+        row[0]: row
+        for row in tx.fetch_all(
+            "SELECT s.id, s.last_seq, s.chosen_model, s.busy_policy, s.disabled_toolsets, COALESCE(m.read_seq, 0),"
+            " s.no,"
+            " CASE WHEN s.shared = 0"
+            " THEN (SELECT p.name FROM person p WHERE p.audience_no = s.audience_no LIMIT 1) END,"
+            f" CASE WHEN {BELONGS_TO_ITS_LANE} THEN 1 ELSE 0 END FROM session s"
+            " LEFT JOIN read_mark m ON m.session_no = s.no AND m.person_id = $1"
+            f" WHERE s.id IN ({build_placeholders(len(sessions), first=2)})",
+            person_id,
+            *(session.id for session in sessions),
+        )
+    }
+    turn_counts = _count_open_turns(tx, [row[6] for row in rows.values()])
+    return [_make_summary(session, rows[session.id], turn_counts) for session in sessions if session.id in rows]
+
+
+def _count_open_turns(tx: Transaction, session_nos: Sequence[int]) -> dict[tuple[int, str], int]:
+    """Return how many turns run and wait in these sessions, by session number and state."""
+    if not session_nos:
+        return {}
+    rows = tx.fetch_all(
+        f"SELECT session_no, state, COUNT(*) FROM turn WHERE session_no IN ({build_placeholders(len(session_nos))})"
+        " AND state IN ('queued', 'running') GROUP BY session_no, state",
+        *session_nos,
+    )
+    return {(no, state): count for no, state, count in rows}
+
+
+def _make_summary(session: Session, row: Row, turn_counts: dict[tuple[int, str], int]) -> SessionSummary:
+    _, last_seq, model, busy_policy, disabled_toolsets, read_seq, no, owner_name, belongs_to_its_lane = row
+    return SessionSummary(
+        session=session,
+        last_seq=last_seq,
+        read_seq=min(read_seq, last_seq),
+        chosen_model=model,
+        busy_policy=None if busy_policy is None else BusyPolicy(busy_policy),
+        disabled_toolsets=session_settings.parse_toolset_names(disabled_toolsets),
+        running=bool(turn_counts.get((no, "running"))),
+        queued=turn_counts.get((no, "queued"), 0),
+        owner_name=owner_name,
+        has_delivery_address=bool(belongs_to_its_lane) and find_delivery_address(session.origin) is not None,
+    )
+
+
+# -- how far people have read -------------------------------------------------------------------------------
+
+
+def mark_read(tx: Transaction, session_no: int, person_id: PersonId, seq: int, now: int) -> int:
+    """Record that a person has read everything up to `seq`, and return how far they have read.
+
+    The mark never moves back, nor past the end of the log.
+    """
+    row = tx.fetch_one(
+        "INSERT INTO read_mark (session_no, person_id, read_seq, updated_at) SELECT no, $2,"
+        " CASE WHEN last_seq < $3 THEN last_seq ELSE CAST($3 AS BIGINT) END, $4 FROM session WHERE no = $1"
+        " ON CONFLICT (session_no, person_id) DO UPDATE SET"
+        " read_seq = CASE WHEN excluded.read_seq > read_mark.read_seq THEN excluded.read_seq"
+        " ELSE read_mark.read_seq END, updated_at = excluded.updated_at RETURNING read_seq",
+        session_no,
+        person_id,
+        seq,
+        now,
+    )
+    return int(row[0]) if row else 0
+
+
+def get_read_seq(tx: Transaction, session_no: int, person_id: PersonId) -> int:
+    """Return the last event that a person has read; 0 if they have read nothing yet."""
+    row = tx.fetch_one("SELECT read_seq FROM read_mark WHERE session_no = $1 AND person_id = $2", session_no, person_id)
+    return int(row[0]) if row else 0
+
+
+def list_read_seqs(tx: Transaction, session_no: int) -> dict[PersonId, int]:
+    """Return how far each person has read in a session."""
+    rows = tx.fetch_all("SELECT person_id, read_seq FROM read_mark WHERE session_no = $1", session_no)
+    return {PersonId(person_id): int(read_seq) for person_id, read_seq in rows}

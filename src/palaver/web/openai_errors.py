@@ -1,0 +1,92 @@
+"""Errors of the OpenAI-compatible API, in OpenAI's format."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+
+from palaver.domain.errors import NotFound, PalaverError
+from palaver.domain.text import make_storable
+from palaver.web.errors import STATUS_BY_ERROR, RequestRejected
+from palaver.web.openai_schemas import OpenAIError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+ERROR_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    status: {"model": OpenAIError} for status in (400, 401, 403, 404, 413, 429, 500, 502, 503)
+}
+_ERROR_TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_ERROR_CODES: Final = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
+
+
+class ModelNotFound(NotFound):
+    """Model not found."""
+
+
+class AnswerFailed(PalaverError):
+    """The agent could not answer."""
+
+
+class OpenAIRoute(APIRoute):
+    """A route that answers errors in OpenAI's format."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_with_errors(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except RequestValidationError as error:
+                first = error.errors()[0]
+                param = ".".join(str(step) for step in first["loc"][1:])
+                return _build_error_response(400, f"{param}: {first['msg']}", param=param or None)
+            except HTTPException as error:
+                return _build_error_response(error.status_code, str(error.detail))
+            except PalaverError as error:
+                return _respond_to_error(error)
+
+        return handle_with_errors
+
+
+def get_error_status(error: PalaverError) -> int:
+    """Return the HTTP status that OpenAI's clients expect; for most errors it is the same as in the rest of the API."""
+    if isinstance(error, AnswerFailed):
+        return 502
+    if isinstance(error, RequestRejected):
+        return 429
+    status = next(status for error_class, status in STATUS_BY_ERROR if isinstance(error, error_class))
+    return 400 if status == 422 else status
+
+
+def build_error_body(status: int, message: str, *, code: str | None = None, param: str | None = None) -> dict[str, Any]:
+    """Build the JSON of an error."""
+    error_type = _ERROR_TYPES.get(status) or ("server_error" if status >= 500 else "invalid_request_error")
+    return {"error": {"message": make_storable(message), "type": error_type, "param": param, "code": code}}
+
+
+def _respond_to_error(error: PalaverError) -> JSONResponse:
+    status = get_error_status(error)
+    headers = {}
+    if isinstance(error, AnswerFailed):
+        headers["x-should-retry"] = "false"  # the message is stored; a retry would ask the same question twice
+    retry_after = getattr(error, "retry_after", None)
+    if retry_after is not None:
+        headers["Retry-After"] = str(int(retry_after) + 1)
+    return _build_error_response(status, str(error), code=_ERROR_CODES.get(status) or error.code, headers=headers)
+
+
+def _build_error_response(
+    status: int,
+    message: str,
+    *,
+    code: str | None = None,
+    param: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    return JSONResponse(build_error_body(status, message, code=code, param=param), status, dict(headers or {}))

@@ -1,0 +1,39 @@
+"""Checks that tests of several areas make on a page: accessibility, width, and the size of touch targets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+AXE_SCRIPT = Path(__file__).parents[2] / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
+MIN_TARGET_PIXELS = 44  # CSS pixels; a finger needs that much
+
+_FIND_SMALL_TARGETS = """minimum => [...document.querySelectorAll('button, a, input, textarea, summary')]
+    .filter(each => each.checkVisibility({opacityProperty: true, visibilityProperty: true}))
+    .filter(each => !each.closest('.markdown, .visually-hidden') && !each.matches('.skip, .shade, .text-button'))
+    .map(each => [each.getBoundingClientRect(), each])
+    .filter(([box]) => box.width > 0 && (box.width < minimum || box.height < minimum))
+    .map(([box, each]) => `${each.outerHTML.slice(0, 90)} ${box.width}x${box.height}`)"""
+
+
+async def find_violations(page: Page) -> list[str]:
+    """Run axe and list the serious and critical violations with their places."""
+    await page.evaluate(AXE_SCRIPT.read_text("utf-8"))
+    violations: list[dict[str, Any]] = await page.evaluate("async () => (await axe.run()).violations")
+    serious = [each for each in violations if each["impact"] in {"serious", "critical"}]
+    return [f"{each['id']} at {node['target']}: {node['failureSummary']}" for each in serious for node in each["nodes"]]
+
+
+async def find_small_targets(page: Page) -> list[str]:
+    """List visible controls that are too small for a finger."""
+    found: list[str] = await page.evaluate(_FIND_SMALL_TARGETS, MIN_TARGET_PIXELS)
+    return found
+
+
+async def measure_overflow(page: Page) -> int:
+    """Return by how many pixels the page is wider than its window."""
+    pixels: int = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    return pixels

@@ -1,0 +1,35 @@
+"""The page's types and the API that they describe."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from palaver.agent.demo import DemoAgent
+
+if TYPE_CHECKING:
+    from support.web import StartWebServer
+
+SCHEMA_FILE = Path(__file__).parents[2] / "frontend" / "src" / "api" / "schema.ts"
+
+
+def normalize_numbers(value: Any) -> Any:
+    """JavaScript knows one kind of number."""
+    if isinstance(value, dict):
+        return {key: normalize_numbers(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [normalize_numbers(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+async def test_the_page_has_the_current_api_types(start_web: StartWebServer) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    schemas = normalize_numbers(web.app.openapi()["components"]["schemas"])
+    text = json.dumps(schemas, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    found = re.search(r"Schemas: ([0-9a-f]{64})", SCHEMA_FILE.read_text())
+    assert found is not None
+    assert found[1] == digest, "the API has changed: write its types anew (frontend/README.md, “Types”)"

@@ -1,0 +1,159 @@
+"""What is said while an answer is being given: it waits, steers or interrupts; and stopping."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from playwright.async_api import expect
+
+from browser.conftest import send_message, wait_for_answer
+from palaver import Platform
+from palaver.domain.turn import BusyPolicy
+from support.agents import LookupAgent, SlowAgent
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+    from browser.conftest import Visitors
+    from support.web import StartWebServer
+
+QUEUED_FIRST = "Queued (1 ahead)"
+WILL_STEER = "Will be sent to the agent at its next step"
+
+
+async def choose_busy_policy(page: Page, current: str, name: str) -> None:
+    """Choose what becomes of messages in between."""
+    await page.get_by_role("button", name=current).click()
+    await page.get_by_role("menuitemradio", name=name).click()
+    await expect(page.get_by_role("button", name=name)).to_be_visible()
+
+
+async def test_stopping_keeps_the_partial_answer(start_web: StartWebServer, visitors: Visitors) -> None:
+    slow_agent = SlowAgent()
+    page = await visitors.visit(await start_web(slow_agent.agent))
+    await send_message(page, "talk")
+    slow_agent.allow_words(6)
+    await expect(page.locator(".answer")).to_contain_text("word5")
+    await page.get_by_role("button", name="Stop", exact=True).click()
+    await expect(page.get_by_role("button", name="Stop", exact=True)).to_be_hidden()
+    await expect(page.locator(".answer")).to_contain_text("word5")
+    await expect(page.locator(".answer .tag")).to_have_text("stopped")
+
+
+async def test_a_message_during_an_answer_is_queued(start_web: StartWebServer, visitors: Visitors) -> None:
+    slow_agent = SlowAgent()
+    page = await visitors.visit(await start_web(slow_agent.agent))
+    await send_message(page, "first")
+    slow_agent.allow_words(2)
+    await expect(page.locator(".answer")).to_contain_text("word1")
+    await send_message(page, "second")
+    await expect(page.get_by_text(QUEUED_FIRST)).to_be_visible()
+    slow_agent.allow_words(78)
+    await expect(page.locator(".answer")).to_have_count(2)
+    await wait_for_answer(page)
+    await expect(page.get_by_text(QUEUED_FIRST)).to_be_hidden()
+
+
+async def test_stop_and_clear_queue_drops_queued_messages(start_web: StartWebServer, visitors: Visitors) -> None:
+    slow_agent = SlowAgent()
+    page = await visitors.visit(await start_web(slow_agent.agent))
+    await send_message(page, "first")
+    slow_agent.allow_words(2)
+    await expect(page.locator(".answer")).to_contain_text("word1")
+    await send_message(page, "second")
+    await page.get_by_role("button", name="Stop and clear queue").click()
+    await expect(page.get_by_text(QUEUED_FIRST)).to_be_hidden()
+    await expect(page.get_by_role("button", name="Stop", exact=True)).to_be_hidden()
+    await expect(page.locator(".answer")).to_have_count(1)
+    await expect(page.locator(".user-message")).to_have_count(2)
+
+
+async def test_a_message_can_interrupt_the_answer(start_web: StartWebServer, visitors: Visitors) -> None:
+    slow_agent = SlowAgent()
+    page = await visitors.visit(await start_web(slow_agent.agent))
+    await send_message(page, "first")
+    slow_agent.allow_words(3)
+    await expect(page.locator(".answer")).to_contain_text("word2")
+    await page.get_by_role("button", name="Queue").click()
+    await page.get_by_role("menuitemradio", name="Interrupt").click()
+    await send_message(page, "second")
+    await expect(page.locator(".answer").first).to_contain_text("stopped")
+    slow_agent.allow_words(80)
+    await expect(page.locator(".answer").last).to_contain_text("word39")
+    await expect(page.locator(".answer")).to_have_count(2)
+
+
+async def test_a_message_can_steer_the_agent(start_web: StartWebServer, visitors: Visitors) -> None:
+    lookup_agent = LookupAgent()
+    page = await visitors.visit(await start_web(lookup_agent.agent))
+    await send_message(page, "What is new?")
+    await expect(page.locator(".tool")).to_have_attribute("data-state", "running")
+    other = await page.context.new_page()
+    await other.goto(page.url)
+    await choose_busy_policy(page, "Queue", "Steer")
+    await send_message(page, "only this year")
+    for each in (page, other):
+        await expect(each.get_by_text(WILL_STEER)).to_be_visible()
+        await expect(each.get_by_text(QUEUED_FIRST)).to_have_count(0)
+    lookup_agent.may_finish.set()
+    for each in (page, other):
+        await wait_for_answer(each)
+        await expect(each.get_by_text(WILL_STEER)).to_have_count(0)
+        await expect(each.locator(".answer").last).to_contain_text("I was told: only this year.")
+        await expect(each.locator(".user-message")).to_have_count(2)
+        await expect(each.locator(".row")).to_have_count(5)  # two of each, and the day
+    shown = await page.locator(".row").all_inner_texts()
+    await page.reload()
+    await wait_for_answer(page)
+    assert await page.locator(".row").all_inner_texts() == shown
+
+
+async def test_the_page_follows_the_configured_busy_policy(start_web: StartWebServer, visitors: Visitors) -> None:
+    slow_agent = SlowAgent()
+    web = await start_web(slow_agent.agent, rules={"busy_policy_by_platform": {Platform.WEB: BusyPolicy.INTERRUPT}})
+    page = await visitors.visit(web)
+    await send_message(page, "first")
+    slow_agent.allow_words(3)
+    await expect(page.locator(".answer")).to_contain_text("word2")
+    await expect(page.get_by_role("button", name="Interrupt")).to_be_visible()
+    await send_message(page, "second")
+    await expect(page.locator(".answer").first).to_contain_text("stopped")
+    slow_agent.allow_words(80)
+    await expect(page.locator(".answer").last).to_contain_text("word39")
+
+
+async def test_a_steering_message_that_comes_too_late_gets_its_own_answer(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    slow_agent = SlowAgent()
+    page = await visitors.visit(await start_web(slow_agent.agent))
+    await send_message(page, "first")
+    slow_agent.allow_words(2)
+    await expect(page.locator(".answer")).to_contain_text("word1")
+    await choose_busy_policy(page, "Queue", "Steer")
+    await send_message(page, "second")
+    await expect(page.get_by_text(WILL_STEER)).to_be_visible()
+    slow_agent.allow_words(80)
+    await expect(page.locator(".answer")).to_have_count(2)
+    await wait_for_answer(page)
+    await expect(page.get_by_text(WILL_STEER)).to_have_count(0)
+
+
+async def test_queued_messages_show_their_position(start_web: StartWebServer, visitors: Visitors) -> None:
+    slow_agent = SlowAgent()
+    page = await visitors.visit(await start_web(slow_agent.agent))
+    await send_message(page, "first")
+    slow_agent.allow_words(2)
+    await expect(page.locator(".answer")).to_contain_text("word1")
+    await send_message(page, "second")
+    await expect(page.get_by_text(QUEUED_FIRST)).to_be_visible()
+    await send_message(page, "third")
+    await expect(page.get_by_text("Queued (2 ahead)")).to_be_visible()
+    await page.get_by_role("button", name="Stop", exact=True).click()
+    await expect(page.locator(".answer .tag")).to_have_text("stopped")
+    await expect(page.get_by_text("Queued (2 ahead)")).to_have_count(0)
+    await expect(page.get_by_text(QUEUED_FIRST)).to_be_visible()  # the third, behind the second
+    await page.get_by_role("button", name="Stop and clear queue").click()
+    await expect(page.get_by_text(QUEUED_FIRST)).to_have_count(0)
+    await expect(page.get_by_role("button", name="Stop", exact=True)).to_have_count(0)
+    await expect(page.locator(".user-message")).to_have_count(3)

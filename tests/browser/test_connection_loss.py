@@ -1,0 +1,73 @@
+"""A server that dies in mid-answer, or has not what the page needs next, seen from a page that stays open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.async_api import expect
+
+from browser.conftest import send_message
+from palaver.agent.demo import DemoAgent
+from support.process import TIMEOUT_SECONDS, find_free_port, run_server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from browser.conftest import Visitors
+    from support.web import StartWebServer
+
+ANSWER_START = "I have thought about"
+
+
+@pytest.mark.slow
+async def test_the_page_recovers_when_the_server_is_killed_during_an_answer(tmp_path: Path, visitors: Visitors) -> None:
+    port = find_free_port()
+    visitors.allowed_errors = (
+        "ERR_CONNECTION_REFUSED",
+        "ERR_INCOMPLETE_CHUNKED_ENCODING",
+        "ERR_EMPTY_RESPONSE",
+        "ERR_CONNECTION_RESET",
+    )
+    long_text = " ".join(f"thing{number}" for number in range(150))
+    async with run_server(tmp_path, port) as link:
+        page = await (await visitors.open_context(link)).new_page()
+        await page.goto(link)
+        await send_message(page, f"think about {long_text}")
+        await expect(page.locator(".answer .reasoning")).to_contain_text("thing20")
+    await expect(page.get_by_text("Reconnecting…")).to_be_visible()
+    await send_message(page, "and are you there")
+    await expect(page.locator(".user-message.pending")).to_contain_text("and are you there")
+    async with run_server(tmp_path, port):
+        answers = page.locator(".answer")
+        await expect(answers).to_have_count(2, timeout=TIMEOUT_SECONDS * 1000)
+        await expect(answers.last.get_by_role("button", name="Regenerate")).to_be_visible(
+            timeout=TIMEOUT_SECONDS * 1000
+        )
+        await expect(answers.first.locator(".markdown")).to_contain_text(ANSWER_START)
+        await expect(answers.last).to_contain_text("and are you there")
+        await expect(page.locator(".user-message")).to_have_count(2)
+        await expect(page.locator(".user-message.pending")).to_have_count(0)
+        await expect(page.get_by_text("Reconnecting…")).to_have_count(0)
+
+
+async def test_a_panel_that_fails_to_load_says_so_and_the_rest_keeps_working(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    await web.create_conversation(await web.sign_in(), "hello", title="Still here")
+    page = await visitors.visit(web, service_workers="block")
+    visitors.allowed_errors = ("ERR_FAILED", "Failed to fetch", "Unable to preload")
+    await page.route("**/assets/UsagePanel*", lambda route: route.abort())
+    await page.locator("#composer").fill("half a thought")
+    await page.get_by_role("button", name="owner").click()
+    await page.get_by_role("menuitem", name="Usage").click()
+    await expect(page.get_by_role("alert")).to_contain_text("failed to load")
+    await page.get_by_role("link", name="Still here").click()
+    await expect(page.get_by_role("heading", name="Still here")).to_be_visible()
+    await page.go_back()
+    await page.unroute("**/assets/UsagePanel*")
+    await page.get_by_role("button", name="Reload page").click()
+    await expect(page.get_by_role("heading", name="Usage")).to_be_visible()
+    await page.get_by_role("button", name="New conversation").click()
+    await expect(page.locator("#composer")).to_have_value("half a thought")

@@ -1,0 +1,357 @@
+"""Finding, arranging and branching conversations on the page."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from playwright.async_api import expect
+
+from browser.conftest import send_message, wait_for_answer
+from palaver.agent.demo import DemoAgent
+from palaver.testing import FakeClock, ScriptedAgent
+
+if TYPE_CHECKING:
+    from playwright.async_api import Locator, Page
+
+    from browser.conftest import Visitors
+    from support.web import StartWebServer
+
+
+def find_row(page: Page, text: str) -> Locator:
+    return page.locator(".session").filter(has_text=text)
+
+
+async def choose_from_menu(page: Page, row: Locator, *names: str) -> None:
+    """Open the menu of a conversation and choose from it."""
+    await row.hover()
+    await row.get_by_role("button").click()
+    for name in names[:-1]:
+        await page.get_by_role("menuitem", name=name, exact=True).press("ArrowRight")
+    last = page.get_by_role("menu").last
+    await last.locator("[role^=menuitem]").filter(has_text=names[-1]).click()
+
+
+async def start_conversations(page: Page, *texts: str) -> None:
+    for text in texts:
+        await page.get_by_role("button", name="New conversation").click()
+        await expect(page.locator(".home")).to_be_visible()
+        await send_message(page, text)
+        await wait_for_answer(page)
+
+
+async def test_renaming_updates_every_tab(start_web: StartWebServer, visitors: Visitors) -> None:
+    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
+    await start_conversations(page, "hello")
+    other = await page.context.new_page()
+    await other.goto(page.url)
+    await choose_from_menu(page, find_row(page, "hello"), "Rename")
+    await page.get_by_role("textbox", name="Conversation title").fill("Greetings")
+    await page.keyboard.press("Enter")
+    for each in (page, other):
+        await expect(each.get_by_role("heading", level=1)).to_have_text("Greetings")
+        await expect(find_row(each, "Greetings")).to_be_visible()
+
+
+async def test_a_double_click_renames_in_the_list_and_escape_cancels(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
+    await start_conversations(page, "hello")
+    field = page.get_by_role("textbox", name="Conversation title")
+    await find_row(page, "hello").dblclick()
+    await field.fill("Never mind")
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("hello")
+    await find_row(page, "hello").dblclick()
+    await field.fill("Greetings")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Greetings")
+    await page.reload()
+    await expect(find_row(page, "Greetings")).to_be_visible()
+
+
+async def test_search_finds_a_message_and_jumps_to_it(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web(ScriptedAgent("Certainly."))
+    owner = await web.sign_in()
+    session = await web.create_session(owner, title="A long one")
+    for number in range(60):
+        await web.send_message(owner, session, "where is the platypus" if number == 5 else f"message {number}\n" * 8)
+    page = await visitors.visit(web)
+    await page.get_by_role("searchbox").fill("platypus")
+    hit = page.locator(".search-hit").filter(has_text="where is the")
+    await expect(hit.locator("mark")).to_have_text("platypus")
+    await hit.click()
+    await page.wait_for_url(re.compile(r"#\d+$"))
+    await expect(page.locator(".row.target")).to_contain_text("where is the platypus")
+    await expect(page.locator(".row.target")).to_be_in_viewport()
+    await page.get_by_role("button", name="Jump to latest").click()
+    await expect(page.get_by_text("message 59").last).to_be_in_viewport()
+
+    visitors.allowed_errors = ("503",)
+    busy = {"error": {"code": "store_busy", "message": "in the server's words", "facts": {}}}
+    await page.route("**/api/search?*", lambda route: route.fulfill(status=503, json=busy))
+    await page.get_by_role("searchbox").fill("wombat")
+    await expect(page.get_by_role("alert")).to_contain_text("The database is busy.")
+    await expect(page.get_by_text("No results")).to_have_count(0)
+    await page.unroute("**/api/search?*")
+    await page.get_by_role("alert").get_by_role("button", name="Try again").click()
+    await expect(page.get_by_text("No results")).to_be_visible()
+
+
+async def test_a_link_opens_an_earlier_message_of_the_open_conversation(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    web = await start_web(ScriptedAgent("Certainly."))
+    owner = await web.sign_in()
+    session = await web.create_session(owner, title="A long one")
+    messages = [{"role": "user", "content": f"message {number}\n" * 4} for number in range(300)]
+    await web.gateway.store.aio.rewrite_transcript(session, messages)
+    page = await visitors.visit(web)
+    await page.goto(f"{web.url}/{session}")
+    await expect(page.get_by_text("message 299").last).to_be_in_viewport()
+    await page.evaluate("location.hash = '20'")
+    await expect(page.locator(".row.target")).to_be_in_viewport()
+    await expect(page.locator(".row.target .bubble")).to_have_text(re.compile(r"message 1\d"))
+    await page.evaluate("location.hash = '250'")
+    await expect(page.locator(".row.target .bubble")).to_have_text(re.compile(r"message 24\d"))
+
+
+async def test_a_copied_message_link_opens_that_message_in_another_tab(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    web = await start_web(ScriptedAgent("Certainly."))
+    session = await web.create_conversation(
+        await web.sign_in(), *(f"message {number}\n" * 9 for number in range(12)), title="Long"
+    )
+    page = await visitors.visit(web, permissions=["clipboard-read", "clipboard-write"])
+    await page.goto(f"{web.url}/{session}#2")
+    message = page.locator(".user-message").filter(has_text="message 2")
+    await message.scroll_into_view_if_needed()
+    await message.hover()
+    await message.get_by_role("button", name="Copy link to this message").click()
+    await expect(page.get_by_text("Link copied.")).to_be_visible()
+    link = await page.evaluate("navigator.clipboard.readText()")
+    other = await page.context.new_page()
+    await other.goto(link)
+    await expect(other.locator(".row.target")).to_contain_text("message 2")
+    await expect(other.locator(".row.target")).to_be_in_viewport()
+
+
+async def test_messages_are_separated_by_day(start_web: StartWebServer, visitors: Visitors) -> None:
+    noon = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
+    clock = FakeClock(noon - timedelta(days=8))
+    web = await start_web(ScriptedAgent("Certainly."), clock=clock)
+    session = await web.create_conversation(await web.sign_in(), "long ago", "the same day", title="Over the days")
+    for away, text in ((1, "the day before"), (0, "just now")):
+        clock.set(noon - timedelta(days=away))
+        await web.send_message(await web.sign_in(), session, text)
+    page = await visitors.visit(web, timezone_id="UTC")
+    await page.goto(f"{web.url}/{session}")
+    days = page.get_by_role("separator")
+    await expect(days).to_have_count(3)
+    long_ago = noon - timedelta(days=8)
+    assert await days.all_inner_texts() == [f"{long_ago:%A} {long_ago.day} {long_ago:%B}", "Yesterday", "Today"]
+    shown = await page.locator(".day, .user-message .bubble").all_inner_texts()
+    assert [text for text in shown if text not in {"Yesterday", "Today"}][1:] == [
+        "long ago",
+        "the same day",
+        "the day before",
+        "just now",
+    ]
+
+
+async def test_compaction_is_shown_and_can_be_undone(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web(ScriptedAgent("In short."))
+    session = await web.create_conversation(
+        await web.sign_in(), *(f"message {number}" for number in range(8)), title="Long"
+    )
+    page = await visitors.visit(web)
+    await page.goto(f"{web.url}/{session}")
+    await page.locator("header.bar").get_by_role("button", name=re.compile("Actions for")).click()
+    await page.get_by_role("menuitem", name="Compact context").click()
+    line = page.locator(".event-block")
+    await expect(line).to_contain_text("The agent now sees a summary of")
+    await line.get_by_role("button", name="Show summary").click()
+    await expect(line.locator(".summary")).to_contain_text("In short.")
+    await line.get_by_role("button", name="Undo", exact=True).click()
+    await expect(page.get_by_text("Compaction undone. The agent sees all messages again.")).to_be_visible()
+
+
+async def test_branching_from_a_message_keeps_the_original(start_web: StartWebServer, visitors: Visitors) -> None:
+    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
+    await start_conversations(page, "first")
+    await send_message(page, "second")
+    await expect(page.locator(".answer")).to_have_count(2)
+    await wait_for_answer(page)
+    original = page.url
+    first = page.locator(".answer").first
+    await first.hover()
+    await first.get_by_role("button", name="Branch from here").click()
+    await page.wait_for_url(lambda url: url != original)
+    await expect(page.locator(".user-message")).to_have_count(1)
+    await expect(page.locator(".user-message")).to_contain_text("first")
+    await page.get_by_role("link", name="Original conversation").click()
+    await expect(page.locator(".user-message")).to_have_count(2)
+
+
+async def test_an_edited_message_is_sent_in_a_new_branch(start_web: StartWebServer, visitors: Visitors) -> None:
+    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
+    await start_conversations(page, "what is one")
+    original = page.url
+    await page.locator(".user-message").hover()
+    await page.get_by_role("button", name="Edit", exact=True).click()
+    await page.get_by_role("textbox", name="Edit").fill("what is two")
+    await page.get_by_role("button", name="Send in a new branch").click()
+    await page.wait_for_url(lambda url: url != original)
+    await expect(page.locator(".user-message")).to_have_text(re.compile("what is two"))
+    await wait_for_answer(page)
+    await expect(page.locator(".answer")).to_contain_text("what is two")
+
+
+async def test_an_exchange_is_undone_and_redone(start_web: StartWebServer, visitors: Visitors) -> None:
+    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
+    await start_conversations(page, "first")
+    await send_message(page, "second")
+    await expect(page.locator(".answer")).to_have_count(2)
+    await wait_for_answer(page)
+    head = page.locator("header.bar")
+    await head.get_by_role("button", name=re.compile("Actions for")).click()
+    await page.get_by_role("menuitem", name="Undo last exchange").click()
+    await expect(page.locator(".user-message")).to_have_count(1)
+    await expect(page.locator("#composer")).to_have_value("second")
+    await page.get_by_role("button", name="Redo", exact=True).click()
+    await expect(page.locator(".user-message")).to_have_count(2)
+    await expect(page.locator(".answer")).to_have_count(2)
+    await expect(page.get_by_text("Last exchange undone.")).to_have_count(0)
+
+
+async def test_regenerating_replaces_the_answer(start_web: StartWebServer, visitors: Visitors) -> None:
+    agent = ScriptedAgent(lambda _request: f"Answer {len(agent.requests)}")
+    page = await visitors.visit(await start_web(agent))
+    await start_conversations(page, "try")
+    await page.get_by_role("button", name="Regenerate", exact=True).click()
+    await expect(page.locator(".answer")).to_contain_text("Answer 2")
+    await expect(page.locator(".answer")).to_have_count(1)
+    await expect(page.locator(".user-message")).to_have_count(1)
+
+
+async def test_conversations_are_pinned_archived_and_moved_to_projects(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
+    await start_conversations(page, "alpha", "beta", "gamma")
+    await page.get_by_role("button", name="New project").click()
+    await page.get_by_role("textbox", name="Project name").fill("Travel")
+    await page.get_by_role("button", name="Save").click()
+    project = page.get_by_role("button", name="Travel", exact=True)
+    await expect(project).to_be_visible()
+
+    await choose_from_menu(page, find_row(page, "alpha"), "Pin")
+    await expect(page.locator(".session").first).to_contain_text("alpha")
+    await find_row(page, "beta").drag_to(project)
+    await expect(page.get_by_text("Moved to “Travel”.")).to_be_visible()
+    await project.click()
+    await expect(page.locator(".session")).to_have_count(1)
+    await expect(page.locator(".session")).to_contain_text("beta")
+    await start_conversations(page, "delta")
+    await expect(page.locator(".session")).to_have_count(2)
+    await project.click()
+    await expect(page.locator(".session")).to_have_count(4)
+
+    await choose_from_menu(page, find_row(page, "gamma"), "Archive")
+    await expect(find_row(page, "gamma")).to_have_count(0)
+    await page.get_by_role("navigation").get_by_role("button", name="Archive", exact=True).click()
+    await expect(page.locator(".session")).to_have_count(1)
+    await expect(page.locator(".session")).to_contain_text("gamma")
+
+
+async def test_a_conversation_is_marked_unread_until_it_is_opened(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    page = await visitors.visit(web)
+    await start_conversations(page, "alpha", "beta")
+    await expect(page.get_by_role("img", name="unread")).to_have_count(0)
+    owner = await web.sign_in()
+    sessions = (await owner.get("/api/sessions")).json()["sessions"]
+    alpha = next(each["id"] for each in sessions if each["title"] == "alpha")
+    await web.send_message(owner, alpha, "said in another place")
+    await expect(find_row(page, "alpha").get_by_role("img", name="unread")).to_be_visible()
+    await find_row(page, "alpha").get_by_role("link").click()
+    await expect(page.locator(".user-message").last).to_contain_text("said in another place")
+    await page.get_by_role("button", name="New conversation").click()
+    await expect(page.get_by_role("img", name="unread")).to_have_count(0)
+
+
+async def test_several_conversations_are_deleted_together(start_web: StartWebServer, visitors: Visitors) -> None:
+    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
+    await start_conversations(page, "alpha", "beta", "gamma")
+    for name in ("alpha", "beta"):
+        await find_row(page, name).get_by_role("link").click(modifiers=["ControlOrMeta"])
+    bar = page.get_by_role("toolbar", name="2 selected")
+    await bar.get_by_role("button", name="Delete").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    await expect(page.locator(".session")).to_have_count(1)
+    await expect(page.locator(".session")).to_contain_text("gamma")
+
+
+async def test_a_selected_range_is_moved_to_a_project_archived_and_unarchived(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    owner = await web.sign_in()
+    assert (await owner.post("/api/projects", json={"name": "Travel", "color": "#3b82f6"})).is_success
+    for title in ("alpha", "beta", "gamma", "delta"):
+        await web.create_conversation(owner, "hello", title=title)
+    page = await visitors.visit(web)
+    await find_row(page, "gamma").get_by_role("link").click(modifiers=["ControlOrMeta"])
+    await find_row(page, "alpha").get_by_role("link").click(modifiers=["Shift"])
+    await expect(page.get_by_role("toolbar", name="3 selected")).to_be_visible()
+    project = page.get_by_role("button", name="Travel", exact=True)
+    await find_row(page, "beta").drag_to(project)
+    await expect(page.get_by_text("Moved to “Travel”.")).to_be_visible()
+    await page.get_by_role("button", name="Clear selection").click()
+    await find_row(page, "alpha").get_by_role("link").click(modifiers=["ControlOrMeta"])
+    await project.click()
+    await expect(page.locator(".session")).to_have_count(3)
+    await expect(page.get_by_role("toolbar")).to_have_count(0)  # what was selected in another list
+
+    for name in ("alpha", "beta"):
+        await find_row(page, name).get_by_role("link").click(modifiers=["ControlOrMeta"])
+    await page.get_by_role("toolbar", name="2 selected").get_by_role("button", name="Archive").click()
+    await expect(page.locator(".session")).to_have_count(1)
+    await page.get_by_role("button", name="Undo", exact=True).click()
+    await expect(page.locator(".session")).to_have_count(3)
+
+
+async def test_the_command_palette_opens_a_conversation(start_web: StartWebServer, visitors: Visitors) -> None:
+    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
+    await start_conversations(page, "about cheese", "about wine")
+    await page.keyboard.press("ControlOrMeta+k")
+    await page.get_by_role("combobox").fill("cheese")
+    await expect(page.get_by_role("option", selected=True)).to_contain_text("about cheese")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("about cheese")
+
+
+async def test_members_see_only_their_own_conversations_and_owners_all_on_demand(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    ann = await visitors.visit(web, "Ann")
+    owner = await visitors.visit(web)
+    await start_conversations(ann, "a secret of Ann")
+    await start_conversations(owner, "the owner's own")
+    await expect(find_row(owner, "secret")).to_have_count(0)
+    await expect(ann.locator(".session")).to_have_count(1)
+    await expect(ann.get_by_role("switch")).to_have_count(0)
+    visitors.allowed_errors = ("404",)
+    await ann.goto(owner.url)
+    await expect(ann.get_by_role("heading", name="Conversation not found")).to_be_visible()
+
+    await owner.get_by_role("switch", name="Everyone’s conversations").click()
+    await find_row(owner, "a secret of Ann").get_by_role("link").click()
+    await expect(owner.locator(".user-message")).to_contain_text("a secret of Ann")
+    await expect(owner.get_by_text("Only its participants can write here.")).to_be_visible()

@@ -1,0 +1,164 @@
+"""Whoever looks elsewhere is told when an answer is ready, once, if they want that."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest_asyncio
+from playwright.async_api import expect
+
+from browser.conftest import launch_browser, send_message
+from palaver.agent.base import TextDelta
+from palaver.testing import ScriptedAgent
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator
+
+    from playwright.async_api import Browser, BrowserContext, Page
+
+    from browser.conftest import Visitors
+    from palaver.agent.base import AgentEvent, AgentRequest
+    from support.web import StartWebServer, WebServer
+
+LIST_NOTIFICATIONS = """async () => {
+    const worker = await navigator.serviceWorker.ready
+    return (await worker.getNotifications()).map(({title, body, tag}) => ({title, body, tag}))
+}"""
+# As if somebody had clicked the first notice there is.
+CLICK_FIRST_NOTIFICATION = """async () => {
+    const [notification] = await self.registration.getNotifications()
+    self.dispatchEvent(new NotificationEvent('notificationclick', {notification}))
+}"""
+# How often the browser was asked for its permission.
+COUNT_PERMISSION_REQUESTS = """window.asked = 0
+const ask = Notification.requestPermission.bind(Notification)
+Notification.requestPermission = () => (window.asked += 1, ask())"""
+
+# How often a tab has told something: two notices of the same conversation would look like one.
+COUNT_NOTIFICATIONS = """window.told = 0
+const worker = window.ServiceWorkerRegistration?.prototype
+const show = worker?.showNotification
+if (worker) worker.showNotification = function (...all) { window.told += 1; return show.apply(this, all) }"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """One that shows notices."""
+    async with launch_browser(full=True) as browser:
+        yield browser
+
+
+class PausingAgent:
+    """An agent that ends its answer when it is let."""
+
+    def __init__(self) -> None:
+        self.go_on = asyncio.Event()
+
+    def agent(self) -> ScriptedAgent:
+        return ScriptedAgent(self._answer)
+
+    async def _answer(self, _request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        yield TextDelta("The **train**")
+        await self.go_on.wait()
+        yield TextDelta(" leaves at 20:38.")
+
+
+async def visit_with_service_worker(web: WebServer, visitors: Visitors) -> tuple[BrowserContext, Page]:
+    page = await visitors.visit(web)
+    await page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+    return page.context, page
+
+
+async def enable_notifications(page: Page, web: WebServer) -> None:
+    await page.goto(f"{web.url}/settings")
+    await page.get_by_role("group", name="Notify me when an answer is ready").get_by_label("On").click()
+    await expect(page.get_by_role("group", name="Notify me when an answer is ready").get_by_label("On")).to_be_checked()
+
+
+async def wait_for_notifications(page: Page) -> list[dict[str, Any]]:
+    """The notices there are, when there is one."""
+    async with asyncio.timeout(60):
+        while not (found := await page.evaluate(LIST_NOTIFICATIONS)):  # noqa: ASYNC110  (a browser does it)
+            await asyncio.sleep(0.05)
+    return list(found)
+
+
+async def start_answer(page: Page, web: WebServer) -> str:
+    """A conversation in which an answer is being given; its id."""
+    await page.goto(web.url)
+    await send_message(page, "When does it leave?")
+    await expect(page.locator(".answer")).to_contain_text("The train")
+    return page.url.rpartition("/")[2]
+
+
+async def test_one_tab_notifies_when_an_answer_is_ready_elsewhere(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    pausing_agent = PausingAgent()
+    web = await start_web(pausing_agent.agent())
+    context, page = await visit_with_service_worker(web, visitors)
+    await context.grant_permissions(["notifications"], origin=web.url)
+    await context.add_init_script(COUNT_NOTIFICATIONS)
+    await enable_notifications(page, web)
+    other = await context.new_page()  # it would tell too, if nobody saw to it
+    await other.goto(f"{web.url}/usage")
+    session = await start_answer(page, web)
+    await page.get_by_role("button", name="New conversation").first.click()
+    pausing_agent.go_on.set()
+    told = await wait_for_notifications(page)
+    assert told == [{"title": "When does it leave?", "body": "The train leaves at 20:38.", "tag": session}]
+    await expect(page).to_have_title("(1) Palaver")
+    await asyncio.sleep(0.5)  # in which the other one would tell too
+    assert [await each.evaluate("window.told") for each in (page, other)] in ([1, 0], [0, 1])
+
+    await other.close()
+    await context.service_workers[0].evaluate(CLICK_FIRST_NOTIFICATION)
+    await expect(page.get_by_role("heading", name="When does it leave?")).to_be_visible()
+    assert await page.evaluate(LIST_NOTIFICATIONS) == []
+    await expect(page).to_have_title("When does it leave? · Palaver")
+
+
+async def test_an_answer_that_is_on_screen_is_not_notified(start_web: StartWebServer, visitors: Visitors) -> None:
+    pausing_agent = PausingAgent()
+    web = await start_web(pausing_agent.agent())
+    context, page = await visit_with_service_worker(web, visitors)
+    await context.grant_permissions(["notifications"], origin=web.url)
+    await enable_notifications(page, web)
+    await start_answer(page, web)
+    pausing_agent.go_on.set()
+    await expect(page.locator(".answer")).to_contain_text("20:38")
+    second = await context.new_page()
+    await second.goto(web.url)
+    await send_message(second, "And back?")  # answered at once, and read here too
+    await expect(second.locator(".answer")).to_contain_text("20:38")
+    await asyncio.sleep(1.5)  # as long as a notice would have taken
+    assert await page.evaluate(LIST_NOTIFICATIONS) == []
+
+
+async def test_permission_is_requested_only_when_enabled_and_a_refusal_is_explained(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    web = await start_web()
+    context, page = await visit_with_service_worker(web, visitors)
+    await context.add_init_script(COUNT_PERMISSION_REQUESTS)
+    await context.grant_permissions([], origin=web.url)  # and nothing else
+    await page.goto(f"{web.url}/settings")
+    await expect(page.get_by_role("heading", name="Appearance")).to_be_visible()
+    assert await page.evaluate("window.asked") == 0
+    group = page.get_by_role("group", name="Notify me when an answer is ready")
+    await group.get_by_label("On").click()
+    await expect(page.get_by_text("Notifications are blocked.")).to_be_visible()
+    assert await page.evaluate("window.asked") == 1
+    await expect(group.get_by_label("Off")).to_be_checked()
+
+
+async def test_the_title_counts_unread_conversations(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web()
+    page = await visitors.visit(web)
+    owner = await web.sign_in()
+    for text in ("one", "two"):
+        await web.create_conversation(owner, text, title=text)
+    await expect(page).to_have_title("(2) Palaver")
+    await page.get_by_role("listitem").get_by_role("link", name="two").click()
+    await expect(page).to_have_title("(1) two · Palaver")

@@ -1,0 +1,98 @@
+"""What is said in other places, seen on a page that is open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from playwright.async_api import expect
+
+from browser.conftest import send_message, wait_for_answer
+from palaver.agent.demo import DemoAgent
+from palaver.platforms.loopback import LoopbackAdapter
+from palaver.storage.engines.base import Write
+from support.process import start_palaver
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.async_api import Locator, Page
+
+    from browser.conftest import Visitors
+    from support.web import StartWebServer, WebServer
+
+
+def find_row(page: Page, text: str) -> Locator:
+    return page.locator(".session").filter(has_text=text)
+
+
+async def link_account_to_owner(web: WebServer, account: str) -> None:
+    """From now on an account on the other platform is known as the owner's."""
+    owner = (await (await web.sign_in()).get("/api/me")).json()["person"]["id"]
+    insert_identity = "INSERT INTO identity (platform, account, person_id, created_at) VALUES ('loopback', $1, $2, 0)"
+    await web.gateway.store.engine.arun(Write(lambda tx: tx.execute(insert_identity, account, owner)))
+
+
+async def test_a_platform_message_appears_in_the_list_and_in_the_open_conversation(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    loopback = LoopbackAdapter()
+    web = await start_web(DemoAgent(word_delay=0), adapters=[loopback])
+    await link_account_to_owner(web, "mira")
+    page = await visitors.visit(web)
+    await loopback.say("a word from the road", user="mira")
+    row = page.locator(".session")
+    await expect(row).to_have_count(1)
+    await expect(row.locator(".platform")).to_have_attribute("data-platform", "loopback")
+    await expect(row.get_by_role("img", name="unread")).to_be_visible()
+
+    await row.get_by_role("link").click()
+    await expect(page.locator(".user-message")).to_contain_text("a word from the road")
+    await expect(page.get_by_role("radio", name="here")).to_be_checked()
+    await loopback.say("and another one", user="mira")
+    await expect(page.locator(".user-message").last).to_contain_text("and another one")
+    await expect(page.locator(".answer")).to_have_count(2)
+    await wait_for_answer(page)
+    await expect(row.get_by_role("img", name="unread")).to_have_count(0)
+
+    sent = len(loopback.sent)
+    await send_message(page, "answered at the desk")
+    await expect(page.locator(".answer")).to_have_count(3)
+    await wait_for_answer(page)
+    assert len(loopback.sent) == sent  # what is written here is answered here
+
+
+async def test_the_owner_sees_messages_of_others_only_when_viewing_everyones_conversations(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    loopback = LoopbackAdapter()
+    web = await start_web(DemoAgent(word_delay=0), adapters=[loopback])
+    page = await visitors.visit(web)
+    await loopback.say("hello from Ada", user="ada")
+    await send_message(page, "my own")
+    await wait_for_answer(page)
+    await expect(page.locator(".session")).to_have_count(1)
+    await page.get_by_role("switch", name="Everyone’s conversations").click()
+    await expect(page.locator(".session")).to_have_count(2)
+    await loopback.say("hello from Bob", user="bob")
+    await expect(find_row(page, "Bob").locator(".platform")).to_have_attribute("data-platform", "loopback")
+
+
+async def test_a_terminal_message_appears_on_the_page_of_another_process(
+    start_web: StartWebServer, visitors: Visitors, tmp_path: Path
+) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    page = await visitors.visit(web)
+    first = await start_palaver(tmp_path, "-m", "said in a terminal")
+    row = find_row(page, "said in a terminal")
+    await expect(row.get_by_role("img", name="Terminal")).to_be_visible()
+    await first.communicate()
+    assert first.returncode == 0
+
+    await row.get_by_role("link").click()
+    await expect(page.locator(".answer")).to_have_count(1)
+    second = await start_palaver(tmp_path, "-m", "and once more", "--continue")
+    await expect(page.locator(".user-message").last).to_contain_text("and once more")
+    await expect(page.locator(".answer")).to_have_count(2)
+    await wait_for_answer(page)
+    assert "You said: “and once more”" in (await second.communicate())[0].decode()
+    await expect(page.locator(".answer").last).to_contain_text("You said: “and once more”")

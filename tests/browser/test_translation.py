@@ -1,0 +1,123 @@
+"""The page in another language: whatever it says itself is said in that language."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from playwright.async_api import expect
+
+from palaver.agent.demo import DemoAgent
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+    from browser.conftest import Visitors
+    from support.web import StartWebServer, WebServer
+
+# What is read or heard: text, names for those who do not see it, and hints.
+_COLLECT_TEXTS = """() => {
+  const texts = [];
+  const others = 'pre, code, kbd, .markdown, .bubble, .session-preview, .reasoning-text, .snippet';
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const around = walker.currentNode.parentElement;
+    if (around.checkVisibility() && !around.closest(others)) texts.push(walker.currentNode.data);
+  }
+  for (const name of ['aria-label', 'title', 'placeholder', 'alt']) {
+    for (const each of document.querySelectorAll(`[${name}]`)) texts.push(each.getAttribute(name));
+  }
+  return texts.map(each => each.trim()).filter(each => /\\p{L}{2}/u.test(each));
+}"""
+
+# The same in both languages: names, what people have said, and what the demo agent understands.
+SAME_IN_BOTH_LANGUAGES = {
+    *("Palaver", "English", "Deutsch", "Agent", "Name", "Person", "Token", "Passkeys", "Web", "Terminal", "API"),
+    *("owner", "Travels", "Alpha", "Beta", "demo", "Chrome, Linux"),
+    *("What can you do?", "Show me Markdown", "Think about the sea", "Remember that my cat is called Ada"),
+}
+
+
+async def collect_texts(page: Page, address: str, session: str) -> dict[str, set[str]]:
+    """Everything that the page says, place by place."""
+    keys, texts = page.keyboard, {}
+
+    async def collect(place: str) -> None:
+        texts[place] = set(await page.evaluate(_COLLECT_TEXTS))
+
+    await page.goto(address)
+    await expect(page.locator(".session")).to_have_count(2)
+    await collect("home")
+    await keys.press("Control+k")
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    await collect("palette")
+    await keys.press("Escape")
+    await page.locator("h1").click()
+    await keys.press("?")
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    await collect("shortcuts")
+    await keys.press("Escape")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await page.get_by_role("searchbox").fill("hello")
+    await expect(page.locator(".search-hit").first).to_be_visible()
+    await collect("search")
+    await page.get_by_role("searchbox").fill("")
+    await page.locator(".session").first.hover()
+    await page.locator(".session").first.get_by_role("button").click()
+    await expect(page.get_by_role("menu")).to_be_visible()
+    await collect("menu")
+    await keys.press("Escape")
+    await page.goto(f"{address}/{session}")
+    await expect(page.locator(".answer").last).to_be_visible()
+    for summary in await page.locator(".answer summary").all():
+        await summary.click()
+    await collect("conversation")
+    for panel in ("usage", "people", "platforms", "settings"):
+        await page.goto(f"{address}/{panel}")
+        await expect(page.locator(".card").first).to_be_visible()
+        await expect(page.locator(".panel .spinner")).to_have_count(0)
+        await collect(panel)
+    await page.context.clear_cookies()
+    await page.goto(address)
+    await expect(page.locator(".sign-in")).to_be_visible()
+    await collect("sign-in")
+    return texts
+
+
+async def create_eventful_conversation(web: WebServer) -> str:
+    """A conversation in which everything has happened that a conversation tells of; its id."""
+    owner = await web.sign_in()
+    assert (await owner.post("/api/projects", json={"name": "Travels", "color": "#3b82f6"})).is_success
+    await web.create_conversation(owner, "hello", title="Beta")
+    session = await web.create_conversation(
+        owner, "think about the sea", "remember that my cat is called Ada", title="Alpha"
+    )
+    for command in ("/busy steer", "/undo"):
+        await web.send_message(owner, session, command)
+    return session
+
+
+async def test_errors_are_shown_in_german_with_their_details(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    for title in ("Alpha", "Beta"):
+        await web.create_conversation(await web.sign_in(), "hello", title=title)
+    page = await visitors.visit(web, locale="de-DE")
+    visitors.allowed_errors = ("409", "422")
+    await page.locator(".session").filter(has_text="Beta").get_by_role("link").dblclick()
+    await page.get_by_role("textbox", name="Chattitel").fill("Alpha")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_text("Du hast bereits einen Chat namens „Alpha“. Wie wäre es mit „Alpha #2“?")).to_be_visible()
+    await expect(page.locator(".session a[aria-current=page]")).to_be_focused()
+    await page.locator("header.bar").get_by_role("button", name="Aktionen für „Beta“").click()
+    await page.get_by_role("menuitem", name="Kontext komprimieren").click()
+    await expect(page.get_by_text("Zu kurz zum Komprimieren: Mindestens 6 Nachrichten sind nötig.")).to_be_visible()
+
+
+async def test_a_page_in_german_has_no_english_left(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    session = await create_eventful_conversation(web)
+    await (await web.sign_in()).post("/api/sign-out")  # a program that was signed in is no device to be named
+    visitors.allowed_errors = ("401",)
+    english = await collect_texts(await visitors.visit(web, locale="en-GB"), web.url, session)
+    german = await collect_texts(await visitors.visit(web, locale="de-DE"), web.url, session)
+    left = {place: sorted(german[place] & texts - SAME_IN_BOTH_LANGUAGES) for place, texts in english.items()}
+    assert {place: texts for place, texts in left.items() if texts} == {}

@@ -1,0 +1,57 @@
+"""Python code that starts `palaver` with a changed demo agent, for tests that run it as a process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+SLOW_AGENT_CODE = """
+from palaver.agent.demo import DemoAgent
+DemoAgent.__init__.__kwdefaults__["word_delay"] = 0.3
+from palaver.cli import main
+main()
+"""
+FAILING_AGENT_CODE = """
+from palaver.agent.base import TextDelta
+from palaver.agent.demo import DemoAgent
+from palaver.domain.errors import AgentRejected
+
+async def run(self, request):
+    yield TextDelta("It begins")
+    raise AgentRejected("The key is not accepted.")
+
+DemoAgent.run = run
+from palaver.cli import main
+main()
+"""
+WARNING_AGENT_CODE = """
+import logging
+from palaver.agent.demo import DemoAgent
+check_model = DemoAgent.check_model
+
+def warn(self, name):
+    logging.getLogger("palaver.test").info("not_shown")
+    logging.getLogger("palaver.test").warning("cellar_flooded", extra={"depth": "1 m"})
+    check_model(self, name)
+
+DemoAgent.check_model = warn
+from palaver.cli import main
+main()
+"""
+
+
+def make_later_code(delay: timedelta) -> str:
+    """Make code that starts `palaver` with a clock that is ahead."""
+    return f"""
+import time
+from datetime import UTC, datetime, timedelta
+from palaver.domain.clock import SystemClock
+
+real_time = time.time
+time.time = lambda: real_time() + {delay.total_seconds()}
+SystemClock.now = lambda self: datetime.now(UTC) + timedelta(seconds={delay.total_seconds()})
+from palaver.cli import main
+main()
+"""

@@ -1,0 +1,291 @@
+"""Gateways in processes of their own, for tests that kill them.
+
+Run as a script, this is the launcher: it imports everything once and forks a gateway for each request, so that a
+gateway starts at once. `gateway_harness` is the other end. What a gateway does to the outside world is recorded in
+files outside of it: one line for each message sent to the platform, and one for each action of a tool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import palaver.storage.engines.postgres
+import palaver.storage.engines.sqlite  # noqa: F401  (a fork should be killed at its work, not during its imports)
+from palaver import PalaverError, SessionSource, SessionStore, TurnUsage
+from palaver.agent.base import TextDelta, Tool, ToolCall, ToolResult, UsageReport
+from palaver.agent.compaction import SUMMARY_REQUEST
+from palaver.domain.crash_points import set_crash_hook
+from palaver.domain.errors import ContextOverflow
+from palaver.domain.inbound import Inbound, ReplyTo
+from palaver.domain.profile import AgentProfile, TurnRules
+from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
+from palaver.services.conversations import build_person_source
+from palaver.services.delivery import outbox
+from palaver.services.gateway import Gateway
+from palaver.services.turns import worker
+from palaver.storage import accounts
+from palaver.storage.engines.base import Read, Write
+from palaver.testing import ScriptedAgent
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+    from palaver.agent.base import AgentEvent, AgentRequest
+    from palaver.domain.delivery import Delivery
+    from palaver.domain.inbound import Receipt
+    from palaver.storage.engines.base import Transaction
+
+WORDS = ("one", "two", "three", "four", "five", "six")
+MAX_USER_MESSAGES = 6  # that the model can take with a message that starts with "long"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatewayOptions:
+    url: str
+    sends_path: str  # the file that stands for the platform
+    actions_path: str  # the file that stands for everything that tools change
+    has_idempotency_keys: bool = False
+    crash_at: list[Any] = field(default_factory=list)  # the name of a crash point, and at which passing of it
+    word_seconds: float = 0.001  # between two words of an answer
+    draft_save_seconds: float = 0.004
+    recovery_seconds: float = 0.1
+    grace_seconds: float = 5.0  # for turns to finish after SIGTERM
+    max_running: int = 8
+    send_seconds: float = 0.0  # that every other delivery takes to reach the platform
+
+
+# -- the agent -----------------------------------------------------------------------------------------------
+
+
+def format_plain_answer(question: str) -> str:
+    """The answer to a message that asks for nothing special."""
+    return " ".join([f"You said {question}:", *WORDS])
+
+
+def format_text_before_action(question: str) -> str:
+    return f"I am about to act for {question}."
+
+
+def format_text_after_action(question: str, steering: list[str]) -> str:
+    """The text after the action, with the messages that steered the run meanwhile."""
+    return " ".join([*(f"Noted: {text}." for text in steering), f"I have acted for {question}."])
+
+
+class ActingAgent:
+    """Answers word by word. A message that starts with "act" makes it use a tool with side effects."""
+
+    def __init__(self, options: GatewayOptions) -> None:
+        self._word_seconds = options.word_seconds
+        self._actions_path = options.actions_path
+        tool = Tool(name="act", description="Act.", parameters={"type": "object"}, run=self._act, has_side_effects=True)
+        self.agent = ScriptedAgent(self._answer, tools=[tool])
+
+    async def _act(self, arguments: Mapping[str, Any]) -> str:
+        append_line(self._actions_path, {"question": arguments["question"]})
+        await asyncio.sleep(3 * self._word_seconds)
+        return "acted"
+
+    async def _answer(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        question = str(request.messages[-1]["content"])
+        if question.startswith(SUMMARY_REQUEST):
+            yield TextDelta("They talked.")
+            return
+        user_messages = sum(message["role"] == "user" for message in request.messages)
+        if question.startswith("long") and user_messages > MAX_USER_MESSAGES:
+            raise ContextOverflow
+        if question.startswith("act"):
+            async for event in self._act_and_answer(request, question):
+                yield event
+        else:
+            async for event in self._say(format_plain_answer(question)):
+                yield event
+        yield UsageReport(TurnUsage(model="m", input_tokens=3, output_tokens=2, cost="0.001"))
+
+    async def _act_and_answer(self, request: AgentRequest, question: str) -> AsyncGenerator[AgentEvent, None]:
+        async for event in self._say(format_text_before_action(question)):
+            yield event
+        arguments = {"question": question}
+        yield ToolCall("c1", "act", json.dumps(arguments))
+        tool = next(tool for tool in request.tools if tool.name == "act")
+        yield ToolResult("c1", "act", await tool.run(arguments))
+        async for event in self._say(format_text_after_action(question, list(await request.take_steering()))):
+            yield event
+
+    async def _say(self, text: str) -> AsyncGenerator[AgentEvent, None]:
+        first, *others = text.split(" ")
+        yield TextDelta(first)
+        for word in others:
+            await asyncio.sleep(self._word_seconds)
+            yield TextDelta(f" {word}")
+
+
+def append_line(path: str, line: dict[str, Any]) -> None:
+    """Record durably that something has happened outside of this process."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        os.write(file, json.dumps(line).encode() + b"\n")
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+# -- one gateway ---------------------------------------------------------------------------------------------
+
+
+class GatewayRunner:
+    """Runs a gateway, and obeys requests that arrive as JSON lines."""
+
+    def __init__(self, options: GatewayOptions, connection: socket.socket) -> None:
+        self._options = options
+        self._connection = connection
+        self._passed_points: Counter[str] = Counter()
+        self._send_count = 0
+        self._loopback = LoopbackAdapter(self._send, has_idempotency_keys=options.has_idempotency_keys)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        options = self._options
+        worker.DRAFT_SAVE_SECONDS = options.draft_save_seconds
+        worker.HEARTBEAT_SECONDS = outbox.RECOVERY_SECONDS = options.recovery_seconds
+        set_crash_hook(self._pass_crash_point)
+        stop_requested = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop_requested.set)
+        reader, writer = await asyncio.open_connection(sock=self._connection)
+        with SessionStore.open(options.url) as store:
+            gateway = Gateway(
+                store,
+                ActingAgent(options).agent,
+                profile=AgentProfile(),
+                rules=TurnRules(open_platforms=frozenset({LOOPBACK}), max_running=options.max_running, max_queued=1000),
+                adapters=[self._loopback],
+            )
+            async with gateway.run(grace_seconds=options.grace_seconds):
+                self._report(writer, ready=True)
+                serving = asyncio.create_task(self._serve_requests(reader, writer, gateway))
+                stopping = asyncio.create_task(stop_requested.wait())
+                await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                serving.cancel()
+                await asyncio.gather(serving, return_exceptions=True)
+        with contextlib.suppress(ConnectionError):  # the harness no longer reads
+            self._report(writer, passed_points=dict(self._passed_points))
+            writer.close()
+            await writer.wait_closed()
+
+    def _pass_crash_point(self, name: str) -> None:
+        self._passed_points[name] += 1
+        if [name, self._passed_points[name]] == self._options.crash_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    async def _send(self, delivery: Delivery) -> str:
+        line = {"id": delivery.id, "address": str(delivery.address), "content": delivery.content}
+        self._send_count += 1
+        if self._send_count % 2:
+            await asyncio.sleep(self._options.send_seconds)
+        append_line(self._options.sends_path, line)
+        await asyncio.sleep(self._options.word_seconds)
+        return f"got {delivery.id}"
+
+    async def _serve_requests(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gateway: Gateway
+    ) -> None:
+        while line := await reader.readline():
+            request = json.loads(line)
+            if request["action"] == "wait_until_idle":
+                action = self._wait_until_idle(writer, gateway.store)
+            else:
+                action = self._accept_message(writer, request, gateway)
+            task = asyncio.create_task(action)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _accept_message(self, writer: asyncio.StreamWriter, request: dict[str, Any], gateway: Gateway) -> None:
+        try:
+            if request["action"] == "send_from_web":
+                receipt = await self._accept_from_web(request, gateway)
+            else:
+                receipt = await self._loopback.say(request["text"], user=request["user"], message_id=request["id"])
+        except PalaverError as error:
+            self._report(writer, rejected=request["id"], error=repr(error))
+        else:
+            self._report(writer, accepted=request["id"], outcome=receipt.outcome.value, turn=receipt.turn_id)
+
+    async def _accept_from_web(self, request: dict[str, Any], gateway: Gateway) -> Receipt:
+        """Accept a message from the web, in the newest conversation of a person, to be answered on the platform."""
+        user = request["user"]
+        chat = SessionSource(LOOPBACK, user, user_id=user, user_name=user.title())
+        person = await gateway.store.aio.get_or_create_person(chat)
+        await gateway.store.engine.arun(Write(lambda tx: accounts.open_account(tx, person, 0)))
+        session = (await gateway.store.aio.seen_by(person.principal).list())[0]
+        inbound = Inbound(
+            source=build_person_source(person),
+            content=request["text"],
+            message_id=request["id"],
+            session_id=session.id,
+            reply_to=ReplyTo.ORIGIN,
+        )
+        return await gateway.inbox.accept(inbound)
+
+    async def _wait_until_idle(self, writer: asyncio.StreamWriter, store: SessionStore) -> None:
+        """Wait until no turn and no delivery is open."""
+        while await store.engine.arun(Read(_count_open_work)):  # noqa: ASYNC110  (another process may finish it)
+            await asyncio.sleep(0.003)
+        self._report(writer, idle=True, passed_points=dict(self._passed_points))
+
+    def _report(self, writer: asyncio.StreamWriter, **facts: Any) -> None:
+        writer.write(json.dumps(facts).encode() + b"\n")
+
+
+def _count_open_work(tx: Transaction) -> int:
+    row = tx.fetch_one(
+        "SELECT (SELECT COUNT(*) FROM turn WHERE state IN ('queued', 'running'))"
+        " + (SELECT COUNT(*) FROM delivery WHERE state IN ('pending', 'sending'))"
+    )
+    return int(row[0]) if row else 0
+
+
+# -- the launcher --------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Fork gateways and report how they ended, until the harness has gone; then kill all of them."""
+    control = socket.socket(fileno=os.dup(0))
+    while True:
+        message, handles, _, _ = socket.recv_fds(control, 1 << 16, 1)
+        if not message:
+            os.killpg(0, signal.SIGKILL)
+        request = json.loads(message)
+        if request["action"] == "wait":
+            exit_code = os.waitstatus_to_exitcode(os.waitpid(request["pid"], 0)[1])
+            control.send(json.dumps(exit_code).encode())
+            continue
+        pid = os.fork()
+        if pid == 0:
+            control.close()
+            _run_gateway(GatewayOptions(**request["options"]), socket.socket(fileno=handles[0]))
+        os.close(handles[0])
+        control.send(json.dumps(pid).encode())
+
+
+def _run_gateway(options: GatewayOptions, connection: socket.socket) -> None:
+    try:
+        asyncio.run(GatewayRunner(options, connection).run())
+    except BaseException:  # noqa: BLE001  (whatever it is, the test that waits for this process must see it)
+        traceback.print_exc()
+        os._exit(1)
+    with contextlib.suppress(OSError):
+        sys.stderr.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

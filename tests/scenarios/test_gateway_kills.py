@@ -1,0 +1,270 @@
+"""`kill -9` at every point between a message and its delivered answer.
+
+Every accepted message is answered once, or its failure is visible; nothing is silently sent twice; no tool acts twice.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import palaver
+from palaver import SessionStore
+
+sys.path.insert(0, str(Path(__file__).parent))
+pytest.register_assert_rewrite("gateway_harness")
+
+from gateway_harness import KILLED, FakePlatform, GatewayLauncher, finish_all_work, wait_for_rows  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gateway_harness import GatewayProcess, UserMessage
+
+pytestmark = pytest.mark.slow
+
+SEED = int(os.environ.get("PALAVER_KILL_SEED", "20261115"))
+CRASH_POINT_CALL = re.compile(r"crash_point\(\s*\"([\w.]+)\"")
+RANDOM_KILLS = {"sqlite": 140, "postgresql": 60}
+
+# Where a gateway is killed: before and after each commit, during an answer, around a send. For each crash point:
+# at which passing the gateway is killed, and where the gateway before it was killed, to leave it something to recover.
+CRASH_POINTS: dict[str, tuple[int, tuple[Any, ...]]] = {
+    "inbox.before_accept": (2, ()),
+    "inbox.accepted": (2, ()),
+    "inbox.command_read": (1, ()),
+    "turn.before_claim": (2, ()),
+    "turn.claimed": (2, ()),
+    "turn.agent_event": (9, ()),
+    "turn.before_draft_save": (3, ()),
+    "turn.draft_saved": (3, ()),
+    "turn.before_tool_mark": (1, ()),
+    "turn.before_tool": (1, ()),
+    "turn.after_tool": (1, ()),
+    "turn.before_steering": (1, ()),
+    "turn.steered": (1, ()),
+    "turn.before_compaction": (1, ()),
+    "turn.compacted": (1, ()),
+    "turn.before_end": (2, ()),
+    "turn.ended": (2, ()),
+    "turn.before_release": (1, ()),
+    "turn.released": (1, ()),
+    "turn.before_recovery": (1, ("turn.before_tool", 1)),
+    "turn.recovered": (1, ("turn.before_tool", 1)),
+    "delivery.before_claim": (2, ()),
+    "delivery.claimed": (1, ()),
+    "delivery.before_send": (2, ()),
+    "delivery.sent": (1, ()),
+    "delivery.before_outcome_save": (2, ()),
+    "delivery.outcome_saved": (1, ()),
+    "delivery.before_recovery": (1, ("delivery.sent", 1)),
+    "delivery.recovered": (1, ("delivery.sent", 1)),
+}
+SHUTDOWN_POINTS = {"turn.before_release", "turn.released"}  # passed only by a gateway that is asked to stop
+
+
+@pytest.fixture(scope="module")
+def started_launcher() -> Iterator[GatewayLauncher]:
+    with GatewayLauncher() as started:
+        yield started
+
+
+@pytest.fixture
+def launcher(started_launcher: GatewayLauncher) -> Iterator[GatewayLauncher]:
+    yield started_launcher
+    started_launcher.kill_all()
+
+
+def build_history(launcher: GatewayLauncher, platform: FakePlatform) -> None:
+    """Build a conversation that is long enough to be compacted."""
+    gateway = launcher.start(platform.build_options(word_seconds=0))
+    for number in range(7):
+        platform.add_messages(f"plain {number}", user="carol")
+        platform.send_messages(gateway)
+        platform.wait_for_acknowledgements(gateway)
+        gateway.wait_until_idle()
+    gateway.kill()
+
+
+def add_messages_for_all_points(platform: FakePlatform) -> None:
+    """Add messages that make a gateway pass every crash point."""
+    platform.add_messages("plain a", "act b", "/steer c", "plain d", user="ada")
+    platform.add_messages("act e", "plain f", user="bob")
+    platform.add_messages("/status", user="dan")
+    platform.add_messages("long g", user="carol")  # too long for the model, if there is a history
+
+
+def run_until_crash(launcher: GatewayLauncher, platform: FakePlatform, crash_at: tuple[Any, ...]) -> int:
+    """Send messages to a gateway until it is killed at a crash point; return its exit code."""
+    is_shutdown = crash_at[0] in SHUTDOWN_POINTS
+    options = {"grace_seconds": 0, "word_seconds": 0.02} if is_shutdown else {}
+    gateway = launcher.launch(platform.build_options(crash_at=list(crash_at), **options))
+    platform.send_messages(gateway)
+    platform.wait_for_acknowledgements(gateway)
+    if is_shutdown:
+        wait_for_rows(platform.url, "SELECT 1 FROM draft")
+        exit_code = gateway.stop()
+    else:
+        exit_code = gateway.wait_for_exit() if not gateway.becomes_idle() else gateway.stop()
+    platform.save_drafts()
+    return exit_code
+
+
+CASES = [(point, False) for point in CRASH_POINTS] + [
+    (point, True) for point in CRASH_POINTS if point.startswith("delivery.")
+]
+
+
+@pytest.mark.parametrize(
+    ("point", "has_keys"), CASES, ids=[f"{point}{'-keys' if has_keys else ''}" for point, has_keys in CASES]
+)
+def test_a_gateway_killed_at_any_point_leaves_nothing_unanswered(
+    launcher: GatewayLauncher, store_url: str, tmp_path: Path, point: str, has_keys: bool
+) -> None:
+    platform = FakePlatform(store_url, tmp_path, has_keys)
+    if "compact" in point:
+        build_history(launcher, platform)
+    add_messages_for_all_points(platform)
+    passing, earlier_crash = CRASH_POINTS[point]
+    for crash_at in [earlier_crash, (point, passing)] if earlier_crash else [(point, passing)]:
+        assert run_until_crash(launcher, platform, crash_at) == KILLED, f"{crash_at} was not reached"
+    final = finish_all_work(launcher, platform, duplicates=platform.messages[::2])
+    final.check()
+    uncertain = [delivery for delivery in final.deliveries if delivery.state == "uncertain"]
+    if point in {"delivery.before_send", "delivery.sent", "delivery.before_outcome_save"} and not has_keys:
+        assert uncertain, "it is unknown whether it arrived, and the state says so"
+
+
+# The points on the way of an answer that is delivered to another place than its question came from.
+WEB_REPLY_POINTS = [
+    *(
+        "inbox.before_accept",
+        "inbox.accepted",
+        "turn.claimed",
+        "turn.agent_event",
+        "turn.before_tool",
+        "turn.before_end",
+        "turn.ended",
+    ),
+    *(
+        "delivery.claimed",
+        "delivery.before_send",
+        "delivery.sent",
+        "delivery.before_outcome_save",
+        "delivery.outcome_saved",
+    ),
+]
+
+
+@pytest.mark.parametrize("point", WEB_REPLY_POINTS)
+def test_an_answer_to_a_message_from_the_web_arrives_in_the_chat_once_or_its_failure_is_visible(
+    launcher: GatewayLauncher, store_url: str, tmp_path: Path, point: str
+) -> None:
+    platform = FakePlatform(store_url, tmp_path)
+    platform.add_messages("plain a")
+    finish_all_work(launcher, platform).check()
+    platform.add_messages("plain b", "act c", "plain d", is_from_web=True)
+    assert run_until_crash(launcher, platform, (point, 1)) == KILLED, f"{point} was not reached"
+    finish_all_work(launcher, platform, duplicates=platform.messages[1:]).check()
+
+
+def test_the_table_has_every_crash_point_of_the_source() -> None:
+    source = Path(palaver.__file__).parent
+    names = {name for file in source.rglob("*.py") for name in CRASH_POINT_CALL.findall(file.read_text())}
+    assert names == set(CRASH_POINTS)
+
+
+def test_a_gateway_passes_every_crash_point(launcher: GatewayLauncher, store_url: str, tmp_path: Path) -> None:
+    platform = FakePlatform(store_url, tmp_path)
+    build_history(launcher, platform)
+    add_messages_for_all_points(platform)
+    gateway = launcher.start(platform.build_options())
+    platform.send_messages(gateway)
+    platform.wait_for_acknowledgements(gateway)
+    gateway.wait_until_idle()
+    assert gateway.stop() == 0
+    stopping = launcher.start(platform.build_options(grace_seconds=0, word_seconds=0.05))
+    platform.add_messages("plain h")
+    platform.send_messages(stopping)
+    platform.wait_for_acknowledgements(stopping)
+    wait_for_rows(store_url, "SELECT 1 FROM draft")
+    assert stopping.stop() == 0
+    assert gateway.passed_points | stopping.passed_points == set(CRASH_POINTS)
+    finish_all_work(launcher, platform).check()
+
+
+class RandomKiller:
+    """Chooses messages, moments and crash points at random."""
+
+    def __init__(self, seed: str) -> None:
+        self._random = random.Random(seed)
+        self._message_count = 0
+
+    def add_messages(self, platform: FakePlatform) -> None:
+        """Let several people write at once."""
+        for user in self._random.sample(["ada", "bob", "dan", "eve", "fay"], self._random.randint(2, 3)):
+            kinds = self._random.choices(["plain", "act", "/steer"], [5, 3, 2], k=self._random.randint(1, 2))
+            platform.add_messages(*(self._build_text(kind) for kind in kinds), user=user)
+        platform.add_messages(self._build_text(self._random.choice(["plain", "plain", "long"])), user="carol")
+
+    def _build_text(self, kind: str) -> str:
+        self._message_count += 1
+        return f"{kind} {self._message_count}"
+
+    def run_and_kill(self, launcher: GatewayLauncher, platform: FakePlatform) -> None:
+        """Run a gateway and kill it at a random crash point, or at a random time."""
+        at_random_time = self._random.random() < 0.5
+        crash_at = [self._random.choice(sorted(CRASH_POINTS.keys() - SHUTDOWN_POINTS)), self._random.randint(1, 8)]
+        gateway = launcher.launch(platform.build_options(crash_at=[] if at_random_time else crash_at))
+        platform.send_messages(gateway, *self.choose_duplicates(platform))
+        if at_random_time:
+            self._kill_at_random_time(gateway)
+        else:
+            gateway.request({"action": "wait_until_idle"})
+        while (report := gateway.read_report()) is not None:
+            platform.handle_report(report)
+            if "idle" in report:  # it did not pass the crash point often enough
+                os.kill(gateway.pid, signal.SIGKILL)
+        assert gateway.wait_for_exit() == KILLED
+        platform.save_drafts()
+
+    def _kill_at_random_time(self, gateway: GatewayProcess) -> None:
+        time.sleep(self._random.uniform(0, 0.12))
+        os.kill(gateway.pid, signal.SIGKILL)
+
+    def choose_duplicates(self, platform: FakePlatform) -> list[UserMessage]:
+        """Choose acknowledged messages that the platform sends once more, as platforms sometimes do."""
+        acknowledged = [message for message in platform.messages[-20:] if message.id in platform.outcomes]
+        return self._random.sample(acknowledged, min(len(acknowledged), self._random.randint(0, 2)))
+
+    def choose_kill_count(self) -> int:
+        """Choose how many gateways are killed one after the other."""
+        return self._random.choices([1, 2, 3], [6, 3, 1])[0]
+
+
+def test_random_kills_lose_nothing_and_duplicate_nothing(
+    launcher: GatewayLauncher, store_url: str, tmp_path: Path
+) -> None:
+    SessionStore.open(store_url).close()  # a gateway may be killed before it has created the tables
+    engine = store_url.partition(":")[0]
+    killer, platform, kills = RandomKiller(f"{SEED} {engine}"), FakePlatform(store_url, tmp_path), 0
+    while kills < RANDOM_KILLS[engine]:
+        print(f"PALAVER_KILL_SEED={SEED}, {engine}, after {kills} kills")  # noqa: T201  (shown when the test fails)
+        killer.add_messages(platform)
+        for _ in range(killer.choose_kill_count()):
+            killer.run_and_kill(launcher, platform)
+            kills += 1
+        final = finish_all_work(launcher, platform, duplicates=killer.choose_duplicates(platform))
+        final.check()
+    states = final.count_turn_states()
+    assert states["done"] > states["interrupted"] + states["failed"]
+    with SessionStore.open(store_url) as store:
+        assert sum(session.message_count for session in store.list_sessions(limit=100)) == len(final.messages)

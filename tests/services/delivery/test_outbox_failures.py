@@ -1,0 +1,236 @@
+"""The outbox when sessions are deleted, adapters fail, processes die, clocks jump and the store is unavailable."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from palaver.domain.delivery import MAX_DELIVERY_ATTEMPTS, DeliveryState
+from palaver.domain.errors import SendRejected, SendRetryable, StoreUnavailable
+from palaver.domain.profile import AgentProfile, TurnRules
+from palaver.domain.source import Platform
+from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
+from palaver.services import poll_loop
+from palaver.services.delivery import outbox
+from palaver.services.gateway import Gateway
+from palaver.storage import deliveries
+from palaver.storage.engines.base import Write
+from palaver.storage.timestamps import to_micros
+from palaver.testing import FakeClock, ScriptedAgent
+from support.deliveries import list_deliveries, wait_for_delivery
+from support.gateway import wait_for_turn, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import OpenStore
+    from palaver.domain.delivery import Delivery
+    from support.gateway import StartGateway
+
+
+class PausableTransport:
+    """The network behind a loopback adapter: can be paused, and fails for chosen deliveries."""
+
+    def __init__(self, get_error: Callable[[Delivery], Exception | None] = lambda _delivery: None) -> None:
+        self.get_error = get_error
+        self.is_running = asyncio.Event()
+        self.is_running.set()
+        self.attempted: list[str] = []
+        self.arrived: list[str] = []
+
+    async def __call__(self, delivery: Delivery) -> str | None:
+        self.attempted.append(delivery.content)
+        await self.is_running.wait()
+        error = self.get_error(delivery)
+        if error is not None:
+            raise error
+        self.arrived.append(delivery.content)
+        return None
+
+
+def create_echo_agent() -> ScriptedAgent:
+    return ScriptedAgent(lambda request: str(request.messages[-1]["content"]).upper())
+
+
+@pytest.mark.parametrize("first_delivery", ["pending", "sending"])
+async def test_deleting_a_conversation_does_not_block_later_deliveries_at_its_address(
+    start_gateway: StartGateway, first_delivery: str
+) -> None:
+    def get_error(delivery: Delivery) -> Exception | None:
+        is_postponed = first_delivery == "pending" and delivery.content == "ONE"
+        return SendRetryable("not now", retry_after=3600) if is_postponed else None
+
+    transport = PausableTransport(get_error)
+    loopback = LoopbackAdapter(transport)
+    gateway = await start_gateway(create_echo_agent(), loopback=loopback)
+    if first_delivery == "sending":
+        transport.is_running.clear()
+    one = await loopback.say("one")
+    await wait_for_turn(gateway, one.turn_id)
+    await wait_until(lambda: transport.attempted)
+    await loopback.say("/new")
+    two = await loopback.say("two")
+    await wait_for_turn(gateway, two.turn_id)
+    gateway.store.delete_session(one.session_id or "")
+    transport.is_running.set()
+    assert (await wait_for_delivery(gateway, two.session_id)).state is DeliveryState.SENT
+    three = await loopback.say("three")
+    await wait_for_turn(gateway, three.turn_id)
+    await wait_until(lambda: "THREE" in transport.arrived)
+
+
+class LibraryError(Exception):
+    """An error of a platform library that Palaver does not know."""
+
+
+@pytest.mark.parametrize("error", [LibraryError("?"), AttributeError("x"), AssertionError(), ZeroDivisionError()])
+async def test_an_unknown_error_of_an_adapter_makes_only_that_delivery_uncertain(
+    start_gateway: StartGateway, error: Exception
+) -> None:
+    transport = PausableTransport(lambda each: error if each.content == "ONE" else None)
+    loopback = LoopbackAdapter(transport)
+    gateway = await start_gateway(create_echo_agent(), loopback=loopback)
+    one = await loopback.say("one")
+    delivery = await wait_for_delivery(gateway, one.session_id)
+    assert delivery.state is DeliveryState.UNCERTAIN
+    assert type(error).__name__ in (delivery.error or "")
+    await loopback.say("two")
+    await wait_until(lambda: transport.arrived == ["TWO"])
+
+
+async def test_an_error_with_unstorable_characters_is_stored_without_them(
+    start_gateway: StartGateway,
+) -> None:
+    loopback = LoopbackAdapter(PausableTransport(lambda _delivery: SendRejected("no \0 and no \ud83d either")))
+    gateway = await start_gateway(loopback=loopback)
+    receipt = await loopback.say("hello")
+    delivery = await wait_for_delivery(gateway, receipt.session_id)
+    assert delivery.state is DeliveryState.FAILED
+    assert (delivery.error or "").startswith("no ")
+
+
+async def test_a_platform_that_hangs_does_not_block_another(open_store: OpenStore) -> None:
+    class SecondAdapter(LoopbackAdapter):
+        platform = Platform("second")
+
+    hanging, working = PausableTransport(), PausableTransport()
+    hanging.is_running.clear()
+    first, second = LoopbackAdapter(hanging), SecondAdapter(working)
+    gateway = Gateway(
+        open_store(),
+        create_echo_agent(),
+        profile=AgentProfile(),
+        rules=TurnRules(open_platforms=frozenset({first.platform, second.platform})),
+        adapters=[first, second],
+    )
+    async with gateway.run(grace_seconds=1):
+        for i in range(outbox.MAX_SENDS_PER_PLATFORM + 2):
+            await first.say("hello", user=f"user{i}")
+        await wait_until(lambda: len(hanging.attempted) == outbox.MAX_SENDS_PER_PLATFORM)
+        await second.say("hello")
+        await wait_until(lambda: working.arrived == ["HELLO"])
+        hanging.is_running.set()
+        await wait_until(lambda: len(hanging.arrived) == outbox.MAX_SENDS_PER_PLATFORM + 2)
+
+
+async def test_a_delivery_that_keeps_crashing_its_process_becomes_uncertain_in_the_end(
+    start_gateway: StartGateway,
+) -> None:
+    loopback = LoopbackAdapter(has_idempotency_keys=True)
+    gateway = await start_gateway(loopback=loopback)
+    await gateway.outbox.stop()
+    receipt = await loopback.say("hello")
+    await wait_for_turn(gateway, receipt.turn_id)
+    now = to_micros(gateway.store.clock.now())
+    for _ in range(MAX_DELIVERY_ATTEMPTS):
+        await gateway.store.engine.arun(
+            Write(lambda tx: deliveries.claim_due(tx, "other-host/1/1/dead", 2**60, now - 1, 9, LOOPBACK))
+        )
+        await gateway.outbox.recover_orphans()
+    (delivery,) = await list_deliveries(gateway, receipt.session_id)
+    assert (delivery.state, delivery.attempt) == (DeliveryState.UNCERTAIN, MAX_DELIVERY_ATTEMPTS)
+
+
+async def test_an_adapter_that_never_returns_blocks_its_address_only_until_the_lease_expires(
+    start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in (("RECOVERY_SECONDS", 0.05), ("LEASE_SECONDS", 0.3), ("SEND_TIMEOUT_SECONDS", 0.1)):
+        monkeypatch.setattr(outbox, name, seconds)
+    may_return = asyncio.Event()
+    arrived: list[str] = []
+
+    async def send(delivery: Delivery) -> str | None:
+        while delivery.content == "ONE" and not may_return.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await may_return.wait()
+        arrived.append(delivery.content)
+        return None
+
+    loopback = LoopbackAdapter(send)
+    gateway = await start_gateway(create_echo_agent(), loopback=loopback)
+    one = await loopback.say("one")
+    assert (await wait_for_delivery(gateway, one.session_id)).state is DeliveryState.UNCERTAIN
+    await loopback.say("two")
+    await wait_until(lambda: arrived == ["TWO"])
+    may_return.set()
+
+
+async def test_a_clock_set_back_does_not_delay_deliveries(
+    start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "RECOVERY_SECONDS", 0.05)
+    failed: list[str] = []
+
+    def get_error(delivery: Delivery) -> Exception | None:
+        if failed:
+            return None
+        failed.append(delivery.id)
+        return SendRetryable("not now")
+
+    clock = FakeClock()
+    transport = PausableTransport(get_error)
+    loopback = LoopbackAdapter(transport)
+    gateway = await start_gateway(clock=clock, loopback=loopback)
+    receipt = await loopback.say("hello")
+    await wait_for_turn(gateway, receipt.turn_id)
+    await wait_until(lambda: failed)
+    clock.advance(days=-1)
+    assert (await wait_for_delivery(gateway, receipt.session_id)).state is DeliveryState.SENT
+
+
+async def test_a_clock_set_forward_does_not_make_active_sends_uncertain(
+    start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "RECOVERY_SECONDS", 0.02)
+    clock = FakeClock()
+    transport = PausableTransport()
+    transport.is_running.clear()
+    loopback = LoopbackAdapter(transport)
+    gateway = await start_gateway(clock=clock, loopback=loopback)
+    receipt = await loopback.say("hello")
+    await wait_until(lambda: transport.attempted)
+    clock.advance(days=1)
+    assert await gateway.outbox.recover_orphans() == 0
+    transport.is_running.set()
+    assert (await wait_for_delivery(gateway, receipt.session_id)).state is DeliveryState.SENT
+
+
+async def test_sending_continues_after_the_store_was_unavailable(
+    start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(poll_loop, "RETRY_SECONDS", 0.01)
+    loopback = LoopbackAdapter()
+    await start_gateway(loopback=loopback)
+    find_next_due, failures = deliveries.find_next_due, iter([StoreUnavailable(), RuntimeError("a programming error")])
+
+    def fail_twice(*args: object) -> int | None:
+        for error in failures:
+            raise error
+        return find_next_due(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(deliveries, "find_next_due", fail_twice)
+    await loopback.say("hello")
+    await wait_until(lambda: loopback.sent)

@@ -1,0 +1,59 @@
+"""The gateway: starting and stopping all of its parts together."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from palaver.domain.profile import AgentProfile, TurnRules
+from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
+from palaver.services.gateway import Gateway
+from palaver.testing import ScriptedAgent
+from support.gateway import wait_for_turn
+
+if TYPE_CHECKING:
+    from conftest import OpenStore
+    from palaver.domain.inbound import Receipt
+    from palaver.services.ports import AcceptMessage
+
+
+class FailingAdapter(LoopbackAdapter):
+    """Fails to stop, and to start if told so."""
+
+    def __init__(self, *, can_start: bool) -> None:
+        super().__init__()
+        self._can_start = can_start
+
+    async def start(self, accept: AcceptMessage) -> None:
+        if not self._can_start:
+            raise ConnectionError("the platform is unreachable")
+        await super().start(accept)
+
+    async def stop(self) -> None:
+        raise ConnectionError("the platform is unreachable")
+
+
+async def test_a_gateway_that_cannot_start_leaves_no_task_running(open_store: OpenStore) -> None:
+    before = asyncio.all_tasks()
+    store = open_store()
+    gateway = Gateway(
+        store, ScriptedAgent(), profile=AgentProfile(), rules=TurnRules(), adapters=[FailingAdapter(can_start=False)]
+    )
+    with pytest.raises(ConnectionError):
+        await gateway.start()
+    assert {task.get_name() for task in asyncio.all_tasks() - before} == set()
+
+
+async def test_an_adapter_that_fails_to_stop_does_not_prevent_the_shutdown(open_store: OpenStore) -> None:
+    before = asyncio.all_tasks()
+    adapter = FailingAdapter(can_start=True)
+    rules = TurnRules(open_platforms=frozenset({LOOPBACK}))
+    gateway = Gateway(open_store(), ScriptedAgent(), profile=AgentProfile(), rules=rules, adapters=[adapter])
+    await gateway.start()
+    receipt: Receipt = await adapter.say("hello")
+    await wait_for_turn(gateway, receipt.turn_id)
+    with pytest.raises(ConnectionError):
+        await gateway.stop(1)
+    assert {task.get_name() for task in asyncio.all_tasks() - before} == set()

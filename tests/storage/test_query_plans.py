@@ -1,0 +1,122 @@
+"""No statement on the way from a message to its answer scans a whole table.
+
+The test uses SQLite, whose planner does not consider the number of rows: its plans for an empty database are the same
+as for a full one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Any
+
+import apsw
+import pytest
+
+from palaver import SessionStore
+from palaver.agent.base import TextDelta, ToolCall, ToolResult
+from palaver.domain.errors import SendRetryable, TargetUnreachable
+from palaver.domain.profile import AgentProfile, TurnRules
+from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
+from palaver.services.gateway import Gateway
+from palaver.storage.engines import sqlite
+from palaver.storage.engines.sqlite import SqliteTransaction
+from palaver.testing import ScriptedAgent
+from support.gateway import wait_for_turn, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from pathlib import Path
+
+    from palaver.agent.base import AgentEvent, AgentRequest
+    from palaver.domain.delivery import Delivery
+
+# Partial indexes on open rows, which may be scanned: they stay short, however much has ended.
+SHORT_INDEXES = {
+    *("turn_open", "turn_queued", "turn_due", "one_running_turn"),
+    *("delivery_sending", "delivery_due", "delivery_open", "session_unindexed"),
+}
+# What SQLite runs when a row is deleted that others reference.
+CASCADE_STATEMENTS = [
+    "DELETE FROM turn WHERE session_no = $1",
+    "DELETE FROM delivery WHERE session_no = $1",
+    "DELETE FROM delivery WHERE turn_no = $1",
+    "DELETE FROM draft WHERE turn_no = $1",
+]
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Collects every statement that runs from now on."""
+    collected: set[str] = set()
+    for name in ("fetch_one", "fetch_all", "execute", "execute_many"):
+        original = getattr(SqliteTransaction, name)
+
+        def collect(self: SqliteTransaction, sql: str, *params: Any, original: Any = original) -> Any:
+            collected.add(sql)
+            return original(self, sql, *params)
+
+        monkeypatch.setattr(SqliteTransaction, name, collect)
+    return collected
+
+
+def find_scans(db: apsw.Connection, sql: str) -> list[str]:
+    """Return the steps of a statement that scan a whole table or long index."""
+    parameters = [None] * max((int(number) for number in re.findall(r"\$(\d+)", sql)), default=0)
+    steps = [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + sqlite._to_sqlite(sql), parameters)]
+    scans = [step for step in steps if re.match(r"SCAN (?!CONSTANT|.* VIRTUAL)", step)]
+    return [step for step in scans if not SHORT_INDEXES & set(step.split())]
+
+
+async def test_no_statement_of_a_conversation_scans_a_table(tmp_path: Path, statements: set[str]) -> None:
+    has_started, may_continue = asyncio.Event(), asyncio.Event()
+    send_errors: list[Exception] = [SendRetryable("not now", retry_after=0.01)]
+
+    async def answer(request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        if request.messages[-1]["content"] == "long":
+            has_started.set()
+            await may_continue.wait()
+            yield ToolCall("c1", "look", "{}")
+            yield ToolResult("c1", "look", "seen")
+            await request.take_steering()
+        yield TextDelta("Here you are.")
+
+    async def send(_delivery: Delivery) -> str | None:
+        if send_errors:
+            raise send_errors.pop()
+        return None
+
+    path = tmp_path / "palaver.db"
+    with SessionStore.open(path) as store:
+        statements.clear()  # those of opening the store
+        loopback = LoopbackAdapter(send)
+        rules = TurnRules(open_platforms=frozenset({LOOPBACK}))
+        gateway = Gateway(store, ScriptedAgent(answer), profile=AgentProfile(), rules=rules, adapters=[loopback])
+        async with gateway.run():
+            first = await loopback.say("hello", message_id="m1")
+            await loopback.say("hello", message_id="m1")
+            await wait_for_turn(gateway, first.turn_id)
+            running = await loopback.say("long")
+            await has_started.wait()
+            for text in ("/steer and this", "another", "/stop all"):
+                await loopback.say(text)
+            may_continue.set()
+            await wait_for_turn(gateway, running.turn_id)
+            for text in ("/undo", "/redo", "/retry", "/new"):
+                await loopback.say(text)
+            send_errors.append(TargetUnreachable("blocked"))
+            last = await loopback.say("bye")
+            await wait_for_turn(gateway, last.turn_id)
+            await wait_until(lambda: not send_errors)
+            await gateway.turn_worker.recover_orphans()
+            await gateway.outbox.recover_orphans()
+            store.delete_session(first.session_id or "")
+    db = apsw.Connection(str(path))
+    scans = {
+        sql: steps
+        for sql in [*statements, *CASCADE_STATEMENTS]
+        if not sql.startswith("INSERT") and (steps := find_scans(db, sql))
+    }
+    db.close()
+    assert scans == {}
+    assert len(statements) > 40

@@ -1,0 +1,92 @@
+"""The search index follows the log, whatever the messages contain."""
+
+from __future__ import annotations
+
+import random
+import string
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from palaver import SessionSource, SessionStore
+
+
+def make_distinct_words(letters: str, count: int, length: int) -> str:
+    chooser = random.Random(7)
+    return " ".join("".join(chooser.choices(letters, k=length)) for _ in range(count))
+
+
+@pytest.mark.parametrize(
+    "huge_text",
+    [
+        make_distinct_words(string.ascii_lowercase, 16_000, 64),
+        make_distinct_words("абвгдежзийклмн", 12_000, 64),
+        make_distinct_words("𐐀𐐁𐐂𐐃𐐄𐐅𐐆", 6_000, 64),
+        "word " * 100_000,
+        "字" * 100_000,
+        "x" * 3_000_000,
+    ],
+    ids=["many long words", "many words of two bytes", "many words of four bytes", "one word", "no spaces", "one run"],
+)
+def test_a_huge_message_does_not_keep_others_from_being_found(
+    store: SessionStore, dm: Callable[..., SessionSource], huge_text: str
+) -> None:
+    before = store.record_user_message(dm(), "needle before").seq
+    store.record_user_message(dm(), f"thread {huge_text}")
+    after = store.record_user_message(dm("bob"), "needle after").seq
+    assert [hit.seq for hit in store.search("needle")] == [after, before]
+    assert len(store.search("thread")) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "it's",
+        "a'b'c \\' \\\\ '' \"quoted\" :* & | ! ( ) <-> @a1 @s1",
+        "NEAR AND OR NOT body : scope : a1 ^ - *",
+        "\0nul\0between\0",
+        "half \ud83d a pair",
+        "e\u0301 a\u030a \u0301alone",
+        "\u200bzero\u200bwidth\ufeff",
+        "\x1f\x7f\x85control",
+        "ß ŉ ǰ İ ﬃ Ⅷ ① ㎏ ﷺ",
+        "กำลัง မြန်မာ ខ្មែរ 한국어 日本語 テスト",
+        "👩‍👩‍👧‍👦 🇩🇪 1️⃣",
+        "' OR 1=1; DROP TABLE event; --",
+    ],
+)
+def test_any_text_can_be_indexed_and_searched_for(
+    store: SessionStore, dm: Callable[..., SessionSource], text: str
+) -> None:
+    seq = store.record_user_message(dm(), f"needle {text} haystack").seq
+    assert [hit.seq for hit in store.search("needle")] == [seq]
+    assert [hit.seq for hit in store.search("haystack")] == [seq]
+    store.search(text)  # it may find something or nothing, but it is a valid query
+
+
+def test_a_message_hidden_before_it_was_indexed_is_found_after_a_redo(
+    store: SessionStore, dm: Callable[..., SessionSource]
+) -> None:
+    recorded = store.record_user_message(dm(), "needle")
+    store.undo(recorded.session_id)
+    assert list(store.search("needle")) == []
+    store.redo(recorded.session_id)
+    assert [hit.seq for hit in store.search("needle")] == [recorded.seq]
+
+
+def test_a_long_backlog_is_indexed_completely(store: SessionStore, dm: Callable[..., SessionSource]) -> None:
+    session_id = store.get_or_create_session(dm()).session_id
+    for start in range(0, 1200, 300):
+        store.append_to_transcript(session_id, [f"word{number} common" for number in range(start, start + 300)])
+    other = store.record_user_message(dm("bob"), "common").session_id
+    found: list[tuple[str, int]] = []
+    before = None
+    while page := store.search("common", limit=200, before=before):
+        found += [(hit.session_id, hit.seq) for hit in page]
+        before = page[-1].position
+    assert len(found) == len(set(found)) == 1201
+    assert (other, 2) in found
+    assert [hit.message.text for hit in store.search("word1199")] == ["word1199 common"]

@@ -1,0 +1,85 @@
+"""Deliveries in tests: a transport that fails on demand, waiting for deliveries, people in a chat and on the web."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from palaver import SessionSource
+from palaver.domain.delivery import DeliveryState
+from palaver.platforms.loopback import LOOPBACK
+from palaver.storage import delivery_queries, sessions
+from palaver.storage.engines.base import Read
+from support.gateway import TIMEOUT_SECONDS, wait_for_turn
+from support.linked_accounts import open_web_account
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.domain.delivery import Delivery, DeliveryStatus
+    from palaver.domain.person import Person
+    from palaver.platforms.loopback import LoopbackAdapter
+    from palaver.services.gateway import Gateway
+
+OPEN_STATES = {DeliveryState.PENDING, DeliveryState.SENDING}
+
+
+class FailingTransport:
+    """The network behind a loopback adapter: raises the given errors one after the other, then delivers."""
+
+    def __init__(self, *outcomes: Exception | None) -> None:
+        self.outcomes = list(outcomes)
+        self.attempted: list[str] = []  # ids of deliveries
+        self.arrived: list[str] = []  # texts
+
+    async def __call__(self, delivery: Delivery) -> str | None:
+        self.attempted.append(delivery.id)
+        outcome = self.outcomes.pop(0) if self.outcomes else None
+        if outcome is not None:
+            raise outcome
+        self.arrived.append(delivery.content)
+        return f"r{len(self.arrived)}"
+
+
+async def list_deliveries(gateway: Gateway, session_id: str | None) -> list[Delivery]:
+    return await gateway.store.engine.arun(
+        Read(lambda tx: delivery_queries.list_for_session(tx, sessions.get_no(tx, session_id or "")))
+    )
+
+
+async def wait_for_delivery(gateway: Gateway, session_id: str | None) -> Delivery:
+    """Wait until the newest delivery of a session has ended."""
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        while True:
+            found = await list_deliveries(gateway, session_id)
+            if found and found[0].state not in OPEN_STATES:
+                return found[0]
+            await asyncio.sleep(0.005)
+
+
+def chat_source(user: str = "ada") -> SessionSource:
+    """Return the direct messages of a person on the loopback platform."""
+    return SessionSource(LOOPBACK, user, user_id=user, user_name=user.title())
+
+
+async def list_statuses(gateway: Gateway, person: Person, session_id: str | None) -> Sequence[DeliveryStatus]:
+    return await gateway.store.aio.seen_by(person.principal).deliveries.list(session_id or "")
+
+
+async def wait_for_deliveries(gateway: Gateway, person: Person, session_id: str | None) -> DeliveryStatus:
+    """Wait until all deliveries of a conversation have ended; return the newest."""
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        while True:
+            statuses = await list_statuses(gateway, person, session_id)
+            if statuses and not any(status.state in OPEN_STATES for status in statuses):
+                return statuses[-1]
+            await asyncio.sleep(0.005)
+
+
+async def start_in_chat_and_web(gateway: Gateway, loopback: LoopbackAdapter, text: str = "hello") -> tuple[Person, str]:
+    """Let Ada write in a chat and open an account on the web; return her and her conversation."""
+    receipt = await loopback.say(text, message_id="m0")
+    person = await open_web_account(gateway, chat_source())
+    await wait_for_turn(gateway, receipt.turn_id)
+    await wait_for_deliveries(gateway, person, receipt.session_id)
+    return person, receipt.session_id or ""

@@ -1,0 +1,98 @@
+"""Error codes and their facts, which the page uses to translate errors."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from palaver.domain import account, attachment, share
+from palaver.domain.errors import PalaverError
+from palaver.services import attachments
+from palaver.services import shares as shares_service
+from palaver.services.accounts import accounts
+from support.agents import SlowAgent
+
+if TYPE_CHECKING:
+    import pytest
+    from httpx2 import Response
+
+    from support.web import StartWebServer, WebServer
+
+PAGE_MESSAGES = Path(__file__).parents[2] / "frontend/src/words/errors.en.ts"
+# Codes that are not error classes: of the web layer and of the inbox.
+OTHER_CODES = {"internal_error", "invalid_request", "too_large", "queue_full", "too_long"}
+
+
+def get_error(response: Response) -> dict[str, Any]:
+    error: dict[str, Any] = response.json()["error"]
+    return error
+
+
+def list_subclasses(error_class: type[PalaverError]) -> set[type[PalaverError]]:
+    return {error_class}.union(*(list_subclasses(each) for each in error_class.__subclasses__()))
+
+
+def test_the_page_translates_only_existing_error_codes() -> None:
+    assert {account, attachment, share}  # imported so that all their error classes exist
+    translated = set(re.findall(r"^  (\w+):", PAGE_MESSAGES.read_text("utf-8"), re.MULTILINE))
+    assert len(translated) > 30
+    assert translated - {error_class().code for error_class in list_subclasses(PalaverError)} - OTHER_CODES == set()
+
+
+async def test_an_impossible_action_names_its_error(web: WebServer) -> None:
+    owner = await web.sign_in()
+    session = await web.create_conversation(owner, "hello")
+    for action, code in (("redo", "nothing_to_redo"), ("compact", "nothing_to_compact")):
+        rejected = await owner.post(f"/api/sessions/{session}/{action}", json={"key": action})
+        assert (rejected.status_code, get_error(rejected)["code"]) == (409, "request_rejected")
+        assert get_error(rejected)["facts"]["error"] == code
+    assert get_error(rejected)["facts"]["limit"] == 6
+
+
+async def test_a_taken_title_or_name_is_in_the_error(web: WebServer) -> None:
+    owner = await web.sign_in()
+    await web.create_conversation(owner, "hello", title="Alpha")
+    other = await web.create_conversation(owner, "hello", title="Beta")
+    taken = await owner.patch(f"/api/sessions/{other}", json={"title": "Alpha"})
+    assert get_error(taken)["facts"] == {"title": "Alpha", "available_title": "Alpha #2"}
+    for expected in (201, 422):
+        created = await owner.post("/api/projects", json={"name": "Travel"})
+        assert created.status_code == expected
+    assert (get_error(created)["code"], get_error(created)["facts"]) == ("project_name_taken", {"name": "Travel"})
+
+
+async def test_a_reached_limit_says_what_it_limits(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accounts, "MAX_TOKENS_PER_PERSON", 0)
+    monkeypatch.setattr(shares_service, "MAX_SHARES_PER_PERSON", 0)
+    monkeypatch.setattr(attachments, "MAX_BYTES_PER_PERSON", 3)
+    owner = await web.sign_in()
+    session = await web.create_conversation(owner, "hello")
+    for rejected, facts in (
+        (await owner.post("/api/me/tokens", json={"name": "x", "scopes": ["read"]}), {"what": "tokens", "limit": 0}),
+        (await owner.post(f"/api/sessions/{session}/shares"), {"what": "shares", "limit": 0}),
+        (
+            await owner.post("/api/attachments", files={"file": ("a.txt", b"hello")}),
+            {"what": "bytes", "limit_bytes": 3},
+        ),
+    ):
+        assert (rejected.status_code, get_error(rejected)["code"]) == (422, "limit_reached")
+        assert get_error(rejected)["facts"] == facts
+
+
+async def test_a_field_that_is_too_long_says_the_limit(web: WebServer) -> None:
+    rejected = await (await web.sign_in()).patch("/api/me", json={"name": "x" * 500})
+    assert (rejected.status_code, get_error(rejected)["code"]) == (422, "invalid_request")
+    assert get_error(rejected)["facts"]["field"] == "body.name"
+    assert get_error(rejected)["facts"]["limit"] < 500
+
+
+async def test_a_rejected_message_has_a_reason_for_programs(start_web: StartWebServer) -> None:
+    web = await start_web(SlowAgent().agent)
+    owner = await web.sign_in()
+    session = await web.create_session(owner)
+    path = f"/api/sessions/{session}/messages"
+    await owner.post(path, json={"content": "hello", "key": "1"})
+    rejected = await owner.post(path, json={"content": "more", "key": "2", "busy_policy": "reject"})
+    assert rejected.json()["outcome"] == "rejected"
+    assert rejected.json()["facts"] == {"error": "session_busy"}

@@ -1,0 +1,238 @@
+"""Two people on one server: for each of them, the other's resources do not exist, on every route.
+
+The routes come from the OpenAPI document, so that new ones are tested automatically.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import pytest_asyncio
+
+from palaver import SessionSource
+from support.web import WebServer, build_api_document, run_web_server
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    import httpx2
+
+DOCUMENT = build_api_document()
+OPERATIONS = [
+    (operation["operationId"], method.upper(), path)
+    for path, operations in DOCUMENT["paths"].items()
+    for method, operation in operations.items()
+]
+SECRET = "xylophone"
+
+# A valid request body for each of these operations.
+BODIES: dict[str, Any] = {
+    "update_session": {"title": "mine now"},
+    "send_message": {"content": "let me in", "key": "k1"},
+    "mark_read": {"seq": 1},
+    "undo_turns": {"turns": 1},
+    "edit_message": {"seq": 2, "content": "let me in", "key": "k2"},
+    "update_project": {"name": "mine now"},
+    "update_memory": {"text": "what I say"},
+    "update_person": {"name": "someone else"},
+}
+# For each path parameter, an id that does not exist.
+MISSING = {
+    "session_id": "20200101_000000_00000000",
+    "project_id": "proj_00000000",
+    "memory_id": "m_00000000",
+    "person_id": "p_000000000000",
+    "attachment_id": "att_000000000000",
+    "share_id": "shr_000000000000",
+    "delivery_id": "d_0000000000000000",
+    "passkey_id": "pk_000000000000",
+    "device_id": "dev_000000000000",
+    "token_id": "tok_000000000000",
+    "secret": "0" * 43,
+    "model": "no-such-model",
+}
+STREAMS = {"open_live_stream"}  # tested in `test_live.py`
+PUBLIC = {  # need no sign-in
+    "list_sign_in_methods",
+    "sign_in_by_link",
+    "sign_in_by_password",
+    "get_passkey_sign_in_options",
+    "sign_in_by_passkey",
+    "check_health",
+    "check_readiness",
+    "get_shared_conversation",
+}
+
+
+@dataclass
+class TwoPeople:
+    """Ada, who has resources, Bob, who tries to reach them, and the ids of the resources."""
+
+    web: WebServer
+    ada: httpx2.AsyncClient
+    bob: httpx2.AsyncClient
+    ids: dict[str, str]
+
+
+# One server for all these tests, since none of their requests may change anything.
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def two(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[TwoPeople]:
+    folder = tmp_path_factory.mktemp("two")
+    async with run_web_server(f"sqlite:///{folder}/palaver.db", folder) as web:
+        yield await create_resources(web)
+
+
+async def create_resources(web: WebServer) -> TwoPeople:
+    ada, bob = await web.sign_in("ada"), await web.sign_in("bob")
+    session_id = await web.create_conversation(ada, f"my {SECRET} is in the cellar", title=f"{SECRET} lessons")
+    await web.create_conversation(bob, "hello")
+    project = await ada.post("/api/projects", json={"name": f"{SECRET} project"})
+    memory = await ada.post("/api/memories", json={"text": f"the {SECRET} is out of tune"})
+    uploaded = await ada.post("/api/attachments", files={"file": ("notes.txt", SECRET.encode(), "text/plain")})
+    shared = await ada.post(f"/api/sessions/{session_id}/shares", json={})
+    token = await ada.post("/api/me/tokens", json={"name": SECRET, "scopes": ["read"]})
+    devices = (await ada.get("/api/me/devices")).json()
+    ids = {
+        "session_id": session_id,
+        "project_id": project.json()["id"],
+        "memory_id": memory.json()["id"],
+        "attachment_id": uploaded.json()["id"],
+        "share_id": shared.json()["id"],
+        "token_id": token.json()["token"]["id"],
+        "device_id": next(iter(devices.values()))[0]["id"],
+        "person_id": (await ada.get("/api/me")).json()["person"]["id"],
+    }
+    return TwoPeople(web, ada, bob, ids)
+
+
+def fill_path(path: str, ids: dict[str, str]) -> str:
+    return re.sub(r"{(\w+)}", lambda name: ids[name[1]], path)
+
+
+async def send_request(client: httpx2.AsyncClient, name: str, method: str, path: str, **params: Any) -> httpx2.Response:
+    body = {"json": BODIES.get(name, {})} if method in {"POST", "PUT", "PATCH"} else {}
+    return await client.request(method, path, params=params, **body)
+
+
+async def test_the_tables_name_existing_operations() -> None:
+    names = {name for name, _, _ in OPERATIONS}
+    assert set(BODIES) | STREAMS | PUBLIC <= names
+    assert {parameter for _, _, path in OPERATIONS for parameter in re.findall(r"{(\w+)", path)} <= set(MISSING)
+
+
+@pytest.mark.parametrize(("name", "method", "path"), [each for each in OPERATIONS if "{" in each[2]], ids=str)
+async def test_someone_elses_resources_look_like_missing_ones(
+    two: TwoPeople, name: str, method: str, path: str
+) -> None:
+    ids = MISSING | two.ids
+    hidden = await send_request(two.bob, name, method, fill_path(path, ids))
+    missing = await send_request(two.bob, name, method, fill_path(path, MISSING))
+    parameters = re.findall(r"{(\w+)}", path)
+    expected = missing.text
+    for each in parameters:
+        expected = expected.replace(MISSING[each], ids[each])
+    assert (hidden.status_code, hidden.text) == (missing.status_code, expected)
+    assert dict(hidden.headers) | _VARYING_HEADERS == dict(missing.headers) | _VARYING_HEADERS
+    if parameters != ["secret"]:
+        assert hidden.status_code in {403, 404}
+    assert SECRET not in hidden.text
+
+
+_VARYING_HEADERS = {"date": "", "content-length": ""}
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "path"),
+    [each for each in OPERATIONS if each[1] == "GET" and re.search(r"{(session|attachment)_id}", each[2])],
+    ids=str,
+)
+async def test_the_person_it_belongs_to_gets_it_with_the_same_id(
+    two: TwoPeople, name: str, method: str, path: str
+) -> None:
+    assert (await send_request(two.ada, name, method, fill_path(path, MISSING | two.ids))).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "path"),
+    [each for each in OPERATIONS if each[1] == "GET" and "{" not in each[2] and each[0] not in STREAMS],
+    ids=str,
+)
+async def test_no_list_contains_someone_elses_resources(two: TwoPeople, name: str, method: str, path: str) -> None:
+    params = {"query": SECRET} if name == "search_messages" else {}
+    response = await send_request(two.bob, name, method, path, **params)
+    assert response.status_code in {200, 403}
+    if response.status_code == 200:
+        assert SECRET not in response.text
+        assert not [each for each in two.ids.values() if each in response.text]
+
+
+@pytest.mark.parametrize(("name", "method", "path"), OPERATIONS, ids=str)
+async def test_every_route_needs_a_sign_in_unless_listed_as_public(
+    two: TwoPeople, name: str, method: str, path: str
+) -> None:
+    anonymous = await two.web.open_anonymous_client()
+    response = await send_request(anonymous, name, method, fill_path(path, MISSING))
+    if name in PUBLIC:
+        assert SECRET not in response.text
+    else:
+        assert response.status_code == 401, response.text
+
+
+@pytest.mark.parametrize("path", ["/api/sessions", "/api/search", "/api/usage", "/api/sessions/{session_id}"])
+async def test_only_an_owner_can_view_everyones(two: TwoPeople, path: str) -> None:
+    path, params = fill_path(path, two.ids), {"all": "true", "query": SECRET}
+    assert (await two.bob.get(path, params=params)).status_code == 403
+    owner = await two.web.sign_in()
+    assert SECRET in (await owner.get(path, params=params)).text or path == "/api/usage"
+
+
+async def test_an_owner_sees_other_peoples_conversations_only_with_all(two: TwoPeople) -> None:
+    owner = await two.web.sign_in()
+    own = (await owner.get("/api/sessions")).json()["sessions"]
+    everyones = (await owner.get("/api/sessions", params={"all": "true"})).json()["sessions"]
+    assert own == []
+    assert {each["owner_name"] for each in everyones} == {"ada", "bob"}
+    assert (await owner.get(f"/api/sessions/{two.ids['session_id']}")).status_code == 404
+
+
+async def test_an_owner_cannot_write_in_other_peoples_conversations(two: TwoPeople) -> None:
+    owner = await two.web.sign_in()
+    url = f"/api/sessions/{two.ids['session_id']}/messages"
+    response = await owner.post(url, params={"all": "true"}, json={"content": "hello", "key": "k"})
+    assert response.status_code == 404
+
+
+async def test_commands_do_not_reach_other_peoples_conversations(two: TwoPeople) -> None:
+    for text in (f"/resume {two.ids['session_id']}", f"/resume {SECRET} lessons", f"/search {SECRET}"):
+        response = await two.bob.post("/api/commands", json={"text": text, "key": text})
+        assert "cellar" not in response.text
+        assert two.ids["session_id"] not in response.text.replace(text, "")
+
+
+async def test_a_shared_conversation_is_visible_only_to_its_participants(two: TwoPeople) -> None:
+    eve = await two.web.sign_in("eve")
+    session_id = await create_shared_session(two)
+    for client in (two.ada, two.bob):
+        assert (await client.get(f"/api/sessions/{session_id}")).json()["shared"] is True
+        events = (await client.get(f"/api/sessions/{session_id}/messages")).json()["events"]
+        assert [event["person"]["name"] for event in events if event["message"]] == ["ada", "bob"]
+    assert (await eve.get(f"/api/sessions/{session_id}")).status_code == 404
+    assert (await two.ada.delete(f"/api/sessions/{session_id}")).status_code == 403
+    assert (await two.ada.patch(f"/api/sessions/{session_id}", json={"archived": True})).status_code == 403
+
+
+async def create_shared_session(two: TwoPeople) -> str:
+    """Create a thread in which both have written."""
+    session_id = ""
+    for client in (two.ada, two.bob):
+        person = (await client.get("/api/me")).json()["person"]
+        source = SessionSource("web", "club", chat_type="thread", thread_id="1", user_id=person["id"])
+        receipt = await two.web.gateway.store.aio.record_user_message(source, "hello all")
+        session_id = receipt.session_id
+    return session_id
