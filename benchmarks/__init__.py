@@ -1,1 +1,1 @@
-"""Palaver and its peers on the same work: `python -m benchmarks`."""
+"""Benchmarks of Palaver and its peers on the same workloads: `python -m benchmarks`."""

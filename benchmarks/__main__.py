@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: the short form unless told otherwise."""
+"""`python -m benchmarks`: runs the short form by default."""
 
 from __future__ import annotations
 

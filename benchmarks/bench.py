@@ -1,12 +1,12 @@
-"""Palaver and its peers on the same work, as tables and a verdict on each target.
+"""Benchmarks Palaver and its peers on the same workloads. Prints tables, and whether each target is met.
 
-    python -m benchmarks              the short form: 5 to 8 minutes once its stores are filled
-    python -m benchmarks --full       everything, hours: every peer at every size, a million messages
-    python -m benchmarks --peers      install the peers first, each in an environment of its own
+    python -m benchmarks              the short form: 5 to 8 minutes, plus filling the stores on the first run
+    python -m benchmarks --full       everything, takes hours: every peer at every size, a million messages
+    python -m benchmarks --peers      install the peers first, each in its own virtual environment
     python -m benchmarks --only W1,W9
 
-Peers that are not installed are left out. Results and the report are written to the folder that is named in
-the end, never into the repository.
+Peers that are not installed are skipped. The last line of the output names the files with the results and the report;
+they are never inside the repository.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ SQLITE_DRIVERS = ("raw_full", "raw_apsw", "palaver")
 POSTGRES_DRIVERS = ("raw_pg", "palaver_pg")
 CORE_DRIVERS = SQLITE_DRIVERS + POSTGRES_DRIVERS
 
-# One of each kind for the short form: the variant that its own documentation shows first.
+# One variant of each peer for the short form: the one that its documentation shows first.
 COMMON_PEERS = ("hermes", "oa_sqlite", "langgraph", "adk_sqlite", "agno", "nanobot", "llm")
 
 
 def list_short_steps() -> list[Step]:
-    """What tells most in a few minutes; the peers at small sizes, once."""
+    """Return the most informative steps that fit into a few minutes; peers run once, at small sizes."""
     return [
         Step("W1", 10, CORE_DRIVERS, n=1000, seconds=2),
         Step("W1", 10_000, CORE_DRIVERS, n=1000, seconds=2),
@@ -58,7 +58,6 @@ def list_short_steps() -> list[Step]:
 
 
 def list_full_steps() -> list[Step]:
-    """Everything."""
     raw = ("raw_full", "raw_normal", "raw_full_fts", "raw_full_fts_lazy", "raw_apsw", "raw_pg")
     palaver = ("palaver", "palaver_calls", "palaver_aio", "palaver_pg")
     everything = (*raw, *palaver, *drivers.PEERS)
@@ -80,11 +79,11 @@ def list_full_steps() -> list[Step]:
 
 
 def select_available(steps: list[Step], only: set[str]) -> list[Step]:
-    """The steps that are asked for, without the systems that are not installed here."""
+    """Return the selected steps, without the systems that are not installed."""
     selected = [step for step in steps if not only or step.work in only]
     missing = {name for step in selected for name in step.drivers if not run.is_installed(name)}
     if missing:
-        print(f"# not installed, left out: {', '.join(sorted(missing))}", file=sys.stderr)
+        print(f"# not installed, skipped: {', '.join(sorted(missing))}", file=sys.stderr)
     available = []
     for step in selected:
         names = tuple(name for name in step.drivers if name not in missing)
@@ -94,15 +93,14 @@ def select_available(steps: list[Step], only: set[str]) -> list[Step]:
 
 
 def main() -> int:
-    """Measure, print the report, say where everything is."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--short", action="store_true", help="a few minutes (the default)")
     form.add_argument("--full", action="store_true", help="everything")
     parser.add_argument("--peers", action="store_true", help="install the peers first")
-    parser.add_argument("--only", default="", metavar="W1,W2", help="these workloads alone")
+    parser.add_argument("--only", default="", metavar="W1,W2", help="only these workloads")
     parser.add_argument("--reps", type=int, default=3, help="repetitions (default: 3)")
-    parser.add_argument("--out", type=Path, help="a file for the results (default: a new one)")
+    parser.add_argument("--out", type=Path, help="file for the results (default: a new one)")
     options = parser.parse_args()
     if options.peers and subprocess.run([str(BENCHMARKS_DIR / "install_peers.sh")], check=False).returncode:
         print("# some peers could not be installed", file=sys.stderr)
@@ -116,12 +114,12 @@ def main() -> int:
     try:
         run.run_steps(steps, options.reps, out)
     except KeyboardInterrupt:
-        print("# interrupted; the report covers what was measured until now", file=sys.stderr)
+        print("# interrupted; the report covers what was measured so far", file=sys.stderr)
     report = build_report(Results.read([out]))
     out.with_suffix(".md").write_text(report)
     print(report)
     minutes = (time.monotonic() - start) / 60
-    print(f"# {minutes:.1f} minutes; results in {out}, report beside them", file=sys.stderr)
+    print(f"# {minutes:.1f} minutes; results in {out}, report next to it", file=sys.stderr)
     return 0
 
 

@@ -1,8 +1,8 @@
-"""What is said in the benchmark: the same texts, chats and plans for every system, on every machine.
+"""Texts, chats and fill plans of the benchmark: the same for every system, on every machine.
 
-Texts take about 400 bytes and end with a token that is theirs alone, so that a check can tell which of them
-a store still has. Nine in ten are made of Latin words, every tenth is Chinese. In both, one word stands in
-every second text and one in about twenty thousand.
+Each text has about 400 bytes and ends with a unique token, so that a check can tell which texts a store has. Nine of ten
+texts consist of Latin words, every tenth is Chinese. In both alphabets, one word occurs in every second text and one in
+about every twenty thousandth.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     Plan = Iterator[tuple[str, list[tuple[str, str]]]]
 
 RARE, COMMON = "zyzzyva", "deploy"
-# The rare word is made of two characters that are each common: 文件 and 方法 are in the vocabulary, 文法 is not.
+# The rare Chinese word consists of two characters that are each common: 文件 and 方法 are in the vocabulary, 文法 is not.
 RARE_ZH, COMMON_ZH = "文法", "部署"
 
 SEARCH_WORDS: dict[str, str] = {"rare": RARE, "common": COMMON, "rare_zh": RARE_ZH, "common_zh": COMMON_ZH}
 
-BASE_TEXT_COUNT = 4096  # different texts before the token
+BASE_TEXT_COUNT = 4096  # number of different texts, not counting the token
 TEXT_BYTES = 372
 
-# No character begins one of these words and ends another, so no other word appears where two of them meet.
+# No character both starts one of these words and ends another, so joining two words never forms a third.
 _VOCABULARY_ZH = (
     "时间 问题 方法 结果 服务 系统 数据 文件 消息 会话 配置 测试 错误 用户 语言 模型"
     " 工具 计划 记录 网络 安全 缓存 队列 索引 线程 请求 响应 变量 权限 目标"
@@ -74,7 +74,7 @@ def _build_chinese_texts() -> list[str]:
 
 
 def make_text(i: int, tag: str = "") -> str:
-    """The text number `i`; its token is the tag and the number."""
+    """Return text number `i`. Its token is the tag and the number."""
     if i % 10 == 3:
         rare = RARE_ZH if i // 10 % 2003 == 1 else ""
         return f"{_build_chinese_texts()[i // 10 % BASE_TEXT_COUNT]}{rare}。 <{tag}{i}>"
@@ -83,23 +83,21 @@ def make_text(i: int, tag: str = "") -> str:
 
 
 def extract_tokens(messages: Iterable[Mapping[str, str | None]]) -> list[str]:
-    """The tokens of the messages, in order."""
     contents = (message["content"] or "" for message in messages)
     return [content.rsplit("<", 1)[1].rstrip(">") for content in contents if "<" in content]
 
 
 def count_texts_with(word: str, text_count: int, max_count: int) -> int:
-    """In how many of the first `among` texts a word stands; counted up to `most`."""
+    """Count the texts with this word among the first `text_count`, up to `max_count`."""
     return sum(1 for _ in islice((i for i in range(text_count) if word in make_text(i)), max_count))
 
 
 def make_key(i: int) -> str:
-    """The name of chat number `i`."""
     return f"chat{i:07d}"
 
 
 def make_plan(sessions: int, messages: int) -> Plan:
-    """What to fill a store with: chats of equal length, people and agent taking turns."""
+    """Yield the chats to fill a store with: all of equal length, with alternating roles."""
     number = 0
     for chat_number in range(sessions):
         chat = []

@@ -1,11 +1,11 @@
-"""Accepting messages while a long conversation is exported.
+"""Measures how long accepting messages takes while a long conversation is exported.
 
     python -m benchmarks.export [--messages 10000] [--format markdown] [--clients 4] [--seconds 5] [--rounds 3]
                                 [--postgres URL] [--src PATH]
 
-One person runs `/export` again and again in a conversation of 10,000 messages. Meanwhile clients send messages in other
-conversations, with a short pause after each. The time that `accept` takes for them is measured with and without the
-exports, in turn, several times; all rounds count. `--src` measures the `src` folder of another checkout.
+One person runs `/export` repeatedly in a conversation of 10,000 messages, while clients send messages in other
+conversations, with a short pause after each. The benchmark times `accept` for these messages with and without exports,
+alternating for several rounds; all rounds count. `--src` measures the `src` folder of another checkout.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SEED_BATCH = 500
 
 
 class NoAgent:
-    """What the inbox knows about an agent; none runs here."""
+    """Stands in for the agent that the inbox asks for its models; it never runs."""
 
     model = "none"
     description = "no agent"

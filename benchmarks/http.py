@@ -79,14 +79,14 @@ FULL = Sizes(messages=1_000_000, starts=10, requests=1000, turns=100, followers=
 
 # hermes-webui, version of 2026-08-22: measured separately, also on two cores.
 HERMES_FIGURES = {
-    "start": "1.4–1.6 s (the first time 4.2 s)",
-    "start among many": "5.1 s among 10,000",
+    "start": "1.4–1.6 s (4.2 s the first time)",
+    "start among many": "5.1 s with 10,000",
     "memory": "125 MB",
-    "memory at the end": "150 MB after a few turns; 247 MB after a list of 10,000",
-    "processor": "not measured; 5 polls a minute for each page",
-    "page": "0.51–0.83 s among 1,000, 5.1–6.2 s among 10,000, whole list",
-    "search": "1.9–4.0 s among 10,000 sessions, no match",
-    "first": "0.06–0.07 s by its API, 0.3–0.4 s on its page",
+    "memory at the end": "150 MB after a few turns; 247 MB after listing 10,000",
+    "processor": "not measured; 5 polls per minute and page",
+    "page": "0.51–0.83 s of 1,000, 5.1–6.2 s of 10,000 (whole list)",
+    "search": "1.9–4.0 s in 10,000 sessions, no match",
+    "first": "0.06–0.07 s with its API, 0.3–0.4 s on its page",
 }
 
 
@@ -541,7 +541,7 @@ async def measure_idle(palaver: Server, bare: Server, seconds: float, label: str
     used = [(end - start) / seconds * 100 for start, end in zip(before, after, strict=True)]
     return [
         Measurement(f"idle memory, {label}", "MiB", [palaver.read_memory_mib()], [bare.read_memory_mib()]),
-        Measurement(f"idle processor, {label}", "%", [used[0]], [used[1]]),
+        Measurement(f"idle CPU, {label}", "%", [used[0]], [used[1]]),
     ]
 
 
@@ -603,8 +603,10 @@ async def measure_turns(palaver: PalaverClient, bare: BareClient, count: int) ->
                 row.bare.append(bare_time)
     for follower in followers:
         follower.transport.close()
-    measurements[1].what += f" ({get_demo_word_delay() * 1e3:.0f} ms of it are the demo's pause)"
-    measurements[2].what += f" ({bare.frames.frames * get_demo_word_delay() * 1e3:.0f} ms of it are the demo's pauses)"
+    measurements[1].what += f" ({get_demo_word_delay() * 1e3:.0f} ms of this is the demo's pause)"
+    measurements[
+        2
+    ].what += f" ({bare.frames.frames * get_demo_word_delay() * 1e3:.0f} ms of this are the demo's pauses)"
     return measurements
 
 
@@ -703,7 +705,7 @@ def list_queries(sizes: Sizes, long_id: str) -> Iterator[Query]:
         HERMES_FIGURES["page"],
     )
     yield Query(
-        f"first page of everybody's, {among}",
+        f"first page of everyone’s, {among}",
         "/api/sessions?all=true",
         lambda body: len(body["sessions"]) == page,
     )
@@ -714,7 +716,7 @@ def list_queries(sizes: Sizes, long_id: str) -> Iterator[Query]:
         lambda body: len(body["events"]) == PAGE_SIZE and body["more_before"],
     )
     yield Query(
-        f"jump into its middle ({PAGE_SIZE} around)",
+        f"jump to its middle ({PAGE_SIZE} around)",
         f"{messages}&around={sizes.long_messages // 2}",
         lambda body: len(body["events"]) >= PAGE_SIZE // 2 and body["more_before"] and body["more_after"],
     )
@@ -725,7 +727,7 @@ def list_queries(sizes: Sizes, long_id: str) -> Iterator[Query]:
             + count_texts_with(word, sizes.long_messages, MAX_HITS),
         )
         yield Query(
-            f"search a {kind} word, {sizes.stored_messages:,} messages",
+            f"search for a {kind} word, {sizes.stored_messages:,} messages",
             f"/api/search?query={word}&limit={MAX_HITS}",
             lambda body, hits=hits: len(body["hits"]) == hits,
             HERMES_FIGURES["search"],
@@ -751,24 +753,22 @@ async def measure_large_store(store: FilledStore, sizes: Sizes, measurements: li
             print_note("followers")
             measurements.append(await measure_followers(palaver_client, bare_client, sizes))
             memory = [palaver.read_memory_mib()], [bare.read_memory_mib()]
-            measurements.append(
-                Measurement("memory after all of this", "MiB", *memory, HERMES_FIGURES["memory at the end"])
-            )
+            measurements.append(Measurement("memory at the end", "MiB", *memory, HERMES_FIGURES["memory at the end"]))
 
 
 async def measure_followers(palaver_client: PalaverClient, bare_client: BareClient, sizes: Sizes) -> Measurement:
     """Measure how soon many followers of a busy session receive a message."""
     palaver_times, errors = await measure_broadcast(palaver_client, sizes.followers, sizes.busy_messages)
     bare_times, bare_errors = await measure_broadcast(bare_client, sizes.followers, sizes.busy_messages)
-    what = f"send → seen by each of {sizes.followers} followers of a busy session"
-    return Measurement(f"{what} (lost or doubled: {errors}, bare: {bare_errors})", "ms", palaver_times, bare_times)
+    what = f"send → received by each of {sizes.followers} followers of a busy session"
+    return Measurement(f"{what} (lost or duplicated: {errors}, bare: {bare_errors})", "ms", palaver_times, bare_times)
 
 
 def format_table(measurements: list[Measurement]) -> str:
     from benchmarks.measure import quantile
 
     lines = [
-        "| what | n | Palaver p50 / p99 | bare p50 / p99 | ratio | adds, p50 | hermes-webui |",
+        "| what | n | Palaver p50 / p99 | bare p50 / p99 | ratio | added, p50 | hermes-webui |",
         "|---|---|---|---|---|---|---|",
     ]
 

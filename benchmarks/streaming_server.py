@@ -1,8 +1,8 @@
-"""`palaver serve` with an agent that says as much as it is asked for, as fast as it is asked to.
+"""Runs `palaver serve` with an agent that streams a requested number of words at a requested speed.
 
     python -m benchmarks.streaming_server serve …
 
-"say 3000 words at 50" is answered with that many words of Markdown, so many of them in a second.
+The agent answers "say 3000 words at 50" with 3000 words of Markdown, 50 per second.
 """
 
 from __future__ import annotations
@@ -43,10 +43,9 @@ def tide(moon: float, sun: float) -> float:
 
 
 class StreamingAgent(DemoAgent):
-    """The demo agent, which can also talk for hours."""
+    """The demo agent, which also understands `say N words at M`."""
 
     async def run(self, request: AgentRequest) -> AsyncIterator[AgentEvent]:
-        """Say as many words as were asked for, at their pace."""
         match = REQUEST_PATTERN.search(extract_text(request.messages[-1]) if request.messages else "")
         if match is None:
             async for event in super().run(request):
@@ -54,9 +53,7 @@ class StreamingAgent(DemoAgent):
             return
         count, words_per_second = int(match["words"]), int(match["pace"])
         words = re.findall(r"\S+\s*", SAMPLE_TEXT)
-        words_per_delta = max(
-            1, words_per_second // 100
-        )  # a model does not say more than a hundred things in a second either
+        words_per_delta = max(1, words_per_second // 100)  # at most 100 deltas per second, as from a real model
         for start in range(0, count, words_per_delta):
             delta = (words[number % len(words)] for number in range(start, min(start + words_per_delta, count)))
             yield TextDelta("".join(delta))
@@ -64,7 +61,7 @@ class StreamingAgent(DemoAgent):
 
 
 def main() -> None:
-    """Run the command line with this agent in place of the demo."""
+    """Run the command line with this agent instead of the demo agent."""
     from palaver.agent import selection
     from palaver.cli import main as run_command_line
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks.list_drivers import PEERS
+from benchmarks.drivers import PEERS
 from benchmarks.results import compute_median, compute_median_ratio
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Runs one workload of one driver in this process and prints its result as one JSON line.
 
-Started by `run.py` with the interpreter of the system under test.
+`run.py` starts it with the interpreter of the system under test.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WORKLOADS = {
 
 
 def run_one_process(driver: Driver, number: int, n: int) -> dict[str, Any]:
-    """One process of W6: opens the store, waits for a line on its input, takes turns."""
+    """Run one process of W6P: open the store, wait for a line on standard input, run the turns."""
     driver.open()
     caller = Caller(number)
     print("ready", flush=True)
@@ -48,7 +48,7 @@ def run_one_process(driver: Driver, number: int, n: int) -> dict[str, Any]:
 
 
 def append_until_killed(driver: Driver, number: int) -> None:
-    """The victim of W7: says the number of every message once it is acknowledged."""
+    """Append messages until the process is killed (W7). Prints the number of each message once it is acknowledged."""
     driver.open()
     i = 0
     while True:
@@ -58,7 +58,7 @@ def append_until_killed(driver: Driver, number: int) -> None:
 
 
 def check_after_kills(driver: Driver, acked: dict[str, int]) -> dict[str, Any]:
-    """What is left of what the victims had acknowledged: `acked` is the highest number of each."""
+    """Look for the messages that killed processes had acknowledged; `acked` has the highest number of each process."""
     result = {"acked": 0, "lost": 0, "torn": 0, "unreadable": 0, "more": 0}
     try:
         driver.open()
@@ -79,23 +79,22 @@ def check_after_kills(driver: Driver, acked: dict[str, int]) -> dict[str, Any]:
         result["more"] += max(0, len(tokens) - highest - 1)
         if tokens != [f"n{i}" for i in range(len(tokens))]:
             result["torn"] += 1
-            examples.append(f"{number}: {len(tokens)} messages not in order, {missing} missing")
+            examples.append(f"{number}: {len(tokens)} messages out of order, {missing} missing")
     return {**result, "examples": examples[:5]}
 
 
 def run_work(options: argparse.Namespace) -> dict[str, Any]:
-    """The result of what was asked for."""
     driver = drivers.load(options.driver)(Path(options.root))
     corpus.make_text(0)
-    corpus.make_text(3)  # both alphabets are ready before any clock runs
+    corpus.make_text(3)  # builds the texts of both alphabets before anything is timed
     match options.work:
         case "seed":
             return workloads.fill_store(driver, options.shape, options.size)
-        case "one-of-several":
+        case "one-process":
             return run_one_process(driver, options.number, options.n)
         case "append-until-killed":
             append_until_killed(driver, options.number)
-        case "after-the-kills":
+        case "check-after-kills":
             return check_after_kills(driver, json.load(sys.stdin))
         case "check":
             return workloads.check_stored(driver, [tuple(pair) for pair in json.load(sys.stdin)])
@@ -106,7 +105,6 @@ def run_work(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Read the arguments, do the work, print the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--driver", required=True)
     parser.add_argument("--work", required=True)
@@ -118,7 +116,7 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=0)
     result = run_work(parser.parse_args())
     print(f"\nRESULT {json.dumps(result)}", flush=True)
-    os._exit(0)  # not every peer lets go of its threads
+    os._exit(0)  # some peers leave threads running
 
 
 if __name__ == "__main__":

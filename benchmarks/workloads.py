@@ -1,7 +1,7 @@
-"""What is measured. Each workload takes an unopened driver, a size and options, and returns its numbers.
+"""The workloads. Each takes an unopened driver, a size and options, and returns its numbers.
 
-Everything here runs inside the environment of the system under test, so it needs the standard library alone.
-A workload checks what it reads back before it times anything.
+This module runs in the environment of the system under test, so it imports only the standard library. A workload checks
+what it reads back before it times anything.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ CHATS_PER_CALLER = 25  # W6
 
 @dataclass(frozen=True)
 class Options:
-    """How long and how often."""
+    """Limits of one measurement."""
 
-    n: int = 300  # at most so many turns
-    seconds: float = 8.0  # at most so long
+    n: int = 300  # maximum number of turns
+    seconds: float = 8.0  # maximum duration
 
 
 # -- W1: one turn -------------------------------------------------------------------------------------------
 
 
 def w1(driver: Driver, size: int, options: Options) -> Result:
-    """Turns on chats that exist, among `size` of them, then on new ones."""
+    """Run turns on existing chats, in a store with `size` chats, then on new chats."""
     driver.open()
     first = _warm_up(driver)
-    n = min(options.n, 10 * size)  # short transcripts stay short
+    n = min(options.n, 10 * size)  # keeps the transcripts short
     rng = random.Random(1234)
     picks = [make_key(rng.randrange(size)) for _ in range(n)]
     result = _measure_turns(driver, lambda i: picks[i], n, options.seconds)
@@ -64,7 +64,7 @@ def w1(driver: Driver, size: int, options: Options) -> Result:
 
 
 def w1l(driver: Driver, size: int, options: Options) -> Result:
-    """Turns on one chat with `size` messages behind it."""
+    """Run turns on one chat that already has `size` messages."""
     driver.open()
     _warm_up(driver)
     driver.run_turn(make_key(0), make_text(1, "w"), make_text(1, "W"), 10, 20)
@@ -74,9 +74,9 @@ def w1l(driver: Driver, size: int, options: Options) -> Result:
 
 
 def _warm_up(driver: Driver) -> Result:
-    """Until caches are warm and the log of the database has its size, on chats that are not measured.
+    """Run turns on other chats until caches are warm and the database's log has reached its usual size.
 
-    Returns what the first of these turns cost, which is what a process sees that has just been started.
+    Returns the times of the first of these turns: those of a process that has just started.
     """
     samples = time_calls(
         lambda i: driver.run_turn(f"warm{i % 20}", make_text(i, "w"), make_text(i, "W"), 10, 20),
@@ -86,12 +86,14 @@ def _warm_up(driver: Driver) -> Result:
     return summarize(samples[:200])
 
 
-def _measure_turns(driver: Driver, chat: Callable[[int], str], n: int, seconds: float) -> Result:
+def _measure_turns(driver: Driver, choose_chat: Callable[[int], str], n: int, seconds: float) -> Result:
     _finish_pending_work(driver)
     before, cpu = measure.read_io_counters(), time.process_time()
     mark_for_strace("BEGIN")
     samples = time_calls(
-        lambda i: driver.run_turn(chat(i), make_text(i, "u"), make_text(i, "a"), 100, 50), max_calls=n, seconds=seconds
+        lambda i: driver.run_turn(choose_chat(i), make_text(i, "u"), make_text(i, "a"), 100, 50),
+        max_calls=n,
+        seconds=seconds,
     )
     mark_for_strace("END")
     cpu = time.process_time() - cpu
@@ -104,7 +106,7 @@ def _measure_turns(driver: Driver, chat: Callable[[int], str], n: int, seconds: 
 
 
 def _finish_pending_work(driver: Driver) -> float | None:
-    """How long it takes to do what the turns have put off; None where nothing is."""
+    """Return the seconds that the deferred work of the turns takes, or None if the system defers nothing."""
     start = time.perf_counter()
     try:
         driver.finish_pending_work()
@@ -114,7 +116,7 @@ def _finish_pending_work(driver: Driver) -> float | None:
 
 
 def mark_for_strace(name: str) -> None:
-    """Leave a mark that strace sees."""
+    """Make a system call that is easy to find in the output of strace."""
     try:
         os.unlink(f"/nonexistent/{name}")
     except OSError:
@@ -125,7 +127,7 @@ def mark_for_strace(name: str) -> None:
 
 
 def w2(driver: Driver, size: int, options: Options) -> Result:
-    """A transcript of `size` messages: all of it, and its last 50."""
+    """Load a transcript of `size` messages, and its last 50 messages."""
     driver.open()
     chat = make_key(0)
     start = time.perf_counter()
@@ -147,34 +149,34 @@ def w2(driver: Driver, size: int, options: Options) -> Result:
 
 
 def w3(driver: Driver, size: int, options: Options) -> Result:
-    """The first page of the list: the 50 chats active last, among `size`."""
+    """Load the first page of the list: the 50 most recently active chats of `size`."""
     driver.open()
     rng = random.Random(5)
-    touched = []
+    used_chats = []
     for i in range(5):
-        touched.append(make_key(rng.randrange(size)))
-        driver.run_turn(touched[-1], make_text(i, "u"), make_text(i, "a"), 1, 1)
+        used_chats.append(make_key(rng.randrange(size)))
+        driver.run_turn(used_chats[-1], make_text(i, "u"), make_text(i, "a"), 1, 1)
         time.sleep(0.002)
-    stored = driver.list_recent(50)
+    listed = driver.list_recent(50)
     page = time_calls(lambda _: driver.list_recent(50), max_calls=300, seconds=options.seconds)
     driver.close()
     return {
         "list50": summarize(page),
-        "newest_first": stored[0][0] == touched[-1] and len(stored) == min(50, size),
-        # a store that keeps whole seconds cannot put these in order, but they are its newest
-        "newest_five": {row[0] for row in stored[:5]} == set(touched),
-        "has_count": stored[0][2] is not None,
+        "newest_first": listed[0][0] == used_chats[-1] and len(listed) == min(50, size),
+        # a store with times in whole seconds cannot order these five, but they must be the newest
+        "newest_five": {row[0] for row in listed[:5]} == set(used_chats),
+        "has_count": listed[0][2] is not None,
     }
 
 
 def w4(driver: Driver, size: int, options: Options) -> Result:
-    """Search among `size` messages: words that are rare and common, in English and in Chinese, 20 hits."""
+    """Search `size` messages for rare and common words, in English and in Chinese, with up to 20 hits."""
     driver.open()
     result: Result = {"store_mib": round(driver.measure_store_bytes() / 2**20)}
     for name, word in corpus.SEARCH_WORDS.items():
         expected = corpus.count_texts_with(word, size, 20)
         result[name] = _measure_search(lambda word=word: driver.search(word, 20), expected, options.seconds / 2)  # type: ignore[misc]
-    own_count = corpus.count_texts_with(corpus.COMMON, 100, 20)  # chat 0 holds the first hundred messages
+    own_count = corpus.count_texts_with(corpus.COMMON, 100, 20)  # chat 0 has the first hundred messages
     try:
         result["own"] = _measure_search(
             lambda: driver.search_own(make_key(0), corpus.COMMON, 20), own_count, options.seconds / 2
@@ -191,22 +193,22 @@ def w4(driver: Driver, size: int, options: Options) -> Result:
 
 
 def _measure_search(search: Callable[[], list[Any]], expected: int, seconds: float) -> Result:
-    """Time a search, and say how many of the messages that are there it finds."""
+    """Time a search and count how many of the expected messages it finds."""
     try:
-        stored = len(search())
+        hits = len(search())
     except UnsupportedError:
         raise
-    except Exception as error:  # a peer may refuse a word: that is a finding
+    except Exception as error:  # a peer that rejects a word is a finding
         return {"failed": f"{type(error).__name__}: {error}"[:100], "hits": 0, "there": expected}
     return {
         **summarize(time_calls(lambda _: search(), max_calls=100, seconds=seconds)),
-        "hits": stored,
+        "hits": hits,
         "there": expected,
     }
 
 
 def w5(driver: Driver, size: int, options: Options) -> Result:
-    """Take the last turn of `size` messages back, and rewrite the transcript without it."""
+    """Undo the last turn of a transcript of `size` messages, and rewrite the transcript without it."""
     driver.open()
     result: Result = {}
     for name, remove_last_turn in (("undo", driver.undo), ("rewrite", driver.rewrite)):
@@ -240,52 +242,50 @@ def _measure_undo(driver: Driver, remove_last_turn: Callable[[str], None], secon
 
 @dataclass
 class Caller:
-    """One of several, and what it has been told is stored."""
+    """One of several concurrent callers, with the messages that the store has acknowledged to it."""
 
     number: int
     acked: list[tuple[str, str]] = field(default_factory=list)  # (chat, token)
     errors: dict[str, int] = field(default_factory=dict)
 
     def record_error(self, error: Exception) -> None:
-        """Note a call that did not succeed."""
         name = f"{type(error).__name__}: {str(error)[:60]}"
         self.errors[name] = self.errors.get(name, 0) + 1
 
-    def run_turn(self, i: int) -> tuple[str, str, str]:
-        """Chat, user text and answer of its turn number `i`; the turn's tokens count once it is acknowledged."""
+    def build_turn(self, i: int) -> tuple[str, str, str]:
+        """Return the chat, the user's text and the answer of turn number `i`."""
         number = self.number
         return f"w{number}s{i % CHATS_PER_CALLER}", make_text(i, f"{number}u"), make_text(i, f"{number}a")
 
     def record_turn(self, i: int) -> None:
-        """Its turn number `i` was acknowledged."""
+        """Record that the store has acknowledged turn number `i`."""
         chat = f"w{self.number}s{i % CHATS_PER_CALLER}"
         self.acked += [(chat, f"{self.number}u{i}"), (chat, f"{self.number}a{i}")]
 
 
 def run_turns(driver: Driver, caller: Caller, n: int) -> None:
-    """Turns of one caller on chats of its own."""
+    """Run the turns of one caller on its own chats."""
     for i in range(n):
         try:
-            driver.run_turn(*caller.run_turn(i), 1, 1)
-        except Exception as error:  # counted, and part of the result
+            driver.run_turn(*caller.build_turn(i), 1, 1)
+        except Exception as error:  # counted: part of the result
             caller.record_error(error)
         else:
             caller.record_turn(i)
 
 
 async def run_turns_async(driver: AsyncDriver, caller: Caller, n: int) -> None:
-    """The same, awaited."""
     for i in range(n):
         try:
-            await driver.arun_turn(*caller.run_turn(i), 1, 1)
-        except Exception as error:  # counted, and part of the result
+            await driver.arun_turn(*caller.build_turn(i), 1, 1)
+        except Exception as error:  # counted: part of the result
             caller.record_error(error)
         else:
             caller.record_turn(i)
 
 
 def w6t(driver: Driver, size: int, options: Options) -> Result:
-    """Four callers take turns on one open store."""
+    """Run turns of four concurrent callers on one open store."""
     driver.open()
     callers = [Caller(number) for number in range(CONCURRENT_CALLERS)]
     start = time.monotonic()
@@ -309,7 +309,7 @@ def w6t(driver: Driver, size: int, options: Options) -> Result:
 
 
 def w9(driver: Driver, size: int, options: Options) -> Result:
-    """One caller, then 32, each appending to a chat of its own on one open store, for a while each."""
+    """Append messages with one caller, then with 32 concurrent ones, each to its own chat, on one open store."""
     driver.open()
     _warm_up(driver)
     result: Result = {"form": driver.concurrency}
@@ -327,7 +327,7 @@ def w9(driver: Driver, size: int, options: Options) -> Result:
 
 
 def _measure_append_rate(driver: Driver, callers: list[Caller], seconds: float) -> float:
-    """Appends per second by these callers together."""
+    """Return the appends per second of these callers together."""
     chats = {caller.number: f"c{len(callers)}n{caller.number}" for caller in callers}
     for caller in callers:
         driver.append(chats[caller.number], "user", make_text(0, "w"))
@@ -338,7 +338,7 @@ def _measure_append_rate(driver: Driver, callers: list[Caller], seconds: float) 
         while time.monotonic() - start < seconds:
             try:
                 driver.append(chat, _choose_role(i), make_text(i, "n"))
-            except Exception as error:  # counted, and part of the result
+            except Exception as error:  # counted: part of the result
                 caller.record_error(error)
             else:
                 caller.acked.append((chat, f"n{i}"))
@@ -349,7 +349,7 @@ def _measure_append_rate(driver: Driver, callers: list[Caller], seconds: float) 
         while time.monotonic() - start < seconds:
             try:
                 await driver.aappend(chat, _choose_role(i), make_text(i, "n"))
-            except Exception as error:  # counted, and part of the result
+            except Exception as error:  # counted: part of the result
                 caller.record_error(error)
             else:
                 caller.acked.append((chat, f"n{i}"))
@@ -368,7 +368,7 @@ def _measure_append_rate(driver: Driver, callers: list[Caller], seconds: float) 
 
 
 def _choose_role(i: int) -> str:
-    """Who says message number `i`; some stores merge two that follow each other by the same side."""
+    """Alternate the roles, because some stores merge consecutive messages of the same role."""
     return "assistant" if i % 2 == 0 else "user"
 
 
@@ -381,7 +381,6 @@ def _run_in_threads(work: list[Callable[[], None]]) -> None:
 
 
 def sum_counts(errors: Iterable[dict[str, int]]) -> dict[str, int]:
-    """Several counts as one."""
     total: dict[str, int] = {}
     for counts in errors:
         for name, count in counts.items():
@@ -413,7 +412,7 @@ def check_stored(driver: Driver, acked: list[tuple[str, str]]) -> Result:
 
 
 def w8(driver: Driver, size: int, options: Options) -> Result:
-    """Import, open, first read and first turn of a fresh process, and the memory it holds."""
+    """Measure import, open, first read, first turn and memory of a new process."""
     start = time.monotonic()
     driver.open()
     opened = time.monotonic()
@@ -435,7 +434,7 @@ def w8(driver: Driver, size: int, options: Options) -> Result:
 
 
 def w10(driver: Driver, size: int, options: Options) -> Result:
-    """The command line on a home with `size` chats: how long until each command has answered."""
+    """Time each command of the command line, on a home folder with `size` chats."""
     result: Result = {}
     for name, (arguments, environment) in driver.list_commands().items():
         samples = []
@@ -461,11 +460,11 @@ def w10(driver: Driver, size: int, options: Options) -> Result:
 
 # -- seeds --------------------------------------------------------------------------------------------------
 
-MESSAGES_PER_CHAT = 100  # of a chat in a corpus
+MESSAGES_PER_CHAT = 100  # in a corpus
 
 
 def fill_store(driver: Driver, shape: str, size: int) -> Result:
-    """Fill the store: `size` chats of two messages, one chat of `size` messages, or `size` messages in all."""
+    """Fill the store with `size` chats of two messages, one chat of `size` messages, or `size` messages in total."""
     plans = {
         "sessions": lambda: corpus.make_plan(size, 2),
         "long": lambda: corpus.make_plan(1, size),
@@ -477,6 +476,6 @@ def fill_store(driver: Driver, shape: str, size: int) -> Result:
     store_bytes = driver.measure_store_bytes()
     try:
         driver.close()
-    except Exception as error:  # some seeds have closed it already
+    except Exception as error:  # some drivers have already closed it
         print(f"closing after the seed: {error}", file=sys.stderr)
     return {"seconds": round(time.monotonic() - start, 1), "mib": round(store_bytes / 2**20, 1)}

@@ -1,8 +1,8 @@
-"""The systems under test: one small file each, one interface.
+"""Drivers of the systems under test: one small file for each system, with one interface.
 
-A driver works in one directory (`root`), or in one database of a server, which the harness fills from a
-cached seed. What the system has no call for raises `Unsupported`; the report says so. The system itself is
-imported inside `open()`, so that the harness can look at a driver without having the system installed.
+A driver works in one directory (`root`) or in one database of a server, which the harness fills from a cached seed. A
+method raises `UnsupportedError` if the system has no call for it; the report says so. Drivers import their system inside
+`open()`, so that the harness can load a driver without having the system installed.
 """
 
 from __future__ import annotations
@@ -27,92 +27,91 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-THIS_INTERPRETER = ""  # the interpreter that runs the benchmark, not an environment of a peer's
+THIS_INTERPRETER = ""  # for `venv`: the interpreter that runs the benchmark
 
 
-class UnsupportedError(Exception):  # noqa: N818  (not a failure)
+class UnsupportedError(Exception):
     """The system has no call for this."""
 
 
 class Driver:
-    """One system. Only `turn`, `append`, `load` and `seed` are needed; the rest where the system has it."""
+    """One system. Only `run_turn`, `append`, `load` and `seed` are required."""
 
-    venv: ClassVar[str] = "raw"  # directory of its virtual environment, or OURS
-    modules: ClassVar[tuple[str, ...]] = ()  # what must be importable there
-    concurrency: ClassVar[str] = "threads"  # how callers share one open store: threads or (asyncio) tasks
+    venv: ClassVar[str] = "raw"  # folder of its virtual environment, or THIS_INTERPRETER
+    modules: ClassVar[tuple[str, ...]] = ()  # must be importable there
+    concurrency: ClassVar[str] = "threads"  # how callers share one open store: threads or asyncio tasks
     server: ClassVar[str] = ""  # "postgres": the store is the database that PERF_PG_DSN names
-    seed_driver: ClassVar[str] = ""  # another driver whose stores this one opens, if not its own
-    max_sessions: ClassVar[int] = 10**9  # beyond which it cannot sensibly be filled
+    seed_driver: ClassVar[str] = ""  # another driver that fills the stores of this one
+    max_sessions: ClassVar[int] = 10**9  # larger stores are not measured
 
     def __init__(self, root: Path) -> None:
         self.root = Path(root)
 
     def open(self) -> None:
-        """Open the store in `root`, creating it when it is not there."""
+        """Open the store in `root`. Create it if it does not exist."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the store."""
 
     def run_turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
-        """One gateway turn: find or begin the session, user message, assistant message, token counters."""
+        """Run one gateway turn: find or create the session, store the user's message and the answer, count the tokens."""
         raise NotImplementedError
 
     def append(self, key: str, role: str, content: str) -> None:
-        """One durable append; the session is found or begun."""
+        """Append one message durably. Find or create the session."""
         raise NotImplementedError
 
     def load(self, key: str) -> Messages:
-        """The whole transcript as `{"role": …, "content": …}`."""
+        """Return the whole transcript as `{"role": …, "content": …}`."""
         raise NotImplementedError
 
     def load_last(self, key: str, n: int) -> Messages:
-        """The last `n` messages."""
+        """Return the last `n` messages."""
         raise UnsupportedError("no call for the last messages")
 
     def list_recent(self, n: int) -> SessionList:
-        """(key, last activity, number of messages or None) of the `n` sessions active last, newest first."""
+        """Return (key, last activity, number of messages or None) of the `n` most recently active sessions, newest first."""
         raise UnsupportedError("no call that lists sessions")
 
     def search(self, word: str, n: int) -> list[Any]:
-        """Up to `n` messages of anybody's with this word."""
+        """Return up to `n` messages with this word, of all people."""
         raise UnsupportedError("no search")
 
     def search_own(self, key: str, word: str, n: int) -> list[Any]:
-        """Up to `n` messages with this word among those that the person of this chat may see."""
-        raise UnsupportedError("no search on behalf of somebody")
+        """Return up to `n` messages with this word that the person of this chat may see."""
+        raise UnsupportedError("no search for one person")
 
     def undo(self, key: str) -> None:
-        """Take the last turn out of the transcript."""
+        """Remove the last turn from the transcript."""
         raise UnsupportedError("no call that removes the last turn")
 
     def rewrite(self, key: str) -> None:
-        """Write the whole transcript anew without its last turn, where that is a call of its own."""
+        """Rewrite the whole transcript without its last turn, if the system has a call for it."""
         raise UnsupportedError("no call that rewrites a transcript")
 
     def finish_pending_work(self) -> None:
-        """Finish the work that the system puts off until after a turn."""
-        raise UnsupportedError("nothing is put off")
+        """Finish the work that the system defers until after a turn."""
+        raise UnsupportedError("no deferred work")
 
     def list_commands(self) -> dict[str, tuple[list[str], dict[str, str]]]:
-        """Its command line: what is run, as arguments and environment, under a name for the report."""
-        raise UnsupportedError("no command line measured")
+        """Return the commands to measure: name in the report → (arguments, environment)."""
+        raise UnsupportedError("no commands to measure")
 
     def seed(self, plan: Plan) -> None:
-        """Fill the empty store, quickly and untimed, with what the API would have written."""
+        """Fill the empty store, untimed, with the rows that the API would write."""
         raise NotImplementedError
 
     def measure_store_bytes(self) -> int:
-        """How much room the store takes."""
         return measure.measure_tree_bytes(self.root)
 
     @classmethod
     def list_seed_sources(cls) -> list[Path]:
-        """The files that decide what a seed contains; when one changes, seeds are made anew."""
+        """Return the files that determine what a seed contains. After a change of one, the seeds are filled again."""
         return [Path(corpus.__file__), Path(inspect.getfile(cls))]
 
 
 class AsyncDriver(Driver):
-    """For systems that are awaited: the same calls with an `a` before their names, on one private loop."""
+    """For async systems: the same methods with an `a` before their names, on a private event loop."""
 
     concurrency = "tasks"
 
@@ -127,7 +126,6 @@ class AsyncDriver(Driver):
         self.loop.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for a coroutine."""
         return self.loop.run_until_complete(work)
 
     def run_turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
@@ -155,7 +153,7 @@ class AsyncDriver(Driver):
         """See `close`."""
 
     async def arun_turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
-        """See `turn`."""
+        """See `run_turn`."""
         raise NotImplementedError
 
     async def aappend(self, key: str, role: str, content: str) -> None:
@@ -167,11 +165,11 @@ class AsyncDriver(Driver):
         raise NotImplementedError
 
     async def aload_last(self, key: str, n: int) -> Messages:
-        """See `tail`."""
+        """See `load_last`."""
         return Driver.load_last(self, key, n)
 
     async def alist_recent(self, n: int) -> SessionList:
-        """See `recent`."""
+        """See `list_recent`."""
         return Driver.list_recent(self, n)
 
     async def aundo(self, key: str) -> None:
@@ -216,14 +214,13 @@ PEERS = tuple(name for name in REGISTRY if not name.startswith(("raw_", "palaver
 
 
 def load(name: str) -> type[Driver]:
-    """The class of a driver."""
     module, cls = REGISTRY[name]
     found: type[Driver] = getattr(importlib.import_module(f"benchmarks.drivers.{module}"), cls)
     return found
 
 
 def fingerprint(name: str) -> str:
-    """Changes when the seeds of a driver would."""
+    """Return a digest that changes whenever the seeds of a driver would."""
     digest = hashlib.sha256()
     for path in load(name).list_seed_sources():
         digest.update(path.read_bytes())

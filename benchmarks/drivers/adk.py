@@ -1,8 +1,8 @@
 """google-adk: DatabaseSessionService (SQLAlchemy over sqlite+aiosqlite) and SqliteSessionService.
 
-A turn is what its Runner does: get_session (all events), create it when missing, append_event for the user
-and for the model with usage_metadata. One application, one user. list_sessions returns every session, without
-limit, title or count; there is no search; a rewind is another event.
+A turn does what its Runner does: get_session (all events), create the session if missing, append_event for the user and
+for the model with usage_metadata. One application, one user. list_sessions returns all sessions, without limit, title or
+count; there is no search; a rewind is another event.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ class Adk(AsyncDriver):
     modules: ClassVar[tuple[str, ...]] = ("google.adk", "aiosqlite")
 
     def create_service(self) -> Any:
-        """The service of this variant."""
         raise NotImplementedError
 
     async def aopen(self) -> None:
@@ -70,7 +69,7 @@ class Adk(AsyncDriver):
         return session or await create(app_name=APP, user_id=USER, session_id=key)
 
     def _get_read_config(self) -> Any:
-        """How much of the session a turn reads: all of it, by default."""
+        """Return how much of the session a turn reads. Default: everything."""
         return None
 
     async def arun_turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
@@ -103,7 +102,7 @@ class Adk(AsyncDriver):
         return [(s.id, s.last_update_time, None) for s in reversed(response.sessions[-n:])]
 
     def seed(self, plan: Plan) -> None:
-        """One turn by the API, then copies of its rows with other ids, texts and times."""
+        """Write one turn with the API, then copy its rows with other ids, texts and times."""
         self.run_turn("template", "@@TEXT@@", "@@TEXT@@", 10, 10)
         self.run(self.aclose())
         c = sqlite3.connect(self.path)
@@ -138,7 +137,7 @@ def _build_insert(table: str, row: dict[str, Any]) -> str:
 
 
 def _copy_event(row: dict[str, Any], key: str, n: int, text: str, at: float) -> dict[str, Any]:
-    """An event like this one with another text."""
+    """Copy an event row with another text."""
     data = json.loads(row["event_data"])
     new = {"id": f"{n:08x}-0000-4000-8000-000000000000", "invocation_id": f"s{n}"}
     data.update(new, timestamp=at)
@@ -148,7 +147,7 @@ def _copy_event(row: dict[str, Any], key: str, n: int, text: str, at: float) -> 
 
 
 def _format_time(at: float, sample: object) -> object:
-    """A time in the form that this variant stores."""
+    """Format a time in the same way as the sample that this variant has stored."""
     if isinstance(sample, float):
         return at
     return datetime.fromtimestamp(at, UTC).replace(tzinfo=None).strftime("%Y-%m-%d %H:%M:%S.%f")
@@ -164,7 +163,7 @@ class AdkDatabase(Adk):
 
 
 class AdkSqlite(Adk):
-    """A new connection and thread for every call."""
+    """Opens a new connection and thread for every call."""
 
     def create_service(self) -> Any:
         from google.adk.sessions.sqlite_session_service import SqliteSessionService
@@ -173,7 +172,7 @@ class AdkSqlite(Adk):
 
 
 class AdkDatabase50(AdkDatabase):
-    """With `GetSessionConfig(num_recent_events=50)`: the documented way to bound what a turn reads."""
+    """With `GetSessionConfig(num_recent_events=50)`: the documented way to limit what a turn reads."""
 
     seed_driver = "adk_db"
 
@@ -182,7 +181,7 @@ class AdkDatabase50(AdkDatabase):
 
 
 class AdkSqlite50(AdkSqlite):
-    """The same bound."""
+    """With the same limit."""
 
     seed_driver = "adk_sqlite"
 

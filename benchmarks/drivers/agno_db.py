@@ -1,8 +1,8 @@
 """agno: sessions and runs in SqliteDb.
 
-A turn is what Agent.run does around the model call: get_session (all runs), then upsert_session and upsert_run
-with both messages and metrics. Its unit is a run, written after the answer: the user's message is not durable
-before it. No search; the list of sessions has no message count.
+A turn does what Agent.run does around the model call: get_session (all runs), then upsert_session and upsert_run with both
+messages and metrics. agno writes a run after the answer, so the user's message is not durable before that. No search; the
+list of sessions has no message count.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Agno(Driver):
         self.db.delete_run(session.runs[-1].run_id)
 
     def seed(self, plan: Plan) -> None:
-        """One turn by the API, then copies of its rows with other ids, texts and times."""
+        """Write one turn with the API, then copy its rows with other ids, texts and times."""
         self.run_turn("template", "@", "@", 10, 10)
         self.close()
         c = sqlite3.connect(self.root / "agno.db")
@@ -140,7 +140,7 @@ def _build_insert(table: str, row: dict[str, Any]) -> str:
 
 
 def _copy_run(run: dict[str, Any], key: str, n: int, messages: list[tuple[str, str]]) -> dict[str, Any]:
-    """A run like this one with other messages."""
+    """Copy a run row with other messages."""
     data = json.loads(run["run_data"])
     data.update(run_id=f"s{n}", session_id=key, content=messages[-1][1])
     for message, (_, text) in zip(data["messages"], messages, strict=False):

@@ -1,9 +1,8 @@
-"""hermes-agent: `gateway.session.SessionStore` over `hermes_state.SessionDB`, defaults untouched.
+"""hermes-agent: `gateway.session.SessionStore` over `hermes_state.SessionDB`, with default settings.
 
-A turn is what its gateway and its conversation loop do for one message with one model call:
-get_or_create_session, two transcript appends, update_token_counts, update_session. The routing index of all
-sessions is rewritten (a table and sessions.json) twice per turn; every message is stored three times: its
-row, a full-text copy, a trigram copy.
+A turn does what its gateway and its conversation loop do for one message with one model call: get_or_create_session, two
+transcript appends, update_token_counts, update_session. It rewrites the routing index of all sessions (a table and
+sessions.json) twice per turn, and stores every message three times: a row, a full-text copy, a trigram copy.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class Hermes(Driver):
         return self.source(platform=self.platform, chat_id=key, chat_name=key, chat_type="dm", user_id=key)
 
     def _find_session_id(self, key: str) -> str:
-        """Read-only, as its gateway peeks: no write to the routing index."""
+        """Look the session up without writing to the routing index, as its gateway does."""
         session_id = self.store.peek_session_id(f"agent:main:telegram:dm:{key}")
         return str(session_id or self.store.get_or_create_session(self._build_source(key)).session_id)
 
@@ -137,6 +136,6 @@ class Hermes(Driver):
 
 
 class HermesNoJson(Hermes):
-    """`write_sessions_json: false`, the documented opt-out of the mirror; the routing table is still rewritten."""
+    """`write_sessions_json: false`, the documented way to turn the copy off; the routing table is still rewritten."""
 
     sessions_json = False

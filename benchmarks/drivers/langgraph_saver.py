@@ -1,9 +1,9 @@
 """langgraph-checkpoint-sqlite: SqliteSaver as the memory of a chat.
 
-A turn is the least a chat graph can do: get_tuple, put after the user's message, put after the answer. A real
-graph run adds one more checkpoint and its pending writes (`LangGraphGraph`), so this flatters the peer. Every
-checkpoint stores the whole message list again and old ones are never pruned; list() walks checkpoints, not
-threads; there is no search.
+A turn is the minimum that a chat graph does: get_tuple, put after the user's message, put after the answer. A real graph
+run adds one more checkpoint and its pending writes (`LangGraphGraph`), so these numbers favor the peer. Every checkpoint
+stores the whole message list again, and old ones are never pruned; list() iterates over checkpoints, not threads; there is
+no search.
 """
 
 from __future__ import annotations
@@ -94,14 +94,14 @@ class LangGraph(Driver):
 
     def seed(self, plan: Plan) -> None:
         self.conn.execute("PRAGMA synchronous=OFF")
-        for key, said in plan:
+        for key, chat in plan:
             thread = {"configurable": {"thread_id": key, "checkpoint_ns": ""}}
-            self._save_checkpoint(thread, [self._build_message(role, text) for role, text in said], len(said))
+            self._save_checkpoint(thread, [self._build_message(role, text) for role, text in chat], len(chat))
         self.conn.execute("PRAGMA synchronous=FULL")
 
 
 class LangGraphGraph(LangGraph):
-    """The same saver under a compiled graph of one node with MessagesState: what an application runs.
+    """The same saver under a compiled graph of one node with MessagesState: as applications use it.
 
     Each turn writes three checkpoints, each with the whole list, and the pending writes.
     """
@@ -113,14 +113,14 @@ class LangGraphGraph(LangGraph):
         super().open()
         from langgraph.graph import START, MessagesState, StateGraph
 
-        self.next: dict[str, Any] = {}  # by thread: several threads take turns
+        self.next: dict[str, Any] = {}  # by chat, because several threads run turns
 
         def reply(state: Any, config: Any) -> Any:
             return {"messages": [self.next.pop(config["configurable"]["thread_id"])]}
 
         from langchain_core.runnables import RunnableConfig
 
-        reply.__annotations__["config"] = RunnableConfig  # the graph looks at it to know what to pass
+        reply.__annotations__["config"] = RunnableConfig  # the graph reads it to decide what to pass
         graph = StateGraph(MessagesState)
         graph.add_node("reply", reply)
         graph.add_edge(START, "reply")
@@ -128,9 +128,9 @@ class LangGraphGraph(LangGraph):
 
     def run_turn(self, key: str, user: str, assistant: str, tin: int, tout: int) -> None:
         self.next[key] = self._build_answer(assistant, tin, tout)
-        said = {"messages": [self.human(content=user)]}
-        self.graph.invoke(said, {"configurable": {"thread_id": key}})
+        state = {"messages": [self.human(content=user)]}
+        self.graph.invoke(state, {"configurable": {"thread_id": key}})
 
     def append(self, key: str, role: str, content: str) -> None:
-        said = {"messages": [self._build_message(role, content)]}
-        self.graph.update_state({"configurable": {"thread_id": key}}, said, as_node="reply")
+        state = {"messages": [self._build_message(role, content)]}
+        self.graph.update_state({"configurable": {"thread_id": key}}, state, as_node="reply")

@@ -1,8 +1,8 @@
 """llm: LogStore over logs.db.
 
-A turn logs one finished response: history from thread_messages, then LogStore.log. It is a log of responses:
-the user's message is written with the answer, logging looks up every earlier message, and what is listed and
-searched are turns, not conversations.
+A turn logs one finished response: thread_messages for the history, then LogStore.log. llm keeps a log of responses: it
+writes the user's message together with the answer, looks up every earlier message when it logs, and lists and searches
+turns, not conversations.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LlmLogs(Driver):
         self.message, self.part, self.log_rows = Message, TextPart, log_rows
 
         class FakeModel(llm.Model):  # type: ignore[misc]
-            """Answers what it is told to."""
+            """Answers with `reply`."""
 
             model_id = "fake"
             can_stream = False
@@ -53,7 +53,7 @@ class LlmLogs(Driver):
         self._get_store()
 
     def _get_store(self) -> Any:
-        """The store of this thread: the connections of sqlite_utils belong to one."""
+        """Return the store of this thread, because connections of sqlite_utils cannot be shared between threads."""
         if not hasattr(self.local, "store"):
             self.local.model = self.fake()
             self.local.store = self.log_store(self.database(str(self.root / "logs.db")))

@@ -1,7 +1,7 @@
 """nanobot-ai: SessionManager over JSONL files, one for each session.
 
-A turn saves after the user's message and after the answer, as its agent loop does. Every save rewrites the
-whole file of the session, without fsync by default. No search; a list opens every file and has no count.
+A turn saves after the user's message and after the answer, as its agent loop does. Every save rewrites the whole file of
+the session, by default without fsync. No search; listing sessions opens every file and has no message count.
 """
 
 from __future__ import annotations

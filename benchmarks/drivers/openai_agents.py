@@ -1,9 +1,8 @@
 """openai-agents: SQLiteSession, AdvancedSQLiteSession and SQLAlchemySession (sqlite+aiosqlite).
 
-Its unit is one Session object per conversation. A gateway with many chats cannot keep one open for each (each
-holds a connection per worker thread), so a turn builds it, uses it and closes it, as its examples do for a
-request; `OaSqliteCached` keeps the objects, for comparison. Token counters only in AdvancedSQLiteSession; no
-list of sessions and no search in any.
+It has one Session object for each conversation. A gateway with many chats cannot keep all of them open (each holds a
+connection per worker thread), so a turn opens one, uses it and closes it, as its examples do for a request; for comparison,
+`OaSqliteCached` keeps them open. Only AdvancedSQLiteSession has token counters; none lists sessions or has a search.
 """
 
 from __future__ import annotations
@@ -108,7 +107,7 @@ class OaSqlite(AsyncDriver):
 
 
 class OaSqliteCached(OaSqlite):
-    """One open Session object per chat, kept: file descriptors grow with the number of chats."""
+    """Keeps one Session object open for each chat: the number of file descriptors grows with the number of chats."""
 
     max_sessions = 1000
     seed_driver = "oa_sqlite"
@@ -157,7 +156,7 @@ class OaAdvanced(OaSqlite):
 
 
 class _RunResult:
-    """As much of a run's result as the usage is read from."""
+    """The part of a run's result that `store_run_usage` reads."""
 
     def __init__(self, usage: Any) -> None:
         self.context_wrapper = type("Context", (), {"usage": usage})()

@@ -1,9 +1,9 @@
 """Palaver, through its public library.
 
-A turn is `record_user_message` and `append_to_transcript` with the usage: two durable transactions, the
-messages searchable, the session's place in the lists and its totals up to date. A chat of the benchmark is a
-direct message on Telegram with a person of its own. Reading a transcript first asks which session the chat is
-on, as a gateway would; that is part of what is measured.
+A turn is `record_user_message` and `append_to_transcript` with the usage: two durable transactions. After it, the messages
+are searchable, and the session's position in lists and its totals are up to date. Each chat of the benchmark is a Telegram
+direct message of a different person. Reading a transcript first looks up the session of the chat, as a gateway does; this
+is part of the measured time.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Palaver(Driver):
         self.store.rewrite_transcript(session_id, self.store.load_transcript(session_id)[:-2])
 
     def finish_pending_work(self) -> None:
-        self.store.search("nobodyhassaidthis")  # a search first lets the index catch up
+        self.store.search("nobodyhassaidthis")  # a search updates the index first
 
     def list_commands(self) -> dict[str, tuple[list[str], dict[str, str]]]:
         home = {"PALAVER_HOME": str(self.root)}
@@ -116,13 +116,13 @@ class Palaver(Driver):
 
     @classmethod
     def list_seed_sources(cls) -> list[Path]:
-        sources = [PACKAGE_DIR / "domain" / "words.py", PACKAGE_DIR / "storage" / "search.py"]
+        sources = [PACKAGE_DIR / "domain" / "search_text.py", PACKAGE_DIR / "storage" / "search.py"]
         sources += sorted((PACKAGE_DIR / "storage" / "migrations").glob("*.sql"))
         return [*super().list_seed_sources(), BENCHMARKS_DIR / "drivers" / "palaver_seed.py", *sources]
 
 
 class PalaverCalls(Palaver):
-    """The same turn by four calls, for a gateway that does each step by itself."""
+    """The same turn in four calls, for a gateway that does each step itself."""
 
     seed_driver = "palaver"
 
@@ -134,7 +134,7 @@ class PalaverCalls(Palaver):
 
 
 class PalaverAio(AsyncDriver, Palaver):
-    """The same calls, awaited."""
+    """The same calls through the async store."""
 
     seed_driver = "palaver"
 

@@ -1,8 +1,8 @@
-"""Fills a Palaver database quickly with what the API would have written.
+"""Fills a Palaver database quickly with the rows that the API would write.
 
-The first conversation of the plan is written by the API. Every other one is a copy of its rows with other
-names, texts and times, so nothing here has to know a column that a conversation does not change. The search
-index is then brought up to date by the store itself.
+The API writes the first conversation of the plan. The others are copies of its rows with other names, texts and times, so
+this module only needs to know the columns that differ between conversations. The store itself updates the search index
+afterwards.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-# The tables that a conversation has rows in, parents first, and how to read them in order.
+# The tables in which a conversation has rows, parents first, and the column to order each by.
 TABLES = {
     "audience": "no",
     "person": "id",
@@ -32,33 +32,29 @@ TABLES = {
     "usage": "turn_id",
 }
 TIME_COLUMNS = frozenset({"created_at", "active_at", "last_message_at", "last_human_at", "updated_at", "joined_at"})
-EVENTS_PER_INSERT = 20_000  # events written together
-FIRST_COPY_AGE = timedelta(days=120)  # how long ago the copies begin
+EVENTS_PER_INSERT = 20_000  # written at once
+FIRST_COPY_AGE = timedelta(days=120)  # the copies start this long ago
 COPY_INTERVAL = timedelta(seconds=1)
 
 
 class Bulk(Protocol):
-    """A database to which rows are added by the thousand."""
+    """A database that accepts many rows at once."""
 
     def list_filled_tables(self) -> list[str]:
-        """The tables that have rows."""
+        """Return the names of the tables that have rows."""
         ...
 
     def load_rows(self, table: str, order: str) -> list[Row]:
-        """Every row of a table."""
+        """Return all rows of a table."""
         ...
 
-    def insert_rows(self, table: str, rows: list[Row]) -> None:
-        """Add rows."""
-        ...
+    def insert_rows(self, table: str, rows: list[Row]) -> None: ...
 
-    def commit_and_close(self) -> None:
-        """Commit, and let go of the database."""
-        ...
+    def commit_and_close(self) -> None: ...
 
 
 def copy_conversations(bulk: Bulk, template_key: str, plan: Plan) -> None:
-    """Add the conversations of the plan as copies of the one that the API has written for the chat `written`."""
+    """Add the conversations of the plan as copies of the one that the API wrote for the chat `template_key`."""
     template = _Template(template_key, {table: bulk.load_rows(table, order) for table, order in TABLES.items()})
     _check_other_tables_empty(bulk)
     first_time = datetime.now(UTC) - FIRST_COPY_AGE
@@ -82,26 +78,28 @@ def copy_conversations(bulk: Bulk, template_key: str, plan: Plan) -> None:
 
 
 def _check_other_tables_empty(bulk: Bulk) -> None:
-    """A table that this module does not know must be empty, or the copies would lack something."""
+    """Check that the tables unknown to this module are empty; otherwise the copies would be incomplete."""
     known = TABLES.keys() | {"migration", "search"}
     unknown = [
         name for name in bulk.list_filled_tables() if name not in known and not name.startswith(("search_", "sqlite_"))
     ]
     if unknown:
-        raise RuntimeError(f"a conversation has rows in {', '.join(unknown)} too; teach palaver_seed to copy them")
+        raise RuntimeError(
+            f"a conversation also has rows in {', '.join(unknown)}: add these tables to palaver_seed.TABLES"
+        )
 
 
 @dataclass(frozen=True)
 class _Template:
-    """The conversation that is copied."""
+    """The conversation to copy."""
 
     key: str
     rows: dict[str, list[Row]]
 
     def copy(self, i: int, key: str, texts: list[str], first_time: datetime) -> dict[str, list[Row]]:
-        """The rows of copy number `i`."""
-        person, session = self.load_rows["person"][0], self.load_rows["session"][0]
-        events = self.load_rows["event"]
+        """Return the rows of copy number `i`."""
+        person, session = self.rows["person"][0], self.rows["session"][0]
+        events = self.rows["event"]
         texts_left = iter(texts)
         shift_micros = int(first_time.timestamp() * 1e6) - session["created_at"]
         new_ids = {"person": f"p_{i:012x}", "audience": person["audience_no"] + i, "session": session["no"] + i}
@@ -127,10 +125,10 @@ class _Template:
                 _shift_row(row, links, shift_micros) | (change[table](row, n) if table in change else {})
                 for n, row in enumerate(rows)
             ]
-            for table, rows in self.load_rows.items()
+            for table, rows in self.rows.items()
         }
         if next(texts_left, None) is not None:
-            raise RuntimeError("every conversation of the plan must have as many messages as the first")
+            raise RuntimeError("all conversations of the plan must have as many messages as the first")
         return copies
 
     def _change_session(self, row: Row, i: int, key: str, texts: list[str], first_time: datetime) -> Row:
@@ -148,7 +146,7 @@ class _Template:
 
 
 def _shift_row(row: Row, links: dict[str, Any], shift_micros: int) -> Row:
-    """The row with its times moved and its references pointing into the copy."""
+    """Return the row with its times shifted and its references pointing to the rows of the copy."""
     new = dict(row)
     for column, value in row.items():
         if value is None:
@@ -161,7 +159,7 @@ def _shift_row(row: Row, links: dict[str, Any], shift_micros: int) -> Row:
 
 
 class SqliteBulk:
-    """Rows into a SQLite file that nobody else has open."""
+    """Adds rows to a SQLite file that no other process has open."""
 
     def __init__(self, path: Path) -> None:
         import apsw
@@ -194,7 +192,7 @@ class SqliteBulk:
 
 
 class PostgresBulk:
-    """Rows into a database of a server."""
+    """Adds rows to a PostgreSQL database."""
 
     def __init__(self, url: str) -> None:
         import psycopg

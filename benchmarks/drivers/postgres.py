@@ -1,4 +1,4 @@
-"""PostgreSQL: the limit by hand (psycopg, one statement and one commit for each message) and one peer on it."""
+"""PostgreSQL: hand-written SQL (psycopg, one statement and one commit for each message) as the limit, and one peer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OF_CHAT = "sid=(SELECT id FROM sessions WHERE key=%s)"
 
 
 def get_database_url() -> str:
-    """The address of the database to measure, as the harness gives it."""
+    """Return the URL of the database to measure, which the harness sets."""
     return os.environ["PERF_PG_DSN"]
 
 
@@ -57,7 +57,7 @@ class RawPg(Driver):
             self._connect_thread().execute(SCHEMA)
 
     def _connect_thread(self) -> Any:
-        """The connection of this thread."""
+        """Return the connection of this thread. Open it on first use."""
         c = getattr(self.local, "c", None)
         if c is None:
             c = self.local.c = self.psycopg.connect(get_database_url(), autocommit=True, prepare_threshold=1)
@@ -98,9 +98,9 @@ class RawPg(Driver):
         start = time.time() - 10_000_000
         sessions: list[tuple[object, ...]] = []
         messages: list[tuple[object, ...]] = []
-        for i, (key, messages) in enumerate(plan):
-            sessions.append((key, key, start + i, len(messages), 10, 10))
-            messages += [(i + 1, role, content, start + i) for role, content in messages]
+        for i, (key, chat) in enumerate(plan):
+            sessions.append((key, key, start + i, len(chat), 10, 10))
+            messages += [(i + 1, role, content, start + i) for role, content in chat]
         with c.transaction(), c.cursor() as cursor:
             with cursor.copy("COPY sessions(key,title,updated_at,n,tin,tout) FROM STDIN") as copy:
                 for row in sessions:

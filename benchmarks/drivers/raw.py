@@ -1,7 +1,7 @@
-"""The limit: sqlite3 by hand. Two tables, three indexes, one transaction for each message.
+"""The limit: hand-written SQL with sqlite3. Two tables, three indexes, one transaction for each message.
 
-A turn is two transactions (the user's message with the session's clock; the answer with the counters), so the
-user's message is durable before the model is called.
+A turn is two transactions: the user's message with the session's time, and the answer with the counters. So the user's
+message is durable before the model is called.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Raw(Driver):
         self._connect_thread()
 
     def _connect_thread(self) -> sqlite3.Connection:
-        """The connection of this thread."""
+        """Return the connection of this thread. Open it on first use."""
         c: sqlite3.Connection | None = getattr(self.local, "c", None)
         if c is None:
             c = self.local.c = self._connect()
@@ -153,18 +153,18 @@ class Raw(Driver):
 
 
 class RawFull(Raw):
-    """`synchronous=FULL`: what was committed survives a power cut. Every ratio is to this one."""
+    """`synchronous=FULL`: commits survive a power failure. All ratios compare to this driver."""
 
 
 class RawNormal(Raw):
-    """`synchronous=NORMAL`: a power cut may take the last commits along."""
+    """`synchronous=NORMAL`: a power failure may lose the last commits."""
 
     synchronous = "NORMAL"
     seed_driver = "raw_full"
 
 
 class RawFullFts(Raw):
-    """With a full-text index written in the message's own transaction."""
+    """With a full-text index that is updated in the transaction of each message."""
 
     fts = True
 
@@ -176,7 +176,7 @@ class RawNormalFts(Raw):
 
 
 class RawFullFtsLazy(Raw):
-    """With a full-text index that follows in batches behind a mark; a search lets it catch up first."""
+    """With a full-text index that is updated in batches; a search updates it first."""
 
     fts = True
     batch_turns = 64
@@ -210,7 +210,7 @@ class RawFullFtsLazy(Raw):
         return super().search(word, n)
 
     def undo(self, key: str) -> None:
-        self.finish_pending_work()  # only what is in the index can be taken out of it
+        self.finish_pending_work()  # only indexed messages can be removed from the index
         super().undo(key)
 
     def seed(self, plan: Plan) -> None:

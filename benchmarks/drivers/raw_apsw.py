@@ -1,7 +1,7 @@
-"""The limit for Palaver's own tables: apsw by hand, the same rows, the fewest statements that write them.
+"""The limit for Palaver's own tables: hand-written SQL with apsw that writes the same rows with the fewest statements.
 
-The schema, its indexes and its foreign keys are Palaver's; durability is the same (`synchronous=FULL`). The
-checkpoint is SQLite's own. What it leaves out is everything else: policies, values, checks, the search index.
+Schema, indexes, foreign keys and durability (`synchronous=FULL`) are Palaver's; SQLite's own checkpoints are used. It omits
+everything else: policies, value objects, checks, the search index.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class RawApsw(Driver):
         self._connect_thread()
 
     def _connect_thread(self) -> Any:
-        """The connection of this thread."""
+        """Return the connection of this thread. Open it on first use."""
         c = getattr(self.local, "c", None)
         if c is None:
             import apsw
@@ -141,7 +141,7 @@ class RawApsw(Driver):
         return [(key.rpartition(":")[2], at, count) for key, at, count in rows]
 
     def seed(self, plan: Plan) -> None:
-        raise NotImplementedError("it opens the stores that are seeded for Palaver")
+        raise NotImplementedError("it uses the stores that the palaver driver fills")
 
     @classmethod
     def list_seed_sources(cls) -> list[Path]:

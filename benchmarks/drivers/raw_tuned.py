@@ -1,6 +1,6 @@
-"""Beside the limit: messages clustered by session (`WITHOUT ROWID`) and a page cache of 64 MiB.
+"""A variant of the limit: messages clustered by session (`WITHOUT ROWID`) and a page cache of 64 MiB.
 
-Shows what another shape of the tables gains or loses against `raw_full` at the same durability.
+Shows what other table layouts gain or lose against `raw_full` at the same durability.
 """
 
 from __future__ import annotations

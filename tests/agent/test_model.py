@@ -231,7 +231,8 @@ async def test_a_bug_in_a_tool_ends_the_turn_and_stops_the_other_tools(
     server.add_replies(reply_with_calls(("1", "broken", "{}"), ("2", "endless", "{}")))
     with pytest.raises(RuntimeError, match="a bug"):
         await collect_events(
-            make_agent(), make_request(tools=[make_tool("broken", run=raise_bug), make_tool("endless", run=run_forever)])
+            make_agent(),
+            make_request(tools=[make_tool("broken", run=raise_bug), make_tool("endless", run=run_forever)]),
         )
     assert stopped.is_set()
 

@@ -1,1 +1,1 @@
-"""The page in a real browser, against a real server."""
+"""Tests that use the page in a real browser, against a real server."""

@@ -86,9 +86,9 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def start_web(web_store: str, tmp_path: Path) -> AsyncIterator[StartWebServer]:
+async def start_web(web_store_url: str, tmp_path: Path) -> AsyncIterator[StartWebServer]:
     """Start servers on the database of this test, each with its own store, and stop them at the end."""
-    async with web_server_factory(web_store, tmp_path) as start:
+    async with web_server_factory(web_store_url, tmp_path) as start:
         yield start
 
 

@@ -1,4 +1,4 @@
-"""The page for everybody: checked by axe, worked from the keyboard, read aloud, in every theme and size."""
+"""Accessibility of the page: axe, keyboard, screen readers, text direction and reduced motion."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ DEMO_MESSAGES = ("show me markdown", "think about the sea", "remember that my ca
 
 
 async def create_rich_conversation(web: WebServer) -> str:
-    """One in which an answer had everything that an answer can have."""
+    """Create a conversation whose answers contain Markdown, reasoning and tool calls."""
     return await web.create_conversation(await web.sign_in(), *DEMO_MESSAGES, title="Everything at once")
 
 
 def get_device_options(name: str) -> dict[str, Any]:
-    """How a browser on a desk or in a hand differs."""
     return (
         {"viewport": DESKTOP_VIEWPORT}
         if name == "desk"
@@ -107,7 +106,7 @@ async def test_axe_finds_nothing_serious_in_dialogs_and_menus(start_web: StartWe
 
 
 class PausingAgent:
-    """An agent that says a word and then waits to be let on, or stopped."""
+    """Answers with a few words, and with the rest once `go_on` is set."""
 
     def __init__(self) -> None:
         self.go_on = asyncio.Event()
@@ -169,22 +168,22 @@ async def test_the_page_can_be_used_with_the_keyboard_alone(start_web: StartWebS
 
 
 async def open_palette(page: Page) -> None:
-    """Ask for the palette, and wait until it listens."""
+    """Open the command palette and wait until it has the focus."""
     await page.keyboard.press("Control+k")
     await expect(page.get_by_role("combobox")).to_be_focused()
 
 
-async def press_tab_until(page: Page, wanted: str, *, backwards: bool = False) -> None:
-    """Press Tab until something has the focus."""
+async def press_tab_until(page: Page, selector: str, *, backwards: bool = False) -> None:
+    """Press Tab until the element has the focus."""
     for _ in range(60):
         await page.keyboard.press("Shift+Tab" if backwards else "Tab")
-        if await page.evaluate("wanted => document.activeElement.matches(wanted)", wanted):
+        if await page.evaluate("selector => document.activeElement.matches(selector)", selector):
             return
-    pytest.fail(f"the keyboard does not reach {wanted}")
+    pytest.fail(f"the keyboard does not reach {selector}")
 
 
 async def choose_menu_item(page: Page, name: str) -> None:
-    """Go down an open menu to an item, and take it."""
+    """Move down in an open menu to an item and press Enter."""
     for _ in range(20):
         if name in await page.evaluate("document.activeElement.textContent"):
             await page.keyboard.press("Enter")
@@ -203,13 +202,13 @@ async def test_the_focused_element_is_visibly_marked(start_web: StartWebServer, 
     hidden = []
     for _ in range(40):
         await page.keyboard.press("Tab")
-        if shown := await page.evaluate(_UNMARKED_FOCUS):
+        if shown := await page.evaluate(_FIND_UNMARKED_FOCUS):
             hidden.append(shown)
     assert hidden == []
 
 
-# The focused element, when neither it nor what stands for it has an outline or a border in the accent colour.
-_UNMARKED_FOCUS = """() => {
+# Returns the focused element if neither it nor the element that shows its focus has an outline or an accent border.
+_FIND_UNMARKED_FOCUS = """() => {
   document.getAnimations().forEach(each => each instanceof CSSTransition && each.finish());
   const at = document.activeElement;
   if (at === document.body) return null;
@@ -247,7 +246,6 @@ async def test_text_is_shown_in_its_own_direction(start_web: StartWebServer, vis
 
 
 async def get_text_direction(page: Page, where: str) -> str:
-    """Which way the text of something runs."""
     found: str = await page.locator(where).first.evaluate("element => getComputedStyle(element).direction")
     return found
 

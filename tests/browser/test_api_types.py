@@ -1,4 +1,4 @@
-"""The page's types and the API that they describe."""
+"""The TypeScript types of the page match the API."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMA_FILE = Path(__file__).parents[2] / "frontend" / "src" / "api" / "schema.t
 
 
 def normalize_numbers(value: Any) -> Any:
-    """JavaScript knows one kind of number."""
+    """Turn whole floats into integers, because JavaScript has only one type of number."""
     if isinstance(value, dict):
         return {key: normalize_numbers(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -32,4 +32,4 @@ async def test_the_page_has_the_current_api_types(start_web: StartWebServer) -> 
     digest = hashlib.sha256(text.encode()).hexdigest()
     found = re.search(r"Schemas: ([0-9a-f]{64})", SCHEMA_FILE.read_text())
     assert found is not None
-    assert found[1] == digest, "the API has changed: write its types anew (frontend/README.md, “Types”)"
+    assert found[1] == digest, "the API has changed: regenerate its types (frontend/README.md, “Types”)"

@@ -1,4 +1,4 @@
-"""What is said while an answer is being given: it waits, steers or interrupts; and stopping."""
+"""Messages during an answer (queue, steer, interrupt), and stopping it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ WILL_STEER = "Will be sent to the agent at its next step"
 
 
 async def choose_busy_policy(page: Page, current: str, name: str) -> None:
-    """Choose what becomes of messages in between."""
     await page.get_by_role("button", name=current).click()
     await page.get_by_role("menuitemradio", name=name).click()
     await expect(page.get_by_role("button", name=name)).to_be_visible()
@@ -101,7 +100,7 @@ async def test_a_message_can_steer_the_agent(start_web: StartWebServer, visitors
         await expect(each.get_by_text(WILL_STEER)).to_have_count(0)
         await expect(each.locator(".answer").last).to_contain_text("I was told: only this year.")
         await expect(each.locator(".user-message")).to_have_count(2)
-        await expect(each.locator(".row")).to_have_count(5)  # two of each, and the day
+        await expect(each.locator(".row")).to_have_count(5)  # two messages, two answers and the day
     shown = await page.locator(".row").all_inner_texts()
     await page.reload()
     await wait_for_answer(page)
@@ -152,7 +151,7 @@ async def test_queued_messages_show_their_position(start_web: StartWebServer, vi
     await page.get_by_role("button", name="Stop", exact=True).click()
     await expect(page.locator(".answer .tag")).to_have_text("stopped")
     await expect(page.get_by_text("Queued (2 ahead)")).to_have_count(0)
-    await expect(page.get_by_text(QUEUED_FIRST)).to_be_visible()  # the third, behind the second
+    await expect(page.get_by_text(QUEUED_FIRST)).to_be_visible()  # the third message, behind the second
     await page.get_by_role("button", name="Stop and clear queue").click()
     await expect(page.get_by_text(QUEUED_FIRST)).to_have_count(0)
     await expect(page.get_by_role("button", name="Stop", exact=True)).to_have_count(0)

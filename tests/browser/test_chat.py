@@ -1,4 +1,4 @@
-"""Talking with the agent on the page."""
+"""Signing in and chatting with the agent on the page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def test_a_sign_in_link_works_once_and_leaves_the_address(start_web: Start
     assert "#" not in page.url
 
     visitors.allowed_errors = ("401",)
-    await page.goto(link)  # whoever is signed in already needs no fresh one
+    await page.goto(link)  # no new link is needed while the person is signed in
     await expect(page.get_by_role("heading", name="Hello, owner")).to_be_visible()
     other = await (await visitors.open_context(web.url)).new_page()
     await other.goto(link)
@@ -69,7 +69,7 @@ async def test_the_next_person_to_sign_in_sees_nothing_of_the_previous_one(
     await other.goto(web.url)
     await expect(other.get_by_role("heading", name="Hello, owner")).to_be_visible()
     visitors.allowed_errors = ("401",)
-    await page.context.clear_cookies()  # as when the owner was signed out from elsewhere
+    await page.context.clear_cookies()  # as if the owner had been signed out on another device
     await page.get_by_role("searchbox").fill("anything")
     await page.get_by_label("Name", exact=True).fill("Ann")
     await page.get_by_label("Password").fill("correct horse battery")
@@ -77,7 +77,7 @@ async def test_the_next_person_to_sign_in_sees_nothing_of_the_previous_one(
     await expect(page.get_by_role("heading", name="Hello, Ann")).to_be_visible()
     await expect(page.get_by_text("Travel")).to_have_count(0)
     await send_message(page, "hello")
-    await wait_for_answer(page)  # and it did not begin in the project of another
+    await wait_for_answer(page)  # the conversation was not started in the owner's project
     await expect(other.get_by_role("heading", name="Hello, Ann")).to_be_visible()
     await expect(other.get_by_text("Travel")).to_have_count(0)
 

@@ -1,4 +1,4 @@
-"""A server that dies in mid-answer, or has not what the page needs next, seen from a page that stays open."""
+"""An open page when the server dies during an answer, or a part of the page fails to load."""
 
 from __future__ import annotations
 

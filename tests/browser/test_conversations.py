@@ -1,4 +1,4 @@
-"""Finding, arranging and branching conversations on the page."""
+"""Finding, organizing, branching and undoing conversations on the page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def find_row(page: Page, text: str) -> Locator:
 
 
 async def choose_from_menu(page: Page, row: Locator, *names: str) -> None:
-    """Open the menu of a conversation and choose from it."""
+    """Open the menu of a conversation and choose an item, through submenus if several names are given."""
     await row.hover()
     await row.get_by_role("button").click()
     for name in names[:-1]:
@@ -316,7 +316,7 @@ async def test_a_selected_range_is_moved_to_a_project_archived_and_unarchived(
     await find_row(page, "alpha").get_by_role("link").click(modifiers=["ControlOrMeta"])
     await project.click()
     await expect(page.locator(".session")).to_have_count(3)
-    await expect(page.get_by_role("toolbar")).to_have_count(0)  # what was selected in another list
+    await expect(page.get_by_role("toolbar")).to_have_count(0)  # a selection belongs to one list
 
     for name in ("alpha", "beta"):
         await find_row(page, name).get_by_role("link").click(modifiers=["ControlOrMeta"])

@@ -1,4 +1,4 @@
-"""Diagrams: drawn apart from the page, shown as pictures in it."""
+"""Mermaid diagrams: rendered in an isolated frame, shown as images."""
 
 from __future__ import annotations
 
@@ -52,11 +52,10 @@ graph TD
     """graph TD
   A@{ img: "https://evil.example/h.png", label: "A", h: 60 } --> B""",
 ]
-LIGHT_ACCENT, DARK_ACCENT = re.compile("%23dcebe7"), re.compile("%231d3934")  # what is called accent-soft
+LIGHT_ACCENT, DARK_ACCENT = re.compile("%23dcebe7"), re.compile("%231d3934")  # the CSS color --accent-soft
 
 
 def format_diagrams(*sources: str) -> str:
-    """An answer with diagrams."""
     return "\n\n".join(f"```mermaid\n{source}\n```" for source in sources)
 
 
@@ -65,14 +64,14 @@ def build_chain(*names: str) -> str:
 
 
 async def read_svg(picture: Locator) -> str:
-    """What a picture is made of."""
+    """Return the SVG source of an image."""
     kind, _, content = (await picture.get_attribute("src") or "").partition(",")
     assert kind == "data:image/svg+xml"
     return unquote(content)
 
 
 async def measure_image(picture: Locator) -> tuple[float, float]:
-    """How large a picture is, once it is painted."""
+    """Wait until an image is decoded, and return its width and height."""
     await picture.evaluate("image => image.decode()")
     box = await picture.bounding_box()
     assert box is not None
@@ -80,7 +79,7 @@ async def measure_image(picture: Locator) -> tuple[float, float]:
 
 
 def record_mermaid_requests(page: Page) -> list[str]:
-    """What the page fetches for diagrams from now on."""
+    """Return a list that grows with every request for Mermaid."""
     fetched: list[str] = []
     page.on("request", lambda request: fetched.append(request.url) if "mermaid" in request.url else None)
     return fetched
@@ -159,12 +158,12 @@ async def test_a_diagram_is_shown_as_code_until_mermaid_can_be_loaded(
     await expect(figure).to_contain_text("Can’t render this diagram right now: the server can’t be reached.")
     await expect(figure.locator("pre")).to_contain_text("A --> B")
     await page.unroute("**/mermaid*")
-    await page.emulate_media(color_scheme="dark")  # which asks for it once more
+    await page.emulate_media(color_scheme="dark")  # which renders it again
     await expect(figure.get_by_role("img", name="Diagram: A, B")).to_be_visible()
 
 
 async def test_hostile_diagrams_do_no_harm(start_web: StartWebServer, visitors: Visitors) -> None:
-    """Mermaid itself lets some of it through, to where the policy of the frame forbids it and nothing is lost."""
+    """Mermaid lets some of it through, but the content security policy of its frame blocks it."""
     web = await start_web(ScriptedAgent(format_diagrams(*HOSTILE_DIAGRAMS)))
     page = await visitors.visit(web)
     visitors.allowed_errors = ("violates the following Content Security Policy", "CSP script-src-attr", "CSP img-src")
@@ -331,7 +330,7 @@ async def test_the_scroll_position_is_stable_while_diagrams_above_are_rendered(
         await page.mouse.wheel(0, -400)
         await page.wait_for_timeout(50)
         before = await log.evaluate(locate_middle_row)
-        await expect(page.locator("figure.diagram pre")).to_have_count(0)  # everything near is drawn now
+        await expect(page.locator("figure.diagram pre")).to_have_count(0)  # every diagram near the viewport is rendered
         after = await log.evaluate(locate_middle_row)
         assert after[0] == before[0]
         assert abs(after[1] - before[1]) <= 2

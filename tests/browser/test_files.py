@@ -1,4 +1,4 @@
-"""Files on their way into a message: dropped, pasted, chosen; taken or refused."""
+"""Attaching files to a message: by drop, paste and file picker; uploads and rejections."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PNG_BYTES = bytes.fromhex(
 )
 ELF_BYTES = b"\x7fELF\x02\x01\x01" + bytes(200)
 
-# What a browser does when somebody drags a file from elsewhere, or pastes one; nobody else can do either.
+# Dispatches the events of dragging or pasting a file, which Playwright cannot do itself.
 _DISPATCH_FILE_EVENTS = """([where, data, name, type, ways]) => {
   const carried = new DataTransfer();
   carried.items.add(new File([Uint8Array.from(atob(data), each => each.charCodeAt(0))], name, {type}));
@@ -41,7 +41,6 @@ _DISPATCH_FILE_EVENTS = """([where, data, name, type, ways]) => {
 
 
 async def dispatch_file_events(page: Page, where: str, name: str, *ways: str, data: bytes = PNG_BYTES) -> None:
-    """Bring a file to a place on the page."""
     await page.evaluate(_DISPATCH_FILE_EVENTS, [where, b64encode(data).decode(), name, "image/png", list(ways)])
 
 
@@ -50,7 +49,7 @@ def build_upload(name: str, data: bytes = PNG_BYTES, kind: str = "image/png") ->
 
 
 async def expect_image_loaded(page: Page, name: str) -> None:
-    """Wait for a picture, and for what it shows."""
+    """Wait until an image is visible and its data is loaded."""
     picture = page.get_by_role("img", name=name)
     await expect(picture).to_be_visible()
     await expect(picture).to_have_js_property("naturalWidth", 1)
@@ -121,7 +120,7 @@ async def test_draft_files_and_edits_stay_with_their_conversation(
     await page.locator(".user-message").last.hover()
     await page.get_by_role("button", name="Edit").last.click()
     await page.get_by_role("textbox", name="Edit").fill("a whole thought")
-    await page.get_by_role("link", name="Two").click()  # and back: what is being changed waits
+    await page.get_by_role("link", name="Two").click()  # and back: the edit is kept
     await page.wait_for_url(f"**/{two}")
     await page.get_by_role("link", name="One").click()
     await expect(page.get_by_role("textbox", name="Edit")).to_have_value("a whole thought")

@@ -1,4 +1,4 @@
-"""The page on a phone, and with more than anybody could scroll through."""
+"""Conversations with thousands of messages, and lists of thousands of conversations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONVERSATION_COUNT = 2000
 
 
 async def get_visible_questions(page: Page) -> list[int]:
-    """The numbers of the questions that are drawn."""
+    """Return the numbers of the questions that are rendered."""
     found = await page.locator(".bubble").all_inner_texts()
     return sorted(int(text.removeprefix("question ")) for text in found if text.startswith("question "))
 
@@ -57,7 +57,7 @@ async def test_ten_thousand_messages_open_at_the_end_and_scroll_back(
     await page.get_by_role("button", name="Jump to latest").click()
     await expect(page.get_by_text("the last one").last).to_be_in_viewport()
 
-    await page.goto(f"{web.url}/{session}#4000")  # whoever says something in the middle sees it
+    await page.goto(f"{web.url}/{session}#4000")  # a message sent from the middle is scrolled into view
     await expect(page.locator(".row.target")).to_be_in_viewport()
     await send_message(page, "and another")
     await expect(page.get_by_text("and another").last).to_be_in_viewport()
@@ -89,7 +89,7 @@ async def test_the_scroll_position_is_stable_while_earlier_messages_load(
         await page.wait_for_timeout(20)
         if held.is_set():
             break
-    await page.wait_for_timeout(100)  # until nothing moves any more
+    await page.wait_for_timeout(100)  # until scrolling has ended
     locate_middle_row = (
         "log => { const middle = log.getBoundingClientRect().top + log.clientHeight / 2;"
         " const row = [...log.querySelectorAll('.row')].find(each => each.getBoundingClientRect().bottom > middle);"
@@ -106,7 +106,7 @@ async def test_the_scroll_position_is_stable_while_earlier_messages_load(
 
 async def test_thousands_of_conversations_load_while_scrolling(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(ScriptedAgent("Certainly."))
-    await web.sign_in()  # from now on the owner is known on the web
+    await web.sign_in()  # creates the owner
     store = web.gateway.store
     person = await store.aio.get_owner()
 

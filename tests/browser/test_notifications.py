@@ -1,4 +1,4 @@
-"""Whoever looks elsewhere is told when an answer is ready, once, if they want that."""
+"""Browser notifications about finished answers, and the count of unread conversations in the title."""
 
 from __future__ import annotations
 
@@ -25,32 +25,35 @@ LIST_NOTIFICATIONS = """async () => {
     const worker = await navigator.serviceWorker.ready
     return (await worker.getNotifications()).map(({title, body, tag}) => ({title, body, tag}))
 }"""
-# As if somebody had clicked the first notice there is.
+# Acts like a click on the first notification.
 CLICK_FIRST_NOTIFICATION = """async () => {
     const [notification] = await self.registration.getNotifications()
     self.dispatchEvent(new NotificationEvent('notificationclick', {notification}))
 }"""
-# How often the browser was asked for its permission.
-COUNT_PERMISSION_REQUESTS = """window.asked = 0
+# Counts how often the page requests permission.
+COUNT_PERMISSION_REQUESTS = """window.permissionRequests = 0
 const ask = Notification.requestPermission.bind(Notification)
-Notification.requestPermission = () => (window.asked += 1, ask())"""
+Notification.requestPermission = () => (window.permissionRequests += 1, ask())"""
 
-# How often a tab has told something: two notices of the same conversation would look like one.
-COUNT_NOTIFICATIONS = """window.told = 0
+# Counts the notifications of a tab, because two notifications for one conversation look like one.
+COUNT_NOTIFICATIONS = """window.notificationCount = 0
 const worker = window.ServiceWorkerRegistration?.prototype
 const show = worker?.showNotification
-if (worker) worker.showNotification = function (...all) { window.told += 1; return show.apply(this, all) }"""
+if (worker) worker.showNotification = function (...args) {
+    window.notificationCount += 1
+    return show.apply(this, args)
+}"""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    """One that shows notices."""
+    """Launch the full browser, because the headless shell shows no notifications."""
     async with launch_browser(full=True) as browser:
         yield browser
 
 
 class PausingAgent:
-    """An agent that ends its answer when it is let."""
+    """Starts to answer, and finishes once `go_on` is set."""
 
     def __init__(self) -> None:
         self.go_on = asyncio.Event()
@@ -77,7 +80,7 @@ async def enable_notifications(page: Page, web: WebServer) -> None:
 
 
 async def wait_for_notifications(page: Page) -> list[dict[str, Any]]:
-    """The notices there are, when there is one."""
+    """Wait until there is a notification, and return all."""
     async with asyncio.timeout(60):
         while not (found := await page.evaluate(LIST_NOTIFICATIONS)):  # noqa: ASYNC110  (a browser does it)
             await asyncio.sleep(0.05)
@@ -85,7 +88,7 @@ async def wait_for_notifications(page: Page) -> list[dict[str, Any]]:
 
 
 async def start_answer(page: Page, web: WebServer) -> str:
-    """A conversation in which an answer is being given; its id."""
+    """Start a conversation, wait until its answer has started, and return its ID."""
     await page.goto(web.url)
     await send_message(page, "When does it leave?")
     await expect(page.locator(".answer")).to_contain_text("The train")
@@ -101,7 +104,7 @@ async def test_one_tab_notifies_when_an_answer_is_ready_elsewhere(
     await context.grant_permissions(["notifications"], origin=web.url)
     await context.add_init_script(COUNT_NOTIFICATIONS)
     await enable_notifications(page, web)
-    other = await context.new_page()  # it would tell too, if nobody saw to it
+    other = await context.new_page()  # it would notify too, if the tabs did not agree
     await other.goto(f"{web.url}/usage")
     session = await start_answer(page, web)
     await page.get_by_role("button", name="New conversation").first.click()
@@ -109,8 +112,8 @@ async def test_one_tab_notifies_when_an_answer_is_ready_elsewhere(
     told = await wait_for_notifications(page)
     assert told == [{"title": "When does it leave?", "body": "The train leaves at 20:38.", "tag": session}]
     await expect(page).to_have_title("(1) Palaver")
-    await asyncio.sleep(0.5)  # in which the other one would tell too
-    assert [await each.evaluate("window.told") for each in (page, other)] in ([1, 0], [0, 1])
+    await asyncio.sleep(0.5)  # in which the other tab would notify too
+    assert [await each.evaluate("window.notificationCount") for each in (page, other)] in ([1, 0], [0, 1])
 
     await other.close()
     await context.service_workers[0].evaluate(CLICK_FIRST_NOTIFICATION)
@@ -130,9 +133,9 @@ async def test_an_answer_that_is_on_screen_is_not_notified(start_web: StartWebSe
     await expect(page.locator(".answer")).to_contain_text("20:38")
     second = await context.new_page()
     await second.goto(web.url)
-    await send_message(second, "And back?")  # answered at once, and read here too
+    await send_message(second, "And back?")  # answered at once, and on screen too
     await expect(second.locator(".answer")).to_contain_text("20:38")
-    await asyncio.sleep(1.5)  # as long as a notice would have taken
+    await asyncio.sleep(1.5)  # longer than a notification would take
     assert await page.evaluate(LIST_NOTIFICATIONS) == []
 
 
@@ -142,14 +145,14 @@ async def test_permission_is_requested_only_when_enabled_and_a_refusal_is_explai
     web = await start_web()
     context, page = await visit_with_service_worker(web, visitors)
     await context.add_init_script(COUNT_PERMISSION_REQUESTS)
-    await context.grant_permissions([], origin=web.url)  # and nothing else
+    await context.grant_permissions([], origin=web.url)  # no permissions at all
     await page.goto(f"{web.url}/settings")
     await expect(page.get_by_role("heading", name="Appearance")).to_be_visible()
-    assert await page.evaluate("window.asked") == 0
+    assert await page.evaluate("window.permissionRequests") == 0
     group = page.get_by_role("group", name="Notify me when an answer is ready")
     await group.get_by_label("On").click()
     await expect(page.get_by_text("Notifications are blocked.")).to_be_visible()
-    assert await page.evaluate("window.asked") == 1
+    assert await page.evaluate("window.permissionRequests") == 1
     await expect(group.get_by_label("Off")).to_be_checked()
 
 

@@ -1,4 +1,4 @@
-"""What is said in other places, seen on a page that is open."""
+"""Messages from chat platforms and the terminal appear live on the open page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def find_row(page: Page, text: str) -> Locator:
 
 
 async def link_account_to_owner(web: WebServer, account: str) -> None:
-    """From now on an account on the other platform is known as the owner's."""
+    """Link an account on the loopback platform to the owner."""
     owner = (await (await web.sign_in()).get("/api/me")).json()["person"]["id"]
     insert_identity = "INSERT INTO identity (platform, account, person_id, created_at) VALUES ('loopback', $1, $2, 0)"
     await web.gateway.store.engine.arun(Write(lambda tx: tx.execute(insert_identity, account, owner)))
@@ -58,7 +58,7 @@ async def test_a_platform_message_appears_in_the_list_and_in_the_open_conversati
     await send_message(page, "answered at the desk")
     await expect(page.locator(".answer")).to_have_count(3)
     await wait_for_answer(page)
-    assert len(loopback.sent) == sent  # what is written here is answered here
+    assert len(loopback.sent) == sent  # messages from the page are answered on the page
 
 
 async def test_the_owner_sees_messages_of_others_only_when_viewing_everyones_conversations(

@@ -1,4 +1,4 @@
-"""The panels beside the conversations: memory, usage, people, platforms, settings; shared copies; without a line."""
+"""The panels (memory, usage, people, platforms, settings), shared conversations, and the page shell."""
 
 from __future__ import annotations
 
@@ -32,19 +32,17 @@ if TYPE_CHECKING:
 
 
 async def record_usage(web: WebServer, session: str, **fields: object) -> None:
-    """Count something as used."""
     await web.gateway.store.aio.update_session(session, TurnUsage(**fields))  # type: ignore[arg-type]
 
 
 def read_csv(file: Path) -> list[dict[str, str]]:
-    """A table that was exported."""
+    """Read an exported table."""
     text = file.read_text("utf-8")
-    assert text.startswith("\ufeff")  # or some spreadsheets take its letters for others
+    assert text.startswith("\ufeff")  # without it, some spreadsheets misread non-ASCII letters
     return list(csv.DictReader(text.removeprefix("\ufeff").splitlines()))
 
 
 async def close_dialog(page: Page) -> None:
-    """Close what is above the page, once it has been read."""
     await page.get_by_role("button", name="Done").click()
     await expect(page.get_by_role("dialog")).to_have_count(0)
 
@@ -220,7 +218,7 @@ async def test_only_an_owner_sees_everyones_usage(start_web: StartWebServer, vis
 async def test_an_invited_person_signs_in_and_is_removed(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     page = await visitors.visit(web, permissions=["clipboard-read", "clipboard-write"])
-    await page.add_init_script("Object.defineProperty(window, 'isSecureContext', {value: false})")  # a home network
+    await page.add_init_script("Object.defineProperty(window, 'isSecureContext', {value: false})")  # as over plain HTTP
     await page.goto(f"{web.url}/people")
     await page.get_by_role("button", name="Invite someone").click()
     await page.get_by_label("Name", exact=True).fill("Amina")
@@ -234,17 +232,17 @@ async def test_an_invited_person_signs_in_and_is_removed(start_web: StartWebServ
     row = page.get_by_role("listitem").filter(has_text="Amina")
     await expect(row).to_contain_text("never signed in")
 
-    region = await (await visitors.open_context(web.url)).new_page()
-    await region.goto(link)
-    await expect(region.get_by_role("heading", name="Hello, Amina")).to_be_visible()
+    guest_page = await (await visitors.open_context(web.url)).new_page()
+    await guest_page.goto(link)
+    await expect(guest_page.get_by_role("heading", name="Hello, Amina")).to_be_visible()
 
     visitors.allowed_errors = ("401",)
     await row.get_by_role("button", name="Actions for “Amina”").click()
     await page.get_by_role("menuitem", name="Remove").click()
     await page.get_by_role("dialog").get_by_role("button", name="Remove").click()
     await expect(page.get_by_text("Amina was removed.")).to_be_visible()
-    await region.reload()
-    await expect(region.get_by_role("heading", name="Palaver")).to_be_visible()
+    await guest_page.reload()
+    await expect(guest_page.get_by_role("heading", name="Palaver")).to_be_visible()
 
 
 async def test_roles_and_names_are_changed_from_the_menu(start_web: StartWebServer, visitors: Visitors) -> None:
@@ -424,7 +422,7 @@ async def test_a_token_is_shown_once_and_works_until_it_is_revoked(
     assert (await program.get("/api/sessions", headers=bearing)).status_code == 401
 
 
-# ---- shared copies ---------------------------------------------------------------------------------------
+# ---- shared conversations -------------------------------------------------------------------------------
 
 
 async def test_a_shared_conversation_is_public_until_sharing_stops(
@@ -454,7 +452,7 @@ async def test_a_shared_conversation_is_public_until_sharing_stops(
     await expect(stranger.get_by_role("heading", name="Shared conversation not found")).to_be_visible()
 
 
-# ---- on the way ------------------------------------------------------------------------------------------
+# ---- preloading ------------------------------------------------------------------------------------------
 
 
 async def test_a_panel_is_preloaded_when_its_menu_item_is_hovered_or_focused(
@@ -483,12 +481,12 @@ async def test_a_panel_is_preloaded_when_its_menu_item_is_hovered_or_focused(
 async def test_the_page_can_be_installed(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     page = await visitors.visit(web)
-    asked = await page.context.new_cdp_session(page)
-    expected_text = await asked.send("Page.getAppManifest")
-    assert expected_text["errors"] == []
-    assert re.search(r'"name": "Palaver"', expected_text["data"])
-    faults = (await asked.send("Page.getInstallabilityErrors"))["installabilityErrors"]
-    assert {each["errorId"] for each in faults} <= {"in-incognito"}  # as every page of a test is
+    devtools = await page.context.new_cdp_session(page)
+    manifest = await devtools.send("Page.getAppManifest")
+    assert manifest["errors"] == []
+    assert re.search(r'"name": "Palaver"', manifest["data"])
+    errors = (await devtools.send("Page.getInstallabilityErrors"))["installabilityErrors"]
+    assert {each["errorId"] for each in errors} <= {"in-incognito"}  # like every page of a test
 
 
 async def test_the_page_shell_opens_offline_and_caches_no_api_data(

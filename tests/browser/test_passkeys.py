@@ -1,4 +1,4 @@
-"""Passkeys, with an authenticator that Chromium plays."""
+"""Passkeys, with Chromium's virtual authenticator."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _AUTHENTICATOR = {
 
 @dataclass
 class Laptop:
-    """Somebody's machine: a browser, and what keeps their keys."""
+    """A browser with a virtual authenticator that stores passkeys."""
 
     page: Page
     device: CDPSession
     authenticator: str
     address: str
 
-    async def set_verification(self, set_verification: bool) -> None:
-        """From now on whoever sits there shows the device who they are, or does not."""
-        given = {"authenticatorId": self.authenticator, "isUserVerified": set_verification}
+    async def set_verification(self, is_verified: bool) -> None:
+        """Make the authenticator accept or refuse the next prompts."""
+        given = {"authenticatorId": self.authenticator, "isUserVerified": is_verified}
         await self.device.send("WebAuthn.setUserVerified", given)
 
     async def add_passkey(self, name: str) -> None:
-        """Ask for a passkey in the settings."""
+        """Add a passkey in the settings."""
         await self.page.goto(f"{self.address}/settings")
         await self.page.get_by_role("button", name="Add passkey").click()
         await self.page.get_by_label("Passkey name").fill(name)
@@ -55,7 +55,7 @@ class Laptop:
 
 
 async def open_laptop(visitors: Visitors, web: WebServer, person: str = "owner") -> Laptop:
-    """Somebody signed in by a link, where the page has a name: passkeys belong to names."""
+    """Sign a person in by a link. The page is opened as localhost, because passkeys belong to a domain name."""
     address = web.url.replace("127.0.0.1", "localhost")
     context = await visitors.open_context(address)
     page = await context.new_page()

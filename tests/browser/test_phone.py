@@ -1,4 +1,4 @@
-"""The panels on a phone: nothing wider than the screen, and everything big enough for a finger."""
+"""The page on a phone: nothing is wider than the screen, and every control is large enough for a finger."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PANELS = {"memory": "Memory", "usage": "Usage", "people": "People", "platforms": "Platforms", "settings": "Settings"}
 
-# What can be pressed and is smaller than a finger wants; what is pressed by its label counts as big as that.
+# Lists controls that are too small for a finger. A control with a label is as large as its label.
 _FIND_SMALL_PANEL_TARGETS = """minimum => [...document.querySelectorAll('.panel, dialog')].flatMap(place =>
   [...place.querySelectorAll('button, a, input, select, summary')]
     .filter(each => each.checkVisibility() && !each.closest('table, .visually-hidden'))
@@ -30,7 +30,6 @@ _FIND_SMALL_PANEL_TARGETS = """minimum => [...document.querySelectorAll('.panel,
 
 
 async def visit_on_phone(visitors: Visitors, web: WebServer) -> Page:
-    """The page on a phone."""
     return await visitors.visit(web, viewport=PHONE_VIEWPORT, has_touch=True, is_mobile=True)
 
 

@@ -1,4 +1,4 @@
-"""The page behind a reverse proxy that puts it below a path: everything works there, and nothing is asked beside it."""
+"""The page behind a reverse proxy below a path: everything works, and no request leaves that path."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def create_tls_context(folder: Path) -> ssl.SSLContext:
-    """What a server shows that is called localhost, signed by nobody."""
+    """Create a TLS context with a self-signed certificate for localhost."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(UTC)
@@ -76,7 +76,7 @@ async def use_all_features(visitors: Visitors, proxy: Proxy, link: str) -> None:
     await send_message(page, f"think about {' '.join(f'thing{number}' for number in range(60))}")
     answer = page.locator(".answer")
     await expect(answer.locator(".reasoning")).to_contain_text("thing5")
-    await expect(answer).to_have_attribute("aria-busy", "true")  # it comes as it is said
+    await expect(answer).to_have_attribute("aria-busy", "true")  # it streams
     await page.reload()
     await wait_for_answer(page)
     await expect(page.locator(".user-message")).to_have_count(1)
@@ -117,7 +117,7 @@ async def use_all_features(visitors: Visitors, proxy: Proxy, link: str) -> None:
     await stranger.goto(invitation)
     await expect(stranger.get_by_role("heading", name="Hello, Amina")).to_be_visible()
 
-    await page.goto(proxy.url)  # without a slash at the end
+    await page.goto(proxy.url)  # without a trailing slash
     await expect(page.get_by_role("heading", name="Hello, owner")).to_be_visible()
     for cookie in await context.cookies():
         assert cookie["path"] == urlsplit(proxy.url).path

@@ -1,4 +1,4 @@
-"""A conversation of a chat on the page: seen at once, and answered here or there."""
+"""Conversations of a chat platform on the page: replying on the page only or to the chat, and delivery status."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def build_echo_agent() -> ScriptedAgent:
 
 
 async def start_chat_server(start_web: StartWebServer, loopback: LoopbackAdapter) -> WebServer:
-    """A server with a chat in which Ada, who signs in on the web, is known."""
+    """Start a server with a chat platform where Ada has linked her account."""
     web = await start_web(build_echo_agent(), adapters=[loopback])
     await link_chat_account(web, "ada", "ada")
     return web
 
 
 async def open_chat_conversation(web: WebServer, visitors: Visitors, **options: Any) -> Page:
-    """Ada's page, which was there before she says something in the chat."""
+    """Open the page for Ada, send a message as her in the chat, and open that conversation."""
     page = await visitors.visit(web, "ada", **options)
     loopback: Any = web.gateway.adapters[LoopbackAdapter.platform]
     receipt = await loopback.say("hello from the chat")
@@ -100,7 +100,7 @@ async def test_no_reply_choice_without_a_connected_chat(start_web: StartWebServe
 
 
 def build_failing_adapter(times: int) -> tuple[LoopbackAdapter, Callable[[], None]]:
-    """A chat that refuses answers, and what breaks its line instead."""
+    """Build an adapter that rejects the first answers, and a function that breaks its connection for the next one."""
     refused = [SendRejected("the message is too long")] * times
     broken: list[bool] = []
 
@@ -109,7 +109,7 @@ def build_failing_adapter(times: int) -> tuple[LoopbackAdapter, Callable[[], Non
             raise refused.pop()
         if broken:
             broken.clear()
-            raise OSError("the line broke")
+            raise OSError("connection lost")
         return "r"
 
     return LoopbackAdapter(wire), lambda: broken.append(True)

@@ -1,4 +1,4 @@
-"""What the page shows of tools: how long they take, and which of them a conversation has."""
+"""Tools on the page (duration, on and off per conversation), and the context meter."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def test_a_tool_shows_its_duration_also_after_a_reload(start_web: StartWeb
     await page.reload()
     await expect(took).to_have_text(re.compile(r"\ss$"))
     counted = int((await took.inner_text()).split()[0])
-    assert counted >= 2  # it has not begun anew
+    assert counted >= 2  # it has not restarted
     may_end.set()
     await expect(took).to_have_text(re.compile(r"^\d+\.\d\ss$"))
     duration = await took.inner_text()

@@ -1,4 +1,4 @@
-"""The page in another language: whatever it says itself is said in that language."""
+"""The page in German: all of its own texts are translated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from browser.conftest import Visitors
     from support.web import StartWebServer, WebServer
 
-# What is read or heard: text, names for those who do not see it, and hints.
+# Collects visible texts, accessible names and hints.
 _COLLECT_TEXTS = """() => {
   const texts = [];
   const others = 'pre, code, kbd, .markdown, .bubble, .session-preview, .reasoning-text, .snippet';
@@ -29,7 +29,7 @@ _COLLECT_TEXTS = """() => {
   return texts.map(each => each.trim()).filter(each => /\\p{L}{2}/u.test(each));
 }"""
 
-# The same in both languages: names, what people have said, and what the demo agent understands.
+# Names, texts of people, and prompts for the demo agent.
 SAME_IN_BOTH_LANGUAGES = {
     *("Palaver", "English", "Deutsch", "Agent", "Name", "Person", "Token", "Passkeys", "Web", "Terminal", "API"),
     *("owner", "Travels", "Alpha", "Beta", "demo", "Chrome, Linux"),
@@ -38,7 +38,7 @@ SAME_IN_BOTH_LANGUAGES = {
 
 
 async def collect_texts(page: Page, address: str, session: str) -> dict[str, set[str]]:
-    """Everything that the page says, place by place."""
+    """Visit every part of the page and collect its texts by place."""
     keys, texts = page.keyboard, {}
 
     async def collect(place: str) -> None:
@@ -84,7 +84,7 @@ async def collect_texts(page: Page, address: str, session: str) -> dict[str, set
 
 
 async def create_eventful_conversation(web: WebServer) -> str:
-    """A conversation in which everything has happened that a conversation tells of; its id."""
+    """Create a conversation with events of all kinds, and return its ID."""
     owner = await web.sign_in()
     assert (await owner.post("/api/projects", json={"name": "Travels", "color": "#3b82f6"})).is_success
     await web.create_conversation(owner, "hello", title="Beta")
@@ -105,7 +105,9 @@ async def test_errors_are_shown_in_german_with_their_details(start_web: StartWeb
     await page.locator(".session").filter(has_text="Beta").get_by_role("link").dblclick()
     await page.get_by_role("textbox", name="Chattitel").fill("Alpha")
     await page.keyboard.press("Enter")
-    await expect(page.get_by_text("Du hast bereits einen Chat namens „Alpha“. Wie wäre es mit „Alpha #2“?")).to_be_visible()
+    await expect(
+        page.get_by_text("Du hast bereits einen Chat namens „Alpha“. Wie wäre es mit „Alpha #2“?")
+    ).to_be_visible()
     await expect(page.locator(".session a[aria-current=page]")).to_be_focused()
     await page.locator("header.bar").get_by_role("button", name="Aktionen für „Beta“").click()
     await page.get_by_role("menuitem", name="Kontext komprimieren").click()
@@ -115,7 +117,7 @@ async def test_errors_are_shown_in_german_with_their_details(start_web: StartWeb
 async def test_a_page_in_german_has_no_english_left(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     session = await create_eventful_conversation(web)
-    await (await web.sign_in()).post("/api/sign-out")  # a program that was signed in is no device to be named
+    await (await web.sign_in()).post("/api/sign-out")  # so that the test client is not listed as a device
     visitors.allowed_errors = ("401",)
     english = await collect_texts(await visitors.visit(web, locale="en-GB"), web.url, session)
     german = await collect_texts(await visitors.visit(web, locale="de-DE"), web.url, session)

@@ -508,9 +508,10 @@ def test_an_export_contains_the_complete_log(store: SessionStore, dm: Source, ad
     data = ada.export(session_id)
     assert (data["format"], data["title"], data["message_count"]) == ("palaver.session/1", "Plan", 0)
     assert [event["kind"] for event in data["events"]] == ["started", "message", "message", "renamed", "undone"]
-    message = data["events"][1]
-    assert (message["message"]["content"], message["hidden"], message["person"]["name"]) == ("one", True, "Ada")
-    assert data["events"][0]["message"] is None
+    started, message, _, renamed, _ = data["events"]
+    assert (message["message"]["content"], message["hidden"]) == ("one", True)
+    assert (started["message"], started["person"]) == (None, None)
+    assert (renamed["person"]["name"], renamed["facts"]["title"]) == ("Ada", "Plan")
 
 
 # -- search --------------------------------------------------------------------------------------------------

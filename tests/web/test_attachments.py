@@ -211,7 +211,7 @@ async def test_a_file_is_deleted_a_day_after_its_last_conversation_and_forks_kee
     web = await start_web(clock=clock)
     owner = await web.sign_in()
     files = Attachments(web.gateway.store, tmp_path / "attachments")
-    unused, used = await upload(owner, b"never said"), await upload(owner, make_png())
+    unused, used = await upload(owner, b"never attached"), await upload(owner, make_png())
     session = await web.create_session(owner)
     await web.send_message(owner, session, "look", attachment_ids=[used])
     copy = (await owner.post(f"/api/sessions/{session}/fork", json={})).json()["id"]

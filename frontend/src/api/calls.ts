@@ -51,8 +51,7 @@ export const signInByLink = (token: string) => request<unknown>("POST", "/sign-i
 export const signInByPassword = (name: string, password: string) =>
   request<unknown>("POST", "/sign-in/password", { body: { name, password } });
 export const getPasskeyOptions = () => request<Record<string, unknown>>("POST", "/sign-in/passkey/options");
-export const signInByPasskey = (credential: unknown) =>
-  request<unknown>("POST", "/sign-in/passkey", { body: { credential } });
+export const signInByPasskey = (credential: unknown) => request<unknown>("POST", "/sign-in/passkey", { body: { credential } });
 export const signOut = () => request<undefined>("POST", "/sign-out");
 export const getMe = () => request<Me>("GET", "/me");
 
@@ -88,14 +87,18 @@ export const resendDelivery = (id: string, deliveryId: string) =>
   request<Delivery>("POST", sessionPath(id, `/deliveries/${encodeURIComponent(deliveryId)}/retry`));
 export const stopTurn = (id: string, clearQueue = false) =>
   request<Receipt>("POST", sessionPath(id, "/stop"), { body: { clear_queue: clearQueue, ...withNewKey() } });
-export const undoTurn = (id: string) => request<Receipt>("POST", sessionPath(id, "/undo"), { body: { turns: 1, ...withNewKey() } });
+export const undoTurn = (id: string) =>
+  request<Receipt>("POST", sessionPath(id, "/undo"), { body: { turns: 1, ...withNewKey() } });
 export const redoTurn = (id: string) => request<Receipt>("POST", sessionPath(id, "/redo"), { body: withNewKey() });
 export const retryTurn = (id: string) => request<Receipt>("POST", sessionPath(id, "/retry"), { body: withNewKey() });
 export const restoreSession = (id: string) => request<Receipt>("POST", sessionPath(id, "/restore"), { body: withNewKey() });
 export const compactSession = (id: string) => request<Receipt>("POST", sessionPath(id, "/compact"), { body: withNewKey() });
-export const forkSession = (id: string, upToSeq: number | null) => request<Session>("POST", sessionPath(id, "/fork"), { body: { up_to_seq: upToSeq } });
+export const forkSession = (id: string, upToSeq: number | null) =>
+  request<Session>("POST", sessionPath(id, "/fork"), { body: { up_to_seq: upToSeq } });
 export const editMessage = (id: string, seq: number, content: string, attachmentIds: string[]) =>
-  request<{ session: Session; receipt: Receipt }>("POST", sessionPath(id, "/edit"), { body: { seq, content, attachment_ids: attachmentIds, ...withNewKey() } });
+  request<{ session: Session; receipt: Receipt }>("POST", sessionPath(id, "/edit"), {
+    body: { seq, content, attachment_ids: attachmentIds, ...withNewKey() },
+  });
 export const buildExportPath = (id: string, format: "json" | "markdown") => `api${sessionPath(id, "/export")}?format=${format}`;
 
 // -- everything else
@@ -103,8 +106,7 @@ export const buildExportPath = (id: string, format: "json" | "markdown") => `api
 export const searchMessages = (query: string, all: boolean, signal: AbortSignal) =>
   request<MessageSearchResults>("GET", "/search", { query: { query, limit: 20, all }, signal });
 export const listProjects = () => request<{ projects: Project[] }>("GET", "/projects");
-export const createProject = (name: string, color: string) =>
-  request<Project>("POST", "/projects", { body: { name, color } });
+export const createProject = (name: string, color: string) => request<Project>("POST", "/projects", { body: { name, color } });
 export const updateProject = (id: string, changes: { name?: string; color?: string }) =>
   request<Project>("PATCH", `/projects/${encodeURIComponent(id)}`, { body: changes });
 export const deleteProject = (id: string) => request<undefined>("DELETE", `/projects/${encodeURIComponent(id)}`);

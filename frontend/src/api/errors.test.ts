@@ -16,12 +16,12 @@ const receipt = (facts: Record<string, unknown>): Receipt => ({
 });
 
 it.each([
-  ["name_taken", { name: "Ada" }, "Somebody who can sign in is called “Ada” already. Choose another name."],
+  ["name_taken", { name: "Ada" }, "The name “Ada” is taken. Choose another one."],
   ["too_many_attempts", { retry_after: 12 }, "Too many attempts. Try again in 12 seconds."],
-  ["limit_reached", { what: "tokens", limit: 1000 }, "You have 1,000 tokens already. Revoke one first."],
-  ["attachment_too_large", { limit_bytes: 25_000_000 }, "This file is too large: 25 MB is the most that is taken."],
-  ["invalid_request", { field: "body.content", limit: 9 }, "There may be at most 9 here: content."],
-  ["request_rejected", { error: "nothing_to_undo" }, "There is no turn left to undo."],
+  ["limit_reached", { what: "tokens", limit: 1000 }, "You’ve reached the limit of 1,000 tokens. Revoke one first."],
+  ["attachment_too_large", { limit_bytes: 25_000_000 }, "This file is too large. The limit is 25 MB."],
+  ["invalid_request", { field: "body.content", limit: 9 }, "The limit for content is 9."],
+  ["request_rejected", { error: "nothing_to_undo" }, "Nothing to undo."],
 ])("the error %s has a text of its own, with its facts in it", (code, facts, text) => {
   expect(describeError(apiError(code, facts))).toBe(text);
 });
@@ -42,7 +42,21 @@ it("explains why a message was rejected", () => {
 });
 
 it("every error text is translated", () => {
-  const facts = { method: "link", limit: "3", minimum: "2", limit_bytes: "5", what: "tokens", name: "x", title: "x", available_title: "y", field: "z", platform: "w", retry_after: "1" };
-  const untranslated = Object.entries(errorsEn).filter(([code, describe]) => describe(facts) === errorsDe[code as keyof typeof errorsEn](facts));
+  const facts = {
+    method: "link",
+    limit: "3",
+    minimum: "2",
+    limit_bytes: "5",
+    what: "tokens",
+    name: "x",
+    title: "x",
+    available_title: "y",
+    field: "z",
+    platform: "w",
+    retry_after: "1",
+  };
+  const untranslated = Object.entries(errorsEn).filter(
+    ([code, describe]) => describe(facts) === errorsDe[code as keyof typeof errorsEn](facts),
+  );
   expect(untranslated).toEqual([]);
 });

@@ -112,7 +112,13 @@ export function Composer({ draftId, placeholder, isRunning, policy, onSend, onSt
         <span className="spacer" />
         {isRunning && <BusyMenu busy={busy} onChange={setBusy} />}
         {isRunning && onStop !== undefined && (
-          <button type="button" className="round-button stop" title={words.stopAnswer} aria-label={words.stopAnswer} onClick={onStop}>
+          <button
+            type="button"
+            className="round-button stop"
+            title={words.stopAnswer}
+            aria-label={words.stopAnswer}
+            onClick={onStop}
+          >
             <StopIcon />
           </button>
         )}
@@ -239,7 +245,12 @@ function useCompletion(text: string, setText: (text: string) => void) {
     </ul>
   );
   const field = isOpen
-    ? ({ role: "combobox", "aria-expanded": true, "aria-controls": id, "aria-activedescendant": `${id}${highlighted.name}` } as const)
+    ? ({
+        role: "combobox",
+        "aria-expanded": true,
+        "aria-controls": id,
+        "aria-activedescendant": `${id}${highlighted.name}`,
+      } as const)
     : {};
   return { list, field, onKeyDown };
 }

@@ -21,7 +21,13 @@ export function ContextMeter({ session, canAct }: Props) {
   return (
     <Menu
       button={
-        <button type="button" className="chip-button context-meter" data-full={isFull} title={lines.join(" · ")} aria-label={lines.join(" · ")}>
+        <button
+          type="button"
+          className="chip-button context-meter"
+          data-full={isFull}
+          title={lines.join(" · ")}
+          aria-label={lines.join(" · ")}
+        >
           {fill !== null && <MeterBar share={fill.share} />}
           <span>{fill !== null ? formatPercent(fill.share) : words.tokenCount(formatCount(tokens || usage.output_tokens))}</span>
           {usage.cost_usd !== null && Number(usage.cost_usd) > 0 && <span>{formatDollars(usage.cost_usd)}</span>}

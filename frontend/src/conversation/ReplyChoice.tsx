@@ -28,7 +28,10 @@ export function ReplyChoice({ session, value, onChange }: Props) {
   const platform = getPlatformName(session.platform);
   const origin = session.source.chat_name === null ? platform : `${platform} · ${session.source.chat_name}`;
   return (
-    <div className="composer-note reply-choice" title={value === "session" ? words.replyHereHint(platform) : words.replyThereHint(platform)}>
+    <div
+      className="composer-note reply-choice"
+      title={value === "session" ? words.replyHereHint(platform) : words.replyThereHint(platform)}
+    >
       <span aria-hidden="true">{words.replyTarget}</span>
       <SegmentedControl<ReplyTo>
         label={words.replyTarget}

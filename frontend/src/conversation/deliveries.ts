@@ -12,7 +12,9 @@ export function findAnswerDelivery(conversation: Conversation, row: AnswerRow): 
 export function findEndDelivery(conversation: Conversation, { facts }: LogEvent): Delivery | undefined {
   const delivery = Object.values(conversation.deliveries).find((each) => each.turn_id === facts.turn);
   if (delivery === undefined) return undefined;
-  const hasAnswer = conversation.events.some(({ at, message }) => message?.answers_seq === delivery.input_seq && at === delivery.created_at);
+  const hasAnswer = conversation.events.some(
+    ({ at, message }) => message?.answers_seq === delivery.input_seq && at === delivery.created_at,
+  );
   return hasAnswer ? undefined : delivery;
 }
 

@@ -7,7 +7,17 @@ const getDay = (at: string) => at.slice(0, 10);
 const listKinds = (events: Parameters<typeof buildStoredRows>[0]) => buildStoredRows(events, getDay).map((row) => row.kind);
 
 function buildConversation(more: Partial<Conversation>): Conversation {
-  return { events: [], moreBefore: false, moreAfter: false, turns: [], drafts: {}, deliveries: {}, notice: null, stale: false, ...more };
+  return {
+    events: [],
+    moreBefore: false,
+    moreAfter: false,
+    turns: [],
+    drafts: {},
+    deliveries: {},
+    notice: null,
+    stale: false,
+    ...more,
+  };
 }
 
 describe("the rows of a log", () => {
@@ -25,7 +35,12 @@ describe("the rows of a log", () => {
     const toolMessage = { role: "tool", content: "blue", tool_call_id: "c1", answers: 1, duration_ms: 40 } as const;
     const result = { ...event(4, "message"), message: toolMessage };
     const rows = buildStoredRows(
-      [message(1, "a"), answer(2, null, 1, { tool_calls: [call], reasoning: "hm" }), result, answer(5, "It is blue.", 1, { duration_ms: 1200 })],
+      [
+        message(1, "a"),
+        answer(2, null, 1, { tool_calls: [call], reasoning: "hm" }),
+        result,
+        answer(5, "It is blue.", 1, { duration_ms: 1200 }),
+      ],
       getDay,
     );
     expect(rows.at(-1)).toMatchObject({

@@ -48,7 +48,17 @@ export type Row =
   | { kind: "waiting"; key: string; turn: Turn; ahead: number }
   | { kind: "pending"; key: string; entry: OutboxEntry };
 
-const SHOWN_EVENTS = new Set(["reopened", "undone", "forked", "turn_interrupted", "turn_failed", "compacted", "compaction_undone", "answer_resent", "setting_changed"]);
+const SHOWN_EVENTS = new Set([
+  "reopened",
+  "undone",
+  "forked",
+  "turn_interrupted",
+  "turn_failed",
+  "compacted",
+  "compaction_undone",
+  "answer_resent",
+  "setting_changed",
+]);
 const SHOWN_START_REASONS = new Set(["idle", "daily", "manual", "fork"]);
 
 /** Builds the rows of a log. `getDay` returns the day of a time in the reader's time zone. */
@@ -56,7 +66,9 @@ export function buildStoredRows(events: readonly LogEvent[], getDay: (at: string
   const rows: Row[] = [];
   const redoneSeqs = new Set(events.filter((each) => each.kind === "redone").map((each) => each.facts.undo_seq));
   const lastMessageSeq = events.findLast((event) => event.kind === "message")?.seq ?? 0;
-  const lastChangeSeqs = new Map(events.filter((each) => each.kind === "setting_changed").map((each) => [each.facts.setting, each.seq]));
+  const lastChangeSeqs = new Map(
+    events.filter((each) => each.kind === "setting_changed").map((each) => [each.facts.setting, each.seq]),
+  );
   let day = "";
   for (const event of events) {
     if (!isShown(event, redoneSeqs)) continue;
@@ -183,7 +195,17 @@ export function buildParts(pieces: readonly DraftPiece[]): Part[] {
 }
 
 function buildDraftRow(answers: number, parts: readonly Part[]): AnswerRow {
-  return { kind: "answer", key: buildAnswerKey(answers), seqs: [], answers, at: null, parts, running: true, interrupted: false, durationMs: null };
+  return {
+    kind: "answer",
+    key: buildAnswerKey(answers),
+    seqs: [],
+    answers,
+    at: null,
+    parts,
+    running: true,
+    interrupted: false,
+    durationMs: null,
+  };
 }
 
 /** Makes the keys of rows unique: with two equal keys, React would keep a row that no longer exists. */

@@ -2,8 +2,8 @@ import { expect, it } from "vitest";
 import { buildRevert, describeChange } from "./settingChanges";
 
 it("describes a change, also back to the configured value", () => {
-  expect(describeChange({ setting: "busy_policy", value: "steer", previous: null })).toBe("Messages in between: Steer.");
-  expect(describeChange({ setting: "busy_policy", value: null, previous: "steer" })).toBe("Messages in between: as the settings say.");
+  expect(describeChange({ setting: "busy_policy", value: "steer", previous: null })).toBe("New messages while the agent responds: Steer.");
+  expect(describeChange({ setting: "busy_policy", value: null, previous: "steer" })).toBe("New messages while the agent responds: default.");
   expect(describeChange({ setting: "model", value: null, previous: "a" })).toContain("the default model");
 });
 

@@ -6,7 +6,9 @@ const at = (month: number, day: number, hour = 12, year = 2026) => new Date(year
 
 describe("a duration", () => {
   it("has more digits the shorter it is", () => {
-    const formatted = [0, 42, 400, 9949, 9960, 59_400, 59_600, 125_000].map((milliseconds) => formatDuration(milliseconds).replaceAll("\u00a0", " "));
+    const formatted = [0, 42, 400, 9949, 9960, 59_400, 59_600, 125_000].map((milliseconds) =>
+      formatDuration(milliseconds).replaceAll("\u00a0", " "),
+    );
     expect(formatted).toEqual(["< 0.1 s", "< 0.1 s", "0.4 s", "9.9 s", "10 s", "59 s", "1 min 0 s", "2 min 5 s"]);
   });
 });

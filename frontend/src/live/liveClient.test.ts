@@ -37,14 +37,18 @@ async function respond(pattern: RegExp, response: Response): Promise<void> {
   openRequests.delete(path);
 }
 
-const listFollowed = () => requests.filter(({ pathname }) => pathname.endsWith("/live")).map(({ searchParams }) => searchParams.get("follow"));
+const listFollowed = () =>
+  requests.filter(({ pathname }) => pathname.endsWith("/live")).map(({ searchParams }) => searchParams.get("follow"));
 
 it("follows the session that was opened last, whatever happens to the one before", async () => {
   const client = new LiveClient(ME);
   const first = client.openSession(ONE, null);
   const second = client.openSession(TWO, null);
   await respond(new RegExp(`${TWO}$`), json(200, session(TWO)));
-  await respond(new RegExp(`${TWO}/messages`), json(200, { events: [message(1, "hi")], has_more_before: false, has_more_after: false }));
+  await respond(
+    new RegExp(`${TWO}/messages`),
+    json(200, { events: [message(1, "hi")], has_more_before: false, has_more_after: false }),
+  );
   await second;
   await respond(new RegExp(`${ONE}$`), json(404, { error: { code: "session_not_found", message: "gone", facts: {} } }));
   await first;

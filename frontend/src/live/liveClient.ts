@@ -63,7 +63,11 @@ export class LiveClient {
   constructor(personId: string) {
     this.firstVisitAt = storage.get(FIRST_VISIT_KEY) ?? new Date().toISOString();
     storage.set(FIRST_VISIT_KEY, this.firstVisitAt);
-    this.lists = new SessionLists(this.state, (sessions) => this.#storeLoadedSessions(sessions), () => this.showsAll.value);
+    this.lists = new SessionLists(
+      this.state,
+      (sessions) => this.#storeLoadedSessions(sessions),
+      () => this.showsAll.value,
+    );
     this.outbox = new Outbox(personId, (entry, receipt) => this.#handleReceipt(entry, receipt));
     this.composerDrafts = new ComposerDrafts(personId);
     this.#stream = new LiveStream({
@@ -120,7 +124,7 @@ export class LiveClient {
     if (isCurrent()) this.#follow();
   }
 
-    closeSession(): void {
+  closeSession(): void {
     if (this.#openId === null) return;
     this.#openCount += 1;
     this.#openId = null;
@@ -197,7 +201,7 @@ export class LiveClient {
     return entry;
   }
 
-    addCommandReply(sessionId: string, text: string): void {
+  addCommandReply(sessionId: string, text: string): void {
     const reply = { id: calls.createKey(), text };
     this.commandReplies.update((all) => ({ ...all, [sessionId]: [...(all[sessionId] ?? []), reply] }));
   }
@@ -320,7 +324,8 @@ export class LiveClient {
 
   #handleOpenError(id: string, seq: number | null, error: unknown): void {
     if (error instanceof ApiError && (error.status === 404 || error.status === 422)) this.#handleMissing(id);
-    else if (!this.#isStopped) this.#openRetryTimer = setTimeout(() => this.#openId === id && void this.openSession(id, seq), OPEN_RETRY_MS);
+    else if (!this.#isStopped)
+      this.#openRetryTimer = setTimeout(() => this.#openId === id && void this.openSession(id, seq), OPEN_RETRY_MS);
   }
 
   #handleMissing(id: string): void {

@@ -39,7 +39,11 @@ describe("events of a conversation", () => {
   });
 
   it("are not added after a page from the middle of a log", () => {
-    const middle = replaceTranscript(EMPTY_STATE, ID, { events: [message(5, "five")], has_more_before: true, has_more_after: true });
+    const middle = replaceTranscript(EMPTY_STATE, ID, {
+      events: [message(5, "five")],
+      has_more_before: true,
+      has_more_after: true,
+    });
     expect(getSeqs(receive(middle, message(9, "nine")))).toEqual([5]);
   });
 
@@ -57,15 +61,25 @@ describe("events of a conversation", () => {
     const page = { events: [message(1, "one"), message(2, "two")], has_more_before: false, has_more_after: false };
     const later = replaceTranscript(openConversation(message(1, "one"), message(2, "two"), message(3, "three")), ID, page);
     expect(getSeqs(later)).toEqual([1, 2, 3]);
-    expect(getSeqs(replaceTranscript(openConversation(message(1, "one"), event(3, "undone", { first_seq: 2 })), ID, page))).toEqual([1, 3]);
+    expect(
+      getSeqs(replaceTranscript(openConversation(message(1, "one"), event(3, "undone", { first_seq: 2 })), ID, page)),
+    ).toEqual([1, 3]);
     const redone = replaceTranscript(openConversation(message(1, "one"), event(4, "redone", { undo_seq: 3 })), ID, page);
     expect(redone.conversations[ID]?.stale).toBe(true);
     expect(getSeqs(replaceTranscript(later, ID, { ...page, events: [message(1, "one")], has_more_after: true }))).toEqual([1]);
   });
 
   it("are added before and after the conversation ones without repeating any", () => {
-    const middle = replaceTranscript(EMPTY_STATE, ID, { events: [message(5, "five")], has_more_before: true, has_more_after: true });
-    const page = { events: [message(4, "four"), message(5, "five"), message(6, "six")], has_more_before: false, has_more_after: false };
+    const middle = replaceTranscript(EMPTY_STATE, ID, {
+      events: [message(5, "five")],
+      has_more_before: true,
+      has_more_after: true,
+    });
+    const page = {
+      events: [message(4, "four"), message(5, "five"), message(6, "six")],
+      has_more_before: false,
+      has_more_after: false,
+    };
     const wider = extendTranscript(extendTranscript(middle, ID, page, "before"), ID, page, "after");
     expect(getSeqs(wider)).toEqual([4, 5, 6]);
     expect(wider.conversations[ID]).toMatchObject({ moreBefore: false, moreAfter: false });
@@ -83,7 +97,11 @@ it("keeps the messages of the conversations that were loaded last, and not of al
 });
 
 it("knows whether a message is in the loaded part", () => {
-  const middle = replaceTranscript(EMPTY_STATE, ID, { events: [message(5, "five"), message(8, "eight")], has_more_before: true, has_more_after: true });
+  const middle = replaceTranscript(EMPTY_STATE, ID, {
+    events: [message(5, "five"), message(8, "eight")],
+    has_more_before: true,
+    has_more_after: true,
+  });
   const conversation = middle.conversations[ID];
   if (conversation === undefined) throw new Error("the conversation was not opened");
   expect([4, 5, 6, 8, 9].map((seq) => includesSeq(conversation, seq))).toEqual([false, true, true, true, false]);
@@ -92,7 +110,10 @@ it("knows whether a message is in the loaded part", () => {
 });
 
 describe("a running answer", () => {
-  const running = applyLiveItem(openConversation(message(1, "one")), { name: "turn", data: { session_id: ID, turn: turn("t_1", 1, "running") } });
+  const running = applyLiveItem(openConversation(message(1, "one")), {
+    name: "turn",
+    data: { session_id: ID, turn: turn("t_1", 1, "running") },
+  });
   const draft = (replacesDraft: boolean, text: string): LiveItem => ({
     name: "draft",
     data: { session_id: ID, turn_id: "t_1", replaces_draft: replacesDraft, pieces: [{ kind: "text", text }] },
@@ -127,12 +148,15 @@ describe("a running answer", () => {
   });
 
   it("joins text of one kind and keeps tool calls apart", () => {
-    const pieces = appendPieces([{ kind: "reasoning", text: "a" }], [
-      { kind: "reasoning", text: "b" },
-      { kind: "call", call_id: "1", name: "look" },
-      { kind: "call", call_id: "2", name: "look" },
-      { kind: "text", text: "c" },
-    ]);
+    const pieces = appendPieces(
+      [{ kind: "reasoning", text: "a" }],
+      [
+        { kind: "reasoning", text: "b" },
+        { kind: "call", call_id: "1", name: "look" },
+        { kind: "call", call_id: "2", name: "look" },
+        { kind: "text", text: "c" },
+      ],
+    );
     expect(pieces.map((piece) => piece.kind)).toEqual(["reasoning", "call", "call", "text"]);
     expect(pieces[0]?.text).toBe("ab");
   });

@@ -164,7 +164,10 @@ function applyTurn(conversation: Conversation, turn: Turn): Conversation {
   return { ...conversation, turns: others, drafts: omitKey(conversation.drafts, turn.id), notice: null };
 }
 
-function applyDraft(conversation: Conversation, more: { turn_id: string; replaces_draft: boolean; pieces: DraftPiece[] }): Conversation {
+function applyDraft(
+  conversation: Conversation,
+  more: { turn_id: string; replaces_draft: boolean; pieces: DraftPiece[] },
+): Conversation {
   const before = more.replaces_draft ? [] : (conversation.drafts[more.turn_id] ?? []);
   return { ...conversation, drafts: { ...conversation.drafts, [more.turn_id]: appendPieces(before, more.pieces) } };
 }

@@ -41,7 +41,7 @@ export class LiveStream {
 
   constructor(private readonly listener: StreamListener) {}
 
-    follow(subscription: Subscription): void {
+  follow(subscription: Subscription): void {
     this.#subscription = subscription;
     // While an earlier connection is ready, no event is missed. Otherwise the cursor asks for those that were.
     const connections = this.#current === null ? [...this.#former] : [...this.#former, this.#current];
@@ -61,7 +61,7 @@ export class LiveStream {
     this.#closeFormer();
   }
 
-    close(): void {
+  close(): void {
     this.#subscription = null;
     this.pause();
   }

@@ -49,8 +49,14 @@ function isSameBlock(before: BlockProps, after: BlockProps): boolean {
 
 /** A list or a quote with code in it. The code gets a copy button and highlighting, as it does elsewhere. */
 function ContainerBlock({ token, definitions }: BlockProps) {
-  const children = getChildren(token).map((tokens, index) => <ChildBlocks key={index} tokens={tokens} definitions={definitions} />);
-  return <div className="block">{token.type === "list" ? renderList(token as Tokens.List, children) : <blockquote>{children}</blockquote>}</div>;
+  const children = getChildren(token).map((tokens, index) => (
+    <ChildBlocks key={index} tokens={tokens} definitions={definitions} />
+  ));
+  return (
+    <div className="block">
+      {token.type === "list" ? renderList(token as Tokens.List, children) : <blockquote>{children}</blockquote>}
+    </div>
+  );
 }
 
 function renderList({ ordered, start }: Tokens.List, children: readonly ReactElement[]): ReactElement {

@@ -77,7 +77,13 @@ export class ComposerDrafts {
 
   /** Adds files of a message that was not accepted, so that they can be sent again. */
   restoreFiles(draftId: string, files: readonly FilePart[]): void {
-    const restored = files.map((each) => ({ id: ++this.#lastFileId, name: each.name, size: each.size, file: null, uploaded: each }));
+    const restored = files.map((each) => ({
+      id: ++this.#lastFileId,
+      name: each.name,
+      size: each.size,
+      file: null,
+      uploaded: each,
+    }));
     this.#changeFiles(draftId, (all) => [...all, ...restored]);
   }
 
@@ -85,7 +91,7 @@ export class ComposerDrafts {
     this.#changeFiles(draftId, (all) => all.filter((each) => each.id !== id));
   }
 
-    clearFiles(draftId: string): void {
+  clearFiles(draftId: string): void {
     this.#changeFiles(draftId, () => NO_FILES);
   }
 

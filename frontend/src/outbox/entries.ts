@@ -21,13 +21,19 @@ export interface OutboxEntry {
 }
 
 /** Finds the entries of a conversation whose messages are not among its events. */
-export function findPendingEntries(entries: readonly OutboxEntry[], events: readonly LogEvent[], personId: string): OutboxEntry[] {
+export function findPendingEntries(
+  entries: readonly OutboxEntry[],
+  events: readonly LogEvent[],
+  personId: string,
+): OutboxEntry[] {
   const matched = new Set<number>(entries.map((entry) => entry.seq).filter((seq) => seq !== null));
   const lastSeq = events.at(-1)?.seq ?? 0;
   return entries.filter((entry) => {
     if (entry.seq !== null) return entry.seq > lastSeq;
     if (entry.rejection !== null) return true;
-    const match = events.find((event) => event.seq > entry.afterSeq && !matched.has(event.seq) && isMessageOf(event, entry, personId));
+    const match = events.find(
+      (event) => event.seq > entry.afterSeq && !matched.has(event.seq) && isMessageOf(event, entry, personId),
+    );
     if (match !== undefined) matched.add(match.seq);
     return match === undefined;
   });

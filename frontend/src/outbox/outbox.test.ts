@@ -12,13 +12,25 @@ let answers: (() => Response)[];
 
 const json = (status: number, body: unknown) => () =>
   new Response(JSON.stringify(body), { status, headers: { "Content-Type": "application/json" } });
-const receipt = (seq: number) => json(202, { outcome: "accepted", session_id: "s", turn_id: "t", seq, ahead: 0, reply: null, facts: {} });
+const receipt = (seq: number) =>
+  json(202, { outcome: "accepted", session_id: "s", turn_id: "t", seq, ahead: 0, reply: null, facts: {} });
 const dropConnection = () => {
   throw new TypeError("no connection");
 };
 
 function entry(key: string, more: Partial<OutboxEntry> = {}): OutboxEntry {
-  return { key, session: "s", newSession: {}, text: key, attachments: [], at: "", afterSeq: 0, seq: null, rejection: null, ...more };
+  return {
+    key,
+    session: "s",
+    newSession: {},
+    text: key,
+    attachments: [],
+    at: "",
+    afterSeq: 0,
+    seq: null,
+    rejection: null,
+    ...more,
+  };
 }
 
 beforeEach(() => {

@@ -41,7 +41,7 @@ export class Outbox {
     };
   }
 
-    add(entry: OutboxEntry): void {
+  add(entry: OutboxEntry): void {
     this.#change((entries) => [...entries, entry]);
     void this.flush();
   }
@@ -73,7 +73,8 @@ export class Outbox {
     } finally {
       this.#isSending = false;
     }
-    if ((hasLostConnection || stuck.size > 0) && !this.#isStopped) this.#timer = setTimeout(() => void this.flush(), RETRY_DELAY_MS);
+    if ((hasLostConnection || stuck.size > 0) && !this.#isStopped)
+      this.#timer = setTimeout(() => void this.flush(), RETRY_DELAY_MS);
   }
 
   #findNext(stuck: ReadonlySet<string>): OutboxEntry | undefined {

@@ -136,7 +136,9 @@ function useChoices(panels: readonly PanelLink[], query: string): (typed: string
     const actions = buildActions(client, panels, openId);
     return (typed: string) => {
       const isCommand = typed.startsWith("/");
-      const matchingSessions = isCommand ? [] : findMatches(newest, typed, (session) => [getSessionName(session), ""]).slice(0, MAX_CONVERSATIONS);
+      const matchingSessions = isCommand
+        ? []
+        : findMatches(newest, typed, (session) => [getSessionName(session), ""]).slice(0, MAX_CONVERSATIONS);
       const matchingActions = isCommand ? [] : findMatches(actions, typed, getSearchTexts);
       const matchingCommands = isCommand || typed.trim() !== "" ? findMatches(commandChoices, typed, getSearchTexts) : [];
       return [...matchingSessions.map(buildSessionChoice), ...matchingActions, ...matchingCommands];
@@ -179,11 +181,15 @@ function buildActions(client: LiveClient, panels: readonly PanelLink[], openId: 
           action("undo", words.undoTurn, () => void undoTurn(session.id)),
           action("redo", words.redoTurn, () => void redoTurn(session.id)),
           action("retry", words.regenerate, () => void retryTurn(session.id)),
-          action("pin", session.pinned ? words.unpin : words.pin, () =>
-            void updateSessions(client, [session.id], { pinned: !session.pinned }),
+          action(
+            "pin",
+            session.pinned ? words.unpin : words.pin,
+            () => void updateSessions(client, [session.id], { pinned: !session.pinned }),
           ),
-          action("archive", session.archived ? words.unarchive : words.archiveAction, () =>
-            void archiveSessions(client, [session.id], !session.archived),
+          action(
+            "archive",
+            session.archived ? words.unarchive : words.archiveAction,
+            () => void archiveSessions(client, [session.id], !session.archived),
           ),
           action("fork", words.branchFromHere, () => void forkSession(client, session.id, null)),
           action("compact", words.compactContext, () => void compactSession(session.id)),

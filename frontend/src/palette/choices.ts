@@ -10,7 +10,11 @@ export interface Choice {
 }
 
 /** The matching items, best first; all items if nothing is typed. */
-export function findMatches<T>(items: readonly T[], typed: string, getTexts: (item: T) => readonly [label: string, detail: string]): T[] {
+export function findMatches<T>(
+  items: readonly T[],
+  typed: string,
+  getTexts: (item: T) => readonly [label: string, detail: string],
+): T[] {
   const terms = foldText(typed).split(/\s+/).filter(Boolean);
   if (terms.length === 0) return [...items];
   return items

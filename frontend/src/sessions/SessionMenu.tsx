@@ -61,7 +61,13 @@ export function SessionMenu({ session, onRename, onSelect, info, isInHeader = fa
 }
 
 /** Rendered only while the menu is open. */
-function SessionMenuItems({ session, onRename, onSelect, isInHeader, canAct }: Omit<Props, "onSelect" | "info"> & { onSelect: (() => void) | undefined }) {
+function SessionMenuItems({
+  session,
+  onRename,
+  onSelect,
+  isInHeader,
+  canAct,
+}: Omit<Props, "onSelect" | "info"> & { onSelect: (() => void) | undefined }) {
   const client = useLiveClient();
   const projects = useProjects();
   const { id } = session;

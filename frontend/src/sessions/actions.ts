@@ -41,14 +41,22 @@ export async function archiveSessions(client: LiveClient, ids: readonly string[]
   return worked;
 }
 
-export async function moveSessions(client: LiveClient, ids: readonly string[], project: { id: string; name: string } | null): Promise<boolean> {
+export async function moveSessions(
+  client: LiveClient,
+  ids: readonly string[],
+  project: { id: string; name: string } | null,
+): Promise<boolean> {
   const worked = await updateSessions(client, ids, { project: project?.id ?? null });
   if (worked && project !== null) toast(words.movedTo(project.name));
   return worked;
 }
 
 export async function deleteSessions(client: LiveClient, ids: readonly string[]): Promise<boolean> {
-  const question = { title: words.deleteConversationsTitle(ids.length), text: words.deleteConversationsText, action: words.delete };
+  const question = {
+    title: words.deleteConversationsTitle(ids.length),
+    text: words.deleteConversationsText,
+    action: words.delete,
+  };
   if (!(await confirm(question))) return false;
   const deleted: string[] = [];
   for (const id of ids) {

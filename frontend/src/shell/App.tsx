@@ -57,7 +57,11 @@ function SignedInPages() {
   const queryClient = useQueryClient();
   const { path } = useLocation();
   const [isLinkPending, setLinkPending] = useState(() => path === SIGN_IN_PATH && getLocation().hash !== "");
-  const { data: me, error, refetch } = useQuery<Me | null>({
+  const {
+    data: me,
+    error,
+    refetch,
+  } = useQuery<Me | null>({
     queryKey: ["me"],
     queryFn: calls.getMe,
     staleTime: Infinity,
@@ -146,7 +150,9 @@ function Frame() {
         {words.skipToConversation}
       </a>
       {isSidebarVisible && <Sidebar accountMenu={<AccountMenu panels={panels} />} onOrder={onOrder} />}
-      {isSidebarVisible && <button type="button" className="sidebar-backdrop" tabIndex={-1} aria-hidden="true" onClick={toggleSidebar} />}
+      {isSidebarVisible && (
+        <button type="button" className="sidebar-backdrop" tabIndex={-1} aria-hidden="true" onClick={toggleSidebar} />
+      )}
       <main className="main" inert={isPageCovered}>
         <ConnectionStatus />
         <ErrorBoundary resetKey={path} fallback={<PageLoadError />}>

@@ -14,8 +14,18 @@ export interface Panel {
 }
 
 const panels: readonly Panel[] = [
-  { path: "memory", label: () => words.memory, icon: <MemoryIcon />, page: lazyWithPreload(() => import("../panels/memory/MemoryPanel")) },
-  { path: "usage", label: () => words.usage, icon: <ChartIcon />, page: lazyWithPreload(() => import("../panels/usage/UsagePanel")) },
+  {
+    path: "memory",
+    label: () => words.memory,
+    icon: <MemoryIcon />,
+    page: lazyWithPreload(() => import("../panels/memory/MemoryPanel")),
+  },
+  {
+    path: "usage",
+    label: () => words.usage,
+    icon: <ChartIcon />,
+    page: lazyWithPreload(() => import("../panels/usage/UsagePanel")),
+  },
   {
     path: "people",
     label: () => words.people,

@@ -87,7 +87,7 @@ def run_and_get_exit_code(run: Callable[[], object], *, as_json: bool) -> int:
     except OutputClosed:
         _detach_stdout()
         return OUTPUT_CLOSED_CODE
-    except OSError as error:  # the disk behind a redirection is full, the current folder is gone
+    except OSError as error:  # the disk behind a redirection is full, the current folder was deleted
         _detach_stdout()
         message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
         _print_error_parts("os_error", message, {"errno": error.errno}, as_json=as_json)

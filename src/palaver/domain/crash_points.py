@@ -6,21 +6,53 @@ production the call does nothing; a test installs a hook that kills the process 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_hook: Callable[[str], None] | None = None
+CrashPoint = Literal[
+    "inbox.accepted",
+    "inbox.before_accept",
+    "inbox.command_read",
+    "turn.after_tool",
+    "turn.agent_event",
+    "turn.before_claim",
+    "turn.before_compaction",
+    "turn.before_draft_save",
+    "turn.before_end",
+    "turn.before_recovery",
+    "turn.before_release",
+    "turn.before_steering",
+    "turn.before_tool",
+    "turn.before_tool_mark",
+    "turn.claimed",
+    "turn.compacted",
+    "turn.draft_saved",
+    "turn.ended",
+    "turn.recovered",
+    "turn.released",
+    "turn.steered",
+    "delivery.before_claim",
+    "delivery.before_outcome_save",
+    "delivery.before_recovery",
+    "delivery.before_send",
+    "delivery.claimed",
+    "delivery.outcome_saved",
+    "delivery.recovered",
+    "delivery.sent",
+]
+
+_hook: Callable[[CrashPoint], None] | None = None
 
 
-def crash_point(name: str) -> None:
+def crash_point(name: CrashPoint) -> None:
     """Call the hook, if a test has set one."""
     if _hook is not None:
         _hook(name)
 
 
-def set_crash_hook(hook: Callable[[str], None] | None) -> None:
+def set_crash_hook(hook: Callable[[CrashPoint], None] | None) -> None:
     """Call `hook` with the name of every crash point that this process passes; None removes the hook."""
     global _hook  # noqa: PLW0603  (one process, one hook)
     _hook = hook

@@ -145,7 +145,7 @@ class Guard:
             return any(own_port is not None and host.has_port(scheme, own_port) for own_port in ports)
         if is_loopback(host.name):
             return host.has_port(scheme, port)
-        # An address, unlike a name, cannot be made to resolve to this server by somebody else.
+        # An address, unlike a name, cannot be pointed at this server by someone else.
         own_address = parse_address(address)
         return own_address is not None and parse_address(host.name) == own_address and host.has_port(scheme, port)
 

@@ -171,7 +171,7 @@ def test_resume_without_a_name_lists_conversations(terminals: Terminals) -> None
     terminal = terminals.open_chat("--new")
     terminal.type_keys("\x04")
     terminal.wait_for_exit()
-    assert "1 Lisbon" in terminals.open_chat("--resume").wait_for("Conversations to go back to")
+    assert "1 Lisbon" in terminals.open_chat("--resume").wait_for("Conversations you can resume")
 
 
 def test_messages_and_answers_of_another_process_are_shown_once(terminals: Terminals) -> None:

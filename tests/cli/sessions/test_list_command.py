@@ -136,4 +136,4 @@ def test_a_session_in_json_has_every_key_and_times_in_utc(home: Home) -> None:
     assert abs(datetime.now(UTC) - created) < timedelta(minutes=5)
     for name in ("ended_at", "end_reason", "project_id", "parent_id", "last_message_at", "key", "preview"):
         assert name in session
-    assert session["display_name"] == "Ada"
+    assert session["display_name"] == "DM with Ada"

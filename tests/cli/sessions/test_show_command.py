@@ -121,8 +121,10 @@ def test_json_contains_the_messages_or_the_log(home: Home) -> None:
     first, second = shown["messages"]
     assert (first["kind"], first["message"]["content"], first["hidden"]) == ("message", "hello", False)
     assert second["message"]["tool_calls"] == CALL["tool_calls"]
-    kinds = [event["kind"] for event in home.get_json("sessions", "show", "talk", "--log")["events"]]
+    events = home.get_json("sessions", "show", "talk", "--log")["events"]
+    kinds = [event["kind"] for event in events]
     assert kinds == ["started", "message", "message", "renamed", "undone", "redone"]
+    assert [event["person"] and event["person"]["name"] for event in events][3:] == [None, "owner", "owner"]
 
 
 def test_the_header_shows_pin_project_and_end(home: Home) -> None:

@@ -15,12 +15,12 @@ const MEMORY: Memory = {
 
 describe("the audience of a memory", () => {
   it.each([
-    [{ shared: false, other_names: [], other_count: 0 }, "known to you alone"],
-    [{}, "also known to Ada"],
-    [{ other_names: ["Ada", "Bob", ""], other_count: 3 }, "also known to Ada, Bob, and somebody"],
-    [{ other_names: ["Ada", "Bob"], other_count: 7 }, "also known to Ada, Bob, and 5 others"],
-    [{ other_names: ["Ada", "Bob"], other_count: 3 }, "also known to Ada, Bob, and 1 other"],
-    [{ other_names: [], other_count: 0 }, "for all who speak there"],
+    [{ shared: false, other_names: [], other_count: 0 }, "only you"],
+    [{}, "shared with Ada"],
+    [{ other_names: ["Ada", "Bob", ""], other_count: 3 }, "shared with Ada, Bob, and someone"],
+    [{ other_names: ["Ada", "Bob"], other_count: 7 }, "shared with Ada, Bob, and 5 others"],
+    [{ other_names: ["Ada", "Bob"], other_count: 3 }, "shared with Ada, Bob, and 1 other"],
+    [{ other_names: [], other_count: 0 }, "shared with the group"],
   ])("%o", (fields, description) => {
     expect(describeAudience({ ...MEMORY, ...fields })).toBe(description);
   });
@@ -29,5 +29,5 @@ describe("the audience of a memory", () => {
 it("names the person who asked for it, as far as that is known", () => {
   expect(getAskerName(MEMORY)).toBe("Ada");
   expect(getAskerName({ ...MEMORY, is_author: true })).toBe("You");
-  expect(getAskerName({ ...MEMORY, author_name: null })).toBe("somebody");
+  expect(getAskerName({ ...MEMORY, author_name: null })).toBe("someone");
 });

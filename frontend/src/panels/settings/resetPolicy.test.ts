@@ -26,10 +26,10 @@ it.each([
 
 describe("automatic restarts of conversations", () => {
   it.each([
-    [{}, "Never by itself"],
-    [{ mode: "idle" }, "After 24 hours without a message; you are told"],
-    [{ mode: "daily", notify: false }, "Every day at 04:00 (Europe/Berlin); nobody is told"],
-    [{ mode: "both" }, "After 24 hours without a message, or every day at 04:00 (Europe/Berlin); you are told"],
+    [{}, "Never"],
+    [{ mode: "idle" }, "After 24 hours of inactivity; with a notice"],
+    [{ mode: "daily", notify: false }, "Every day at 04:00 (Europe/Berlin); without a notice"],
+    [{ mode: "both" }, "After 24 hours of inactivity, or every day at 04:00 (Europe/Berlin); with a notice"],
   ] as const)("%o", (fields, text) => {
     expect(describeReset({ ...RESET_RULE, ...fields })).toBe(text);
   });

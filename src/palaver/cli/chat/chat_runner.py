@@ -1,7 +1,7 @@
 """Running `palaver chat`: the store and the gateway, signals, warnings, and the exit code.
 
-The terminal is a gateway of its own while it is open: it answers every turn that is queued in the store, whoever
-asked. The next Palaver process continues what is unfinished when the terminal closes.
+The terminal is a gateway of its own while it is open: it answers every turn that is queued in the store, for all
+people. The next Palaver process continues what is unfinished when the terminal closes.
 """
 
 from __future__ import annotations

@@ -241,6 +241,9 @@ class _SingleStatementTransaction(PostgresTransaction):
 
         self._execute = execute_once
 
+    def execute(self, sql: str, *params: object) -> int:
+        raise _SecondStatementNeeded  # a change: the read-only transaction that follows refuses it
+
 
 def _write(connection: _Connection, work: Write[T]) -> T:
     if work.read_first is not None and (result := _read(connection, work.read_first)) is not None:
