@@ -713,12 +713,12 @@ def list_queries(sizes: Sizes, long_id: str) -> Iterator[Query]:
     yield Query(
         f"open a session of {sizes.long_messages:,} messages (the last {PAGE_SIZE})",
         messages,
-        lambda body: len(body["events"]) == PAGE_SIZE and body["more_before"],
+        lambda body: len(body["events"]) == PAGE_SIZE and body["has_more_before"],
     )
     yield Query(
         f"jump to its middle ({PAGE_SIZE} around)",
         f"{messages}&around={sizes.long_messages // 2}",
-        lambda body: len(body["events"]) >= PAGE_SIZE // 2 and body["more_before"] and body["more_after"],
+        lambda body: len(body["events"]) >= PAGE_SIZE // 2 and body["has_more_before"] and body["has_more_after"],
     )
     for kind, word in (("rare", RARE), ("common", COMMON)):
         hits = min(

@@ -13,7 +13,8 @@ MIN_TARGET_PIXELS = 44  # CSS pixels; a finger needs that much
 
 _FIND_SMALL_TARGETS = """minimum => [...document.querySelectorAll('button, a, input, textarea, summary')]
     .filter(each => each.checkVisibility({opacityProperty: true, visibilityProperty: true}))
-    .filter(each => !each.closest('.markdown, .visually-hidden') && !each.matches('.skip, .shade, .text-button'))
+    .filter(each => !each.closest('.markdown, .visually-hidden'))
+    .filter(each => !each.matches('.skip-link, .sidebar-backdrop, .text-button'))
     .map(each => [each.getBoundingClientRect(), each])
     .filter(([box]) => box.width > 0 && (box.width < minimum || box.height < minimum))
     .map(([box, each]) => `${each.outerHTML.slice(0, 90)} ${box.width}x${box.height}`)"""

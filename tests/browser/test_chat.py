@@ -87,8 +87,8 @@ async def test_the_home_page_describes_the_server_and_can_be_hidden(
 ) -> None:
     page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
     about = page.get_by_role("region", name="About this server")
-    await expect(about).to_contain_text("demo agent")
-    await expect(about).to_contain_text("live in both")
+    await expect(about).to_contain_text("Demo agent: scripted answers, no model.")
+    await expect(about).to_contain_text("Continue the same conversations in the terminal:")
     await about.get_by_role("button", name="Hide").click()
     await page.reload()
     await expect(page.get_by_role("button", name="About this server")).to_be_visible()

@@ -131,7 +131,7 @@ async def test_many_memories_are_shown_page_by_page(start_web: StartWebServer, v
 
 
 @pytest.mark.parametrize(
-    ("toolsets", "told"),
+    ("toolsets", "expected_text"),
     [
         ({}, "Memory is turned off on this server"),
         ({"memory": ToolsetRule(roles=frozenset({Role.GUEST}))}, "Memory isn’t available for your role"),

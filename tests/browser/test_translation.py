@@ -32,6 +32,7 @@ _COLLECT_TEXTS = """() => {
 # Names, texts of people, and prompts for the demo agent.
 SAME_IN_BOTH_LANGUAGES = {
     *("Palaver", "English", "Deutsch", "Agent", "Name", "Person", "Token", "Passkeys", "Web", "Terminal", "API"),
+    *("Tools", "System", "Version"),
     *("owner", "Travels", "Alpha", "Beta", "demo", "Chrome, Linux"),
     *("What can you do?", "Show me Markdown", "Think about the sea", "Remember that my cat is called Ada"),
 }

@@ -135,13 +135,13 @@ def test_a_path_that_cannot_hold_a_database_is_named(home: Home, tmp_path: Path)
     assert str(tmp_path / "file") in home("sessions", "list", code=5, env=env).stderr
 
 
-def test_a_mistake_in_the_settings_is_reported_with_its_line(home: Home) -> None:
+def test_an_error_in_the_settings_is_reported_with_its_line(home: Home) -> None:
     home.path.mkdir()
     (home.path / "config.yaml").write_text("agent: main\nagnt: x\nsession_reset:\n  at_hour: 24\n")
     error = home.get_error("sessions", "list", code=7)
     assert "config.yaml:2: agnt" in error
     assert "config.yaml:4: session_reset.at_hour" in error
-    assert len(home.get_json_error("projects", "list", code=7)["facts"]["mistakes"]) == 2
+    assert len(home.get_json_error("projects", "list", code=7)["facts"]["problems"]) == 2
 
 
 def test_a_database_of_a_newer_version_is_rejected(home: Home) -> None:

@@ -81,7 +81,7 @@ export const listMessages = (id: string, range: TranscriptRange, all: boolean) =
 
 export const sendMessage = (id: string, message: OutgoingMessage) =>
   request<Receipt>("POST", sessionPath(id, "/messages"), {
-    body: { ...message, busy: message.busy_policy ?? null },
+    body: { ...message, busy_policy: message.busy_policy ?? null },
   });
 export const resendDelivery = (id: string, deliveryId: string) =>
   request<Delivery>("POST", sessionPath(id, `/deliveries/${encodeURIComponent(deliveryId)}/retry`));

@@ -62,11 +62,11 @@ export function EventLine({ sessionId, event, canAct, delivery, canResend }: Pro
 function Summary({ event, sessionId }: { event: LogEvent; sessionId: string }) {
   const client = useLiveClient();
   const [isShown, setShown] = useState(false);
-  const { summary, messages } = event.facts;
+  const { summary, message_count: messageCount } = event.facts;
   return (
     <div className="event-block">
       <div className="event-line" title={formatDateTime(event.at)}>
-        <span>{words.contextCompacted(Number(messages ?? 0))}</span>
+        <span>{words.contextCompacted(Number(messageCount ?? 0))}</span>
         <button type="button" className="text-button" aria-expanded={isShown} onClick={() => setShown(!isShown)}>
           {words.showSummary}
         </button>

@@ -166,7 +166,7 @@ def _make_plan(request: AgentRequest, tools: Mapping[str, Tool]) -> _Plan:
             if plan.tool_plan is None or plan.tool_plan.tool in tools:
                 return plan
     return _Plan(
-        f"I'm the demo agent, with scripted answers instead of an AI model. You said: “{make_preview(text)}”. "
+        f"You said: “{make_preview(text)}”. I'm the demo agent, with scripted answers instead of an AI model. "
         "Ask me `what can you do`."
     )
 

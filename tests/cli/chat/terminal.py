@@ -80,7 +80,7 @@ class Terminal:
     def send(self, text: str, until: str) -> str:
         """Type a line and wait until the answer has ended and contains a text."""
         self.type_keys(f"{text}\r")
-        return self.wait_for(lambda shown: until in shown and "idle" in self.status_line)
+        return self.wait_for(lambda text: until in text and "idle" in self.status_line)
 
     def send_signal(self, number: signal.Signals) -> None:
         os.kill(self._pid, number)

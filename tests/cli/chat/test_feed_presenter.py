@@ -44,8 +44,8 @@ def make_message_event(seq: int, message: dict[str, Any], **event: Any) -> Event
 
 
 def get_text(presenter: FeedPresenter, *items: FeedItem) -> str:
-    shown = [display_item for item in items for display_item in presenter.present(item)]
-    return "".join(piece.text for piece in shown if isinstance(piece, Piece))
+    display_items = [display_item for item in items for display_item in presenter.present(item)]
+    return "".join(piece.text for piece in display_items if isinstance(piece, Piece))
 
 
 def test_an_answer_that_was_shown_as_a_draft_is_not_shown_again_from_the_log() -> None:

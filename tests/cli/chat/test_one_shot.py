@@ -84,8 +84,7 @@ def palaver(tmp_path: Path) -> Iterator[PalaverProcesses]:
 
 def test_only_the_answer_is_printed(palaver: PalaverProcesses) -> None:
     ran = palaver("-m", "hello there")
-    assert ran.stdout.startswith("I'm the demo agent")
-    assert "“hello there”" in ran.stdout
+    assert ran.stdout.startswith("You said: “hello there”. I'm the demo agent")
     assert ran.stdout.endswith("\n")
     assert ran.stderr == ""
 
@@ -115,8 +114,8 @@ def test_json_is_one_document(palaver: PalaverProcesses) -> None:
     assert "“hello”" in answer["text"]
     assert answer["error"] is None
     assert answer["usage"]["input_tokens"] > 0
-    shown = json.loads(palaver("sessions", "show", answer["session_id"], "--json").stdout)
-    assert [event["message"]["content"] for event in shown["messages"]] == ["hello", answer["text"]]
+    document = json.loads(palaver("sessions", "show", answer["session_id"], "--json").stdout)
+    assert [event["message"]["content"] for event in document["messages"]] == ["hello", answer["text"]]
 
 
 def test_json_contains_the_text_of_the_answer_without_tool_calls(palaver: PalaverProcesses) -> None:
@@ -176,8 +175,8 @@ def test_an_interrupt_stops_the_answer_and_keeps_the_text_so_far(palaver: Palave
     asking.send_signal(signal.SIGINT)
     stdout, stderr = asking.communicate(timeout=30)
     assert (asking.returncode, stderr) == (130, "")
-    shown = json.loads(palaver("sessions", "list", "--json").stdout)["sessions"][0]
-    log = json.loads(palaver("sessions", "show", shown["id"], "--log", "--json").stdout)["events"]
+    session = json.loads(palaver("sessions", "list", "--json").stdout)["sessions"][0]
+    log = json.loads(palaver("sessions", "show", session["id"], "--log", "--json").stdout)["events"]
     assert [event["kind"] for event in log[-2:]] == ["message", "turn_interrupted"]
     assert log[-2]["message"]["content"].strip() == (beginning + stdout).strip()
 
@@ -203,9 +202,10 @@ def test_a_message_whose_process_is_terminated_is_answered_by_the_next_process(p
     assert asking.returncode == 9
     assert stderr == f"error: {MESSAGE_SAVED_TEXT}\n"
     palaver("-m", "hello")  # queued behind the saved message
-    shown = palaver("sessions", "show", json.loads(palaver("sessions", "list", "--json").stdout)["sessions"][0]["id"])
-    assert shown.stdout.index("what can you do") < shown.stdout.index("I'm Palaver's **demo agent**")
-    assert "“hello”" in shown.stdout
+    session = json.loads(palaver("sessions", "list", "--json").stdout)["sessions"][0]
+    transcript = palaver("sessions", "show", session["id"]).stdout
+    assert transcript.index("what can you do") < transcript.index("I'm Palaver's **demo agent**")
+    assert "“hello”" in transcript
 
 
 def test_a_message_is_answered_on_postgres(palaver: PalaverProcesses, postgres_database: str) -> None:

@@ -153,7 +153,7 @@ def test_retry_does_not_look_like_a_message_from_elsewhere(terminals: Terminals)
     terminal = terminals.open_chat()
     terminal.send("hello", until="“hello”")
     terminal.type_keys("/retry\r")
-    text = terminal.wait_for(lambda shown: shown.count("“hello”") >= 2 and "idle" in terminal.status_line)
+    text = terminal.wait_for(lambda text: text.count("“hello”") >= 2 and "idle" in terminal.status_line)
     assert "elsewhere" not in text
 
 
@@ -179,7 +179,7 @@ def test_messages_and_answers_of_another_process_are_shown_once(terminals: Termi
     terminal.send("hello", until="“hello”")
     assert "“from the side”" in terminals.run("-m", "from the side", "--continue")
     text = terminal.wait_for(
-        lambda shown: "“from the side”" in " ".join(shown.split()) and "idle" in terminal.status_line
+        lambda text: "“from the side”" in " ".join(text.split()) and "idle" in terminal.status_line
     )
     assert "You (elsewhere): from the side" in text
     assert text.count("from the side") == 2
@@ -238,7 +238,7 @@ def test_ctrl_c_stops_the_answer_and_keeps_its_text_and_a_double_press_quits(ter
     terminal.type_keys("show me markdown\r")
     terminal.wait_for("What Markdown looks")
     terminal.type_keys("\x03")
-    text = terminal.wait_for(lambda shown: "· Stopped" in shown and "idle" in terminal.status_line)
+    text = terminal.wait_for(lambda text: "· Stopped" in text and "idle" in terminal.status_line)
     assert "What Markdown looks" in text
     assert "bread" not in text
     with SessionStore.open(terminals.home / "palaver.db") as store:

@@ -116,9 +116,9 @@ def test_json_contains_the_messages_or_the_log(home: Home) -> None:
     home("sessions", "undo", "talk")
     assert home.get_json("sessions", "show", "talk")["messages"] == []
     home("sessions", "redo", "talk")
-    shown = home.get_json("sessions", "show", "talk")
-    assert shown["session"]["id"] == session_id
-    first, second = shown["messages"]
+    document = home.get_json("sessions", "show", "talk")
+    assert document["session"]["id"] == session_id
+    first, second = document["messages"]
     assert (first["kind"], first["message"]["content"], first["hidden"]) == ("message", "hello", False)
     assert second["message"]["tool_calls"] == CALL["tool_calls"]
     events = home.get_json("sessions", "show", "talk", "--log")["events"]

@@ -19,9 +19,7 @@ SESSION_DELETED_TEXT = "This conversation was deleted. Your next message starts 
 
 @dataclass(frozen=True, slots=True)
 class SessionSwitched:
-    """All following items belong to another session; None if there is no session yet."""
-
-    session_id: SessionId | None
+    """All following items belong to another session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ class FeedListener:
             return
         self.close()
         self._session_id = session_id
-        self._items.put_nowait((session_id, SessionSwitched(session_id)))
+        self._items.put_nowait((session_id, SessionSwitched()))
         if session_id is not None:
             self._task = asyncio.create_task(self._listen(session_id, after), name="palaver-chat-feed")
 
