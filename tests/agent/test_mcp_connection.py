@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .conftest import MakeAgent
     from .openai_server import OpenAIServer
 
+pytestmark = pytest.mark.slow  # starts real server processes
+
 SERVER_SCRIPT = str(Path(__file__).with_name("mcp_server.py"))
 STDIO_SERVER = McpServer(command=sys.executable, args=(SERVER_SCRIPT,), env={"GIVEN": "yes"})
 MISSING_SERVER = McpServer(command="/no/such/command", env={"TOKEN": "secret-token"})
