@@ -28,6 +28,8 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # Google's library emits warnings when it is compiled
     importlib.import_module("google.genai")
 
+pytestmark = pytest.mark.slow  # loads the SDKs of all providers
+
 MODELS = ("anthropic:claude-sonnet-5-5", "google:gemini-3.5-flash")
 
 
