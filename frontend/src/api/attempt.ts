@@ -1,4 +1,4 @@
-/** Runs a request for somebody who pressed a button, and tells them when it failed. */
+/** Runs a request for a person who pressed a button, and tells them if it failed. */
 import { toast } from "../ui/toasts";
 import { ApiError, describeError, UnreachableError } from "./errors";
 

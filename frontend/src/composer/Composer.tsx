@@ -138,7 +138,7 @@ export function Composer({ draftId, placeholder, isRunning, policy, onSend, onSt
   );
 }
 
-/** The text of a draft. It is stored while somebody types, and changes when another part of the page suggests one. */
+/** The text of a draft. It is stored while a person types, and changes when another part of the page suggests one. */
 function useDraftText(drafts: ComposerDrafts, draftId: string): [string, (text: string) => void] {
   const [text, setText] = useState(() => drafts.getText(draftId));
   const suggestion = useStore(textSuggestion);

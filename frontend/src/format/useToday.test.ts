@@ -17,7 +17,7 @@ it("today becomes yesterday on a page that stays open past midnight", () => {
   expect(page.textContent).toBe("Yesterday");
 });
 
-it("today becomes yesterday on a page that slept past midnight, as soon as somebody returns to it", () => {
+it("today becomes yesterday on a page that slept past midnight, as soon as the reader returns to it", () => {
   vi.useFakeTimers({ now: new Date(2026, 10, 15, 23, 59) });
   const page = renderForTest(createElement(Group));
   vi.setSystemTime(new Date(2026, 10, 16, 8));

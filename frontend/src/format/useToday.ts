@@ -1,5 +1,5 @@
 /**
- * The start of the current day in the reader's time zone. It changes at midnight, or when somebody returns to a page that
+ * The start of the current day in the reader's time zone. It changes at midnight, or when the reader returns to a page that
  * slept past midnight.
  */
 import { useEffect, useState } from "react";

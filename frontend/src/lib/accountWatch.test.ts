@@ -8,7 +8,7 @@ const storeFromOtherTab = (name: string, value: string) => {
   window.dispatchEvent(new StorageEvent("storage"));
 };
 
-it("reports when another tab signs in as somebody else, and only then", () => {
+it("reports when another tab signs in as another person, and only then", () => {
   const onChange = vi.fn();
   const stop = watchAccount("p_1", onChange);
   storeFromOtherTab("draft", "half a sentence");

@@ -1,5 +1,5 @@
 /**
- * Notices when another tab of this browser signs in as somebody else.
+ * Notices when another tab of this browser signs in as another person.
  *
  * All tabs share one session cookie. After another person has signed in, whatever an older tab still sends would be done in
  * that person's name, so the older tab has to reload.
@@ -9,7 +9,7 @@ import { storage } from "./storage";
 const STORAGE_KEY = "person";
 
 /**
- * Announces who is signed in in this tab (null: nobody), and calls `onChange` when another tab announces somebody else.
+ * Announces who is signed in in this tab (null: nobody), and calls `onChange` when another tab announces another person.
  * Returns a function that stops watching.
  */
 export function watchAccount(personId: string | null, onChange: () => void = () => location.reload()): () => void {

@@ -1,7 +1,7 @@
 /**
  * Browser notifications that an answer is ready, for people who switch them on.
  *
- * Always true: the browser asks for permission only after somebody has switched them on, nothing is sent to another origin,
+ * Always true: the browser asks for permission only after the person has switched them on, nothing is sent to another origin,
  * and only one tab notifies.
  */
 import type { Session } from "../api/types";

@@ -6,7 +6,6 @@ lines unless the caller wants them in full, and a line says how much was cut.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from palaver.cli.output import (
     format_timestamp,
     truncate_text,
 )
+from palaver.services.markdown_export import split_tool_call
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -155,14 +155,8 @@ def _format_content(content: str | Sequence[Any] | None) -> Iterator[str]:
 
 
 def _format_tool_call(call: object) -> str:
-    """Format a tool call in any of the shapes that providers use."""
-    fields = call if isinstance(call, Mapping) else {}
-    function = fields.get("function")
-    fields = function if isinstance(function, Mapping) else fields
-    arguments = fields.get("arguments", fields.get("args", fields.get("input")))
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
-    name = clean_line(str(fields.get("name") or "tool"))
-    return f"→ {name}({truncate_text(clean_line(text if arguments else ''), MAX_ARGUMENT_COLUMNS)})"
+    name, arguments = split_tool_call(call)
+    return f"→ {clean_line(name)}({truncate_text(clean_line(arguments), MAX_ARGUMENT_COLUMNS)})"
 
 
 def _format_value(value: object) -> str:

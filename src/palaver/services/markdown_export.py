@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import UTC
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from palaver.services.export import iterate_log
 
@@ -91,15 +91,19 @@ def _format_content(content: object) -> Iterator[str]:
             yield f"[{_to_line(str(kind or 'attachment'))}]"
 
 
-def _format_tool_call(call: Any) -> str:
-    """Format a tool call in any of the shapes that providers use."""
+def split_tool_call(call: object) -> tuple[str, str]:
+    """Return the name and the arguments, as text, of a tool call in any of the shapes that providers use."""
     fields = call if isinstance(call, Mapping) else {}
     function = fields.get("function")
     fields = function if isinstance(function, Mapping) else fields
     arguments = fields.get("arguments", fields.get("args", fields.get("input")))
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
-    name = _to_line(str(fields.get("name") or "tool"))
-    return f"{name}({_to_line(text if arguments else '', MAX_ARGUMENTS_CHARS)})"
+    return str(fields.get("name") or "tool"), text if arguments else ""
+
+
+def _format_tool_call(call: object) -> str:
+    name, arguments = split_tool_call(call)
+    return f"{_to_line(name)}({_to_line(arguments, MAX_ARGUMENTS_CHARS)})"
 
 
 def _fence_text(text: str) -> str:
