@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DOCUMENT = build_api_document()
+SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
 OPERATIONS = [
     (method.upper(), path, operation)
     for path, operations in DOCUMENT["paths"].items()
@@ -103,12 +104,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerThread]:
     [(method, path) for method, path, operation in OPERATIONS if operation["operationId"] not in STREAMS],
 )
 def test_every_request_gets_a_documented_response(server: ServerThread, method: str, path: str) -> None:
-    schema = schemathesis.openapi.from_dict(DOCUMENT)
-    schema.config.update(base_url=server.web.url)
+    SCHEMA.config.update(base_url=server.web.url)
     client = server.sign_in()
     counter = iter(range(10_000))
 
-    operation = schema[path][method]
+    operation = SCHEMA[path][method]
     cases = [operation.as_strategy()]
     if operation.query or operation.body:  # there is something that can be invalid
         cases.append(operation.as_strategy(GenerationMode.NEGATIVE))
@@ -148,3 +148,32 @@ def test_every_documented_error_has_the_common_shape() -> None:
         for status, response in operation["responses"].items():
             if status.startswith(("4", "5")):
                 assert response["content"]["application/json"]["schema"]["$ref"].endswith("/ErrorOut"), (path, status)
+
+
+# The text of messages has its limit in the inbox, where it is the same for every platform.
+TEXTS_WITH_A_LIMIT_ELSEWHERE = {"MessageIn.content", "EditIn.content", "ChatMessage.content"}
+
+
+def list_unlimited_texts(schema: dict[str, Any], name: str, inside: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Yield the names of all texts in the schema of a request that may have any length."""
+    if "$ref" in schema:
+        model = schema["$ref"].rpartition("/")[2]
+        if model not in inside:
+            yield from list_unlimited_texts(DOCUMENT["components"]["schemas"][model], model, inside | {model})
+        return
+    if schema.get("type") == "string" and not {"maxLength", "enum", "const", "format"} & schema.keys():
+        yield name
+    parts = [*schema.get("anyOf", ()), *schema.get("oneOf", ()), *([schema["items"]] if "items" in schema else ())]
+    for part in parts:
+        yield from list_unlimited_texts(part, name, inside)
+    for key, value in schema.get("properties", {}).items():
+        yield from list_unlimited_texts(value, f"{name}.{key}", inside)
+
+
+def test_every_text_in_a_request_has_a_limit() -> None:
+    schemas = [
+        content["schema"]
+        for _, _, operation in OPERATIONS
+        for content in operation.get("requestBody", {}).get("content", {}).values()
+    ]
+    assert {name for schema in schemas for name in list_unlimited_texts(schema, "")} == TEXTS_WITH_A_LIMIT_ELSEWHERE
