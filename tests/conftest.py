@@ -151,6 +151,7 @@ async def start_gateway(store_url: str) -> AsyncIterator[StartGateway]:
             loopback: LoopbackAdapter | None = None,
             config: Any = None,
             clock: Any = None,
+            profile: AgentProfile | None = None,
             **rules: Any,
         ) -> Gateway:
             store = stack.enter_context(SessionStore.open(store_url, config=config, clock=clock or SystemClock()))
@@ -158,7 +159,7 @@ async def start_gateway(store_url: str) -> AsyncIterator[StartGateway]:
             gateway = Gateway(
                 store,
                 agent or ScriptedAgent(),
-                profile=AgentProfile(),
+                profile=profile or AgentProfile(),
                 rules=TurnRules(**rules),
                 adapters=[loopback] if loopback else [],
             )

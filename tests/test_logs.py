@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import structlog
 
+from palaver import logs
 from palaver.logs import REMOVED, configure_logging, remove_secrets
 
 if TYPE_CHECKING:
@@ -151,3 +152,80 @@ def test_at_a_terminal_lines_are_formatted_for_people(restore_logging: None) -> 
     assert "was rejected" in stream.getvalue()
     assert "hunter2" not in stream.getvalue()
     assert not stream.getvalue().startswith("{")
+
+
+# ---- repeated lines --------------------------------------------------------------------------------------
+
+
+class FakeTime:
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def fake_time(restore_logging: None, monkeypatch: pytest.MonkeyPatch) -> FakeTime:
+    fake = FakeTime()
+    monkeypatch.setattr("palaver.logs.time.monotonic", fake)
+    return fake
+
+
+def test_a_warning_that_repeats_is_written_once_per_interval_with_a_count(fake_time: FakeTime) -> None:
+    stream = io.StringIO()
+    configure_logging(stream)
+    log = logging.getLogger("palaver.web.server")
+    for _ in range(10_000):
+        log.warning("accept_failed", extra={"error": "no files"})
+    fake_time.seconds += logs.INTERVAL_SECONDS
+    log.warning("accept_failed", extra={"error": "no files"})
+    first, count, second = parse_lines(stream)
+    assert first["event"] == second["event"] == "accept_failed"
+    assert (count["event"], count["repeated_event"], count["left_out"]) == ("log_lines_left_out", "accept_failed", 9999)
+    assert (count["level"], count["logger"]) == ("warning", "palaver.web.server")
+
+
+def test_warnings_with_different_fields_are_all_written_up_to_a_limit(fake_time: FakeTime) -> None:
+    stream = io.StringIO()
+    configure_logging(stream)
+    for number in range(1000):
+        logging.getLogger("palaver").warning("delivery_uncertain", extra={"delivery": number})
+        structlog.get_logger("other").error("turn_failed", turn=number)
+        logging.getLogger("third").error("failed: %s", number)
+    assert len(parse_lines(stream)) == 3 * logs.MAX_LINES_PER_KIND
+
+
+def test_the_count_of_left_out_lines_is_written_with_any_later_line_or_at_the_end(fake_time: FakeTime) -> None:
+    stream = io.StringIO()
+    configure_logging(stream)
+    for event in ("one", "one", "two", "two"):
+        logging.getLogger("palaver").warning(event)
+        fake_time.seconds += 3
+    fake_time.seconds += 3
+    logging.getLogger("palaver").info("something else")
+    logging.getLogger().handlers[0].close()
+    events = [(line["event"], line.get("repeated_event")) for line in parse_lines(stream)]
+    assert events == [
+        *(("one", None), ("two", None)),
+        *(("log_lines_left_out", "one"), ("something else", None), ("log_lines_left_out", "two")),
+    ]
+
+
+def test_information_is_never_left_out(fake_time: FakeTime) -> None:
+    stream = io.StringIO()
+    configure_logging(stream)
+    for _ in range(100):
+        logging.getLogger("palaver").info("server_ready")
+    assert len(parse_lines(stream)) == 100
+
+
+def test_the_same_error_with_a_traceback_is_written_once(fake_time: FakeTime) -> None:
+    stream = io.StringIO()
+    configure_logging(stream)
+    for error in (OSError("too many open files"), OSError("too many open files"), ValueError("another")):
+        try:
+            raise error
+        except (OSError, ValueError):
+            logging.getLogger("palaver").exception("failed")
+    assert len(parse_lines(stream)) == 2

@@ -6,7 +6,7 @@ and build none themselves.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from palaver.services.store import SessionStore
 
@@ -16,9 +16,14 @@ if TYPE_CHECKING:
     from palaver.config import Settings
     from palaver.domain.profile import WebRules
     from palaver.domain.redact import Redactor
+    from palaver.domain.source import Platform
     from palaver.services.gateway import Gateway
     from palaver.services.ports import Adapter
     from palaver.web.state import WebState
+
+
+# The platforms that this version has an adapter for. The entry points pass the adapters to `make_gateway`.
+CONNECTABLE_PLATFORMS: Final[frozenset[Platform]] = frozenset()
 
 
 def open_store(settings: Settings) -> SessionStore:

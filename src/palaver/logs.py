@@ -6,6 +6,11 @@ from structlog and from the standard library, from Palaver and from other packag
 Always true: secrets are removed just before output, from all text of a line and its traceback, so that it does not
 matter who logged them or how. Removed are the values of fields with names such as `password`, API tokens of Palaver and
 of other services, the secret of a sign-in link or a shared conversation, and passwords in URLs.
+
+What goes wrong thousands of times a second, or what a stranger can cause, cannot fill a disk: within `INTERVAL_SECONDS`
+a warning with the same fields is written once, and warnings of one kind with different fields `MAX_LINES_PER_KIND`
+times. How many were left out is written afterwards, with the next line or when logging stops. Lines below a warning are
+not limited.
 """
 
 from __future__ import annotations
@@ -13,12 +18,17 @@ from __future__ import annotations
 import logging
 import re
 import sys
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final, TextIO
 
 import structlog
 
 REMOVED: Final = "[removed]"
+INTERVAL_SECONDS: Final = 10.0
+MAX_LINES_PER_KIND: Final = 50
+_STANDARD_FIELDS: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 # A field is secret if its name ends like this: `token` and `api_token` are secret, `input_tokens` is not.
 _SECRET_FIELD = re.compile(
@@ -27,6 +37,8 @@ _SECRET_FIELD = re.compile(
     re.IGNORECASE,
 )
 
+# Log lines may contain any text, so every pattern takes time in proportion to it: a run of characters is tried once,
+# from its beginning, and never given back (`++`, `*+`).
 _ASSIGNMENT = r"""\\*["']?\s*[:=]\s*"""
 _QUOTED_VALUE = r"""\\*"[^"]*"|\\*'[^']*'"""
 
@@ -47,12 +59,16 @@ _SECRETS: Final = tuple(
         (r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE, rf"\1 {REMOVED}"),
         (r"(sign-in#)[\w-]+", 0, rf"\1{REMOVED}"),
         (r"(/shared/)[\w-]{8,}", 0, rf"\1{REMOVED}"),
-        (r"([a-z][a-z0-9+.-]*://[^\s/:@\"']*:)[^\s/@\"']+(@)", re.IGNORECASE, rf"\1{REMOVED}\2"),
+        (r"(://[^\s/:@\"']*+:)[^\s/@\"']++(@)", 0, rf"\1{REMOVED}\2"),
         (r"\bpal_[A-Za-z0-9_-]{16,}", 0, REMOVED),
         (r"\b(?:sk|pk|rk|xox[abposr]|gh[pousr]|github_pat|AIza|glpat|hf)[-_][A-Za-z0-9_-]{8,}", 0, REMOVED),
         (r"\bAIza[A-Za-z0-9_-]{30,}", 0, REMOVED),
         (r"\b\d{6,}:[A-Za-z0-9_-]{30,}", 0, REMOVED),  # the token of a Telegram bot
-        (r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*", 0, REMOVED),  # a JSON web token
+        (  # a JSON web token
+            r"(?<![A-Za-z0-9_-])(?>([A-Za-z0-9_-]*?)\beyJ)[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]++\.[A-Za-z0-9_-]*+",
+            0,
+            rf"\1{REMOVED}",
+        ),
     )
 )
 
@@ -83,7 +99,7 @@ def configure_logging(stream: TextIO | None = None, *, level: int = logging.INFO
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
-    handler = logging.StreamHandler(output)
+    handler = _LimitedHandler(output)
     handler.setFormatter(_SecretRemovingFormatter(preprocessors, for_terminal=output.isatty()))
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -122,3 +138,84 @@ def _remove_field_secrets(name: str, value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [_remove_field_secrets("", inner) for inner in value]
     return remove_secrets(str(value))
+
+
+# ---- repeated lines --------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Interval:
+    """What was logged of one kind of line since `started_at`."""
+
+    started_at: float
+    lines: set[int]  # hashes of the lines that were written
+    left_out: int = 0
+
+
+class _LimitedHandler(logging.StreamHandler[Any]):
+    """Writes log lines to a stream, and leaves out those that repeat others."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__(stream)
+        self._intervals: dict[tuple[str, int, str], _Interval] = {}
+        self._next_check_at = 0.0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        now = time.monotonic()
+        if now >= self._next_check_at:
+            self._next_check_at = now + INTERVAL_SECONDS
+            self._end_intervals(now)
+        if record.levelno < logging.WARNING or self._count(record, now):
+            super().emit(record)
+
+    def close(self) -> None:
+        self.acquire()
+        try:
+            self._end_intervals(float("inf"))
+        finally:
+            self.release()
+        super().close()
+
+    def _count(self, record: logging.LogRecord, now: float) -> bool:
+        """Count a line, and return whether to write it."""
+        kind = (record.name, record.levelno, _get_event(record))
+        interval = self._intervals.get(kind)
+        if interval is not None and now >= interval.started_at + INTERVAL_SECONDS:
+            self._write_count(kind, interval)
+            interval = None
+        if interval is None:
+            interval = self._intervals[kind] = _Interval(now, set())
+        line = hash(_describe(record))
+        if line in interval.lines or len(interval.lines) >= MAX_LINES_PER_KIND:
+            interval.left_out += 1
+            return False
+        interval.lines.add(line)
+        return True
+
+    def _end_intervals(self, now: float) -> None:
+        for kind, interval in list(self._intervals.items()):
+            if now >= interval.started_at + INTERVAL_SECONDS:
+                del self._intervals[kind]
+                self._write_count(kind, interval)
+
+    def _write_count(self, kind: tuple[str, int, str], interval: _Interval) -> None:
+        if interval.left_out:
+            name, level, event = kind
+            fields = {"name": name, "levelno": level, "levelname": logging.getLevelName(level)}
+            counts = {"repeated_event": event, "left_out": interval.left_out}
+            super().emit(logging.makeLogRecord({**fields, "msg": "log_lines_left_out", **counts}))
+
+
+def _get_event(record: logging.LogRecord) -> str:
+    """Return what kind of line this is: the event of structlog, or the text before its arguments are filled in."""
+    return str(record.msg.get("event", "") if isinstance(record.msg, Mapping) else record.msg)
+
+
+def _describe(record: logging.LogRecord) -> str:
+    """Return all that tells this line from others of its kind, without its time."""
+    if isinstance(record.msg, Mapping):
+        fields = {name: value for name, value in record.msg.items() if name != "timestamp"}
+    else:
+        fields = {name: value for name, value in vars(record).items() if name not in _STANDARD_FIELDS}
+    error = record.exc_info[0] if isinstance(record.exc_info, tuple) else None
+    return f"{record.args!r} {fields!r} {error!r}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -15,13 +15,18 @@ from palaver.agent.compaction import (
     SUMMARY_REQUEST,
     build_summary_request,
     check_summary,
-    find_cut,
+    find_carried_seqs,
+    find_old_messages,
 )
 from palaver.agent.demo import DemoAgent
 from palaver.agent.history import SUMMARY_HEADING, build_messages, order_events
+from palaver.domain.compaction import Compaction
 from palaver.domain.errors import AgentError
 from palaver.domain.events import Event, EventKind
 from palaver.domain.message import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 
@@ -37,46 +42,76 @@ def make_log(script: str) -> list[Event]:
     return events
 
 
-# -- finding the cut -----------------------------------------------------------------------------------------
+# -- finding the old messages --------------------------------------------------------------------------------
+
+
+def find_old_seqs(script: str, exchanges: int, open_seqs: Collection[int] = ()) -> list[int]:
+    events = make_log(script)
+    input_seq = events[-1].seq if events else 0
+    old = find_old_messages(events, exchanges, input_seq=input_seq, open_seqs=open_seqs)
+    return [event.seq for event in old]
 
 
 @pytest.mark.parametrize(
-    ("script", "exchanges", "cut"),
+    ("script", "exchanges", "old"),
     [
-        ("", 2, None),
-        ("u", 2, None),
-        ("u a u a", 2, None),  # nothing before the last two exchanges
-        ("u a u a u a", 2, 4),
-        ("u a u a u a", 1, 6),
-        ("u a u a u", 2, 4),  # a question without an answer is an exchange
-        ("u u a u u a u u a", 2, 5),  # messages answered together are one exchange
-        ("u t a t a u a u a", 2, 7),
-        ("a a u a u a", 2, None),
-        ("u u a2 a3 u a", 2, None),  # the cut would separate a question from its answer
-        ("u a u u a4 a5 u a", 2, 4),  # so it moves back to where it does not
-        ("u a u u a4 a5 u a u a", 2, 8),
+        ("", 2, []),
+        ("u", 2, []),
+        ("u a", 1, []),
+        ("u a u a", 2, [2, 3]),  # one exchange is kept if there are only two
+        ("u a u a u a", 2, [2, 3]),
+        ("u a u a u a", 1, [2, 3, 4, 5]),
+        ("u a u a u", 2, [2, 3]),  # a question without an answer is an exchange
+        ("u u a u u a u u a", 2, [2, 3, 4]),  # messages answered together are one exchange
+        ("u t a t a u a u a", 2, [2, 3, 4, 5, 6]),
+        ("a a u a u a", 2, [2, 3]),
+        ("u u a2 u a3 u a5 u", 2, [2, 4, 3, 6]),  # the next message always came during the answer
+        ("u u a2 u a3 u a5 u", 0, [2, 4, 3, 6, 5, 8, 7]),
+        ("u u u u", 1, []),
+        ("u u u u", 0, [2, 3, 4]),  # questions that failed long ago
+        ("u a u u u", 0, [2, 3, 4, 5]),
     ],
 )
-def test_the_cut_keeps_the_last_exchanges_complete(script: str, exchanges: int, cut: int | None) -> None:
-    assert find_cut(make_log(script), exchanges) == cut
+def test_the_last_exchanges_are_not_old(script: str, exchanges: int, old: list[int]) -> None:
+    assert find_old_seqs(script, exchanges) == old
 
 
-scripts = st.lists(st.sampled_from(["u", "a", "t", "a2", "a3", "a5", "a8"]), max_size=20).map(" ".join)
+def test_messages_that_wait_for_their_answer_are_not_old() -> None:
+    assert find_old_seqs("u a u u a5 u", 0) == [2, 3, 4, 5, 6]
+    assert find_old_seqs("u a u u a5 u", 0, open_seqs=[4]) == [2, 3, 5, 6]
 
 
-@settings(max_examples=500)
-@given(scripts, st.integers(1, 4))
-@example("u a u a u a2 a2 u a u a", 2)
-def test_both_sides_of_a_cut_together_are_the_whole_conversation(script: str, exchanges: int) -> None:
-    events = make_log(script)
-    cut = find_cut(events, exchanges)
-    if cut is not None:
-        old = [event for event in events if event.seq < cut]
-        new = [event for event in events if event.seq >= cut]
-        last = events[-1].seq
-        assert [*order_events(old, last), *order_events(new, last)] == order_events(events, last)
-        assert sum(event.message is not None and event.message.role == "user" for event in new) >= exchanges
-        assert old
+scripts = st.lists(st.sampled_from(["u", "a", "t", "a2", "a3", "a5", "a8"]), min_size=1, max_size=20).map(" ".join)
+
+
+def has_contiguous_answers(script: str) -> bool:
+    """Whether the messages that answer one question follow each other, as a turn stores them."""
+    numbered = [number for word in script.split() if (number := word[1:])]
+    blocks = [number for index, number in enumerate(numbered) if index == 0 or numbered[index - 1] != number]
+    return len(blocks) == len(set(blocks))
+
+
+@settings(max_examples=500, deadline=None)
+@given(scripts.filter(has_contiguous_answers), st.integers(0, 4), st.integers(0, 3))
+@example("u a u a u a2 a2 u a u a", 2, 0)
+def test_every_message_is_either_old_or_still_seen(script: str, exchanges: int, later: int) -> None:
+    events = make_log(script + " u" * later)
+    input_seq = events[-1 - later].seq
+    seen = [event for event in events if not is_user(event) or event.seq <= input_seq]
+    old = find_old_messages(seen, exchanges, input_seq=input_seq)
+    if old:
+        first_kept_seq, carried_seqs = find_carried_seqs([event.seq for event in events], old, None)
+        compaction = Compaction(
+            seq=99, summary="", first_kept_seq=first_kept_seq, message_count=len(old), carried_seqs=carried_seqs
+        )
+        assert {event.seq for event in events if compaction.covers(event.seq)} == {event.seq for event in old}
+        kept = [event for event in seen if not compaction.covers(event.seq)]
+        shown = {event.seq for event in order_events(kept, input_seq)}
+        assert shown == {event.seq for event in order_events(seen, input_seq)} - {event.seq for event in old}
+
+
+def is_user(event: Event) -> bool:
+    return event.message is not None and event.message.role == "user"
 
 
 # -- the request ---------------------------------------------------------------------------------------------

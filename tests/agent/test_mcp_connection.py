@@ -136,3 +136,17 @@ async def test_a_turn_works_with_one_server_while_another_is_missing(
     assert ToolResult("1", "calc_add", "42") in events
     assert get_text(events) == "It is 42."
     assert server.requests[0]["tools"][0]["function"]["name"] == "calc_add"
+
+
+async def test_a_server_can_not_replace_one_of_our_tools(caplog: pytest.LogCaptureFixture) -> None:
+    servers = McpServers({"read": STDIO_SERVER})
+    try:
+        for _ in range(2):
+            tools = await load_tools_by_name(servers)
+            assert tools["read_conversation"].problem == "read_conversation is one of Palaver's own tools"
+            assert tools["read_add"].problem is None
+    finally:
+        await servers.close()
+    [notice] = servers.take_notices()
+    assert "Rename the server under mcp_servers" in notice
+    assert [record.message for record in caplog.records if record.name.startswith("palaver")] == ["mcp_tool_refused"]

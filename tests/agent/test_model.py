@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import sys
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -452,3 +453,17 @@ async def test_a_context_window_comes_from_the_settings_or_the_price_list(make_a
     assert await agent.get_context_window("mine:small") is None  # unknown
     assert await agent.get_context_window("nowhere:big") is None
     assert await agent.get_context_window("big") is None
+
+
+async def test_a_warm_agent_has_imported_everything_and_sent_nothing(
+    make_agent: MakeAgent, server: OpenAIServer
+) -> None:
+    agent = make_agent()
+    await agent.warm_up()
+    assert server.requests == []
+    modules = set(sys.modules)
+    server.add_replies(reply_with_text("Hi."))
+    assert get_text(await collect_events(agent, make_request())) == "Hi."
+    assert {
+        name for name in set(sys.modules) - modules if name.startswith(("openai.", "pydantic_ai", "genai"))
+    } == set()

@@ -110,6 +110,42 @@ async def test_a_refused_connection_to_ollama_asks_whether_it_is_running(
     assert len(sleeps.seconds) == 2
 
 
+# ---- what the provider itself says ---------------------------------------------------------------------------
+
+OWN_MESSAGES = {
+    "401": (reply_with_error(401, "Your account is disabled."), 401, "Your account is disabled. (error)"),
+    "429": (reply_with_error(429, "3 requests per minute", retry_after="600"), 429, "3 requests per minute (error)"),
+    "500": (reply_with_error(500, "The GPU is on fire."), 500, "The GPU is on fire. (error)"),
+    "400": (reply_with_error(400, "Unknown parameter"), 400, "Unknown parameter (error)"),
+    "cut stream": (reply_with_cut_line("Once "), None, "Connection error. ("),
+    "error in the stream": (reply_with_garbage('data: {"error": {"message": "boom"}}\n\n'), None, "boom"),
+}
+
+
+@pytest.mark.parametrize(("fault", "status", "detail"), OWN_MESSAGES.values(), ids=OWN_MESSAGES)
+async def test_an_error_holds_the_providers_own_message(
+    make_agent: MakeAgent, server: OpenAIServer, fault: Reply, status: int | None, detail: str
+) -> None:
+    server.add_replies(fault, fault, fault)
+    with pytest.raises(AgentError) as caught:
+        await collect_events(make_agent(), make_request())
+    facts = caught.value.facts
+    assert (facts["provider"], facts["model"], facts.get("status")) == ("openai", MODEL, status)
+    assert detail in str(facts["detail"])
+
+
+async def test_the_providers_own_message_is_short_and_without_secrets(
+    make_agent: MakeAgent, server: OpenAIServer
+) -> None:
+    secrets = [KEY, "sk-live-0123456789abcdef", "hunter2hunter2"]
+    server.add_replies(reply_with_error(401, f"{secrets[0]} {secrets[1]} password={secrets[2]} " + "x " * 50_000))
+    with pytest.raises(AgentRejected) as caught:
+        await collect_events(make_agent(), make_request())
+    detail = str(caught.value.facts["detail"])
+    assert len(detail) <= 1001
+    assert not any(secret in detail for secret in secrets)
+
+
 # ---- rate limits ---------------------------------------------------------------------------------------------
 
 

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from palaver.agent.base import Notice
 from palaver.agent.demo import DemoAgent
 from palaver.agent.local import LocalAgent, find_built_in_model
 from palaver.agent.model import ModelAgent
 from palaver.agent.selection import choose_agent
-from palaver.domain.errors import ConfigError
+from palaver.domain.errors import AgentRejected, ConfigError
 from palaver.domain.profile import AgentProfile, Provider
 
-from .openai_server import OpenAIServer
+from .conftest import collect_events, get_text, make_request
+from .openai_server import OpenAIServer, reply_with_error
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -154,6 +156,49 @@ def test_a_fallback_without_a_key_is_a_config_error() -> None:
     with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY") as caught:
         choose(environ={"OPENAI_API_KEY": SECRET}, fallback_models=("anthropic:x",))
     assert SECRET not in str(caught.value)
+
+
+def test_an_error_names_the_setting_that_is_wrong() -> None:
+    environ = {"OPENAI_API_KEY": SECRET}
+    for model in ("auto", "openai:gpt-5"):
+        for fallback in ("anthropic:x", "nowhere:x", "gpt-5", "local:/no/such/file.gguf"):
+            with pytest.raises(ConfigError, match=r"^fallback_models: ") as caught:
+                choose(model, environ, fallback_models=(fallback,))
+            assert caught.value.facts["key"] == "fallback_models"
+    with pytest.raises(ConfigError, match=r"^model: ") as caught:
+        choose("anthropic:x", environ, fallback_models=("openai:gpt-5",))
+    assert caught.value.facts["key"] == "model"
+
+
+def test_a_fallback_that_always_answers_has_to_be_the_last() -> None:
+    for fallbacks in (("demo", "openai:gpt-5"), ("local", "demo")):
+        with pytest.raises(ConfigError, match="Put it last"):
+            choose("openai:gpt-5", {"OPENAI_API_KEY": SECRET}, fallback_models=fallbacks)
+
+
+async def test_the_demo_agent_answers_if_the_provider_cannot_be_reached() -> None:
+    agent = choose("mine:x", providers={"mine": Provider(base_url="http://127.0.0.1:1/v1")}, fallback_models=("demo",))
+    try:
+        events = await collect_events(agent, make_request("What can you do?"))
+        assert isinstance(events[0], Notice)
+        assert events[0].text == 'Could not connect to "mine". Using demo instead of mine:x.'
+        assert get_text(events)
+        assert agent.list_models() == ("mine:x", "demo")
+        agent.check_model("demo")
+        assert get_text(await collect_events(agent, make_request("Hello", model="demo")))
+    finally:
+        await agent.close()
+
+
+async def test_the_demo_agent_does_not_answer_for_a_provider_that_rejects_the_request() -> None:
+    with OpenAIServer() as server:
+        server.add_replies(reply_with_error(401))
+        agent = choose("mine:x", providers={"mine": Provider(base_url=server.url)}, fallback_models=("demo",))
+        try:
+            with pytest.raises(AgentRejected, match=r"providers\.mine\.api_key"):
+                await collect_events(agent, make_request())
+        finally:
+            await agent.close()
 
 
 def test_the_small_model_is_found_without_importing_its_package() -> None:

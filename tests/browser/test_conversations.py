@@ -276,7 +276,7 @@ async def test_a_conversation_is_marked_unread_until_it_is_opened(
     await expect(page.get_by_role("img", name="unread")).to_have_count(0)
     owner = await web.sign_in()
     sessions = (await owner.get("/api/sessions")).json()["sessions"]
-    alpha = next(each["id"] for each in sessions if each["title"] == "alpha")
+    alpha = next(each["id"] for each in sessions if each["display_name"] == "alpha")
     await web.send_message(owner, alpha, "said in another place")
     await expect(find_row(page, "alpha").get_by_role("img", name="unread")).to_be_visible()
     await find_row(page, "alpha").get_by_role("link").click()

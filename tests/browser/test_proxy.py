@@ -122,6 +122,6 @@ async def use_all_features(visitors: Visitors, proxy: Proxy, link: str) -> None:
     for cookie in await context.cookies():
         assert cookie["path"] == urlsplit(proxy.url).path
         assert cookie["secure"] is (proxy.scheme == "https")
-        assert re.fullmatch(r"__Secure-palaver|palaver-\d+", cookie["name"])
+        assert re.fullmatch(r"(__Secure-palaver|palaver-\d+)(-device)?", cookie["name"])
     await outside.close()
     await context.close()

@@ -100,7 +100,6 @@ def test_an_interrupt_exits_with_130(home: Home, monkeypatch: pytest.MonkeyPatch
         (["sessions", "show"], "SESSION"),
         (["sessions", "show", "x", "--all", "--limit", "3"], "not both"),
         (["sessions", "show", "x", "--limit", "9" * 30], "--limit"),
-        (["sessions", "search", "x", "--cursor", "9" * 30], "--cursor"),
         (["sessions", "undo", "x", "0"], "1<=x"),
         (["sessions", "undo", "x", "9" * 30], "TURNS"),
     ],
@@ -109,6 +108,11 @@ def test_a_usage_error_suggests_what_to_type_and_points_to_help(home: Home, args
     error = home.get_error(*args, code=2)
     assert text in error
     assert "--help" in error
+
+
+@pytest.mark.parametrize("command", [["sessions", "list"], ["sessions", "search", "x"]])
+def test_an_invalid_cursor_is_named(home: Home, command: list[str]) -> None:
+    assert "not a valid cursor" in home.get_error(*command, "--cursor", "9" * 30, code=1)
 
 
 def test_a_usage_error_can_be_json(home: Home) -> None:

@@ -100,6 +100,18 @@ def test_the_server_prints_its_address_and_a_sign_in_link_and_stops_on_a_signal(
     assert server.sign_in_token not in log
 
 
+def test_the_server_warns_of_a_platform_that_is_set_up_but_not_connected(
+    start_server: Callable[..., ServerProcess], tmp_path: Path
+) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "config.yaml").write_text("platforms: {telegram: }\n", encoding="utf-8")
+    server = start_server()
+    assert "Telegram is set up but not connected" in server.output
+    _, log = server.stop()
+    warnings = [entry for entry in map(json.loads, log.splitlines()) if entry["event"] == "platform_not_connected"]
+    assert [entry["platform"] for entry in warnings] == ["telegram"]
+
+
 def test_two_servers_can_use_the_same_data(start_server: Callable[..., ServerProcess]) -> None:
     first, second = start_server(), start_server()
     assert first.url != second.url
@@ -137,3 +149,50 @@ def test_the_server_is_not_reachable_from_other_machines_before_the_owner_has_a_
     )
     assert ran.returncode == 7
     assert "no owner has a password or a passkey yet" in ran.stderr
+
+
+def run_serve(home: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "palaver", "--home", str(home), "serve", "--no-open", *options]
+    environment = os.environ | {"PALAVER_MODEL": "demo"}
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, env=environment, check=False
+    )
+
+
+def test_a_new_link_to_a_running_server_from_another_process(
+    start_server: Callable[..., ServerProcess], tmp_path: Path
+) -> None:
+    server = start_server()
+    with sign_in(server):  # the first link is used up
+        other = run_serve(tmp_path / "home", "--link")
+    assert (other.returncode, other.stderr) == (0, "")
+    assert f"Palaver is already running at {server.url}\n" in other.stdout
+    server.output = server.output.splitlines()[0] + other.stdout
+    with sign_in(server) as client:
+        assert client.get("/api/me").is_success
+
+
+def test_a_server_that_was_killed_is_not_taken_for_a_running_one(
+    start_server: Callable[..., ServerProcess], tmp_path: Path
+) -> None:
+    killed = start_server()
+    killed.stop(signal.SIGKILL)
+    (announcement,) = (tmp_path / "home" / "servers").iterdir()
+    server = start_server("--link")
+    assert "already running" not in server.output
+    server.stop()
+    announcement.unlink(missing_ok=True)
+    assert list((tmp_path / "home" / "servers").iterdir()) == []
+
+
+def test_an_unusable_folder_for_files_is_named_at_the_start(
+    start_server: Callable[..., ServerProcess], tmp_path: Path
+) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "attachments").write_text("not a folder")
+    server = start_server()
+    with sign_in(server) as client:
+        assert client.get("/api/sessions").status_code == 200
+    _, log = server.stop()
+    [warning] = [line for line in map(json.loads, log.splitlines()) if line["event"] == "attachments_unavailable"]
+    assert warning["error"].startswith(f"Files can't be stored in {tmp_path}/home/attachments: ")

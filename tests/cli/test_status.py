@@ -29,6 +29,12 @@ def test_status_shows_database_config_file_and_agent(home: Home) -> None:
     assert "Demo agent" in text
 
 
+def test_status_names_platforms_that_are_set_up_but_not_connected(home: Home) -> None:
+    assert "Not connected" not in home.get_text("status")
+    home.path.joinpath("config.yaml").write_text("platforms: {telegram: }\n", encoding="utf-8")
+    assert "Not connected  Telegram: set up," in home.get_text("status")
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_status_counts_recent_conversations(home: Home, count: int) -> None:
     for _ in range(count):

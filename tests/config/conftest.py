@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from palaver import config
 from palaver.config import Settings, load_settings
+from palaver.config.machine_timezone import find_machine_timezone
 from palaver.domain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,6 +32,9 @@ privacy:
 agent: helper
 model: openai:gpt-5
 fallback_models: [ollama:llama3:8b, local, local:models/small.gguf]
+models_by_role:
+  member: [openai:gpt-5-mini, "ollama:*", local:models/small.gguf]
+  guest: []
 context_windows:
   ollama:llama3:8b: 8192
 instructions: Be brief.
@@ -80,6 +85,11 @@ class FindProblems(Protocol):
     """Returns the problems that are reported for an invalid config.yaml."""
 
     def __call__(self, text: str | bytes, **environ: str) -> list[str]: ...
+
+
+@pytest.fixture(autouse=True)
+def ignore_time_zone_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(config, "find_machine_timezone", lambda environ: find_machine_timezone(environ, tmp_path))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.domain.person import Role
-from palaver.domain.profile import AgentProfile, McpServer, Provider, ToolsetRule, TurnRules
+from palaver.domain.profile import AgentProfile, CompactionRules, McpServer, Profile, Provider, ToolsetRule, TurnRules
 from palaver.domain.source import Platform
 from palaver.domain.turn import BusyPolicy
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from config.conftest import FindProblems, LoadSettings
 
 MODEL_RULE = "demo, local, local:/path/of/model.gguf or provider:name such as openai:gpt-5"
+PATTERN_RULE = f"{MODEL_RULE}; a * at the end stands for any ending, as in openai:*"
 WINDOW_RULE = "a whole number of tokens, 500 to 100000000"
 URL_RULE = "a URL that begins with http:// or https://"
 KEY_RULE = "ASCII characters without spaces, exactly as the provider gave it"
@@ -44,7 +45,7 @@ def test_the_agent_profile_has_all_settings_of_the_file(load: LoadSettings, full
     )
 
 
-def test_the_turn_rules_have_all_settings_of_the_file(load: LoadSettings, full_config: str) -> None:
+def test_the_turn_rules_have_all_settings_of_the_file(load: LoadSettings, full_config: str, tmp_path: Path) -> None:
     assert load(full_config).turns == TurnRules(
         max_running=256,
         max_running_per_person=1,
@@ -59,6 +60,10 @@ def test_the_turn_rules_have_all_settings_of_the_file(load: LoadSettings, full_c
                 platforms=frozenset({Platform.TELEGRAM, Platform("irc")}), roles=frozenset({Role.OWNER, Role.GUEST})
             )
         },
+        models_by_role={
+            Role.MEMBER: ("openai:gpt-5-mini", "ollama:*", f"local:{tmp_path}/models/small.gguf"),
+            Role.GUEST: (),
+        },
     )
 
 
@@ -68,6 +73,7 @@ def test_the_turn_rules_have_all_settings_of_the_file(load: LoadSettings, full_c
         "turns:\ntoolsets:\nproviders:\nmcp_servers:\nfallback_models:\ninstructions:\ncontext_windows:\n",
         "toolsets: {memory: , history: {platforms: }}",
         "fallback_models: []",
+        "models_by_role:",
     ],
 )
 def test_empty_sections_have_the_defaults(load: LoadSettings, text: str) -> None:
@@ -163,6 +169,21 @@ def test_the_numbers_of_turns_have_limits(
 
 
 @pytest.mark.parametrize(
+    ("key", "low", "high", "kind"),
+    [("at_percent", 10, 95, "a whole number of percent"), ("keep_exchanges", 1, 50, "a whole number")],
+)
+def test_the_numbers_of_summaries_have_limits(
+    load: LoadSettings, find_problems: FindProblems, key: str, low: int, high: int, kind: str
+) -> None:
+    rules = load(f"compaction: {{{key}: {low}, enabled: false, notify: false}}").turns.compaction
+    assert rules == CompactionRules(**{key: low}, enabled=False, notify=False)
+    for value in (low - 1, high + 1, 2.5):
+        assert find_problems(f"compaction: {{{key}: {value}}}") == [
+            f"config.yaml:1: compaction.{key}: {value} is not allowed ({kind}, {low} to {high})"
+        ]
+
+
+@pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("model: ", f"model: an empty value is not allowed (auto, {MODEL_RULE})"),
@@ -175,6 +196,15 @@ def test_the_numbers_of_turns_have_limits(
         ("fallback_models: demo", 'fallback_models: "demo" is not allowed (a list)'),
         ("fallback_models: [demo, auto]", f'fallback_models.1: "auto" is not allowed ({MODEL_RULE})'),
         ("fallback_models: [~]", f"fallback_models.0: an empty value is not allowed ({MODEL_RULE})"),
+        ("models_by_role: [demo]", "models_by_role: a list is not allowed (a section with keys)"),
+        ("models_by_role: {admin: [demo]}", "models_by_role.admin: this name is not valid (owner, member or guest)"),
+        ("models_by_role: {member: demo}", 'models_by_role.member: "demo" is not allowed (a list)'),
+        ("models_by_role: {member: [auto]}", f'models_by_role.member.0: "auto" is not allowed ({PATTERN_RULE})'),
+        ("models_by_role: {member: ['*:x']}", f'models_by_role.member.0: "*:x" is not allowed ({PATTERN_RULE})'),
+        (
+            "models_by_role: {member: ['openai:*x']}",
+            f'models_by_role.member.0: "openai:*x" is not allowed ({PATTERN_RULE})',
+        ),
         ("instructions: [be brief]", "instructions: a list is not allowed (text)"),
         ("modle: demo", "modle: unknown key (did you mean model?)"),
         ("api_key: x", "api_key: unknown key (did you mean providers.<name>.api_key?)"),
@@ -266,3 +296,56 @@ def test_problems_that_concern_a_whole_section_are_reported_with_its_line(find_p
         f'config.yaml:8: model: "gpt" is not allowed (auto, {MODEL_RULE})',
         f"OPENAI_API_KEY: … is not allowed ({KEY_RULE})",
     ]
+
+
+PROFILES = """\
+mcp_servers:
+  files: {command: npx}
+profiles:
+  work:
+    description: 007
+    instructions: You check invoices.
+    model: openai:gpt-5
+    toolsets: [history, mcp:files]
+  quiet: {toolsets: []}
+  plain:
+  mine: {model: local:models/small.gguf}
+personalities:
+  pirate: Talk like a pirate.
+  number: 42
+"""
+
+
+def test_profiles_and_personalities_are_read(load: LoadSettings, tmp_path: Path) -> None:
+    agent = load(PROFILES).agent
+    assert agent.profiles == {
+        "work": Profile(
+            description="007",
+            instructions="You check invoices.",
+            model="openai:gpt-5",
+            toolsets=frozenset({"history", "mcp:files"}),
+        ),
+        "quiet": Profile(toolsets=frozenset()),
+        "plain": Profile(),
+        "mine": Profile(model=f"local:{tmp_path}/models/small.gguf"),
+    }
+    assert agent.personalities == {"pirate": "Talk like a pirate.", "number": "42"}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("profiles: {default: {}}", "profiles.default: this name is not valid"),
+        ("profiles: {Work: {}}", "profiles.Work: this name is not valid"),
+        ("profiles: {work: {model: auto}}", 'profiles.work.model: "auto" is not allowed'),
+        ("profiles: {work: {toolset: []}}", "profiles.work.toolset: unknown key (did you mean toolsets?)"),
+        ("profiles: {work: {toolsets: [files]}}", 'profiles.work.toolsets.0: "files" is not allowed'),
+        ("profiles: {work: {toolsets: [mcp:files]}}", "there is no files in mcp_servers (known: none)"),
+        ("personalities: {pirate: }", "personalities.pirate: an empty value is not allowed (text)"),
+        ("personalities: {default: x}", "personalities.default: this name is not valid"),
+    ],
+)
+def test_problems_of_profiles_are_reported(find_problems: FindProblems, text: str, problem: str) -> None:
+    problems = find_problems(text)
+    assert len(problems) == 1
+    assert problem in problems[0]

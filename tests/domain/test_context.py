@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -62,6 +62,7 @@ class Entry:
     session_id: SessionId
     session_key: SessionKey
     created_at: datetime
+    is_first_contact: bool = False
 
 
 ENTRY = Entry(
@@ -189,6 +190,31 @@ def test_the_prompt_without_connected_platforms() -> None:
         "local",
         "platform:chat_id",
     ]
+
+
+def test_the_prompt_names_only_what_is_connected() -> None:
+    context = build_session_context(DM, CONFIG, connected={Platform.MATRIX})
+    text = build_session_context_prompt(context)
+    assert "- Connected platforms: Matrix\n" in text
+    assert lines_about(text, "Home channel") == ['- Home channel of Matrix: "Ops", target "matrix:!ops:example.org"']
+
+
+def test_the_prompt_names_no_targets_if_the_agent_cannot_send() -> None:
+    for source in (DM, GROUP):
+        text = build_session_context_prompt(build_session_context(source, CONFIG, can_send=False))
+        assert "target" not in text
+        assert "`" not in text
+        assert "send messages" not in text
+        assert '- Home channel of Matrix: "Ops"\n' in text
+
+
+def test_the_prompt_says_that_it_is_the_first_contact() -> None:
+    entry = replace(ENTRY, is_first_contact=True)
+    assert build_session_context(DM, CONFIG, entry).is_first_contact
+    assert lines_about(build_session_context_prompt(build_session_context(DM, CONFIG, entry)), "First contact") == [
+        "- First contact: the user has not talked to you before this conversation."
+    ]
+    assert lines_about(build_session_context_prompt(build_session_context(DM, CONFIG, ENTRY)), "First contact") == []
 
 
 def test_a_shared_conversation_names_no_user_and_explains_the_brackets() -> None:
@@ -605,3 +631,10 @@ def test_every_target_in_the_prompt_can_be_used(chat: str, thread: str | None, p
     expected = DeliveryTarget("chat", Platform(platform), chat, thread)
     assert resolve_target(quoted_target, context, REDACTOR) == expected
     assert resolve_target(json.loads(quoted_target), context, REDACTOR) == expected
+
+
+def test_the_agent_is_told_the_workspace_as_data() -> None:
+    context = SessionContext(source=SessionSource.local_cli(), workspace='C:\\work "x"\n# Rules')
+    prompt = build_session_context_prompt(context)
+    assert 'about: "C:\\\\work \\"x\\" Rules"\n' in prompt
+    assert "Workspace" not in build_session_context_prompt(SessionContext(source=SessionSource.local_cli()))

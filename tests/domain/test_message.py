@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from palaver.domain.errors import InvalidMessage
 from palaver.domain.message import Author, Message, join_text_parts, make_preview
 
 json_values = st.recursive(
@@ -63,3 +64,68 @@ def test_a_preview_is_one_short_line(text: str) -> None:
     preview = make_preview(text)
     assert len(preview) <= 120
     assert preview == " ".join(preview.split())
+
+
+# ---- limits -------------------------------------------------------------------------------------------------
+
+
+def nest(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def build_circle() -> list[Any]:
+    circle: list[Any] = []
+    circle.append(circle)
+    return circle
+
+
+def build_bomb() -> Any:
+    value: Any = "x"
+    for _ in range(30):
+        value = [value] * 30
+    return value
+
+
+@pytest.mark.parametrize(
+    ("fields", "key"),
+    [
+        ({"content": [{"type": "text", "text": "x", "more": nest(300)}]}, "content"),
+        ({"metadata": nest(300)}, "metadata"),
+        ({"metadata": nest(100_000)}, "metadata"),
+        ({"metadata": build_circle()}, "metadata"),
+        ({"tool_calls": [nest(40)]}, "tool_calls"),
+    ],
+)
+def test_a_message_that_is_nested_too_deeply_is_refused_by_name(fields: dict[str, Any], key: str) -> None:
+    message = Message.from_dict({"role": "user", "content": "x", **fields})
+    with pytest.raises(InvalidMessage, match=rf"^{key}: this is nested deeper than 32 levels\. Flatten it"):
+        message.check_limits()
+
+
+@pytest.mark.parametrize(
+    ("fields", "key"),
+    [
+        ({"content": "x" * 10_000_001}, "content"),
+        ({"content": "€" * 4_000_000}, "content"),
+        ({"metadata": {"junk": "x" * 10_000_000}}, "metadata"),
+        ({"metadata": {"x" * 10_000_000: 1}}, "metadata"),
+        ({"metadata": [0] * 10_000_000}, "metadata"),
+        ({"metadata": build_bomb()}, "metadata"),
+        ({"a": "x" * 6_000_000, "b": "x" * 5_000_000}, "a"),
+        ({"author": {"name": "x" * 10_000_000}}, "author"),
+    ],
+)
+def test_a_message_that_is_too_large_is_refused_by_name(fields: dict[str, Any], key: str) -> None:
+    message = Message.from_dict({"role": "user", "content": "x", **fields})
+    with pytest.raises(InvalidMessage, match=rf"^{key}: this makes the message larger than 10000000 bytes\."):
+        message.check_limits()
+
+
+@pytest.mark.parametrize(
+    "fields", [{"content": "€" * 3_000_000}, {"metadata": nest(31)}, {"content": None, "tool_calls": [nest(29)]}]
+)
+def test_a_message_within_the_limits_is_accepted(fields: dict[str, Any]) -> None:
+    Message.from_dict({"role": "user", "content": "x", **fields}).check_limits()

@@ -27,6 +27,8 @@ from gateway_process import (
 )
 from store_harness import TIMEOUT_SECONDS, fetch_rows, find_inconsistencies, wait_for_disconnect
 
+from palaver.domain.compaction import Compaction
+from palaver.services.turns.compaction import format_compaction_notice
 from palaver.services.turns.finish import format_quote
 
 if TYPE_CHECKING:
@@ -330,6 +332,13 @@ class FinalState:
         self.end_events: dict[str, list[str]] = defaultdict(list)  # by turn
         for kind, body in fetch_rows(url, _END_EVENTS):
             self.end_events[json.loads(body)["turn"]].append(kind)
+        self.compaction_notices = [
+            format_compaction_notice(
+                Compaction(seq=0, summary=facts["summary"], first_kept_seq=0, message_count=facts["message_count"])
+            )
+            for (body,) in fetch_rows(url, "SELECT body FROM event WHERE kind = 'compacted'")
+            if (facts := json.loads(body))
+        ]
         self.usage = {turn: (count, tokens) for turn, count, tokens in fetch_rows(url, _USAGE)}
         self.sends = platform.load_sends()
         self.action_counts = platform.count_actions()
@@ -405,8 +414,9 @@ class FinalState:
 
     def _check_command_replies(self) -> None:
         commands = [message for message in self.platform.messages if message.is_command]
-        replies = Counter(delivery.content for delivery in self._deliveries_by_turn[""])
-        assert replies == Counter(self.receipts[command.id]["reply"] for command in commands), "one reply to each"
+        notices = Counter(delivery.content for delivery in self._deliveries_by_turn[""])
+        replies = Counter(self.receipts[command.id]["reply"] for command in commands)
+        assert notices == replies + Counter(self.compaction_notices), "one for each command and each summary"
 
     def _check_steering(self, message: UserMessage, turn: TurnRow) -> None:
         """Check that a message which steered another run was taken by exactly one."""

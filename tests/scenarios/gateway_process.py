@@ -17,6 +17,7 @@ import sys
 import traceback
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import palaver.storage.engines.postgres
@@ -27,13 +28,14 @@ from palaver.agent.compaction import SUMMARY_REQUEST
 from palaver.domain.crash_points import set_crash_hook
 from palaver.domain.errors import ContextOverflow
 from palaver.domain.inbound import Inbound, ReplyTo
+from palaver.domain.person import Role
 from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 from palaver.services.conversations import build_person_source
 from palaver.services.delivery import outbox
 from palaver.services.gateway import Gateway
 from palaver.services.turns import worker
-from palaver.storage import accounts
+from palaver.storage import accounts, people
 from palaver.storage.engines.base import Read, Write
 from palaver.testing import ScriptedAgent
 
@@ -139,6 +141,13 @@ def append_line(path: str, line: dict[str, Any]) -> None:
         os.close(file)
 
 
+def make_members(store: SessionStore, *users: str) -> None:
+    """Make people members, because guests can't use /steer."""
+    for user in users:
+        person = store.get_or_create_person(SessionSource(LOOPBACK, user, user_id=user, user_name=user.title()))
+        store.engine.run(Write(partial(people.set_role, person_id=person.id, role=Role.MEMBER)))
+
+
 # -- one gateway ---------------------------------------------------------------------------------------------
 
 
@@ -169,6 +178,7 @@ class GatewayRunner:
                 rules=TurnRules(open_platforms=frozenset({LOOPBACK}), max_running=options.max_running, max_queued=1000),
                 adapters=[self._loopback],
             )
+            make_members(store, "ada", "bob", "dan", "eve", "fay")
             async with gateway.run(grace_seconds=options.grace_seconds):
                 self._report(writer, ready=True)
                 serving = asyncio.create_task(self._serve_requests(reader, writer, gateway))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 SEED = int(os.environ.get("PALAVER_KILL_SEED", "20261115"))
-RANDOM_KILLS = {"sqlite": 140, "postgresql": 60}
+RANDOM_KILLS = {"sqlite": 60, "postgresql": 25}
 
 # Where a gateway is killed: before and after each commit, during an answer, around a send. For each crash point:
 # at which passing the gateway is killed, and where the gateway before it was killed, to leave it something to recover.

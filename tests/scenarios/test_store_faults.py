@@ -34,7 +34,7 @@ from palaver.domain.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from palaver.storage.engines import postgres as postgres_engine
+from palaver.storage.engines import postgres_pool
 from palaver.storage.engines import sqlite as sqlite_engine
 from palaver.storage.engines.base import Read, Write
 
@@ -444,7 +444,7 @@ class Proxy:
 def test_a_store_reports_a_lost_server_and_reconnects(
     store_url: str, dm: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_engine, "CONNECTION_TIMEOUT_SECONDS", 0.4)
+    monkeypatch.setattr(postgres_pool, "OUTAGE_WAIT_SECONDS", 0.4)
     with Proxy(store_url) as proxy, SessionStore.open(proxy.url) as store:
         recorded = store.record_user_message(dm(), "before")
         proxy.cut()

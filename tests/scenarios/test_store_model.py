@@ -34,6 +34,7 @@ from palaver.domain.errors import (
     SessionNotFound,
     TitleTaken,
 )
+from palaver.domain.text import make_storable
 from palaver.storage.engines.base import Write
 from palaver.testing import FakeClock
 
@@ -141,7 +142,7 @@ def get_text(message: MessageFields) -> str:
 def build_preview(transcript: list[MessageFields]) -> str:
     """Build the preview: the last text of a person or of the agent."""
     for message in reversed(transcript):
-        words = get_text(message).replace("\0", " ").encode("utf-8", "replace").decode()
+        words = get_text(message)
         if message["role"] in {"user", "assistant"} and words.split():
             return " ".join(words.split())[:120]
     return ""
@@ -150,7 +151,8 @@ def build_preview(transcript: list[MessageFields]) -> str:
 # -- generated messages ---------------------------------------------------------------------------------------
 
 junk = st.text(st.characters(exclude_categories=()), max_size=6) | st.sampled_from(["\0", "\ud83d", "e\u0301", ""])
-texts = st.builds("{} {} {}".format, junk, st.sampled_from(WORDS), junk) | st.sampled_from(["again", "", " \n"])
+difficult_texts = st.builds("{} {} {}".format, junk, st.sampled_from(WORDS), junk).map(make_storable)
+texts = difficult_texts | st.sampled_from(["again", "", " \n"])
 messages = st.one_of(
     st.builds(lambda text: {"role": "user", "content": text}, texts),
     st.builds(lambda text: {"role": "assistant", "content": text}, texts),
@@ -160,7 +162,7 @@ messages = st.one_of(
     ),
     st.just({"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": {"name": "f"}}]}),
     st.builds(lambda text: {"role": "tool", "content": text, "tool_call_id": "c", "tool_name": "f"}, texts),
-    st.builds(lambda text: {"role": "assistant", "content": text, "reasoning": "\0 because", "mood": [1, None]}, texts),
+    st.builds(lambda text: {"role": "assistant", "content": text, "reasoning": "\1 because", "mood": [1, None]}, texts),
 )
 several = st.lists(messages, min_size=1, max_size=4)
 turn_ids = st.sampled_from(["t1", "t2", "t3"])
@@ -382,28 +384,35 @@ class StoreMachine(RuleBasedStateMachine):
             copied = [message for each, message in session.visible if not after or each < after[0]]
         new = self.change("fork", session.id, seq)
         fork = ModelSession(new.id, session.audience, session.shared, session)
+        if session.title is not None:  # the copy keeps it, with the next number
+            base, _ = split_title(session.title)
+            last_number = max(number for each, number in self.list_title_slots(session) if each == base)
+            fork.title = f"{re.sub(r' #[0-9]+$', '', session.title)} #{last_number + 1}"
         fork.log += [ModelEvent("message", message) for message in copied]
         fork.active_at = self.now if copied else None
         self.sessions.append(fork)
         session.log.append(ModelEvent("forked"))
 
+    def list_title_slots(self, session: ModelSession, except_for: ModelSession | None = None) -> set[tuple[str, int]]:
+        """List the titles that the people of a session have, because no two of them may be the same."""
+        audiences = {session.audience}
+        if not session.shared:
+            audiences |= {audience for audience, members in self.members.items() if session.audience in members}
+        return {
+            split_title(each.title)
+            for each in self.sessions
+            if each.title and each.audience in audiences and each != except_for
+        }
+
     @precondition(lambda self: self.sessions)
     @rule(number=pick, title=st.sampled_from(TITLES))
     def rename(self, number: int, title: str | None) -> None:
         session = self.get_session(number)
-        if title is not None and title != session.title:
-            audiences = {session.audience}
-            if not session.shared:
-                audiences |= {audience for audience, members in self.members.items() if session.audience in members}
-            taken = {
-                split_title(each.title)
-                for each in self.sessions
-                if each.title and each.audience in audiences and each != session
-            }
-            if split_title(title) in taken:
-                with pytest.raises(TitleTaken):
-                    self.change("rename_session", session.id, title)
-                return
+        taken = self.list_title_slots(session, except_for=session)
+        if title is not None and title != session.title and split_title(title) in taken:
+            with pytest.raises(TitleTaken):
+                self.change("rename_session", session.id, title)
+            return
         self.change("rename_session", session.id, title)
         if title != session.title:
             session.title = title
@@ -464,8 +473,8 @@ class StoreMachine(RuleBasedStateMachine):
         }
         assert len(found) == len({(hit.session_id, hit.seq) for hit in found})
         assert {(hit.session_id, hit.seq) for hit in found} == expected
-        positions = [hit.position for hit in found]
-        assert positions == sorted(positions, reverse=True)
+        times = [hit.at for hit in found]
+        assert times == sorted(times, reverse=True)
 
     @rule(limit=st.integers(1, 4), state=st.sampled_from(["active", "archived", "pinned"]))
     def list_pages(self, limit: int, state: str) -> None:

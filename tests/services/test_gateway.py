@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from palaver import GatewayConfig, HomeChannel, Platform
 from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 from palaver.services.gateway import Gateway
@@ -44,6 +45,29 @@ async def test_a_gateway_that_cannot_start_leaves_no_task_running(open_store: Op
     with pytest.raises(ConnectionError):
         await gateway.start()
     assert {task.get_name() for task in asyncio.all_tasks() - before} == set()
+
+
+async def test_a_platform_that_is_set_up_but_not_connected_is_logged_and_not_in_the_prompt(
+    open_store: OpenStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = GatewayConfig(
+        connected_platforms=(Platform.TELEGRAM, LOOPBACK, Platform.LOCAL),
+        home_channels={Platform.TELEGRAM: HomeChannel(Platform.TELEGRAM, "-100777", "Family")},
+    )
+    agent, adapter = ScriptedAgent(), LoopbackAdapter()
+    rules = TurnRules(open_platforms=frozenset({LOOPBACK}))
+    gateway = Gateway(open_store(config), agent, profile=AgentProfile(), rules=rules, adapters=[adapter])
+    with caplog.at_level("WARNING"):
+        async with gateway.run():
+            await wait_for_turn(gateway, (await adapter.say("hello")).turn_id)
+    assert gateway.unconnected_platforms == [Platform.TELEGRAM]
+    warnings = [record for record in caplog.records if record.message == "platform_not_connected"]
+    assert [vars(record)["platform"] for record in warnings] == ["telegram"]
+    prompt = agent.requests[0].instructions
+    assert "- Connected platforms: Loopback\n" in prompt
+    assert "Family" not in prompt
+    assert "target" not in prompt  # no tool can send
+    assert "- First contact" in prompt
 
 
 async def test_an_adapter_that_fails_to_stop_does_not_prevent_the_shutdown(open_store: OpenStore) -> None:

@@ -13,6 +13,7 @@ import pytest
 from palaver import GatewayConfig, ResetPolicy, SessionSource
 from palaver.agent.base import AgentRequest, TextDelta, Tool, ToolCall, ToolResult
 from palaver.domain.crash_points import set_crash_hook
+from palaver.domain.delivery import DeliveryKind
 from palaver.domain.errors import InvalidMessage, SessionNotFound
 from palaver.domain.ids import SessionId
 from palaver.domain.inbound import Inbound, Outcome
@@ -24,7 +25,7 @@ from palaver.services.commands.history_commands import undo_turns
 from palaver.storage.engines.base import Read, Write
 from palaver.testing import FakeClock, ScriptedAgent
 from support.agents import LookupAgent
-from support.gateway import MakeSource, StartGateway, ask, load_texts, wait_for_turn, wait_until
+from support.gateway import MakeSource, StartGateway, ask, load_texts, make_member, wait_for_turn, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -222,6 +223,7 @@ async def test_steering_reaches_the_agent_after_its_next_tool_call(start_gateway
     tool = Tool(name="look", description="", parameters={}, run=look)
     agent = ScriptedAgent(answer, tools=[tool])
     gateway = await start_gateway(agent, busy_policy=BusyPolicy.STEER)
+    await make_member(gateway.store, dm())
     first = await gateway.inbox.accept(Inbound(source=dm(), content="one"))
     await at_work.wait()
     second = await gateway.inbox.accept(Inbound(source=dm(), content="look left"))
@@ -251,6 +253,7 @@ async def test_steering_without_a_tool_call_becomes_its_own_turn(start_gateway: 
 async def test_a_message_can_override_the_busy_policy(start_gateway: StartGateway, dm: MakeSource) -> None:
     gate = Gate()
     gateway = await start_gateway(gate.agent, busy_policy=BusyPolicy.REJECT)
+    await make_member(gateway.store, dm())
     await gateway.inbox.accept(Inbound(source=dm(), content="one"))
     await gate.started.wait()
     queued = await gateway.inbox.accept(Inbound(source=dm(), content="/queue two"))
@@ -328,6 +331,23 @@ async def test_a_merged_message_can_still_interrupt(start_gateway: StartGateway,
 
 
 # -- resets, commands, sessions by id ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("notify", [True, False])
+async def test_people_in_a_chat_are_told_once_of_a_reset_unless_the_policy_says_otherwise(
+    start_gateway: StartGateway, notify: bool
+) -> None:
+    clock, loopback = FakeClock(), LoopbackAdapter()
+    config = GatewayConfig(default_reset_policy=ResetPolicy(mode=ResetMode.IDLE, idle_minutes=30, notify=notify))
+    gateway = await start_gateway(config=config, clock=clock, loopback=loopback)
+    await wait_for_turn(gateway, (await loopback.say("hello")).turn_id)
+    clock.advance(minutes=31)
+    for _ in range(2):  # the platform sends it twice
+        receipt = await loopback.say("hello again", message_id="m2")
+    await wait_for_turn(gateway, receipt.turn_id)
+    await wait_until(lambda: len(loopback.sent) == 2 + notify)
+    kinds = [delivery.kind for delivery in loopback.sent]
+    assert kinds == [DeliveryKind.ANSWER, *([DeliveryKind.NOTICE] if notify else []), DeliveryKind.ANSWER]
 
 
 async def test_a_reset_is_announced_and_a_busy_conversation_is_not_reset(
@@ -568,3 +588,17 @@ async def test_a_message_id_with_unstorable_characters_is_rejected(start_gateway
     gateway = await start_gateway()
     with pytest.raises(InvalidMessage, match="message_id"):
         await gateway.inbox.accept(Inbound(source=SessionSource.local_cli(), content=content, message_id="a\0b"))
+
+
+@pytest.mark.parametrize(
+    ("command", "text"), [("queue", " hello"), ("steer", " hello"), ("queue", ""), ("queue", " clear")]
+)
+async def test_guests_can_not_queue_or_steer(
+    start_gateway: StartGateway, dm: MakeSource, command: str, text: str
+) -> None:
+    gateway = await start_gateway(open_platforms=frozenset({dm().platform}))
+    turn = await ask(gateway, dm(), "hello")
+    receipt = await gateway.inbox.accept(Inbound(source=dm(), content=f"/{command}{text}", message_id="2"))
+    assert (receipt.outcome, receipt.facts) == (Outcome.REJECTED, {"error": "not_allowed", "command": command})
+    assert str(receipt.reply).startswith(f"Guests can't use /{command}.")
+    assert len(load_texts(gateway.store, turn.session_id)) == 2

@@ -554,7 +554,7 @@ def test_a_search_returns_newest_first_and_continues_at_a_position(
         store.append_to_transcript(session_id, f"apple {number}")
     first = ada.search("apple", limit=4)
     assert [hit.message.content for hit in first] == [f"apple {number}" for number in (6, 5, 4, 3)]
-    rest = ada.search("apple", limit=4, before=first[-1].position)
+    rest = ada.search("apple", limit=4, cursor=first[-1].cursor)
     assert [hit.message.content for hit in rest] == [f"apple {number}" for number in (2, 1, 0)]
     assert first[0].snippet.highlight() == "[apple] 6"
     assert ada.search("apple", within=create_session(store, dm)) == []

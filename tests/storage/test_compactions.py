@@ -43,12 +43,15 @@ class Conversation:
         """Append messages and return the seq of the last: texts that begin with `u` are the user's."""
         return self.store.append_to_transcript(self.id, make_messages(texts))
 
-    def compact(self, summary: str, first_kept_seq: int, **options: Any) -> Compaction:
-        return self.write(
-            lambda tx: compactions.create(
-                tx, self.no, summary, first_kept_seq=first_kept_seq, message_count=2, now=NOW, **options
-            )
+    def compact(self, summary: str, first_kept_seq: int, **fields: Any) -> Compaction:
+        new = compactions.NewCompaction(
+            summary=summary,
+            first_kept_seq=first_kept_seq,
+            last_replaced_seq=first_kept_seq - 1,
+            message_count=2,
+            **fields,
         )
+        return self.write(lambda tx: compactions.create(tx, self.no, new, NOW, PERSON))
 
     def undo_compaction(self) -> Compaction:
         return self.write(lambda tx: compactions.undo_last(tx, self.no, NOW, PERSON))
@@ -62,6 +65,10 @@ class Conversation:
             lambda tx: events.load_context(tx, self.no, first_seq=first_seq, up_to=up_to, **options)
         )
         return [event.message.text for event in found if event.message is not None], is_shortened
+
+    def load_view(self, compaction: Compaction) -> list[str]:
+        found, _ = self.read(lambda tx: compactions.load_view(tx, self.no, compaction, 10**9))
+        return [event.message.text for event in found if event.message is not None]
 
     @property
     def last_event(self) -> Event:
@@ -88,7 +95,7 @@ def test_a_new_conversation_has_no_summary(conversation: Conversation) -> None:
 
 def test_a_compaction_is_an_event_and_hides_nothing(conversation: Conversation) -> None:
     conversation.append("u1", "a1", "u2", "a2")
-    compaction = conversation.compact("They talked. \0 \ud83d", 4, person_id=PERSON, focus="soup")
+    compaction = conversation.compact("They talked. \0 \ud83d", 4, focus="soup")
     assert conversation.read(lambda tx: compactions.find_current(tx, conversation.no)) == compaction
     event = conversation.last_event
     assert (compaction.seq, compaction.first_kept_seq, compaction.message_count) == (event.seq, 4, 2)
@@ -136,6 +143,26 @@ def test_a_fork_has_no_summary(conversation: Conversation) -> None:
     fork_id = conversation.store.fork(conversation.id).id
     fork_no = conversation.read(lambda tx: sessions.get(tx, fork_id).no)
     assert conversation.read(lambda tx: compactions.find_current(tx, fork_no)) is None
+
+
+def test_a_carried_message_stays_in_the_view_until_it_is_undone(conversation: Conversation) -> None:
+    conversation.append("u1", "u2", "a1", "a2", "u3")
+    compaction = conversation.compact("x", 5, carried_seqs=(3,))
+    assert conversation.load_view(compaction) == ["u2", "a2", "u3"]
+    conversation.store.undo(conversation.id, 1)
+    assert conversation.load_view(compaction) == ["u2", "a2"]
+    conversation.store.undo(conversation.id, 1)
+    assert conversation.find_summary() is None
+
+
+def test_a_new_summary_covers_what_was_left_out_without_one(conversation: Conversation) -> None:
+    conversation.append("u1", "a1", "u2", "a2", "u3", "a3")
+    summary = conversation.compact("first", 4)
+    conversation.compact("first", 6, omitted_count=2)
+    last = conversation.read(lambda tx: compactions.find_last_summary(tx, conversation.no))
+    assert last == summary
+    conversation.undo_compaction()
+    assert conversation.read(lambda tx: compactions.find_current(tx, conversation.no)) == summary
 
 
 # -- undo and rewrite of summarized messages ----------------------------------------------------------------

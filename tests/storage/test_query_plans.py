@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import pytest
 
-from palaver import SessionStore
+from palaver import SessionSource, SessionStore
 from palaver.agent.base import TextDelta, ToolCall, ToolResult
 from palaver.domain.errors import SendRetryable, TargetUnreachable
 from palaver.domain.profile import AgentProfile, TurnRules
@@ -22,7 +22,7 @@ from palaver.services.gateway import Gateway
 from palaver.storage.engines import sqlite
 from palaver.storage.engines.sqlite import SqliteTransaction
 from palaver.testing import ScriptedAgent
-from support.gateway import wait_for_turn, wait_until
+from support.gateway import make_member, wait_for_turn, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -92,6 +92,7 @@ async def test_no_statement_of_a_conversation_scans_a_table(tmp_path: Path, stat
         loopback = LoopbackAdapter(send)
         rules = TurnRules(open_platforms=frozenset({LOOPBACK}))
         gateway = Gateway(store, ScriptedAgent(answer), profile=AgentProfile(), rules=rules, adapters=[loopback])
+        await make_member(store, SessionSource(LOOPBACK, "ada", user_id="ada", user_name="Ada"))  # who may steer
         async with gateway.run():
             first = await loopback.say("hello", message_id="m1")
             await loopback.say("hello", message_id="m1")

@@ -83,10 +83,10 @@ def test_a_long_backlog_is_indexed_completely(store: SessionStore, dm: Callable[
         store.append_to_transcript(session_id, [f"word{number} common" for number in range(start, start + 300)])
     other = store.record_user_message(dm("bob"), "common").session_id
     found: list[tuple[str, int]] = []
-    before = None
-    while page := store.search("common", limit=200, before=before):
+    cursor = None
+    while page := store.search("common", limit=200, cursor=cursor):
         found += [(hit.session_id, hit.seq) for hit in page]
-        before = page[-1].position
+        cursor = page[-1].cursor
     assert len(found) == len(set(found)) == 1201
     assert (other, 2) in found
     assert [hit.message.text for hit in store.search("word1199")] == ["word1199 common"]

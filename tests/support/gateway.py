@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from palaver import SessionSource
 from palaver.domain.feed_events import EventAppended, FeedItem, TurnChanged
 from palaver.domain.inbound import Inbound
-from palaver.storage import turns
-from palaver.storage.engines.base import Read
+from palaver.domain.person import Role
+from palaver.storage import people, turns
+from palaver.storage.engines.base import Read, Write
 
 if TYPE_CHECKING:
     from palaver import SessionStore
+    from palaver.domain.profile import AgentProfile
     from palaver.domain.turn import Turn
     from palaver.platforms.loopback import LoopbackAdapter
     from palaver.services.gateway import Gateway
@@ -32,6 +34,7 @@ class StartGateway(Protocol):
         loopback: LoopbackAdapter | None = None,
         config: Any = None,
         clock: Any = None,
+        profile: AgentProfile | None = None,
         **rules: Any,
     ) -> Gateway: ...
 
@@ -57,6 +60,12 @@ async def wait_for_turn(gateway: Gateway, turn_id: str | None) -> Turn:
         while not (turn := await get_turn(gateway, turn_id)).state.has_ended:  # noqa: ASYNC110  (another process may end it)
             await asyncio.sleep(0.005)
     return turn
+
+
+async def make_member(store: SessionStore, source: SessionSource) -> None:
+    """Make the person behind a source a member, who may use every command."""
+    person = await store.aio.get_or_create_person(source)
+    await store.engine.arun(Write(lambda tx: people.set_role(tx, person.id, Role.MEMBER)))
 
 
 async def send_message(gateway: Gateway, source: SessionSource, text: str, **fields: Any) -> str | None:

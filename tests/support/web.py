@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from palaver.agent.base import Agent
+    from palaver.web.connections import ConnectionLimits
+    from palaver.web.http_protocol import Timeouts
     from palaver.web.state import WebState
 
 OPEN_PLATFORMS = frozenset({LOOPBACK, Platform.TELEGRAM, Platform.DISCORD})
@@ -128,7 +130,10 @@ async def run_web_server(
     adapters: Any = (),
     clock: Any = None,
     config: Any = None,
+    profile: AgentProfile | None = None,
     page_folder: Path = PAGE_FOLDER,
+    limits: ConnectionLimits | None = None,
+    timeouts: Timeouts | None = None,
     **options: Any,
 ) -> AsyncIterator[WebServer]:
     """Run a server on a database, with its own store and gateway. `options` override fields of `WebState`."""
@@ -137,7 +142,7 @@ async def run_web_server(
         gateway = Gateway(
             store,
             agent or ScriptedAgent(),
-            profile=AgentProfile(),
+            profile=profile or AgentProfile(),
             rules=TurnRules(**({"open_platforms": OPEN_PLATFORMS} | dict(rules or {}))),
             adapters=adapters,
             files=Attachments(store, home / "attachments"),
@@ -147,7 +152,14 @@ async def run_web_server(
         await state.live.start()
         app = create_app(state, page_folder)
         port = await stack.enter_async_context(
-            run_server(app, open_socket("127.0.0.1", 0), before_stop=state.live.stop)
+            run_server(
+                app,
+                open_socket("127.0.0.1", 0),
+                before_stop=state.live.stop,
+                trusted_proxies=state.trusted_proxies,
+                limits=limits,
+                timeouts=timeouts,
+            )
         )
         yield WebServer(f"http://127.0.0.1:{port}", app, state, stack)
 

@@ -14,6 +14,7 @@ import pytest
 from palaver.agent.compaction import SUMMARY_REQUEST
 from palaver.domain.attachment import MAX_FILE_BYTES, add_attachments, clean_file_name
 from palaver.domain.clock import SystemClock
+from palaver.domain.errors import ConfigError
 from palaver.services import attachments
 from palaver.services.attachments import Attachments
 from palaver.storage import attachments as attachment_rows
@@ -23,6 +24,7 @@ from palaver.testing import FakeClock, ScriptedAgent
 from support.gateway import wait_for_turn
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     import httpx2
@@ -173,7 +175,7 @@ async def test_attaching_someone_elses_file_fails(web: WebServer) -> None:
     for body in (
         {"content": "mine now", "attachment_ids": [file]},
         {"content": [{"type": "attachment", "id": file}]},
-        {"content": [{"type": "attachment"}]},
+        {"content": [{"type": "attachment", "id": "a_1"}]},
     ):
         response = await ben.post(f"/api/sessions/{session}/messages", json={"key": "k", **body})
         assert (response.status_code, response.json()["error"]["code"]) == (404, "attachment_not_found")
@@ -325,3 +327,54 @@ async def test_a_compaction_includes_the_content_of_files(start_web: StartWebSer
     done = await owner.post(f"/api/sessions/{session_id}/compact", json={})
     await wait_for_turn(web.gateway, done.json()["turn_id"])
     assert "three eggs and some flour" in str(agent.requests[-1].messages)
+
+
+# ---- a folder that cannot be used -------------------------------------------------------------------------
+
+
+def make_it_a_file(folder: Path) -> None:
+    folder.write_text("not a folder")
+
+
+def make_it_a_loop(folder: Path) -> None:
+    folder.symlink_to(folder)
+
+
+@pytest.mark.parametrize("break_folder", [make_it_a_file, make_it_a_loop])
+async def test_an_unusable_folder_is_a_named_error_and_is_logged(
+    web: WebServer, tmp_path: Path, caplog: pytest.LogCaptureFixture, break_folder: Callable[[Path], None]
+) -> None:
+    owner = await web.sign_in()
+    folder = tmp_path / "attachments"
+    stored = await upload(owner, make_png())
+    folder.rename(tmp_path / "elsewhere")
+    break_folder(folder)
+    with pytest.raises(ConfigError, match=r"Files can't be stored in .*attachments: .*"):
+        web.state.attachments.check_folder()
+    for response in (await post_file(owner, make_png()), await owner.get(f"/api/attachments/{stored}")):
+        assert (response.status_code, response.json()["error"]["code"]) == (503, "attachments_unavailable")
+        assert str(tmp_path) not in response.text
+    assert [record.message for record in caplog.records].count("attachments_unavailable") == 2
+    assert (await owner.get("/api/sessions")).status_code == 200
+
+
+async def test_a_file_that_cannot_be_moved_into_place_is_a_named_error(web: WebServer, tmp_path: Path) -> None:
+    owner = await web.sign_in()
+    (tmp_path / "attachments").mkdir()
+    subfolder = hashlib.sha256(make_png()).hexdigest()[:2]
+    (tmp_path / "attachments" / subfolder).write_text("not a folder")
+    response = await post_file(owner, make_png())
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "attachments_unavailable")
+    assert not list((tmp_path / "attachments").glob(".upload-*"))
+
+
+async def test_a_full_disk_is_a_named_error(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_full_device(_path: Path, _flags: int, _mode: int) -> int:
+        return real_open("/dev/full", os.O_WRONLY)
+
+    owner, real_open = await web.sign_in(), os.open
+    monkeypatch.setattr("palaver.services.attachments.os.open", open_full_device)
+    response = await post_file(owner, make_png())
+    monkeypatch.undo()
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "store_full")
+    assert "disk is full" in response.json()["error"]["message"]

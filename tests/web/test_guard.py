@@ -9,7 +9,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from palaver.domain.errors import ConfigError
-from palaver.web.guard import MAX_ANONYMOUS_BODY_BYTES
+from palaver.web.body_limit import MAX_ANONYMOUS_BODY_BYTES
 from palaver.web.proxies import HostName, TrustedProxies
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ async def sign_in_and_get_address(web: WebServer, **extra_headers: str) -> str:
     secret = await web.state.accounts.create_owner_link()
     response = await client.post("/api/sign-in/link", json={"token": secret}, headers=headers)
     assert response.status_code == 200, response.text
-    [cookie] = response.headers.get_list("set-cookie")
+    cookie, _ = response.headers.get_list("set-cookie")
     signed_in = headers | {"Cookie": cookie.partition(";")[0]}
     devices = (await client.get("/api/me/devices", headers=signed_in)).json()["devices"]
     return str(next(each["ip_address"] for each in devices if each["is_current"]))
@@ -253,7 +253,7 @@ async def test_a_base_path_works_whether_the_proxy_keeps_it_or_not(start_web: St
     secret = await web.state.accounts.create_owner_link()
     response = await client.post(f"{base}/api/sign-in/link", json={"token": secret}, headers=FORWARDED)
     assert response.status_code == 200
-    [cookie] = response.headers.get_list("set-cookie")
+    cookie, _ = response.headers.get_list("set-cookie")
     headers = FORWARDED | {"Cookie": cookie.partition(";")[0]}
     assert (await client.get(f"{base}/api/me", headers=headers)).status_code == 200
     added = await client.post(f"{base}/api/people", json={"name": "Ada"}, headers=headers)

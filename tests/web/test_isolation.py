@@ -227,6 +227,58 @@ async def test_a_shared_conversation_is_visible_only_to_its_participants(two: Tw
     assert (await two.ada.patch(f"/api/sessions/{session_id}", json={"archived": True})).status_code == 403
 
 
+async def test_keys_of_one_person_say_nothing_about_those_of_another(two: TwoPeople) -> None:
+    session_id = await create_shared_session(two)
+    url = f"/api/sessions/{session_id}"
+    for path, body in (
+        (f"{url}/messages", {"content": "hello"}),
+        (f"{url}/messages", {"content": "/status"}),
+        ("/api/commands", {"text": "/status", "session_id": session_id}),
+        (f"{url}/stop", {}),
+    ):
+        key = f"{path} {body}".encode().hex()[-100:]
+        first = await two.ada.post(path, json={**body, "key": key})
+        second = await two.bob.post(path, json={**body, "key": key})
+        again = await two.ada.post(path, json={**body, "key": key})
+        assert first.json()["outcome"] != "duplicate", first.text
+        assert second.json()["outcome"] != "duplicate", second.text
+        assert again.json()["outcome"] == "duplicate", again.text
+        assert second.json()["seq"] is None or second.json()["seq"] != first.json()["seq"]
+
+
+async def test_a_guessed_key_does_not_return_the_reply_to_another_persons_command(two: TwoPeople) -> None:
+    session_id = await create_shared_session(two)
+    body = {"text": f"/title {SECRET}", "session_id": session_id, "key": "1"}
+    assert SECRET in (await two.ada.post("/api/commands", json=body)).text
+    guessed = await two.bob.post("/api/commands", json={**body, "text": "/busy"})
+    assert guessed.json()["outcome"] == "command"
+    assert SECRET not in guessed.text
+
+
+async def test_two_people_create_edit_and_complete_with_the_same_key(two: TwoPeople) -> None:
+    session_id = await create_shared_session(two)
+    created = [(await client.post("/api/sessions", json={"key": "1"})).json()["id"] for client in (two.ada, two.bob)]
+    assert created[0] != created[1]
+    seq = next(
+        event["seq"]
+        for event in (await two.ada.get(f"/api/sessions/{session_id}/messages")).json()["events"]
+        if event["message"]
+    )
+    edit = {"seq": seq, "content": "hi", "key": "1"}
+    edited = [await client.post(f"/api/sessions/{session_id}/edit", json=edit) for client in (two.ada, two.bob)]
+    assert len({response.json()["session"]["id"] for response in edited}) == 2, [each.text for each in edited]
+    assert [response.json()["receipt"]["outcome"] for response in edited] == ["accepted", "accepted"]
+    headers = {"X-Palaver-Session": session_id, "Idempotency-Key": "1"}
+    for person in ("ada", "bob"):
+        client = await two.web.open_token_client("chat", person=person)
+        body = {"messages": [{"role": "user", "content": f"I am {person}"}]}
+        response = await client.post("/v1/chat/completions", json=body, headers=headers)
+        assert response.status_code == 200, response.text
+    events = (await two.ada.get(f"/api/sessions/{session_id}/messages")).json()["events"]
+    texts = [event["message"]["content"] for event in events if event["message"]]
+    assert {"I am ada", "I am bob"} <= set(texts)
+
+
 async def create_shared_session(two: TwoPeople) -> str:
     """Create a thread in which both have written."""
     session_id = ""

@@ -25,6 +25,7 @@ from palaver.services.live.channels import FollowCursor
 from palaver.storage import live_queries
 from palaver.testing import ScriptedAgent
 from palaver.web import sse
+from palaver.web.http_protocol import Timeouts
 from support.gateway import TIMEOUT_SECONDS, wait_until
 from support.sse import LivePage, start_listening
 
@@ -480,11 +481,9 @@ async def test_fifty_pages_on_one_busy_conversation_receive_the_same(start_web: 
     await wait_until(lambda: web.state.live.client_count == 0)
 
 
-async def test_a_client_that_stops_reading_is_disconnected_and_blocks_no_one(
-    start_web: StartWebServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sse, "SEND_TIMEOUT_SECONDS", 2.0)
-    web = await start_web(ScriptedAgent(lambda _request: [TextDelta("x" * 10_000)] * 600))
+async def test_a_client_that_stops_reading_is_disconnected_and_blocks_no_one(start_web: StartWebServer) -> None:
+    agent = ScriptedAgent(lambda _request: [TextDelta("x" * 10_000)] * 600)
+    web = await start_web(agent, timeouts=Timeouts(send_seconds=2.0))
     owner = await web.sign_in()
     session = await web.create_session(owner)
     host, port = web.url.removeprefix("http://").split(":")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver.agent.base import ReasoningDelta, TextDelta, ToolCall, ToolResult
+from palaver.storage import sessions
+from palaver.storage.engines.base import Write
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from palaver.agent.base import AgentEvent, AgentRequest
+    from palaver.storage.engines.base import Transaction
     from support.web import StartWebServer, WebServer
 
 BOTH_ENGINES = pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
@@ -224,3 +227,72 @@ async def test_each_person_has_their_own_read_position(web: WebServer) -> None:
     await ada.put(f"/api/sessions/{session_id}/read", json={"seq": 2})
     session = await owner.get(f"/api/sessions/{session_id}", params={"all": "true"})
     assert (session.json()["read_seq"], session.json()["owner_name"]) == (0, "ada")
+
+
+# ---- what enters the log ----------------------------------------------------------------------------------
+
+
+def nest(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([{"type": "text", "text": "x", "more": nest(300)}], "content[0].more: unknown key."),
+        ([{"type": "text", "text": "x", "more": "x" * 3_000_000}], "content[0].more: unknown key."),
+        (["x", {"type": "text", "text": nest(300)}], "content[1].text: list is not allowed here."),
+        (["x"] * 101, "content: the message has 101 parts"),
+    ],
+)
+async def test_a_part_that_is_more_than_text_or_a_file_is_refused(
+    web: WebServer, content: list[Any], message: str
+) -> None:
+    owner = await web.sign_in()
+    session_id = await web.create_conversation(owner, "hello")
+    for url, fields in (("messages", {}), ("edit", {"seq": 2})):
+        body = {"content": content, "key": "k", **fields}
+        response = await owner.post(f"/api/sessions/{session_id}/{url}", json=body)
+        assert (response.status_code, response.json()["error"]["code"]) == (422, "invalid_message")
+        assert response.json()["error"]["message"].startswith(message)
+    assert len((await owner.get("/api/sessions")).json()["sessions"]) == 1
+
+
+@pytest.mark.parametrize("url", ["/api/sessions/{}/messages", "/v1/chat/completions", "/api/sessions"])
+async def test_a_body_that_is_nested_too_deeply_is_refused(web: WebServer, url: str) -> None:
+    owner = await web.sign_in()
+    session_id = await web.create_session(owner)
+    body = '{"key": "k", "messages": [{"role": "user", "content": "x", "tool_calls": ' + "[" * 5000 + "]" * 5000 + "}]}"
+    response = await owner.post(url.format(session_id), content=body, headers={"Content-Type": "application/json"})
+    assert 400 <= response.status_code < 500, response.text
+
+
+async def test_a_damaged_entry_is_shown_as_unreadable_everywhere(web: WebServer) -> None:
+    owner = await web.sign_in()
+    session_id = await web.create_conversation(owner, "a lantern", "another lantern")
+    damaged_seq = get_seqs(await read_page(owner, session_id))[1]
+    deep = '{"x": ' + "[" * 300 + "]" * 300 + "}"
+
+    def damage(tx: Transaction) -> None:
+        no = sessions.get_no(tx, session_id)
+        tx.execute("UPDATE event SET body = $3 WHERE session_no = $1 AND seq = $2", no, damaged_seq, deep)
+
+    await web.gateway.store.engine.arun(Write(damage))
+    for url in ("messages", "events"):
+        events = (await owner.get(f"/api/sessions/{session_id}/{url}")).json()["events"]
+        event = next(event for event in events if event["seq"] == damaged_seq)
+        assert (event["kind"], event["message"]) == ("unreadable", None)
+        assert event["facts"] == {"stored_kind": "message", "reason": "too_deep"}
+        assert "another lantern" in [each["message"]["content"] for each in events if each["message"]]
+    export = await owner.get(f"/api/sessions/{session_id}/export")
+    assert [event["kind"] for event in export.json()["events"]].count("unreadable") == 1
+    assert "can't be read" in (await owner.get(f"/api/sessions/{session_id}/export?format=markdown")).text
+    found = await owner.get("/api/search", params={"query": "lantern"})
+    assert {hit["seq"] for hit in found.json()["hits"]} >= {damaged_seq}
+    receipt = await web.send_message(owner, session_id, "still there?")
+    assert receipt["outcome"] == "accepted"
+    page = await read_page(owner, session_id)
+    assert page["events"][-1]["message"]["role"] == "assistant"

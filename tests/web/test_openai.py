@@ -273,6 +273,8 @@ async def test_errors_are_those_that_openai_clients_expect(start_web: StartWebSe
         ([{"role": "assistant", "content": "me last"}], {}),
         ([user_message("  ")], {}),
         ([user_message("x" * 200_001)], {}),
+        ([user_message("x" * 200_000)] * 21, {}),
+        ([user_message("hello")], {"metadata": {"session_id": [1]}}),
         ([{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}], {}),
         (
             [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://10.0.0.1/x.png"}}]}],

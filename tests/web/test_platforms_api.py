@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from palaver import GatewayConfig, Platform
 from palaver.domain.errors import SendRejected, SendUncertain
 from palaver.platforms.loopback import LoopbackAdapter
 from support.gateway import TIMEOUT_SECONDS, wait_until
@@ -48,6 +49,7 @@ async def test_a_connected_platform_without_problems(start_web: StartWebServer) 
     assert await get_platforms(web) == {
         "loopback": {
             "platform": "loopback",
+            "configured": False,
             "connected": True,
             "pending": 0,
             "uncertain": 0,
@@ -56,6 +58,14 @@ async def test_a_connected_platform_without_problems(start_web: StartWebServer) 
             "last_error_at": None,
         }
     }
+
+
+async def test_a_platform_that_is_set_up_but_not_connected(start_web: StartWebServer) -> None:
+    web = await start_web(config=GatewayConfig(connected_platforms=(Platform.TELEGRAM, Platform.WEB)))
+    platforms = await get_platforms(web)
+    assert [(name, each["configured"], each["connected"]) for name, each in platforms.items()] == [
+        ("telegram", True, False)
+    ]
 
 
 @pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)

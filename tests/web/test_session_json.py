@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FIELDS_OF_THE_CALLER = {
     *("chosen_model", "busy_policy", "disabled_toolsets", "running", "queued", "last_seq", "read_seq"),
-    *("reachable", "owner_name"),
+    *("profile", "personality", "workspace", "reachable", "owner_name"),
 }
 
 

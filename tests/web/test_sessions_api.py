@@ -113,7 +113,7 @@ async def test_a_list_can_be_filtered(web: WebServer) -> None:
     await owner.patch(f"/api/sessions/{cellar}", json={"archived": True})
     assert await list_names(owner, state="pinned") == ["Lisbon"]
     assert await list_names(owner, state="archived") == ["Cellar"]
-    assert await list_names(owner, platform="local") == ["CLI terminal"]
+    assert await list_names(owner, platform="local") == ["from the terminal"]
     assert await list_names(owner, query="lisB") == ["Lisbon"]
     assert await list_names(owner, query="lisbon done") == ["Lisbon"]
     assert await list_names(owner, query="nothing has this") == []
@@ -184,7 +184,7 @@ async def test_toolsets_can_be_listed_switched_and_inherited(start_web: StartWeb
         "name": "mcp:files",
         "description": "the tools of the server files",
         "enabled": True,
-        "tools": [{"name": "files_read", "description": "Read a file."}],
+        "tools": [{"name": "files_read", "description": "Read a file.", "problem": None}],
     }
     assert await get_switches() == {"history": True, "memory": True, "mcp:files": True}
     changed = await owner.patch(url, json={"toolsets": {"memory": False, "mcp:files": False}})

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from palaver import SessionSource
 from palaver.agent.base import ReasoningDelta, TextDelta, ToolCall, ToolResult
 from palaver.domain.errors import NothingToDo
 from palaver.domain.events import Event, EventKind
 from palaver.domain.message import Author, Message
 from palaver.domain.share import build_shared_copy
+from palaver.storage.engines.base import Write
 from palaver.testing import FakeClock, ScriptedAgent
+from support.gateway import wait_for_turn
 
 if TYPE_CHECKING:
     import httpx2
@@ -129,7 +132,9 @@ async def test_other_people_cannot_create_list_or_delete_a_share(web: WebServer)
     hidden = await ben.post(f"/api/sessions/{session}/shares")
     assert hidden.status_code == missing.status_code == 404
     assert hidden.text.replace(session, "") == missing.text.replace("20200101_000000_00000000", "")
-    assert (await ben.get("/api/shares")).json() == {"shares": []}
+    assert (await ben.get("/api/shares")).json() == {"shares": [], "next_cursor": None}
+    assert (await ben.get("/api/shares?all=true")).status_code == 403
+    assert (await ben.get(f"/api/shares?cursor={created['id']}")).status_code == 422
     assert (await ben.delete(f"/api/shares/{created['id']}")).status_code == 404
     assert (await ben.delete(f"/api/shares/{created['id']}?all=true")).status_code == 403
     assert (await ada.get(f"/api/shared/{created['secret']}")).status_code == 200
@@ -141,6 +146,129 @@ async def test_an_empty_conversation_cannot_be_shared(web: WebServer) -> None:
     owner = await web.sign_in()
     session = await web.create_session(owner)
     assert (await owner.post(f"/api/sessions/{session}/shares")).status_code == 409
+
+
+# ---- whose content it is, and who can end it ------------------------------------------------------------
+
+
+async def create_group_conversation(web: WebServer, *people: str) -> str:
+    """Create a thread in which all of them have written."""
+    session_id = ""
+    for name in people:
+        client = await web.sign_in(name)
+        person = (await client.get("/api/me")).json()["person"]
+        source = SessionSource("web", "club", chat_type="thread", thread_id="1", user_id=person["id"])
+        session_id = (await web.gateway.store.aio.record_user_message(source, f"{name} speaks")).session_id
+    return session_id
+
+
+async def fork(client: httpx2.AsyncClient, session_id: str) -> str:
+    response = await client.post(f"/api/sessions/{session_id}/fork", json={})
+    assert response.status_code == 201, response.text
+    return str(response.json()["id"])
+
+
+async def edit_last_message(web: WebServer, client: httpx2.AsyncClient, session_id: str) -> str:
+    events = (await client.get(f"/api/sessions/{session_id}/messages")).json()["events"]
+    seq = [event["seq"] for event in events if (event["message"] or {}).get("role") == "user"][-1]
+    body = {"seq": seq, "content": "something else", "key": f"edit-{session_id}"}
+    response = await client.post(f"/api/sessions/{session_id}/edit", json=body)
+    assert response.is_success, response.text
+    await wait_for_turn(web.gateway, response.json()["receipt"]["turn_id"])
+    return str(response.json()["session"]["id"])
+
+
+@pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
+async def test_a_member_cannot_share_a_copy_of_a_group_conversation(start_web: StartWebServer) -> None:
+    web = await start_web()
+    ada = await web.sign_in("Ada")
+    group = await create_group_conversation(web, "Ada", "Ben")
+    copy = await fork(ada, group)
+    copy_of_copy = await fork(ada, copy)
+    edited_copy = await edit_last_message(web, ada, copy)
+    last_copy = await fork(ada, copy_of_copy)
+    for session_id in (copy_of_copy, copy):  # the copy remembers where its content is from when these are gone
+        assert (await ada.delete(f"/api/sessions/{session_id}")).is_success
+    for session_id in (group, edited_copy, last_copy):
+        refused = await ada.post(f"/api/sessions/{session_id}/shares")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "owner_required"), session_id
+    owner = await web.sign_in()
+    shared = await owner.post(f"/api/sessions/{last_copy}/shares?all=true")
+    assert shared.status_code == 201
+
+
+async def test_a_member_cannot_share_a_copy_made_with_a_command(web: WebServer) -> None:
+    ada = await web.sign_in("Ada")
+    group = await create_group_conversation(web, "Ada", "Ben")
+    body = {"text": "/branch Mine", "key": "branch", "session_id": group}
+    response = await ada.post("/api/commands", json=body)
+    assert response.is_success, response.text
+    refused = await ada.post(f"/api/sessions/{response.json()['session_id']}/shares")
+    assert refused.status_code == 403
+
+
+async def test_a_member_cannot_share_what_others_wrote_in_their_own_conversation(web: WebServer) -> None:
+    """A person can continue their own conversation in a group; then others write in it too."""
+    ada, ben = await web.sign_in("Ada"), await web.sign_in("Ben")
+    session = await web.create_conversation(ada, "mine", "not mine")
+    ben_id = (await ben.get("/api/me")).json()["person"]["id"]
+    statement = "UPDATE event SET person_id = $1 WHERE content = 'not mine'"
+    await web.gateway.store.engine.arun(Write(lambda tx: tx.execute(statement, ben_id)))
+    assert (await ada.post(f"/api/sessions/{session}/shares")).status_code == 403
+
+
+async def test_a_copy_of_ones_own_conversation_can_be_shared(web: WebServer) -> None:
+    ada = await web.sign_in("Ada")
+    session = await web.create_conversation(ada, "mine alone")
+    await create_share(ada, await fork(ada, session))
+
+
+@pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
+async def test_an_owner_lists_and_ends_the_shares_of_everybody(start_web: StartWebServer) -> None:
+    web = await start_web()
+    owner, ada, ben = await web.sign_in(), await web.sign_in("Ada"), await web.sign_in("Ben")
+    by_ada = await create_share(ada, await web.create_conversation(ada, "of Ada", title="Plans"))
+    by_ben = await create_share(ben, await web.create_conversation(ben, "of Ben", title="Trip"))
+    assert (await owner.get("/api/shares")).json()["shares"] == []
+
+    everybodys = (await owner.get("/api/shares?all=true")).json()
+    assert [(each["id"], each["person"]["name"], each["title"]) for each in everybodys["shares"]] == [
+        (by_ben["id"], "Ben", "Trip"),
+        (by_ada["id"], "Ada", "Plans"),
+    ]
+    first = (await owner.get("/api/shares?all=true&limit=1")).json()
+    second = (await owner.get(f"/api/shares?all=true&limit=1&cursor={first['next_cursor']}")).json()
+    assert [page["shares"][0]["id"] for page in (first, second)] == [by_ben["id"], by_ada["id"]]
+
+    assert (await owner.delete(f"/api/shares/{by_ada['id']}")).status_code == 404
+    assert (await owner.delete(f"/api/shares/{by_ada['id']}?all=true")).status_code == 204
+    assert (await ada.get(f"/api/shared/{by_ada['secret']}")).status_code == 404
+
+
+@pytest.mark.parametrize("change", ["remove", "make guest"])
+async def test_the_shares_of_a_removed_person_end(web: WebServer, change: str) -> None:
+    owner, ada = await web.sign_in(), await web.sign_in("Ada")
+    created = await create_share(ada, await web.create_conversation(ada, "hello"))
+    url = f"/api/people/{created['person']['id']}"
+    removed = await (owner.delete(url) if change == "remove" else owner.patch(url, json={"role": "guest"}))
+    assert removed.is_success, removed.text
+    anonymous = await web.open_anonymous_client()
+    assert (await anonymous.get(f"/api/shared/{created['secret']}")).status_code == 404
+    assert (await owner.get("/api/shares?all=true")).json()["shares"] == []
+
+
+async def test_a_copy_is_made_outside_of_the_write_transaction(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a copy of a long conversation is being made, others can write."""
+    owner = await web.sign_in()
+    session = await web.create_conversation(owner, "hello")
+
+    def build_slowly(*args: Any) -> dict[str, Any]:
+        source = SessionSource("web", "elsewhere", user_id="somebody")
+        web.gateway.store.record_user_message(source, "written meanwhile")  # blocks for ever if a write is open
+        return build_shared_copy(*args)
+
+    monkeypatch.setattr("palaver.services.shares.build_shared_copy", build_slowly)
+    await create_share(owner, session)
 
 
 # ---- private data ---------------------------------------------------------------------------------------
@@ -163,6 +291,9 @@ def make_event(seq: int, content: Any, role: str = "user", **fields: Any) -> Eve
         ("postgresql://ada:pw@db/x", "postgresql://(removed)@db/x"),
         ("write to ada.l+x@mail.example.co.uk", "write to (email removed)"),
         ("call +49 170 1234567 or 0171/2345678", "call (phone number removed) or (phone number removed)"),
+        ("-eyJhbGciOiJIUzI1.eyJzdWIiOiIx.abc", "-(key removed)"),
+        ("https://ada:pw@host and .git://x:y@z", "https://(removed)@host and .git://(removed)@z"),
+        ("a@b.cd+e@f.gh, x@y", "(email removed), x@y"),
         ("see 20261115_081200_1a2b3c4d and p_0123456789ab", "see (id removed) and (id removed)"),
         ("in 2026-11-15 12:30:00 it was 3.14159265358979", "in 2026-11-15 12:30:00 it was 3.14159265358979"),
         ("SKU 12345678901 costs 1000000", "SKU 12345678901 costs 1000000"),
@@ -183,6 +314,14 @@ def test_people_in_a_share_are_numbered_without_names() -> None:
     messages = build_shared_copy("Ada & Ben", log, ["Ada", "Ben"])["messages"]
     assert [message["name"] for message in messages] == ["Person 1", "Person 2", None, "Person 1"]
     assert not any("Ada" in message["text"] or "Ben" in message["text"] for message in messages)
+
+
+def test_names_are_removed_in_any_letter_case_and_only_as_whole_words() -> None:
+    names = ["Ada", "Ada Straße", "(Fox)", "N" * 500, "Al"]
+    text = f"ADA, ada straße! Adam (fox) [Straße] Al {'n' * 500}"
+    [message] = build_shared_copy(None, [make_event(1, text)], names)["messages"]
+    removed = "(name removed)"
+    assert message["text"] == f"{removed}, {removed}! Adam {removed} [Straße] Al {removed}{'n' * 372}"
 
 
 def test_files_and_tool_results_are_left_out_of_a_share() -> None:

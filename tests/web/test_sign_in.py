@@ -14,6 +14,7 @@ from palaver.services.accounts.passwords import DUMMY_HASH
 from palaver.testing import FakeClock
 
 if TYPE_CHECKING:
+    from http.cookiejar import Cookie
     from pathlib import Path
 
     from support.web import StartWebServer, WebServer
@@ -32,6 +33,11 @@ async def set_password(web: WebServer, person: str = "owner", password: str = PA
     response = await client.put("/api/me/password", json={"new_password": password})
     assert response.status_code == 204, response.text
     return client
+
+
+def get_sign_in_cookie(client: httpx2.AsyncClient) -> Cookie:
+    [cookie] = [cookie for cookie in client.cookies.jar if not cookie.name.endswith("-device")]
+    return cookie
 
 
 def get_error_code(response: httpx2.Response) -> str:
@@ -78,8 +84,9 @@ async def test_no_secret_is_in_the_database(web: WebServer, tmp_path: Path) -> N
     created = await client.post("/api/me/tokens", json={"name": "script", "scopes": ["read"]})
     await asyncio.to_thread(web.gateway.store.close)
     stored = await asyncio.to_thread(lambda: b"".join(file.read_bytes() for file in tmp_path.glob("palaver.db*")))
-    [cookie] = client.cookies.jar
-    for secret in (link, str(cookie.value), created.json()["secret"], PASSWORD):
+    cookies = [str(cookie.value) for cookie in client.cookies.jar]
+    assert len(cookies) == 2
+    for secret in (link, *cookies, created.json()["secret"], PASSWORD):
         assert secret.encode() not in stored
 
 
@@ -89,8 +96,10 @@ async def test_no_secret_is_in_the_database(web: WebServer, tmp_path: Path) -> N
 async def test_the_cookie_is_protected_from_scripts_and_other_sites(web: WebServer) -> None:
     secret = await web.state.accounts.create_owner_link()
     response = await (await web.open_anonymous_client()).post("/api/sign-in/link", json={"token": secret})
-    [cookie] = response.headers.get_list("set-cookie")
+    cookie, device_cookie = response.headers.get_list("set-cookie")
     port = web.url.rpartition(":")[2]
+    assert device_cookie.startswith(f"palaver-{port}-device=")
+    assert {"HttpOnly", "Path=/", "SameSite=lax"} <= set(device_cookie.split("; "))
     assert cookie.startswith(f"palaver-{port}=")  # two servers on one machine do not sign out each other's users
     assert {"HttpOnly", "Path=/", "SameSite=lax"} <= set(cookie.split("; "))
     assert "Secure" not in cookie
@@ -101,7 +110,7 @@ async def test_the_https_cookie_is_bound_to_this_host(start_web: StartWebServer)
     web = await start_web(trusted_proxies=("127.0.0.1",), public_host="chat.example.org")
     response = await sign_in_behind_proxy(web)
     assert response.status_code == 200, response.text
-    [cookie] = response.headers.get_list("set-cookie")
+    cookie, _ = response.headers.get_list("set-cookie")
     assert cookie.startswith("__Host-palaver=")
     assert {"HttpOnly", "Secure", "Path=/", "SameSite=lax"} <= set(cookie.split("; "))
 
@@ -110,7 +119,7 @@ async def test_the_cookie_is_limited_to_the_base_path(start_web: StartWebServer)
     web = await start_web(trusted_proxies=("127.0.0.1",), public_host="chat.example.org", base_path="/talk")
     response = await sign_in_behind_proxy(web, "/talk")
     assert response.status_code == 200, response.text
-    [cookie] = response.headers.get_list("set-cookie")
+    cookie, _ = response.headers.get_list("set-cookie")
     assert cookie.startswith("__Secure-palaver=")
     assert {"Secure", "Path=/talk"} <= set(cookie.split("; "))
 
@@ -139,7 +148,7 @@ async def test_an_invented_cookie_is_rejected(web: WebServer) -> None:
 
 async def test_a_new_sign_in_ends_the_browsers_old_one(web: WebServer) -> None:
     client = await web.sign_in()
-    [old] = client.cookies.jar
+    old = get_sign_in_cookie(client)
     response = await client.post("/api/sign-in/link", json={"token": await web.state.accounts.create_owner_link()})
     assert response.status_code == 200
     [device] = (await client.get("/api/me/devices")).json()["devices"]
@@ -365,15 +374,119 @@ async def test_guessing_the_current_password_is_limited(start_web: StartWebServe
     assert responses == [403] * 10 + [429]
 
 
+# ---- known devices ---------------------------------------------------------------------------------------
+
+
+def open_client_at(web: WebServer, address: str, cookies: httpx2.Cookies | None = None) -> httpx2.AsyncClient:
+    transport = httpx2.AsyncHTTPTransport(local_address=address)
+    return httpx2.AsyncClient(base_url=web.url, transport=transport, headers={"Origin": web.url}, cookies=cookies)
+
+
+async def guess_at(web: WebServer, address: str, times: int, name: str = "owner") -> list[int]:
+    async with open_client_at(web, address) as client:
+        return [
+            (
+                await client.post("/api/sign-in/password", json={"name": name, "password": f"guess number {n}"})
+            ).status_code
+            for n in range(times)
+        ]
+
+
+async def try_password_at(web: WebServer, address: str, cookies: httpx2.Cookies | None = None) -> int:
+    async with open_client_at(web, address, cookies) as client:
+        body = {"name": "owner", "password": PASSWORD}
+        return (await client.post("/api/sign-in/password", json=body)).status_code
+
+
+@BOTH_ENGINES
+async def test_a_strangers_guesses_lock_out_only_the_stranger(start_web: StartWebServer) -> None:
+    web = await start_web(clock=FakeClock())
+    await set_password(web)
+    assert await guess_at(web, "127.0.0.2", 11) == [401] * 10 + [429]
+    assert await try_password_at(web, "127.0.0.2") == 429
+    assert await try_password_at(web, "127.0.0.3") == 200
+
+
+@BOTH_ENGINES
+async def test_guesses_from_many_addresses_lock_out_all_but_known_devices(start_web: StartWebServer) -> None:
+    clock = FakeClock()
+    web = await start_web(clock=clock)
+    client = await set_password(web)
+    guesses = [await guess_at(web, f"127.0.0.{n}", 10) for n in range(2, 8)]
+    assert guesses == [[401] * 10] * 5 + [[429] * 10]
+    assert await try_password_at(web, "127.0.0.9") == 429, "an unknown device has to wait"
+    assert await try_password_at(web, "127.0.0.9", client.cookies) == 200, "a device that signed in before has not"
+    await client.post("/api/sign-out")
+    assert await try_password_at(web, "127.0.0.1", client.cookies) == 429, "its cookie was replaced above"
+    clock.advance(seconds=31)
+    assert await try_password_at(web, "127.0.0.9") == 200
+
+
+async def test_a_device_stays_known_after_signing_out(start_web: StartWebServer) -> None:
+    web = await start_web(clock=FakeClock())
+    client = await set_password(web)
+    await client.post("/api/sign-out")
+    assert await guess_at(web, "127.0.0.1", 11) == [401] * 10 + [429]
+    assert (await client.post("/api/sign-in/password", json={"name": "owner", "password": PASSWORD})).status_code == 200
+
+
+async def test_a_known_device_of_one_person_is_not_known_for_another(start_web: StartWebServer) -> None:
+    web = await start_web(clock=FakeClock())
+    await set_password(web)
+    ada = await web.sign_in("Ada")
+    assert await guess_at(web, "127.0.0.1", 11) == [401] * 10 + [429]
+    response = await ada.post("/api/sign-in/password", json={"name": "owner", "password": PASSWORD})
+    assert response.status_code == 429
+
+
+async def test_a_browser_that_several_people_use_is_known_for_all_of_them(start_web: StartWebServer) -> None:
+    web = await start_web(clock=FakeClock())
+    shared = await set_password(web)
+    await set_password(web, "Ada", "five words are even better")
+    for name, password in (("Ada", "five words are even better"), ("owner", PASSWORD)):
+        assert (await shared.post("/api/sign-in/password", json={"name": name, "password": password})).is_success
+    for name in ("Ada", "owner"):
+        assert await guess_at(web, "127.0.0.1", 11, name) == [401] * 10 + [429]
+    for name, password in (("Ada", "five words are even better"), ("owner", PASSWORD)):
+        assert (await shared.post("/api/sign-in/password", json={"name": name, "password": password})).is_success
+
+
+async def test_guesses_at_a_known_device_are_limited(start_web: StartWebServer) -> None:
+    web = await start_web(clock=FakeClock())
+    client = await set_password(web)
+    body = {"name": "owner", "password": "a wrong guess"}
+    responses = [(await client.post("/api/sign-in/password", json=body)).status_code for _ in range(11)]
+    assert responses == [401] * 10 + [429]
+
+
+async def test_an_invented_device_cookie_changes_nothing(start_web: StartWebServer) -> None:
+    web = await start_web(clock=FakeClock())
+    await set_password(web)
+    assert await guess_at(web, "127.0.0.1", 11) == [401] * 10 + [429]
+    cookies = httpx2.Cookies({f"palaver-{web.url.rpartition(':')[2]}-device": "invented"})
+    assert await try_password_at(web, "127.0.0.1", cookies) == 429
+
+
+async def test_strangers_cannot_keep_a_signed_in_person_from_changing_the_password(start_web: StartWebServer) -> None:
+    web = await start_web(clock=FakeClock())
+    client = await set_password(web)
+    for address in range(1, 7):
+        await guess_at(web, f"127.0.0.{address}", 10)
+    response = await client.put(
+        "/api/me/password", json={"current_password": PASSWORD, "new_password": "five words are even better"}
+    )
+    assert response.status_code == 204
+
+
 # ---- devices ---------------------------------------------------------------------------------------------
 
 
 async def test_signing_out_invalidates_the_cookie(web: WebServer) -> None:
     client = await web.sign_in()
-    [cookie] = client.cookies.jar
+    cookie = get_sign_in_cookie(client)
     response = await client.post("/api/sign-out")
     assert response.status_code == 204
-    assert not client.cookies
+    assert [each.name for each in client.cookies.jar] == [f"{cookie.name}-device"]
     headers = {"Cookie": f"{cookie.name}={cookie.value}"}
     assert (await (await web.open_anonymous_client()).get("/api/me", headers=headers)).status_code == 401
 
@@ -422,7 +535,7 @@ async def test_signing_out_someone_elses_device_fails(web: WebServer) -> None:
 
 async def test_a_sign_in_can_be_checked_again_later(web: WebServer) -> None:
     client = await web.sign_in()
-    [cookie] = client.cookies.jar
+    cookie = get_sign_in_cookie(client)
     signed_in = await web.state.accounts.find_by_cookie(str(cookie.value))
     assert signed_in is not None
     assert await web.state.accounts.is_still_signed_in(signed_in)

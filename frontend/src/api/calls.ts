@@ -8,6 +8,7 @@ import type {
   Me,
   Models,
   Policies,
+  Profiles,
   Project,
   Receipt,
   ReplyTo,
@@ -23,8 +24,26 @@ interface SessionListQuery {
   state: "active" | "archived" | "pinned";
   project?: string | null;
   platform?: string;
+  after?: string;
+  before?: string;
   query?: string;
   all: boolean;
+}
+
+export interface SearchFilterQuery {
+  platform?: string;
+  role?: string;
+  project?: string;
+  after?: string;
+  before?: string;
+}
+
+/** How to create a conversation. */
+export interface NewSession {
+  project?: string;
+  profile?: string;
+  personality?: string;
+  workspace?: string;
 }
 
 export interface OutgoingMessage {
@@ -60,7 +79,7 @@ export const getMe = () => request<Me>("GET", "/me");
 export const listSessions = (view: SessionListQuery, cursor: string | null, limit = 50) =>
   request<{ sessions: Session[]; next_cursor: string | null }>("GET", "/sessions", { query: { ...view, cursor, limit } });
 export const getSession = (id: string, all: boolean) => request<Session>("GET", sessionPath(id), { query: { all } });
-export const createSession = (options: { title?: string; project?: string; key: string }) =>
+export const createSession = (options: NewSession & { key: string }) =>
   request<Session>("POST", "/sessions", { body: options });
 export const updateSession = (id: string, changes: SessionPatch, all: boolean) =>
   request<Session>("PATCH", sessionPath(id), { body: changes, query: { all } });
@@ -103,14 +122,15 @@ export const buildExportPath = (id: string, format: "json" | "markdown") => `api
 
 // -- everything else
 
-export const searchMessages = (query: string, all: boolean, signal: AbortSignal) =>
-  request<MessageSearchResults>("GET", "/search", { query: { query, limit: 20, all }, signal });
+export const searchMessages = (query: string, filters: SearchFilterQuery, all: boolean, signal: AbortSignal) =>
+  request<MessageSearchResults>("GET", "/search", { query: { query, ...filters, limit: 20, all }, signal });
 export const listProjects = () => request<{ projects: Project[] }>("GET", "/projects");
 export const createProject = (name: string, color: string) => request<Project>("POST", "/projects", { body: { name, color } });
 export const updateProject = (id: string, changes: { name?: string; color?: string }) =>
   request<Project>("PATCH", `/projects/${encodeURIComponent(id)}`, { body: changes });
 export const deleteProject = (id: string) => request<undefined>("DELETE", `/projects/${encodeURIComponent(id)}`);
 export const listModels = (include: string | null) => request<Models>("GET", "/models", { query: { include } });
+export const listProfiles = () => request<Profiles>("GET", "/profiles");
 export const listToolsets = (id: string) => request<Toolsets>("GET", sessionPath(id, "/toolsets"));
 export const getPolicies = () => request<Policies>("GET", "/policies");
 export const listCommands = () => request<{ commands: Command[] }>("GET", "/commands");

@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 795f693022c7bf4bb1e7710d586b848928c1f1a11154ae003a68f69ab42a8da3
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 5744973a2368c47ebab353fcf510e9854178e704045a01c45635c69663fcd547
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -671,7 +671,7 @@ export interface components {
         MessageIn: {
             /**
              * Content
-             * @description Text, or a list of parts in the format that chat models use.
+             * @description Text, or a list of parts: text, `{type: text, text}`, or a file you uploaded, `{type: attachment, id}`.
              */
             content: string | ({
                 [key: string]: unknown;
@@ -751,13 +751,18 @@ export interface components {
         };
         /**
          * ModelsOut
-         * @description The models that conversations can use.
+         * @description The models that you can choose.
          */
         ModelsOut: {
             /** Models */
             models: components["schemas"]["ModelOut"][];
             /** Default */
             default: string;
+            /**
+             * Compaction Percent
+             * @description How full a model's context may get before a summary of the conversation is made; null: never.
+             */
+            compaction_percent: number | null;
             /**
              * Description
              * @description Describes the agent that answers, and why it was chosen.
@@ -838,6 +843,21 @@ export interface components {
              */
             model?: string | null;
             /**
+             * Profile
+             * @description The name of the profile to use; null for the default.
+             */
+            profile?: string | null;
+            /**
+             * Personality
+             * @description The name of the personality to use.
+             */
+            personality?: string | null;
+            /**
+             * Workspace
+             * @description A folder or topic that the agent is told: one line of text.
+             */
+            workspace?: string | null;
+            /**
              * Key
              * @description Your own id for this request. Repeating it with the same key returns the same conversation.
              */
@@ -852,6 +872,7 @@ export interface components {
             id: string;
             /** Session Id */
             session_id: string;
+            person: components["schemas"]["SharePersonOut"];
             /** Title */
             title: string | null;
             /** Message Count */
@@ -1025,12 +1046,27 @@ export interface components {
             role: components["schemas"]["Role"];
         };
         /**
+         * PersonalityOut
+         * @description A personality: a style that is added to the agent's instructions.
+         */
+        PersonalityOut: {
+            /** Name */
+            name: string;
+            /** Instructions */
+            instructions: string;
+        };
+        /**
          * PlatformOut
          * @description A platform. Problems are those of the last 24 hours.
          */
         PlatformOut: {
             /** Platform */
             platform: string;
+            /**
+             * Configured
+             * @description It is set up in config.yaml or by environment variables.
+             */
+            configured: boolean;
             /**
              * Connected
              * @description This server receives and sends messages there.
@@ -1102,6 +1138,36 @@ export interface components {
              * @description Lines for config.yaml with the current values of this platform, to start from.
              */
             config_yaml: string;
+        };
+        /**
+         * ProfileOut
+         * @description A profile: the agent's instructions, model and tools for a kind of work.
+         */
+        ProfileOut: {
+            /** Name */
+            name: string;
+            /** Description */
+            description: string;
+            /**
+             * Model
+             * @description The model of its conversations; null for the default.
+             */
+            model: string | null;
+            /**
+             * Toolsets
+             * @description It has only these of the allowed toolsets; null for all of them.
+             */
+            toolsets: string[] | null;
+        };
+        /**
+         * ProfilesOut
+         * @description What conversations can choose from.
+         */
+        ProfilesOut: {
+            /** Profiles */
+            profiles: components["schemas"]["ProfileOut"][];
+            /** Personalities */
+            personalities: components["schemas"]["PersonalityOut"][];
         };
         /**
          * ProjectChangesIn
@@ -1279,11 +1345,6 @@ export interface components {
                 number,
                 number
             ][];
-            /**
-             * Position
-             * @description The position of the message in the order of the results.
-             */
-            position: number;
         };
         /**
          * SearchResultsOut
@@ -1296,7 +1357,7 @@ export interface components {
              * Next Cursor
              * @description Pass this as `cursor` to get the next page; null on the last page.
              */
-            next_cursor: number | null;
+            next_cursor: string | null;
         };
         /**
          * ServerSignInMethodsOut
@@ -1338,6 +1399,21 @@ export interface components {
              * @description Null resets to the default.
              */
             model?: string | null;
+            /**
+             * Profile
+             * @description Null resets to the default.
+             */
+            profile?: string | null;
+            /**
+             * Personality
+             * @description Null removes the personality.
+             */
+            personality?: string | null;
+            /**
+             * Workspace
+             * @description Null removes the workspace.
+             */
+            workspace?: string | null;
             /** @description Null resets to the server's setting. */
             busy_policy?: components["schemas"]["BusyPolicy"] | null;
             /**
@@ -1358,11 +1434,19 @@ export interface components {
              * @example 20261115_081200_1a2b3c4d
              */
             id: string;
-            /** Title */
+            /**
+             * Title
+             * @description The title that a person chose; unique for its owner.
+             */
             title: string | null;
             /**
+             * Auto Title
+             * @description The first words, or a model's title after the first answer. Null before the first words.
+             */
+            auto_title: string | null;
+            /**
              * Display Name
-             * @description What to call the conversation: its title or, without one, the name of its chat.
+             * @description What to call the conversation: its title, its automatic title or the name of its chat.
              */
             display_name: string;
             /** Preview */
@@ -1382,6 +1466,16 @@ export interface components {
             source: components["schemas"]["SourceOut"];
             /** Message Count */
             message_count: number;
+            /**
+             * Tool Call Count
+             * @description How many tool calls the agent has made here, including undone ones.
+             */
+            tool_call_count: number;
+            /**
+             * Is First Contact
+             * @description It is the first conversation with its person or, if several people take part, in its chat.
+             */
+            is_first_contact: boolean;
             /**
              * Created At
              * Format: date-time
@@ -1411,10 +1505,30 @@ export interface components {
              */
             model: string | null;
             /**
+             * Model Provider
+             * @description The provider of the model that answered last; null if unknown.
+             */
+            model_provider: string | null;
+            /**
              * Chosen Model
-             * @description The model chosen for this conversation; null for the default.
+             * @description The model chosen for this conversation; null for that of its profile, or else the default.
              */
             chosen_model: string | null;
+            /**
+             * Profile
+             * @description The name of the profile chosen for this conversation; null for the default.
+             */
+            profile: string | null;
+            /**
+             * Personality
+             * @description The name of the personality chosen for this conversation.
+             */
+            personality: string | null;
+            /**
+             * Workspace
+             * @description The folder or topic of this conversation, which the agent is told.
+             */
+            workspace: string | null;
             /** @description The busy policy chosen for this conversation; null for the server's setting. */
             busy_policy: components["schemas"]["BusyPolicy"] | null;
             /**
@@ -1512,6 +1626,7 @@ export interface components {
             id: string;
             /** Session Id */
             session_id: string;
+            person: components["schemas"]["SharePersonOut"];
             /** Title */
             title: string | null;
             /** Message Count */
@@ -1521,6 +1636,16 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+        };
+        /**
+         * SharePersonOut
+         * @description The person who shares something.
+         */
+        SharePersonOut: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
         };
         /**
          * SharedConversationOut
@@ -1557,11 +1682,16 @@ export interface components {
         };
         /**
          * SharesOut
-         * @description Your shares, newest first.
+         * @description Shares, newest first.
          */
         SharesOut: {
             /** Shares */
             shares: components["schemas"]["ShareOut"][];
+            /**
+             * Next Cursor
+             * @description Pass this as `cursor` to get the next page; null on the last page.
+             */
+            next_cursor: string | null;
         };
         /**
          * SignInLinkOut
@@ -1671,6 +1801,11 @@ export interface components {
             name: string;
             /** Description */
             description: string;
+            /**
+             * Problem
+             * @description Why the agent can't use it; null if it can.
+             */
+            problem: string | null;
         };
         /**
          * ToolsetOut

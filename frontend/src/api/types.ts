@@ -4,6 +4,8 @@ import type { components } from "./schema";
 type Schemas = components["schemas"];
 
 export type Session = Schemas["SessionOut"];
+/** What a conversation has chosen besides its model; null: the default. */
+export type SessionChoices = Pick<Session, "profile" | "personality" | "workspace">;
 export type SessionPatch = Partial<Schemas["SessionChangesIn"]>;
 export type Message = Schemas["MessageOut"];
 export type LogEvent = Schemas["EventOut"];
@@ -14,6 +16,7 @@ export type SearchHit = Schemas["SearchHitOut"];
 export type MessageSearchResults = Schemas["SearchResultsOut"];
 export type Me = Schemas["MeOut"];
 export type Models = Schemas["ModelsOut"];
+export type Profiles = Schemas["ProfilesOut"];
 export type Toolset = Schemas["ToolsetOut"];
 export type Toolsets = Schemas["ToolsetsOut"];
 export type Command = Schemas["CommandOut"];

@@ -5,7 +5,7 @@ import { compactSession } from "../sessions/actions";
 import { SparkIcon } from "../ui/icons";
 import { Menu, MenuItem, MenuNote, MenuSeparator } from "../ui/Menu";
 import { words } from "../words";
-import { COMPACTION_THRESHOLD, getContextFill, useModels, type ContextFill } from "./models";
+import { getContextFill, useModels, type ContextFill } from "./models";
 
 interface Props {
   session: Session;
@@ -17,7 +17,7 @@ export function ContextMeter({ session, canAct }: Props) {
   const lines = describeUsage(session, fill);
   const { usage, context_tokens: tokens } = session;
   if (lines.length === 0) return null;
-  const isFull = fill !== null && fill.share >= COMPACTION_THRESHOLD;
+  const isFull = fill?.isNearlyFull ?? false;
   return (
     <Menu
       button={
@@ -63,7 +63,7 @@ export function MeterMenuLines({ session }: { session: Session }) {
 /** A warning above the composer when the context is nearly full. */
 export function ContextWarning({ session }: { session: Session }) {
   const fill = getContextFill(session, useModels(session));
-  if (fill === null || fill.share < COMPACTION_THRESHOLD || session.running) return null;
+  if (fill === null || !fill.isNearlyFull || session.running) return null;
   return (
     <p className="composer-note" role="status">
       {words.contextNearlyFull(formatPercent(fill.share))}{" "}
@@ -79,12 +79,13 @@ function UsageLines({ lines }: { lines: readonly string[] }) {
 }
 
 /** The size and cost of a conversation, line by line; nothing before the first answer. */
-function describeUsage({ usage, context_tokens: tokens }: Session, fill: ContextFill | null): string[] {
+function describeUsage({ usage, context_tokens: tokens, tool_call_count: calls }: Session, fill: ContextFill | null): string[] {
   if (tokens === 0 && usage.output_tokens === 0) return [];
   return [
     ...(fill !== null ? [describeFill(fill)] : tokens > 0 ? [words.contextTokens(formatCount(tokens))] : []),
     words.tokensInAndOut(formatCount(usage.input_tokens), formatCount(usage.output_tokens)),
     describeCost(usage),
+    ...(calls > 0 ? [words.toolCalls(calls)] : []),
   ];
 }
 

@@ -1,5 +1,6 @@
-/** The header of a conversation: title, platform, meter, model, tools and menu. */
+/** The header of a conversation: title, platform, meter, model, profile, tools and menu. */
 import { useState } from "react";
+import { ProfileMenu } from "../agent/ProfileMenu";
 import type { Session } from "../api/types";
 import { SidebarButton } from "../layout/SidebarButton";
 import { useLiveClient, useMe } from "../live/context";
@@ -43,7 +44,12 @@ export function ConversationHeader({ session, canAct }: { session: Session; canA
       <span className="spacer" />
       <ContextMeter session={session} canAct={canAct} />
       {canAct && <ModelMenu session={session} />}
-      {canAct && me.person.role !== "guest" && <ToolsMenu session={session} />}
+      {canAct && me.person.role !== "guest" && (
+        <>
+          <ProfileMenu choices={session} onChange={(changes) => updateSessions(client, [session.id], changes)} />
+          <ToolsMenu session={session} />
+        </>
+      )}
       <SessionMenu
         session={session}
         onRename={() => setRenaming(true)}

@@ -3,12 +3,13 @@ import { useState, type ReactNode } from "react";
 import type { Delivery, LogEvent } from "../api/types";
 import { getPlatformName } from "../format/platforms";
 import { formatDateTime, formatTime } from "../format/time";
-import { useLiveClient } from "../live/context";
+import { useLiveClient, useMe } from "../live/context";
 import { Markdown } from "../markdown/Markdown";
 import { redoTurn, restoreSession, retryTurn, updateSessions } from "../sessions/actions";
 import { Link } from "../ui/Link";
 import { words } from "../words";
 import { DeliveryStatus } from "./DeliveryStatus";
+import { describeInterruption } from "./interruptions";
 import { buildRevert, describeChange } from "./settingChanges";
 
 interface Props {
@@ -21,6 +22,7 @@ interface Props {
 
 export function EventLine({ sessionId, event, canAct, delivery, canResend }: Props) {
   const { facts } = event;
+  const me = useMe();
   const buildLine = (text: string, action: ReactNode = null, isError = false) => (
     <div className={isError ? "event-line is-error" : "event-line"} title={formatDateTime(event.at)}>
       <span dir="auto">{text}</span>
@@ -43,13 +45,20 @@ export function EventLine({ sessionId, event, canAct, delivery, canResend }: Pro
     case "forked":
       return buildLine(words.branchCreated, <SessionLink id={facts.fork_id} label={words.openBranch} />);
     case "turn_interrupted":
-      return buildLine(describeInterruption(facts.reason), retryButton);
+      return buildLine(describeInterruption(event, me.person.id), retryButton);
     case "turn_failed":
-      return buildLine(typeof facts.reason === "string" ? words.answerFailedBecause(facts.reason) : words.answerFailed, retryButton, true);
+      return (
+        <div className="event-block">
+          {buildLine(typeof facts.reason === "string" ? words.answerFailedBecause(facts.reason) : words.answerFailed, retryButton, true)}
+          <ProviderMessage facts={facts} />
+        </div>
+      );
     case "compacted":
       return <Summary event={event} sessionId={sessionId} />;
     case "compaction_undone":
       return buildLine(words.compactionUndone);
+    case "unreadable":
+      return buildLine(words.unreadableEntry, null, true);
     case "answer_resent":
       return buildLine(words.answerResent(typeof facts.platform === "string" ? getPlatformName(facts.platform) : "–"));
     case "setting_changed":
@@ -59,20 +68,38 @@ export function EventLine({ sessionId, event, canAct, delivery, canResend }: Pro
   }
 }
 
+/** What the provider itself said about a failure, folded. */
+function ProviderMessage({ facts }: { facts: Record<string, unknown> }) {
+  const { model, status, detail } = facts;
+  if (typeof detail !== "string") return null;
+  const head = [model, typeof status === "number" ? `HTTP ${status}` : null].filter((part) => typeof part === "string").join(" · ");
+  return (
+    <details className="provider-message">
+      <summary>{words.failureDetails}</summary>
+      {head !== "" && <p>{head}</p>}
+      <pre dir="auto">{detail}</pre>
+    </details>
+  );
+}
+
 function Summary({ event, sessionId }: { event: LogEvent; sessionId: string }) {
   const client = useLiveClient();
   const [isShown, setShown] = useState(false);
-  const { summary, message_count: messageCount } = event.facts;
+  const { summary, message_count: messageCount, omitted_count: omittedCount } = event.facts;
+  const hasSummary = typeof summary === "string" && summary !== "";
+  const count = Number(messageCount ?? 0);
   return (
     <div className="event-block">
       <div className="event-line" title={formatDateTime(event.at)}>
-        <span>{words.contextCompacted(Number(messageCount ?? 0))}</span>
-        <button type="button" className="text-button" aria-expanded={isShown} onClick={() => setShown(!isShown)}>
-          {words.showSummary}
-        </button>
+        <span>{Number(omittedCount ?? 0) > 0 ? words.contextOmitted(count) : words.contextCompacted(count)}</span>
+        {hasSummary && (
+          <button type="button" className="text-button" aria-expanded={isShown} onClick={() => setShown(!isShown)}>
+            {words.showSummary}
+          </button>
+        )}
         <ActionButton label={words.undoCompaction} act={() => restoreSession(client, sessionId)} />
       </div>
-      {isShown && typeof summary === "string" && (
+      {isShown && hasSummary && (
         <div className="summary">
           <Markdown text={summary} />
         </div>
@@ -117,11 +144,6 @@ function describeStart(reason: unknown): string {
   if (reason === "idle") return words.startedIdle;
   if (reason === "daily") return words.startedDaily;
   return reason === "fork" ? words.startedFork : words.startedManual;
-}
-
-function describeInterruption(reason: unknown): string {
-  if (reason === "stopped") return words.stoppedByYou;
-  return typeof reason === "string" ? words.answerInterruptedBecause(reason) : words.answerInterrupted;
 }
 
 function getStartLinkLabel(reason: unknown): string {

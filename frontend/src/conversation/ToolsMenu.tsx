@@ -62,5 +62,10 @@ function ToolsetSwitches({ session }: { session: Session }) {
 function describeToolset({ name, tools }: Toolset): string {
   const explanation = words.toolsetHints[name];
   if (explanation !== undefined) return explanation;
-  return tools.length === 0 ? words.toolServerUnreachable : tools.map((tool) => tool.name.replaceAll("_", " ")).join(", ");
+  return tools.length === 0 ? words.toolServerUnreachable : tools.map(describeTool).join(", ");
+}
+
+function describeTool({ name, problem }: Toolset["tools"][number]): string {
+  const label = name.replaceAll("_", " ");
+  return problem === null ? label : words.toolNameTaken(label);
 }

@@ -4,6 +4,7 @@ import { getContextFill } from "./models";
 
 const models = {
   default: "a",
+  compaction_percent: 85,
   description: "",
   models: [
     { name: "a", context_window: 1000 },
@@ -20,6 +21,17 @@ describe("the fill of a context", () => {
 
   it("is never above 1", () => {
     expect(getContextFill(session("s", { context_tokens: 5000 }), models)?.share).toBe(1);
+  });
+
+  it("is nearly full when the server will compact it, which a setting decides", () => {
+    const isNearlyFull = (tokens: number, compaction_percent: number | null) =>
+      getContextFill(session("s", { context_tokens: tokens }), { ...models, compaction_percent })?.isNearlyFull;
+    expect([isNearlyFull(849, 85), isNearlyFull(850, 85), isNearlyFull(500, 50), isNearlyFull(1000, null)]).toEqual([
+      false,
+      true,
+      true,
+      false,
+    ]);
   });
 
   it("is unknown without a count, a model or its size", () => {

@@ -30,6 +30,12 @@ describe("the rows of a log", () => {
     ]);
   });
 
+  it("show an entry that cannot be read, and everything around it", () => {
+    const unreadable = event(2, "unreadable");
+    expect(listKinds([message(1, "a"), unreadable, message(3, "b")])).toEqual(["day", "message", "event", "message"]);
+    expect(listKinds([message(1, "a"), { ...unreadable, hidden: true }])).toEqual(["day", "message"]);
+  });
+
   it("combine the text and tool calls of one turn", () => {
     const call = { id: "c1", function: { name: "look", arguments: '{"at":"sea"}' } };
     const toolMessage = { role: "tool", content: "blue", tool_call_id: "c1", answers: 1, duration_ms: 40 } as const;

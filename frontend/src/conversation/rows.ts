@@ -102,6 +102,7 @@ export function buildLiveRows(conversation: Conversation, pending: readonly Outb
 function isShown(event: LogEvent, redoneSeqs: ReadonlySet<unknown>): boolean {
   if (event.kind === "message") return !event.hidden && event.message !== null;
   if (event.kind === "started") return SHOWN_START_REASONS.has(String(event.facts.reason));
+  if (event.kind === "unreadable") return !event.hidden;
   if (event.kind === "undone") return !redoneSeqs.has(event.seq);
   return SHOWN_EVENTS.has(event.kind);
 }

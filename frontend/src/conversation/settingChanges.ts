@@ -8,6 +8,9 @@ type Facts = Record<string, unknown>;
 export function describeChange({ setting, value }: Facts): string {
   if (setting === "toolsets") return describeToolsets(readStrings(value));
   if (setting === "model") return words.modelChanged(readString(value) ?? words.defaultModel);
+  if (setting === "profile") return words.profileChanged(readString(value) ?? words.defaultProfileName);
+  if (setting === "personality") return describeOptional(value, words.personalityChanged, words.personalityRemoved);
+  if (setting === "workspace") return describeOptional(value, words.workspaceChanged, words.workspaceRemoved);
   const policy = readPolicy(value);
   return policy === null ? words.busyPolicyReset : words.busyPolicyChanged(getPolicyName(policy));
 }
@@ -15,6 +18,9 @@ export function describeChange({ setting, value }: Facts): string {
 /** The patch that restores the previous value; null if there is none. */
 export function buildRevert({ setting, value, previous }: Facts): SessionPatch | null {
   if (setting === "model") return { model: readString(previous) };
+  if (setting === "profile") return { profile: readString(previous) };
+  if (setting === "personality") return { personality: readString(previous) };
+  if (setting === "workspace") return { workspace: readString(previous) };
   if (setting === "busy_policy") return { busy_policy: readPolicy(previous) };
   if (setting === "toolsets") return { toolsets: buildToolsetRevert(readStrings(value), readStrings(previous)) };
   return null;
@@ -30,6 +36,11 @@ function readPolicy(value: unknown): BusyPolicy | null {
 
 function describeToolsets(off: string[]): string {
   return off.length === 0 ? words.allToolsEnabled : words.toolsDisabled(off.map(getToolsetName).join(", "));
+}
+
+function describeOptional(value: unknown, describe: (text: string) => string, removed: string): string {
+  const text = readString(value);
+  return text === null ? removed : describe(text);
 }
 
 function readString(value: unknown): string | null {

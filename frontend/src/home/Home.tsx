@@ -2,6 +2,8 @@
 import { useEffect, useState } from "react";
 import { describeAgent } from "../agent/description";
 import { ModelSetupHint } from "../agent/ModelSetupHint";
+import { ProfileMenu } from "../agent/ProfileMenu";
+import { NO_CHOICES, pickChoices } from "../agent/profiles";
 import { Composer } from "../composer/Composer";
 import { PendingMessage } from "../composer/PendingMessage";
 import { useFileDrop } from "../composer/useFileDrop";
@@ -16,7 +18,6 @@ import { NEW_DRAFT } from "../outbox/composerDrafts";
 import { suggestText } from "../outbox/textSuggestions";
 import { selectedView } from "../sessions/selectedView";
 import { words } from "../words";
-import { suggestTitle } from "./titleSuggestion";
 
 export function Home() {
   const client = useLiveClient();
@@ -25,6 +26,7 @@ export function Home() {
   const isOffline = useStore(client.connection, (connection) => connection !== "live");
   const { isDragging, handlers } = useFileDrop((files) => client.composerDrafts.addFiles(NEW_DRAFT, files));
   const [sentKey, setSentKey] = useState<string | null>(null); // of the message that was sent here last
+  const [choices, setChoices] = useState(NO_CHOICES); // for the next conversation
   const [isAboutShown, setAboutShown] = useState(storage.get("about") !== "hidden");
   const sessionId = entries.find((entry) => entry.key === sentKey)?.session ?? null;
   const pending = entries.filter((entry) => entry.session === null || (entry.rejection !== null && entry.key === sentKey));
@@ -58,12 +60,16 @@ export function Home() {
           isRunning={false}
           policy={null}
           onSend={(message) => {
-            const title = suggestTitle(message.text);
             const { project } = selectedView.value;
-            const newSession = { ...(title !== undefined && { title }), ...(project !== null && { project }) };
+            const newSession = { ...(project !== null && { project }), ...pickChoices(choices) };
             setSentKey(client.sendMessage({ ...message, session: null, newSession }).key);
           }}
         />
+        {me.person.role !== "guest" && (
+          <div className="home-choices">
+            <ProfileMenu choices={choices} onChange={(changes) => setChoices({ ...choices, ...changes })} />
+          </div>
+        )}
         <div className="examples">
           {me.agent.model === "demo" &&
             words.examples.map((example) => (

@@ -1,7 +1,7 @@
 /** A block of code with syntax highlighting, its language and a copy button. */
-import { memo, useDeferredValue, useEffect, useMemo, useState } from "react";
+import { memo, useDeferredValue, useEffect, useState } from "react";
 import { CopyButton } from "../ui/CopyButton";
-import { highlightCode, loadLanguage } from "./highlight";
+import { findHighlighted, highlightCode } from "./highlight";
 
 interface Props {
   code: string;
@@ -22,26 +22,34 @@ export const CodeBlock = memo(function CodeBlock({ code, language }: Props) {
 
 export function Code({ code, language }: Props) {
   const deferredCode = useDeferredValue(code);
-  const isLoaded = useLanguage(language);
-  const html = useMemo(() => (isLoaded ? highlightCode(deferredCode, language) : null), [isLoaded, deferredCode, language]);
+  const { html, rest } = useHighlighted(deferredCode, language);
   return (
     <pre dir="ltr">
-      {html === null ? <code>{deferredCode}</code> : <code dangerouslySetInnerHTML={{ __html: html }} />}
+      {html === null ? <code>{rest}</code> : (
+        <code>
+          <span dangerouslySetInnerHTML={{ __html: html }} />
+          {rest}
+        </code>
+      )}
     </pre>
   );
 }
 
-/** Loads a language, and returns whether it is loaded. */
-function useLanguage(language: string): boolean {
-  const [loaded, setLoaded] = useState("");
+/** Highlighted code as HTML, and the rest of it that is not highlighted yet, as code that grows has. */
+function useHighlighted(code: string, language: string): { html: string | null; rest: string } {
+  const [latest, setLatest] = useState<{ code: string; html: string }>();
+  const known = findHighlighted(code, language);
   useEffect(() => {
-    let isMounted = true;
-    void loadLanguage(language).then((isFound) => {
-      if (isFound && isMounted) setLoaded(language);
+    if (known !== undefined) return;
+    let isNeeded = true;
+    void highlightCode(code, language, () => isNeeded).then((html) => {
+      if (html !== null) setLatest({ code, html });
     });
     return () => {
-      isMounted = false;
+      isNeeded = false;
     };
-  }, [language]);
-  return loaded === language && language !== "";
+  }, [code, known, language]);
+  if (typeof known === "string") return { html: known, rest: "" };
+  if (latest === undefined || known === null || !code.startsWith(latest.code)) return { html: null, rest: code };
+  return { html: latest.html, rest: code.slice(latest.code.length) };
 }

@@ -9,7 +9,8 @@ import { readLanguage, renderHtml } from "./html";
 import { typesetFormulas } from "./math";
 
 export const Markdown = memo(function Markdown({ text }: { text: string }) {
-  const { tokens, definitions } = useBlocks(text);
+  const { text: source, tokens, definitions, isPlain } = useBlocks(text);
+  if (isPlain) return <div className="markdown plain" dir="auto">{source}</div>;
   return (
     <div className="markdown" dir="auto">
       {tokens.map((token, index) =>

@@ -11,6 +11,7 @@ export interface Blocks {
   text: string;
   tokens: readonly Token[];
   definitions: number; // of reference links; a new one may change every block
+  isPlain: boolean; // the text is too complex, and is shown as it is; there are no blocks
 }
 
 const OPEN_BLOCKS = 2; // at the end, which more text may still change
@@ -20,15 +21,28 @@ export function splitBlocks(text: string, before: Blocks | null = null): Blocks 
   const source = text.replace(/\r\n?/g, "\n");
   if (before === null || !source.startsWith(before.text)) return splitWholeText(source);
   if (source === before.text) return before;
+  if (before.isPlain) return makePlain(source); // more text makes it no simpler
   const finished = before.tokens.slice(0, -OPEN_BLOCKS);
   const length = finished.reduce((sum, token) => sum + token.raw.length, 0);
-  const tokens = [...finished, ...parseBlocks(source.slice(length))];
-  return countDefinitions(tokens) > 0 ? splitWholeText(source) : { text: source, tokens, definitions: 0 };
+  const added = parseBlocks(source.slice(length));
+  if (added === null) return makePlain(source);
+  const tokens = [...finished, ...added];
+  return countDefinitions(tokens) > 0 ? splitWholeText(source) : { text: source, tokens, definitions: 0, isPlain: false };
 }
 
+const plainTexts = new Set<string>(); // found to be too complex: not parsed again when they are shown again
+const MAX_PLAIN_TEXTS = 50;
+
 function splitWholeText(text: string): Blocks {
-  const tokens = parseBlocks(text);
-  return { text, tokens, definitions: countDefinitions(tokens) };
+  const tokens = plainTexts.has(text) ? null : parseBlocks(text);
+  if (tokens !== null) return { text, tokens, definitions: countDefinitions(tokens), isPlain: false };
+  if (plainTexts.size === MAX_PLAIN_TEXTS) plainTexts.clear();
+  plainTexts.add(text);
+  return makePlain(text);
+}
+
+function makePlain(text: string): Blocks {
+  return { text, tokens: [], definitions: 0, isPlain: true };
 }
 
 function countDefinitions(tokens: readonly Token[]): number {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { readDiagram, splitDiagrams } from "./diagrams";
 import { parseBlocks } from "./html";
 
-const first = (text: string) => readDiagram(parseBlocks(text)[0]!); // eslint-disable-line @typescript-eslint/no-non-null-assertion
+const first = (text: string) => readDiagram(parseBlocks(text)![0]!); // eslint-disable-line @typescript-eslint/no-non-null-assertion
 
 describe("a diagram", () => {
   it("is a fenced Mermaid block", () => {

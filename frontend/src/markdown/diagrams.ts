@@ -20,14 +20,15 @@ export function readDiagram(token: Token): string | null {
 export function splitDiagrams(text: string): TextPart[] {
   if (!text.includes(DIAGRAM_LANGUAGE)) return [{ isDiagram: false, text }];
   const parts: TextPart[] = [];
-  for (const token of parseBlocks(text)) {
+  for (const token of parseBlocks(text) ?? []) {
     const diagram = readDiagram(token);
     const last = parts.at(-1);
     if (diagram !== null) parts.push({ isDiagram: true, text: diagram });
     else if (last?.isDiagram === false) last.text += token.raw;
     else parts.push({ isDiagram: false, text: token.raw });
   }
-  return parts.map((part) => (part.isDiagram || parts.length === 1 ? part : { ...part, text: part.text.replace(/^\n+|\n+$/g, "") }));
+  if (!parts.some((part) => part.isDiagram)) return [{ isDiagram: false, text }];
+  return parts.map((part) => (part.isDiagram ? part : { ...part, text: part.text.replace(/^\n+|\n+$/g, "") }));
 }
 
 function isClosed(raw: string): boolean {

@@ -1,81 +1,92 @@
-/** Syntax highlighting. A language is loaded when code in it is first shown. */
-import type { HLJSApi, LanguageFn } from "highlight.js";
-
-type LanguageLoader = () => Promise<{ default: LanguageFn }>;
-
-const LANGUAGES: Record<string, LanguageLoader> = {
-  bash: () => import("highlight.js/lib/languages/bash"),
-  c: () => import("highlight.js/lib/languages/c"),
-  cpp: () => import("highlight.js/lib/languages/cpp"),
-  csharp: () => import("highlight.js/lib/languages/csharp"),
-  css: () => import("highlight.js/lib/languages/css"),
-  diff: () => import("highlight.js/lib/languages/diff"),
-  dockerfile: () => import("highlight.js/lib/languages/dockerfile"),
-  elixir: () => import("highlight.js/lib/languages/elixir"),
-  go: () => import("highlight.js/lib/languages/go"),
-  haskell: () => import("highlight.js/lib/languages/haskell"),
-  ini: () => import("highlight.js/lib/languages/ini"),
-  java: () => import("highlight.js/lib/languages/java"),
-  javascript: () => import("highlight.js/lib/languages/javascript"),
-  json: () => import("highlight.js/lib/languages/json"),
-  kotlin: () => import("highlight.js/lib/languages/kotlin"),
-  lua: () => import("highlight.js/lib/languages/lua"),
-  makefile: () => import("highlight.js/lib/languages/makefile"),
-  markdown: () => import("highlight.js/lib/languages/markdown"),
-  nginx: () => import("highlight.js/lib/languages/nginx"),
-  perl: () => import("highlight.js/lib/languages/perl"),
-  php: () => import("highlight.js/lib/languages/php"),
-  powershell: () => import("highlight.js/lib/languages/powershell"),
-  python: () => import("highlight.js/lib/languages/python"),
-  r: () => import("highlight.js/lib/languages/r"),
-  ruby: () => import("highlight.js/lib/languages/ruby"),
-  rust: () => import("highlight.js/lib/languages/rust"),
-  scala: () => import("highlight.js/lib/languages/scala"),
-  scss: () => import("highlight.js/lib/languages/scss"),
-  sql: () => import("highlight.js/lib/languages/sql"),
-  swift: () => import("highlight.js/lib/languages/swift"),
-  typescript: () => import("highlight.js/lib/languages/typescript"),
-  xml: () => import("highlight.js/lib/languages/xml"),
-  yaml: () => import("highlight.js/lib/languages/yaml"),
-};
-
-const ALIASES: Record<string, string> = {
-  "c#": "csharp", "c++": "cpp", cc: "cpp", cs: "csharp", docker: "dockerfile", ex: "elixir", golang: "go", h: "c",
-  hpp: "cpp", hs: "haskell", html: "xml", js: "javascript", json5: "json", jsonc: "json", jsx: "javascript",
-  kt: "kotlin", make: "makefile", md: "markdown", mjs: "javascript", patch: "diff", pl: "perl", ps1: "powershell",
-  py: "python", python3: "python", rb: "ruby", rs: "rust", sh: "bash", shell: "bash", console: "bash", svg: "xml",
-  toml: "ini", ts: "typescript", tsx: "typescript", vue: "xml", yml: "yaml", zsh: "bash",
-};
-
-const MAX_CODE_CHARS = 30_000; // highlighting more would block the page
-let highlighter: HLJSApi | null = null;
-const registrations = new Map<string, Promise<void>>();
-
-/** Highlighted code as HTML; null if its language is not loaded, not known, or the code is too long. */
-export function highlightCode(code: string, language: string): string | null {
-  const name = ALIASES[language] ?? language;
-  if (highlighter?.getLanguage(name) === undefined || code.length > MAX_CODE_CHARS) return null;
-  return highlighter.highlight(code, { language: name, ignoreIllegals: true }).value;
+/**
+ * Syntax highlighting without waiting for it: a worker does the work, one text after the other.
+ *
+ * Always true: a text that takes too long costs the page nothing. Its worker is ended, the text stays plain, and the next
+ * one gets a new worker.
+ */
+export interface HighlightRequest {
+  id: number;
+  code: string;
+  language: string;
 }
 
-/** Loads a language, and returns whether that worked. After a failure the next code in that language tries again. */
-export async function loadLanguage(language: string): Promise<boolean> {
-  const name = ALIASES[language] ?? language;
-  const load = LANGUAGES[name];
-  if (load === undefined) return false;
-  let registration = registrations.get(name);
-  if (registration === undefined) registrations.set(name, (registration = registerLanguage(name, load)));
-  try {
-    await registration;
-    return true;
-  } catch {
-    registrations.delete(name);
-    return false;
+export interface HighlightResult {
+  id: number;
+  html: string | null;
+  isFinal: boolean; // highlighting it again would give the same
+}
+
+const MAX_CODE_CHARS = 50_000;
+const MAX_HIGHLIGHT_MS = 3000; // includes loading the language
+const MAX_RESULT_CHARS = 2_000_000;
+
+const results = new Map<string, string | null>(); // the newest ones: null is a text that stays plain
+let resultChars = 0;
+let worker: Worker | null = null;
+let lastId = 0;
+let queue: Promise<unknown> = Promise.resolve();
+
+/** Code that was highlighted before, as HTML; undefined if it was not, null if it stays plain. */
+export function findHighlighted(code: string, language: string): string | null | undefined {
+  return language === "" || code.length > MAX_CODE_CHARS ? null : results.get(makeKey(code, language));
+}
+
+/** Highlights code, unless `isNeeded` says no when its turn has come. */
+export async function highlightCode(code: string, language: string, isNeeded: () => boolean): Promise<string | null> {
+  const waiting = queue.then(async () => {
+    const known = findHighlighted(code, language);
+    if (known !== undefined) return known;
+    if (!isNeeded()) return null;
+    const { html, isFinal } = await askWorker(code, language);
+    if (isFinal) saveResult(makeKey(code, language), html);
+    return html;
+  });
+  queue = waiting.catch(() => null);
+  return waiting;
+}
+
+function askWorker(code: string, language: string): Promise<Omit<HighlightResult, "id">> {
+  const current = (worker ??= new Worker(new URL("./highlight.worker.ts", import.meta.url), { type: "module" }));
+  const id = ++lastId;
+  return new Promise((resolve) => {
+    const finish = (html: string | null, isFinal: boolean) => {
+      clearTimeout(timer);
+      current.removeEventListener("message", onMessage);
+      current.removeEventListener("error", onError);
+      resolve({ html, isFinal });
+    };
+    const replaceWorker = () => {
+      current.terminate();
+      worker = null;
+    };
+    const onMessage = ({ data }: MessageEvent<HighlightResult>) => {
+      if (data.id === id) finish(data.html, data.isFinal);
+    };
+    const onError = () => {
+      replaceWorker();
+      finish(null, false);
+    };
+    const onTimeout = () => {
+      replaceWorker();
+      finish(null, true);
+    };
+    const timer = setTimeout(onTimeout, MAX_HIGHLIGHT_MS);
+    current.addEventListener("message", onMessage);
+    current.addEventListener("error", onError);
+    current.postMessage({ id, code, language } satisfies HighlightRequest);
+  });
+}
+
+function saveResult(key: string, html: string | null): void {
+  results.set(key, html);
+  resultChars += key.length + (html?.length ?? 0);
+  for (const [oldKey, oldHtml] of results) {
+    if (resultChars <= MAX_RESULT_CHARS) return;
+    results.delete(oldKey);
+    resultChars -= oldKey.length + (oldHtml?.length ?? 0);
   }
 }
 
-async function registerLanguage(name: string, load: LanguageLoader): Promise<void> {
-  const [core, language] = await Promise.all([import("highlight.js/lib/core"), load()]);
-  core.default.registerLanguage(name, language.default);
-  highlighter = core.default;
+function makeKey(code: string, language: string): string {
+  return `${language}\n${code}`;
 }

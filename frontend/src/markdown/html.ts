@@ -5,12 +5,18 @@
  * opens in a new tab that has no access to this one.
  */
 import DOMPurify from "dompurify";
-import { Marked, Renderer, type Token } from "marked";
+import { Marked, Renderer, type Token, type Tokens } from "marked";
+import { runWithinBudget } from "./budget";
 import { escapeHtml, formulaExtension } from "./math";
 
 const SAFE_URL = /^(?:https?:|mailto:|tel:|#)/i;
+const MAX_AUTOLINK_CHARS = 2000; // finding the end of a longer one takes the parser too long
+const MAX_NESTING = 40; // deeper elements would block the browser's layout
 
 const marked = new Marked({ gfm: true, breaks: false }, formulaExtension, {
+  tokenizer: {
+    url: (source) => (/\s/.test(source.slice(0, MAX_AUTOLINK_CHARS)) || source.length < MAX_AUTOLINK_CHARS ? false : undefined),
+  },
   renderer: {
     html: ({ text }) => escapeHtml(text),
     link(token) {
@@ -33,8 +39,26 @@ const PURIFY_OPTIONS = {
   ALLOWED_ATTR: ["href", "title", "target", "rel", "class", "align", "start", "type", "checked", "disabled", "src", "alt"],
 };
 
-export function parseBlocks(text: string): Token[] {
-  return marked.lexer(text);
+/** The blocks of a text; null if it is too complex to be shown as anything but plain text. */
+export function parseBlocks(text: string): Token[] | null {
+  const tokens = runWithinBudget(() => marked.lexer(text));
+  return tokens === null || isTooDeep(tokens) ? null : tokens;
+}
+
+function isTooDeep(tokens: readonly Token[]): boolean {
+  let level: readonly Token[] = tokens;
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth > MAX_NESTING) return true;
+    level = level.flatMap(listInnerTokens);
+  }
+  return false;
+}
+
+function listInnerTokens(token: Token): Token[] {
+  if (token.type === "list") return (token as Tokens.List).items;
+  if (token.type !== "table") return (token as Tokens.Generic).tokens ?? [];
+  const { header, rows } = token as Tokens.Table;
+  return [...header, ...rows.flat()].flatMap((cell) => cell.tokens);
 }
 
 export function renderHtml(...tokens: Token[]): string {

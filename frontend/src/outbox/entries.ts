@@ -3,13 +3,14 @@
  *
  * Always true: an entry is shown until its message is shown, and never together with it.
  */
+import type { NewSession } from "../api/calls";
 import { readText } from "../api/messageContent";
 import type { BusyPolicy, LogEvent, ReplyTo } from "../api/types";
 
 export interface OutboxEntry {
   key: string; // the idempotency key: sending twice makes one message
   session: string | null; // null: the conversation has to be created first
-  newSession: { title?: string; project?: string }; // how to create it
+  newSession: NewSession; // how to create it
   text: string;
   attachments: { id: string; name: string; media_type: string; size: number }[];
   busy?: BusyPolicy | undefined;

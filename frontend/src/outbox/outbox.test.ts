@@ -100,14 +100,12 @@ it("creates a conversation once, however often the message is tried", async () =
   expect(requests.map(({ body }) => body.key)).toEqual(["a", "a", "a", "a"]); // so that a lost answer does not lead to a second conversation
 });
 
-it("creates a conversation under another title, and finally without one, if its title is taken", async () => {
-  const titleTaken = json(422, { error: { code: "title_taken", message: "taken", facts: {} } });
-  answers = [titleTaken, titleTaken, json(201, { id: "created" }), receipt(1)];
+it("creates a conversation in its project, without a title", async () => {
+  answers = [json(201, { id: "created" }), receipt(1)];
   const outbox = new Outbox("p", () => undefined);
-  outbox.add(entry("a", { session: null, newSession: { title: "hi", project: "x" }, at: "2026-11-15T08:12:00Z" }));
+  outbox.add(entry("a", { session: null, newSession: { project: "x" } }));
   await waitForRequests();
-  expect(requests.slice(0, 3).map(({ body }) => body.title)).toEqual(["hi", expect.stringMatching(/^hi · .*2026/), undefined]);
-  expect(requests[2]?.body).toEqual({ key: "a", project: "x" });
+  expect(requests[0]?.body).toEqual({ key: "a", project: "x" });
   expect(outbox.entries.value).toMatchObject([{ session: "created", seq: 1, rejection: null }]);
 });
 

@@ -6,14 +6,12 @@
  */
 import * as calls from "../api/calls";
 import { ApiError, describeError, describeRejection } from "../api/errors";
-import type { Receipt, Session } from "../api/types";
-import { formatDateTime } from "../format/time";
+import type { Receipt } from "../api/types";
 import { storage } from "../lib/storage";
 import { Store } from "../lib/store";
 import { parseEntries, type OutboxEntry } from "./entries";
 
 const RETRY_DELAY_MS = 3000;
-const MAX_TITLE_CHARS = 100;
 const STORAGE_KEY = "outbox";
 
 type SentListener = (entry: OutboxEntry, receipt: Receipt) => void;
@@ -118,7 +116,7 @@ export class Outbox {
   }
 
   async #createSession(entry: OutboxEntry): Promise<string> {
-    const { id } = await createSessionFor(entry);
+    const { id } = await calls.createSession({ ...entry.newSession, key: entry.key });
     this.#patch(entry.key, { session: id });
     return id;
   }
@@ -141,19 +139,6 @@ export class Outbox {
   get #storageKey(): string {
     return `${STORAGE_KEY}.${this.personId}`;
   }
-}
-
-/** Creates the session of an entry. If its title is taken, it gets one with the time in it, or finally none. */
-async function createSessionFor({ newSession: { title, ...options }, at, key }: OutboxEntry): Promise<Session> {
-  const titles = title === undefined ? [] : [title, `${title} · ${formatDateTime(at)}`.slice(0, MAX_TITLE_CHARS)];
-  for (const candidate of titles) {
-    try {
-      return await calls.createSession({ ...options, key, title: candidate });
-    } catch (error) {
-      if (!isFinal(error)) throw error;
-    }
-  }
-  return calls.createSession({ ...options, key });
 }
 
 /** Whether the server rejected the request, and would reject it again. */

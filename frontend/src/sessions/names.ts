@@ -6,11 +6,12 @@ import { words } from "../words";
 const OWN_SURFACES = new Set(["web", "local", "api"]);
 
 /**
- * Without a title, a conversation on a chat platform has the name of its chat. One on the web, in the terminal or through the
- * API has its last message as its name.
+ * A conversation without any text from a person has no title yet. On a chat platform it has the name of its chat, elsewhere its
+ * last message as its name.
  */
 export function getSessionName(session: Session): string {
-  if (session.title) return session.title;
+  const title = session.title ?? session.auto_title;
+  if (title) return title;
   if (OWN_SURFACES.has(session.platform)) return stripMarkdown(session.preview) || words.untitled;
   return session.display_name || words.untitled;
 }

@@ -13,26 +13,29 @@ import { Link } from "../ui/Link";
 import { PlatformBadge } from "../ui/PlatformBadge";
 import { words } from "../words";
 import { splitHighlights } from "./highlights";
+import { buildFilterQuery, type SearchFilters } from "./searchFilters";
 
 const MAX_SESSION_HITS = 8;
 
-export function SearchResults({ text }: { text: string }) {
+export function SearchResults({ text, filters }: { text: string; filters: SearchFilters }) {
   const client = useLiveClient();
   const all = useStore(client.showsAll);
   const query = useDebounced(text.trim());
+  const filterQuery = buildFilterQuery(filters);
+  const { role, ...listFilters } = filterQuery;
   const titles = useQuery({
-    queryKey: ["titles", query, all],
-    queryFn: () => calls.listSessions({ state: "active", query, all }, null, MAX_SESSION_HITS),
+    queryKey: ["titles", query, listFilters, all],
+    queryFn: () => calls.listSessions({ state: "active", query, ...listFilters, all }, null, MAX_SESSION_HITS),
     enabled: query !== "",
     placeholderData: keepPreviousData,
   });
   const messages = useQuery({
-    queryKey: ["search", query, all],
-    queryFn: ({ signal }) => calls.searchMessages(query, all, signal),
+    queryKey: ["search", query, filterQuery, all],
+    queryFn: ({ signal }) => calls.searchMessages(query, filterQuery, all, signal),
     enabled: query !== "",
     placeholderData: keepPreviousData,
   });
-  const sessions = titles.data?.sessions ?? [];
+  const sessions = role === undefined ? (titles.data?.sessions ?? []) : []; // nobody writes a title
   const hits = messages.data?.hits ?? [];
   const error = titles.error ?? messages.error;
   const isDone = messages.isSuccess && titles.isSuccess && !messages.isPlaceholderData && !titles.isPlaceholderData;

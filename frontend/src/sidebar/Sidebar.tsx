@@ -10,6 +10,8 @@ import { ArchiveIcon, MenuIcon, PeopleIcon, PlusIcon } from "../ui/icons";
 import { SearchField } from "../ui/SearchField";
 import { words } from "../words";
 import { Projects } from "./Projects";
+import { SearchFilterFields } from "./SearchFilterFields";
+import { NO_FILTERS } from "./searchFilters";
 import { SearchResults } from "./SearchResults";
 import { SelectionBar } from "./SelectionBar";
 import { SessionList } from "./SessionList";
@@ -23,6 +25,7 @@ interface Props {
 export function Sidebar({ accountMenu, onOrder }: Props) {
   const view = useStore(selectedView);
   const [query, setQuery] = useState("");
+  const [filters, setFilters] = useState(NO_FILTERS);
   const selection = useSelection();
   const { end } = selection;
   const showsAll = useStore(useLiveClient().showsAll);
@@ -50,7 +53,10 @@ export function Sidebar({ accountMenu, onOrder }: Props) {
       </button>
       <SearchField id="search" text={query} label={words.searchPlaceholder} shortcut="/" onChange={setQuery} />
       {query.trim() !== "" ? (
-        <SearchResults text={query} />
+        <>
+          <SearchFilterFields filters={filters} onChange={setFilters} />
+          <SearchResults text={query} filters={filters} />
+        </>
       ) : (
         <>
           {view.state === "active" && <Projects selectedId={view.project} onSelect={selectProject} />}

@@ -65,6 +65,8 @@ export const errorsDe: Record<keyof typeof errorsEn, (facts: ErrorFacts) => stri
     limit === undefined ? null : `Das Limit für ${field?.replace(/^body\./, "")} liegt bei ${limit}.`,
 
   store_busy: () => "Die Datenbank ist ausgelastet. Versuche es gleich erneut.",
+  attachments_unavailable: () =>
+    "Dateien können gerade nicht gespeichert oder geöffnet werden. Bitte den Betreiber, den Ordner für Anhänge auf dem Server zu prüfen.",
   store_full: () => "Die Festplatte des Servers ist voll. Es wurde nichts gespeichert.",
   store_read_only: () => "Die Datenbank des Servers ist schreibgeschützt. Es wurde nichts gespeichert.",
   store_unavailable: () => "Der Server erreicht seine Datenbank nicht. Es wurde nichts gespeichert.",

@@ -69,6 +69,8 @@ export const errorsEn = {
 
   // the server
   store_busy: () => "The database is busy. Try again in a moment.",
+  attachments_unavailable: () =>
+    "Files can’t be stored or opened right now. Ask the operator to check the server’s attachments folder.",
   store_full: () => "The server’s disk is full. Nothing was saved.",
   store_read_only: () => "The server’s database is read-only. Nothing was saved.",
   store_unavailable: () => "The server can’t reach its database. Nothing was saved.",

@@ -122,6 +122,7 @@ export const panelsDe: Pick<Words, keyof typeof panelsEn> = {
   platformLatest: "Neueste Chats",
   platformConnected: "Verbunden",
   platformNotConnected: "Nicht verbunden",
+  platformConfiguredHint: "In config.yaml eingerichtet, aber dieser Server ist nicht damit verbunden. Nachrichten dort kommen weder an, noch werden welche gesendet.",
   platformNotConnectedHint: "Neue Nachrichten kommen dort derzeit nicht an. Bestehende Chats bleiben erhalten.",
   platformWaiting: (count) => (count === 1 ? "1 Nachricht wartet auf Versand" : `${count} Nachrichten warten auf Versand`),
   platformUncertain: (count) =>
@@ -224,6 +225,9 @@ export const panelsDe: Pick<Words, keyof typeof panelsEn> = {
   revokeTokenText: "Apps, die es verwenden, verlieren sofort den Zugriff.",
   shares: "Geteilte Links",
   sharesIntro: "Kopien von Chats, die alle mit dem Link lesen können.",
+  sharesIntroOwner: "Kopien von Chats, die alle mit dem Link lesen können. Als Besitzer siehst du die von allen.",
+  sharedBy: (name) => `geteilt von ${name}`,
+  sharedByYou: "von dir geteilt",
   sharesEmpty: "Noch nichts geteilt.",
   sharesEmptyHint: "Über das Menü eines Chats kannst du eine Kopie teilen.",
   shareMessages: (count) => (count === 1 ? "1 Nachricht" : `${count} Nachrichten`),

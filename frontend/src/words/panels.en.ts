@@ -124,6 +124,7 @@ export const panelsEn = {
   platformLatest: "Latest conversations",
   platformConnected: "Connected",
   platformNotConnected: "Not connected",
+  platformConfiguredHint: "It’s set up in config.yaml, but this server isn’t connected to it. Messages there are neither received nor sent.",
   platformNotConnectedHint: "New messages there don’t arrive at the moment. Existing conversations are kept.",
   platformWaiting: (count: number) => (count === 1 ? "1 message waiting to be sent" : `${count} messages waiting to be sent`),
   platformUncertain: (count: number) =>
@@ -227,6 +228,9 @@ export const panelsEn = {
   revokeTokenText: "Apps using it will lose access immediately.",
   shares: "Shared links",
   sharesIntro: "Copies of conversations that anyone with the link can read.",
+  sharesIntroOwner: "Copies of conversations that anyone with the link can read. As an owner, you see everyone’s.",
+  sharedBy: (name: string) => `shared by ${name}`,
+  sharedByYou: "shared by you",
   sharesEmpty: "Nothing shared yet.",
   sharesEmptyHint: "Use a conversation’s menu to share a copy.",
   shareMessages: (count: number) => (count === 1 ? "1 message" : `${count} messages`),

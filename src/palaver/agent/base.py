@@ -76,6 +76,8 @@ class Tool:
     run: Callable[[Mapping[str, Any]], Awaitable[str]]  # raises ToolFailed with a text for the model
     has_side_effects: bool = False  # running it twice is not the same as running it once
     toolset: str = ""
+    problem: str | None = None  # why the agent cannot use it: its name is taken
+    sends_messages: bool = False  # it sends to chats, so the agent is told which places it can name
 
 
 class ToolFailed(Exception):
@@ -116,6 +118,11 @@ class Agent(Protocol):
         """Describe the agent in one line for people: the model, why `auto` chose it, how to get a better one."""
         ...
 
+    @property
+    def can_write_titles(self) -> bool:
+        """Return whether it can make titles of conversations; scripted and very small models cannot."""
+        ...
+
     def list_models(self) -> Sequence[str]:
         """List the models that a conversation may choose; the first is the default."""
         ...
@@ -138,6 +145,10 @@ class Agent(Protocol):
 
     def run(self, request: AgentRequest) -> AsyncIterator[AgentEvent]:
         """Answer a request. The iterator ends when the answer is complete; it raises `AgentError` otherwise."""
+        ...
+
+    async def warm_up(self) -> None:
+        """Do what the first request would have to wait for, without sending a request."""
         ...
 
     async def close(self) -> None:

@@ -15,8 +15,9 @@ from palaver.domain.context import clean_chat_text
 from palaver.domain.errors import AgentError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
+    from palaver.domain.compaction import Compaction
     from palaver.domain.events import Event
 
 MAX_SUMMARY_WORDS = 600
@@ -38,34 +39,39 @@ SUMMARY_INSTRUCTIONS = (
 )
 
 
-def find_cut(events: Sequence[Event], exchanges: int = 2) -> int | None:
-    """Find the number of the message at which the last exchanges start; None if there is too little before it.
+def find_old_messages(
+    events: Sequence[Event], exchanges: int, *, input_seq: int, open_seqs: Collection[int] = ()
+) -> list[Event]:
+    """Return the messages before the last exchanges, which a summary can replace.
 
-    An exchange is one or several messages of people and what follows them. The cut never separates an answer from
-    its question.
+    An exchange is one or several messages of people and what follows them. The order is the one in which the model
+    sees the messages, so a question and its answer are never separated, whatever arrived between them. Fewer exchanges
+    are kept if there are not enough. With 0 exchanges only the messages that still wait for their answer are kept: the
+    one to answer, and those of `open_seqs`.
     """
-    ordered = order_events(events, events[-1].seq) if events else []
+    ordered = order_events(events, input_seq, open_seqs)
     starts = [
         index
         for index, event in enumerate(ordered)
-        if _is_user_message(event) and not (index and _is_user_message(ordered[index - 1]))
+        if index == 0 or (_is_user_message(event) and not _is_user_message(ordered[index - 1]))
     ]
-    user_seqs = {event.seq for event in ordered if _is_user_message(event)}
-    for index in reversed(starts[1 : len(starts) - exchanges + 1]):
-        cut = ordered[index].seq
-        is_clean_before = all(event.seq < cut for event in ordered[:index])
-        is_clean_after = all(
-            event.seq >= cut and not _answers_earlier_question(event, cut, user_seqs) for event in ordered[index:]
-        )
-        if is_clean_before and is_clean_after:
-            return cut
-    return None
+    if exchanges == 0:
+        waiting = {input_seq, *open_seqs}
+        last_start = starts[-1] if starts else 0
+        is_waiting = [_is_user_message(event) and event.seq in waiting for event in ordered]
+        return ordered[: is_waiting.index(True, last_start)] if any(is_waiting[last_start:]) else []
+    return ordered[: starts[-min(exchanges, len(starts) - 1)]] if len(starts) > 1 else []
 
 
-def _answers_earlier_question(event: Event, cut: int, user_seqs: set[int]) -> bool:
-    """Return whether this is an answer to a question before the cut."""
-    answered_seq = event.message.extra.get("answers") if event.message is not None else None
-    return answered_seq in user_seqs and answered_seq < cut
+def find_carried_seqs(
+    visible_seqs: Collection[int], old: Sequence[Event], previous: Compaction | None
+) -> tuple[int, tuple[int, ...]]:
+    """Return the first kept seq if `old` is replaced, and the earlier visible messages that are carried over."""
+    old_seqs = {event.seq for event in old}
+    first_kept_seq = max(old_seqs) + 1
+    if previous is not None:
+        first_kept_seq = max(first_kept_seq, previous.first_kept_seq)
+    return first_kept_seq, tuple(sorted(seq for seq in visible_seqs if seq < first_kept_seq and seq not in old_seqs))
 
 
 def _is_user_message(event: Event) -> bool:
@@ -115,12 +121,18 @@ def _shorten(text: str) -> str:
     return text if len(text) <= MAX_RESULT_CHARS else f"{text[:MAX_RESULT_CHARS]}… ({len(text)} characters in all)"
 
 
-_REASONING_TAGS = re.compile(r"<think>.*?</think>", re.DOTALL)
+_REASONING = re.compile(r"<think>.*?</think>", re.DOTALL)
+
+
+def _remove_reasoning(text: str) -> str:
+    """Remove what a model thought in tags. A tag that is never closed is text."""
+    closed, last_tag, rest = text.rpartition("</think>")  # without it, every open tag would read to the end
+    return _REASONING.sub("", closed + last_tag) + rest
 
 
 def check_summary(text: str, replaced: Sequence[Mapping[str, Any]] = ()) -> str:
     """Return the cleaned summary; raises `AgentError` if it cannot replace the messages."""
-    summary = _REASONING_TAGS.sub("", text).strip()
+    summary = _remove_reasoning(text).strip()
     if not summary:
         raise AgentError(
             "The model returned no summary, so nothing was changed. Try again, or choose another model with /model."

@@ -99,6 +99,11 @@ class DemoAgent:
         """Describe the agent and how to get a real model."""
         return self._description
 
+    @property
+    def can_write_titles(self) -> bool:
+        """Return False: its titles would be worse than the first words."""
+        return False
+
     def list_models(self) -> Sequence[str]:
         """List `demo`."""
         return (DEMO_MODEL,)
@@ -119,6 +124,9 @@ class DemoAgent:
     async def load_tools(self) -> Sequence[Tool]:
         """Return nothing: the demo agent has no tools of its own."""
         return ()
+
+    async def warm_up(self) -> None:
+        """Do nothing: it is always ready."""
 
     async def close(self) -> None:
         """Do nothing: there are no connections."""
@@ -188,22 +196,27 @@ def _build_summary(request: AgentRequest) -> str:
     return "\n".join([f"A conversation of {len(messages)} messages:", *lines])
 
 
+_SENTENCE_END = "?.! \n"
+
+
 def _plan_remember(match: re.Match[str]) -> _Plan:
-    return _Plan(tool_plan=_ToolPlan("remember", {"text": match["text"].strip()}, "I'll remember that. {result}"))
+    return _Plan(
+        tool_plan=_ToolPlan("remember", {"text": match["text"].rstrip(".! \n")}, "I'll remember that. {result}")
+    )
 
 
 def _plan_recall(match: re.Match[str]) -> _Plan:
-    query = (match.groupdict().get("text") or "").strip()
+    query = (match["text"] or "").rstrip(_SENTENCE_END)
     return _Plan(tool_plan=_ToolPlan("recall", {"query": query}, "This is what I remember:\n\n{result}"))
 
 
 def _plan_search(match: re.Match[str]) -> _Plan:
-    query = match["text"].strip()
+    query = match["text"].rstrip(_SENTENCE_END)
     return _Plan(tool_plan=_ToolPlan("search_conversations", {"query": query}, "This is what I found:\n\n{result}"))
 
 
 def _plan_think(match: re.Match[str]) -> _Plan:
-    topic = match["text"].strip()
+    topic = match["text"].rstrip(_SENTENCE_END)
     return _Plan(
         f"I have thought about {topic}. A real model would now tell you the result.",
         f"The user wants me to think about {topic}. Let me see. Let me look at it again. That should be enough.",
@@ -217,12 +230,12 @@ def _make_rule(
 
 
 _RULES = (
-    _make_rule(r"\bremember that\s+(?P<text>.+?)[.!\s]*$", _plan_remember),
-    _make_rule(r"\bwhat do you remember(?:\s+about\s+(?P<text>.+?))?[?.!\s]*$", _plan_recall),
-    _make_rule(r"^recall\s+(?P<text>.+?)[?.!\s]*$", _plan_recall),
-    _make_rule(r"\bsearch for\s+(?P<text>.+?)[?.!\s]*$", _plan_search),
-    _make_rule(r"\bwhat did I say about\s+(?P<text>.+?)[?.!\s]*$", _plan_search),
-    _make_rule(r"\bthink about\s+(?P<text>.+?)[?.!\s]*$", _plan_think),
+    _make_rule(r"\bremember that\s+(?P<text>\S.*)", _plan_remember),
+    _make_rule(r"\bwhat do you remember(?:\s+about\s+(?P<text>\S.*)|[?.!\s]*+$)", _plan_recall),
+    _make_rule(r"^recall\s+(?P<text>\S.*)", _plan_recall),
+    _make_rule(r"\bsearch for\s+(?P<text>\S.*)", _plan_search),
+    _make_rule(r"\bwhat did I say about\s+(?P<text>\S.*)", _plan_search),
+    _make_rule(r"\bthink about\s+(?P<text>\S.*)", _plan_think),
     _make_rule(r"\bshow me markdown\b", lambda _: _Plan(_MARKDOWN)),
     _make_rule(r"\bhelp\b|\bwhat can you do\b", lambda _: _Plan(_HELP)),
 )

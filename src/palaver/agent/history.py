@@ -15,7 +15,7 @@ from palaver.domain.context import format_author_prefix
 from palaver.domain.text import make_storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from palaver.domain.compaction import Compaction
     from palaver.domain.events import Event
@@ -40,9 +40,9 @@ def build_messages(
 ) -> list[dict[str, Any]]:
     """Build the messages for the turn that answers message `input_seq`, in the format of chat models."""
     built = []
-    if compaction is not None:
+    if compaction is not None and compaction.summary:
         built.append(build_summary_message(compaction.summary))
-    if is_truncated:
+    if is_truncated or (compaction is not None and compaction.omitted_count):
         built.append({"role": "user", "content": OMITTED_NOTICE})
     messages = (event.message for event in order_events(events, input_seq) if event.message is not None)
     return built + _pair_calls_and_results(messages, shared=shared)
@@ -56,17 +56,18 @@ def build_summary_message(summary: str) -> dict[str, Any]:
 # ---- order ---------------------------------------------------------------------------------------------------
 
 
-def order_events(events: Sequence[Event], input_seq: int) -> list[Event]:
+def order_events(events: Sequence[Event], input_seq: int, open_seqs: Collection[int] = ()) -> list[Event]:
     """Order the visible messages as the turn that answers message `input_seq` should see them.
 
     This is the order of the log, except that a message that arrived during another turn comes after that turn's
-    answer, because the model had not seen it. The message to answer comes last, even if a later one was answered first.
+    answer, because the model had not seen it. The message to answer comes last, even if a later one was answered first,
+    and so do the messages of `open_seqs`, whose turns have not ended.
     """
     visible = [event for event in events if event.message is not None and not event.hidden]
     user_seqs = {event.seq for event in visible if event.message is not None and event.message.role == "user"}
     answered_seqs = {event.seq: _get_answered_seq(event, user_seqs) for event in visible}
     # Messages with a turn of their own: the answer to another message does not pull them in.
-    own_turn_seqs = {input_seq, *answered_seqs.values()}
+    own_turn_seqs = {input_seq, *open_seqs, *answered_seqs.values()}
     ordered: list[Event] = []
     pending: list[Event] = []  # messages that no answer has followed yet
     for event in visible:
@@ -122,15 +123,20 @@ def _pair_calls_and_results(messages: Iterable[Message], *, shared: bool) -> lis
 
 
 def _get_calls(message: Message) -> list[Mapping[str, Any]]:
-    """Return the valid tool calls of a message; a call without an id is left out, because no result can refer to it."""
-    calls = message.extra.get("tool_calls", ())
-    return [call for call in calls if isinstance(call, Mapping) and isinstance(call.get("id"), str)]
+    """Return the valid tool calls of a message: those with an id, which their results refer to, and a name."""
+    return [call for call in message.extra.get("tool_calls", ()) if _is_valid_call(call)]
+
+
+def _is_valid_call(call: object) -> bool:
+    if not isinstance(call, Mapping) or not isinstance(call.get("id"), str):
+        return False
+    function = call.get("function")
+    return isinstance(function, Mapping) and isinstance(function.get("name"), str)
 
 
 def _build_missing_result(call: Mapping[str, Any]) -> dict[str, Any]:
-    function = call.get("function")
-    name = function.get("name") if isinstance(function, Mapping) else None
-    return {"role": "tool", "tool_call_id": call["id"], "tool_name": name or "", "content": MISSING_RESULT_TEXT}
+    name = call["function"]["name"]
+    return {"role": "tool", "tool_call_id": call["id"], "tool_name": name, "content": MISSING_RESULT_TEXT}
 
 
 def _build_assistant_messages(message: Message, calls: list[Mapping[str, Any]]) -> list[dict[str, Any]]:

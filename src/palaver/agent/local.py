@@ -85,6 +85,11 @@ class LocalAgent:
         """Describe the model file and why it was chosen."""
         return self._description
 
+    @property
+    def can_write_titles(self) -> bool:
+        """Return False: its titles would be worse than the first words."""
+        return False
+
     def list_models(self) -> Sequence[str]:
         """List the one model that is loaded."""
         return (self._name,)
@@ -130,6 +135,9 @@ class LocalAgent:
         yield UsageReport(answer.build_usage(self._path.stem))
         if not answer.has_text:
             raise AgentUnavailable("The local model gave an empty answer. Try again or rephrase your message.")
+
+    async def warm_up(self) -> None:
+        """Do nothing: a loaded model takes hundreds of megabytes, so it is loaded when it is needed."""
 
     async def close(self) -> None:
         """Unload the model and end a running turn at once."""

@@ -1,14 +1,13 @@
 """The connection to one MCP server: connecting, converting its tools to ours, and calling them.
 
 A server's tools are listed once for each connection. Their names start with the server's name, so that two servers
-may have tools with the same name. All of them count as having side effects: what a server claims about its own tools
-is no proof.
+may have tools with the same name; names that are taken all the same are found in `mcp_servers.py`. All tools count as
+having side effects: what a server claims about its own tools is no proof.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import ToolReturnPart
 
 from palaver.agent.base import Tool, ToolFailed
+from palaver.agent.tools.names import build_tool_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from palaver.domain.profile import McpServer
 
 CONNECT_TIMEOUT_SECONDS = 10.0
-_MAX_TOOL_NAME_CHARS = 64  # what every provider accepts
 _CONNECTION_ERRORS = (
     OSError,
     RuntimeError,
@@ -75,7 +74,7 @@ class McpConnection:
 
     def _make_tool(self, name: str, description: str, parameters: Mapping[str, Any]) -> Tool:
         return Tool(
-            name=re.sub(r"[^A-Za-z0-9_-]", "_", f"{self._name}_{name}")[:_MAX_TOOL_NAME_CHARS],
+            name=build_tool_name(self._name, name),
             description=description,
             parameters=parameters,
             run=partial(self._call, name),

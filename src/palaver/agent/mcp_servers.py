@@ -7,8 +7,11 @@ and the connection is tried again after a while.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from typing import TYPE_CHECKING
+
+from palaver.agent.tools.names import mark_collisions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from palaver.domain.profile import McpServer
 
 RECONNECT_SECONDS = 60.0  # between two attempts to connect to a server
+
+log = logging.getLogger(__name__)
 
 
 class McpServers:
@@ -29,6 +34,7 @@ class McpServers:
         self._connections: dict[str, McpConnection] = {}
         self._failed_at: dict[str, float] = {}  # when the last attempt to connect failed, by server
         self._notices: list[str] = []
+        self._reported_problems: set[tuple[str, str]] = set()  # toolset and problem of tools that can't be used
         self._lock = asyncio.Lock()
 
     @property
@@ -37,16 +43,22 @@ class McpServers:
         return tuple(self._servers)
 
     async def load_tools(self) -> Sequence[Tool]:
-        """Return the tools of every server that can be reached, in the order of the settings."""
+        """Return the tools of every server that can be reached, in the order of the settings.
+
+        A tool whose name is taken has a `problem`.
+        """
         if not self._servers:
             return ()
         async with self._lock:
             await self._drop_broken()
             missing = [name for name in self._servers if name not in self._connections and self._is_due(name)]
             await asyncio.gather(*(self._connect(name) for name in missing))
-        return tuple(
-            tool for name in self._servers if name in self._connections for tool in self._connections[name].tools
+        tools = mark_collisions(
+            [tool for name in self._servers if name in self._connections for tool in self._connections[name].tools]
         )
+        for tool in tools:
+            self._report_problem(tool)
+        return tools
 
     def take_notices(self) -> list[str]:
         """Return notices about servers for the person, each once."""
@@ -58,6 +70,18 @@ class McpServers:
         async with self._lock:
             for name in list(self._connections):
                 await self._connections.pop(name).close()
+
+    def _report_problem(self, tool: Tool) -> None:
+        """Log why a tool can't be used, and tell the next person who asks; both once."""
+        if tool.problem is None or (tool.toolset, tool.problem) in self._reported_problems:
+            return
+        self._reported_problems.add((tool.toolset, tool.problem))
+        server = tool.toolset.removeprefix("mcp:")
+        log.warning("mcp_tool_refused", extra={"server": server, "tool": tool.name, "problem": tool.problem})
+        self._notices.append(
+            f"A tool of the MCP server {server!r} is not available: {tool.problem}. Rename the server under mcp_servers"
+            " in config.yaml."
+        )
 
     async def _drop_broken(self) -> None:
         for name in [name for name, connection in self._connections.items() if connection.is_broken]:

@@ -1,7 +1,7 @@
 """The agent that uses a provider's model: OpenAI, Anthropic, Google, or any server with an OpenAI-compatible API.
 
-This module is quick to import; the providers' packages are imported when the first turn runs, in a thread beside the
-event loop. Creating the agent costs nothing and opens no connection.
+This module is quick to import. `warm_up` or the first turn imports the packages of the providers, which takes seconds,
+in a thread beside the event loop. Creating the agent costs nothing and opens no connection.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from palaver.agent.base import Notice
@@ -17,12 +17,12 @@ from palaver.agent.mcp_servers import McpServers
 from palaver.agent.pricing import find_context_window
 from palaver.agent.providers import KNOWN_PROVIDERS, add_environment_keys, check_reachable, parse_model_name
 from palaver.agent.retry import RetryPolicy
-from palaver.domain.errors import AgentRejected, InvalidInput
+from palaver.domain.errors import AgentError, AgentRejected, ConfigError, InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
-    from palaver.agent.base import AgentEvent, AgentRequest, Tool
+    from palaver.agent.base import Agent, AgentEvent, AgentRequest, Tool
     from palaver.agent.model_clients import ModelClients
     from palaver.agent.providers import ModelName
     from palaver.agent.retry import Sleep
@@ -49,6 +49,7 @@ class ModelAgent:
         *,
         model: str | None = None,
         description: str = "",
+        last_resort: Agent | None = None,
         timeouts: Timeouts | None = None,
         retry: RetryPolicy | None = None,
         sleep: Sleep = asyncio.sleep,
@@ -56,7 +57,12 @@ class ModelAgent:
     ) -> None:
         self._providers = add_environment_keys(profile.providers, environ)
         self._name = self._parse_reachable_model(model or profile.model)
-        self._fallbacks = [self._parse_reachable_model(name) for name in profile.fallback_models]
+        self._last_resort = last_resort  # answers when none of the providers' models can
+        self._fallbacks = [
+            self._parse_fallback(name)
+            for name in profile.fallback_models
+            if last_resort is None or name != last_resort.model
+        ]
         self._context_windows = profile.context_windows
         self._description = description or f"Model: {self._name} (from config.yaml)"
         self._timeouts = timeouts or Timeouts()
@@ -76,6 +82,11 @@ class ModelAgent:
         """Describe the model and why it was chosen."""
         return self._description
 
+    @property
+    def can_write_titles(self) -> bool:
+        """Return True."""
+        return True
+
     def list_models(self) -> Sequence[str]:
         """List the default model, the fallbacks, and the default model of every provider that has a key."""
         provider_defaults = [
@@ -83,14 +94,18 @@ class ModelAgent:
             for name, known in KNOWN_PROVIDERS.items()
             if known.default_model and name in self._providers and self._providers[name].api_key
         ]
-        return tuple(dict.fromkeys([self.model, *map(str, self._fallbacks), *provider_defaults]))
+        last_resort = [] if self._last_resort is None else [self._last_resort.model]
+        return tuple(dict.fromkeys([self.model, *map(str, self._fallbacks), *last_resort, *provider_defaults]))
 
     def check_model(self, name: str) -> None:
         """Raise `InvalidInput` if the provider cannot be reached; only the provider itself knows all its models."""
-        self._parse_reachable_model(name)
+        if not self._is_last_resort(name):
+            self._parse_reachable_model(name)
 
     async def get_context_window(self, name: str) -> int | None:
         """Return the context window from the settings, or else from the price list."""
+        if self._last_resort is not None and self._is_last_resort(name):
+            return await self._last_resort.get_context_window(name)
         try:
             model = self._parse_reachable_model(name)
         except InvalidInput:
@@ -109,34 +124,74 @@ class ModelAgent:
         """Load the tools of the MCP servers that can be reached."""
         return await self._servers.load_tools()
 
+    async def warm_up(self) -> None:
+        """Import the provider's packages and create the client, so that the first turn does not wait for them."""
+        clients = await self._load_clients()
+        await clients.get_model(self._name)
+        await self.get_context_window(self.model)
+
     async def run(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
         """Answer with the model chosen for the conversation, or else with one of the fallbacks."""
         for text in self._servers.take_notices():
             yield Notice(text)
+        if self._last_resort is not None and request.model and self._is_last_resort(request.model):
+            async with aclosing(self._run_last_resort(request)) as events:
+                async for event in events:
+                    yield event
+            return
         try:
             chosen = self._parse_reachable_model(request.model) if request.model else self._name
         except InvalidInput as error:
             raise AgentRejected(f"{error} Choose another model with /model.", model=request.model) from error
         chain = list(dict.fromkeys([chosen, *self._fallbacks]))
+        clients = await self._load_clients()
+        from palaver.agent.tool_loop import ToolLoop
+
+        loop = ToolLoop(request, chain, clients, retry=self._retry, sleep=self._sleep, max_rounds=self._max_tool_rounds)
+        try:
+            async with aclosing(loop.run()) as events:
+                async for event in events:
+                    yield event
+            return
+        except AgentError as error:
+            if self._last_resort is None or not loop.can_use_other_agent:
+                raise
+            yield Notice(f"{error} Using {self._last_resort.model} instead of {loop.current_model}.")
+        async with aclosing(self._run_last_resort(request)) as events:
+            async for event in events:
+                yield event
+
+    async def _run_last_resort(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        assert self._last_resort is not None  # noqa: S101
+        async with aclosing(self._last_resort.run(replace(request, model=None))) as events:  # type: ignore[type-var]
+            async for event in events:
+                yield event
+
+    async def _load_clients(self) -> ModelClients:
         if self._clients is None:
             await asyncio.to_thread(importlib.import_module, "palaver.agent.tool_loop")
         from palaver.agent.model_clients import ModelClients
-        from palaver.agent.tool_loop import ToolLoop
 
         if self._clients is None:
             self._clients = ModelClients(self._providers, self._timeouts)
-        loop = ToolLoop(
-            request, chain, self._clients, retry=self._retry, sleep=self._sleep, max_rounds=self._max_tool_rounds
-        )
-        async with aclosing(loop.run()) as events:
-            async for event in events:
-                yield event
+        return self._clients
 
     async def close(self) -> None:
         """Close all connections to providers and MCP servers."""
         await self._servers.close()
+        if self._last_resort is not None:
+            await self._last_resort.close()
         if self._clients is not None:
             await self._clients.close()
+
+    def _is_last_resort(self, name: str) -> bool:
+        return self._last_resort is not None and name == self._last_resort.model
+
+    def _parse_fallback(self, text: str) -> ModelName:
+        try:
+            return self._parse_reachable_model(text)
+        except InvalidInput as error:
+            raise ConfigError(f"fallback_models: {error}", key="fallback_models", **error.facts) from error
 
     def _parse_reachable_model(self, text: str) -> ModelName:
         name = parse_model_name(text)

@@ -1,6 +1,7 @@
 """Turning providers' exceptions into our own errors, and deciding whether a retry or a fallback may help.
 
-Owns the texts that a person reads. They name the provider and say what to do; they never contain a key.
+Owns the texts that a person reads. They name the provider and say what to do; they never contain a key. The facts of an
+error hold the provider's own message as `detail`, for people who want to know more, and for the log.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pydantic_ai.exceptions import (
 
 from palaver.agent.providers import OLLAMA, explain_api_key, get_provider_title
 from palaver.domain.errors import AgentError, AgentRateLimited, AgentRejected, AgentUnavailable, ContextOverflow
+from palaver.logs import remove_secrets
 
 if TYPE_CHECKING:
     from palaver.agent.providers import ModelName
@@ -48,6 +50,8 @@ _TOO_LONG_PHRASES = (
 )
 _TEMPORARY_STATUS_CODES = frozenset({408, 409, 425})  # besides all from 500 on
 _MAX_QUOTE_CHARS = 300
+_MAX_DETAIL_CHARS = 1000
+_MAX_BODY_CHARS = 4000  # a proxy may answer with a whole page
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +72,19 @@ class Failure:
 
 def classify_error(error: BaseException, name: ModelName, provider: Provider) -> Failure:
     """Find out what an exception from a provider's client means."""
+    failure = _classify(error, name, provider)
+    failure.error.facts.update(_build_facts(error, name, provider))
     shows_key = provider.api_key is not None and provider.api_key in f"{error} {_get_body_text(error)}"
-    return replace(_classify(error, name, provider), cause=None if shows_key else error)
+    return replace(failure, cause=None if shows_key else error)
+
+
+def _build_facts(error: BaseException, name: ModelName, provider: Provider) -> dict[str, object]:
+    facts: dict[str, object] = {"model": str(name), "provider": name.provider}
+    if isinstance(error, ModelHTTPError):
+        facts["status"] = error.status_code
+    if detail := _quote_error(error, provider, _MAX_DETAIL_CHARS):
+        facts["detail"] = detail
+    return facts
 
 
 def _classify(error: BaseException, name: ModelName, provider: Provider) -> Failure:
@@ -99,7 +114,8 @@ def _classify(error: BaseException, name: ModelName, provider: Provider) -> Fail
 def make_dropped_error(failure: Failure, name: ModelName) -> AgentUnavailable:
     """Make the error for an answer that had already started: its text is kept, and nothing is requested twice."""
     reason = failure.mid_answer_text or f"The answer stopped early. {failure.reason}"
-    return AgentUnavailable(f"{reason} The text so far is saved. Use /retry to try again.", model=str(name))
+    facts = {"model": str(name)} | failure.error.facts
+    return AgentUnavailable(f"{reason} The text so far is saved. Use /retry to try again.", **facts)
 
 
 def make_empty_answer_failure(name: ModelName, finish_reason: str | None) -> Failure:
@@ -179,13 +195,21 @@ def _is_too_long(error: BaseException) -> bool:
     return isinstance(error, ModelAPIError) and any(phrase in body for phrase in _TOO_LONG_PHRASES)
 
 
-def _quote_error(error: BaseException, provider: Provider) -> str:
-    """Return the provider's own message, without our key."""
-    text = _get_body_text(error) or str(error)
+def _quote_error(error: BaseException, provider: Provider, limit: int = _MAX_QUOTE_CHARS) -> str:
+    """Return the provider's own message in one line, without our key and other secrets."""
+    text = (_get_body_text(error) or _describe_cause(error))[:_MAX_BODY_CHARS]
     if provider.api_key:
         text = text.replace(provider.api_key, "…")
-    text = " ".join(text.split())
-    return text if len(text) <= _MAX_QUOTE_CHARS else text[:_MAX_QUOTE_CHARS] + "…"
+    text = " ".join(remove_secrets(text).split())
+    return text if len(text) <= limit else text[:limit] + "…"
+
+
+def _describe_cause(error: BaseException) -> str:
+    """Return the text of an error without a body, with the first cause: "Connection error." alone says too little."""
+    root = error
+    while (cause := root.__cause__) is not None:
+        root = cause
+    return str(error) if root is error or str(root) in str(error) else f"{error} ({type(root).__name__}: {root})"
 
 
 def _get_body_text(error: BaseException) -> str:

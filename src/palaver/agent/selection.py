@@ -22,7 +22,7 @@ from palaver.agent.providers import KNOWN_PROVIDERS, OLLAMA
 from palaver.domain.errors import ConfigError, InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from palaver.agent.base import Agent
     from palaver.domain.profile import AgentProfile
@@ -47,31 +47,48 @@ def choose_agent(profile: AgentProfile, environ: Mapping[str, str]) -> Agent:
     return _create_model_agent(profile, environ, model)
 
 
-def _create_model_agent(profile: AgentProfile, environ: Mapping[str, str], model: str) -> Agent:
+def _create_model_agent(profile: AgentProfile, environ: Mapping[str, str], model: str, description: str = "") -> Agent:
     if not _has_provider_packages():
         raise ConfigError(
             f"model: {model!r} requires additional packages. Install them with {providers.INSTALL_COMMAND}.",
             key="model",
         )
+    last_resort = _create_last_resort(profile.fallback_models)
     try:
-        return ModelAgent(profile, environ, model=model)
+        return ModelAgent(profile, environ, model=model, description=description, last_resort=last_resort)
     except InvalidInput as error:
-        raise ConfigError(f"model: {error}", **error.facts) from error
+        raise ConfigError(f"model: {error}", key="model", **error.facts) from error
 
 
-def _create_local_agent(model: str, path: str) -> Agent:
+def _create_last_resort(fallback_models: Sequence[str]) -> Agent | None:
+    """Create the agent that answers without a provider, if the last fallback is one: `demo` or `local`."""
+    built_in = [name for name in fallback_models if name.partition(":")[0] in {demo.DEMO_MODEL, local.LOCAL_MODEL}]
+    if not built_in:
+        return None
+    if built_in[0] != fallback_models[-1]:
+        raise ConfigError(
+            f"fallback_models: {built_in[0]!r} always answers, so the models after it would never be used. Put it last,"
+            " and only one of its kind.",
+            key="fallback_models",
+        )
+    kind, _, path = built_in[0].partition(":")
+    if kind == local.LOCAL_MODEL:
+        return _create_local_agent(built_in[0], path, key="fallback_models")
+    return DemoAgent(description="Demo agent with scripted answers (from config.yaml)")
+
+
+def _create_local_agent(model: str, path: str, *, key: str = "model") -> Agent:
     file = Path(path).expanduser() if path else local.find_built_in_model()
     if not local.is_installed():
         raise ConfigError(
-            f"model: {model!r} requires additional packages. Install them with {local.INSTALL_COMMAND}.", key="model"
+            f"{key}: {model!r} requires additional packages. Install them with {local.INSTALL_COMMAND}.", key=key
         )
     if file is None:
         raise ConfigError(
-            f"model: 'local' requires a model file. Set local:/path/to/model.gguf, or {_INSTALL_LOCAL_MODEL}.",
-            key="model",
+            f"{key}: 'local' requires a model file. Set local:/path/to/model.gguf, or {_INSTALL_LOCAL_MODEL}.", key=key
         )
     if not file.is_file():
-        raise ConfigError(f"model: The file {file} does not exist.", key="model", file=str(file))
+        raise ConfigError(f"{key}: The file {file} does not exist.", key=key, file=str(file))
     return LocalAgent(file, name=model, description=f"Local model: {file.name} (from config.yaml)")
 
 
@@ -87,26 +104,17 @@ def _choose_automatically(profile: AgentProfile, environ: Mapping[str, str]) -> 
             model = f"{name}:{KNOWN_PROVIDERS[name].default_model}"
             title = KNOWN_PROVIDERS[name].title
             description = f"Model: {model} (found an API key for {title}). {_CHOOSE_ANOTHER}"
-            return _create_automatic_model_agent(profile, environ, model, description)
+            return _create_model_agent(profile, environ, model, description)
         ollama_model = find_ollama_model(available[OLLAMA].base_url or "")
         if ollama_model is not None:
             model = f"{OLLAMA}:{ollama_model}"
             description = f"Model: {model} (found Ollama on this machine). {_CHOOSE_ANOTHER}"
-            return _create_automatic_model_agent(profile, environ, model, description)
+            return _create_model_agent(profile, environ, model, description)
     advice = _explain_missing_model(with_key)
     file = local.find_built_in_model()
     if local.is_installed() and file is not None:
         return LocalAgent(file, description=f"Small local model: {file.stem}. {advice}.")
     return DemoAgent(description=f"Demo agent with scripted answers. {advice}, or {_INSTALL_LOCAL_MODEL}.")
-
-
-def _create_automatic_model_agent(
-    profile: AgentProfile, environ: Mapping[str, str], model: str, description: str
-) -> Agent:
-    try:
-        return ModelAgent(profile, environ, model=model, description=description)
-    except InvalidInput as error:  # a fallback model that cannot be reached
-        raise ConfigError(f"fallback_models: {error}", **error.facts) from error
 
 
 def _explain_missing_model(with_key: list[str]) -> str:
@@ -120,7 +128,7 @@ def _explain_missing_model(with_key: list[str]) -> str:
 
 
 def _has_provider_packages() -> bool:
-    return importlib.util.find_spec("pydantic_ai") is not None
+    return all(importlib.util.find_spec(name) is not None for name in ("pydantic_ai", "openai", "anthropic"))
 
 
 def find_ollama_model(base_url: str) -> str | None:

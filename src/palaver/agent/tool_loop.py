@@ -18,6 +18,7 @@ from pydantic_ai.settings import ModelSettings
 
 from palaver.agent import message_conversion, provider_errors
 from palaver.agent.base import Notice, TextDelta, ToolCall, ToolFailed, ToolResult, UsageReport
+from palaver.domain.text import make_storable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -54,6 +55,12 @@ class ToolLoop:
         self._tools = {tool.name: tool for tool in request.tools}
         self._answer: ModelResponse | None = None
         self._has_text = False
+        self._answer_count = 0
+        self.can_use_other_agent = False  # after an error: nothing was said or done yet, and another agent may answer
+
+    @property
+    def current_model(self) -> ModelName:
+        return self._chain[0]
 
     async def run(self) -> AsyncGenerator[AgentEvent, None]:
         """Run the turn and yield its events until the answer is complete."""
@@ -64,6 +71,7 @@ class ToolLoop:
             async with aclosing(self._ask_with_retries(may_call_tools=not is_last)) as events:
                 async for event in events:
                     yield event
+            self._answer_count += 1
             answer = self._answer
             assert answer is not None  # noqa: S101
             calls = message_conversion.extract_tool_calls(answer)
@@ -117,6 +125,7 @@ class ToolLoop:
                 failures = 0
                 yield Notice(f"{failure.reason} Using {self._chain[0]} instead of {name}.")
             else:
+                self.can_use_other_agent = failure.can_use_fallback and self._answer_count == 0
                 raise failure.error from failure.cause
 
     async def _ask_once(self, name: ModelName, *, may_call_tools: bool) -> AsyncGenerator[AgentEvent, None]:
@@ -181,9 +190,9 @@ async def _run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> ToolResult:
     try:
         if tool is None:
             raise ToolFailed(f"There is no tool {call.name!r}. Available tools: {', '.join(tools) or 'none'}.")
-        return ToolResult(call.id, call.name, await tool.run(_parse_arguments(call)))
+        return ToolResult(call.id, call.name, make_storable(await tool.run(_parse_arguments(call))))
     except ToolFailed as error:
-        return ToolResult(call.id, call.name, str(error), failed=True)
+        return ToolResult(call.id, call.name, make_storable(str(error)), failed=True)
 
 
 def _parse_arguments(call: ToolCall) -> dict[str, Any]:

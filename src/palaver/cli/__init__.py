@@ -22,6 +22,7 @@ from palaver.cli.people import people
 from palaver.cli.projects import projects
 from palaver.cli.serve import serve
 from palaver.cli.sessions import sessions
+from palaver.cli.shares import shares
 from palaver.cli.status import status
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ program.add_command(status)
 program.add_command(sessions)
 program.add_command(projects)
 program.add_command(memories)
+program.add_command(shares)
 program.add_command(people)
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 import click
 from click.exceptions import NoArgsIsHelpError
@@ -57,6 +58,20 @@ EXIT_CODES: tuple[tuple[type[PalaverError], int], ...] = (
 )
 
 
+# Which extra of the `palaver` package installs a module. Every other module comes with Palaver itself.
+EXTRA_BY_MODULE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "psycopg": "postgres",
+        "psycopg_binary": "postgres",
+        "xllamacpp": "local",
+        **dict.fromkeys(
+            ("anthropic", "fastmcp", "genai_prices", "google", "httpx2", "mcp", "mcp_types", "openai", "pydantic_ai"),
+            "models",
+        ),
+    }
+)
+
+
 class OutputClosed(Exception):
     """The program that read our output closed the pipe."""
 
@@ -73,7 +88,7 @@ def detect_closed_output() -> Iterator[None]:
 def run_and_get_exit_code(run: Callable[[], object], *, as_json: bool) -> int:
     """Run a command line, print the error if there is one, and return the exit code."""
     try:
-        code = run()
+        code = _run_with_packages(run)
     except PalaverError as error:
         print_error(error, as_json=as_json)
         return get_exit_code(error)
@@ -101,6 +116,24 @@ def get_exit_code(error: PalaverError) -> int:
 
 def print_error(error: PalaverError, *, as_json: bool = False) -> None:
     _print_error_parts(error.code, str(error), error.facts, as_json=as_json)
+
+
+def _run_with_packages(run: Callable[[], object]) -> object:
+    """Run a command line; if a package is missing, raise an error that says how to install it.
+
+    A missing module of our own is a bug and shows its traceback.
+    """
+    try:
+        return run()
+    except ModuleNotFoundError as error:
+        module = (error.name or "palaver").partition(".")[0]
+        if module == "palaver":
+            raise
+        extra = EXTRA_BY_MODULE.get(module)
+        command = f"pip install 'palaver[{extra}]'" if extra else "pip install --force-reinstall palaver"
+        raise ConfigError(
+            f"The Python package {module!r} is not installed. Install it with: {command}", module=module
+        ) from error
 
 
 def _print_error_parts(code: str, message: str, facts: Mapping[str, object], *, as_json: bool) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from palaver.domain.account import Member
     from palaver.domain.memory import MemoryEntry
     from palaver.domain.session import Project, Session, UndoResult
+    from palaver.domain.share import Share
 
 
 class ProjectJson(TypedDict):
@@ -31,6 +32,20 @@ class MemoryJson(TypedDict):
     shared: bool
     other_names: list[str]
     other_count: int
+
+
+class SharePersonJson(TypedDict):
+    id: str
+    name: str
+
+
+class ShareJson(TypedDict):
+    id: str
+    session_id: str
+    person: SharePersonJson
+    title: str | None
+    message_count: int
+    created_at: str
 
 
 class SignInMethodsJson(TypedDict):
@@ -102,4 +117,15 @@ def undo_to_json(session: Session, result: UndoResult) -> UndoJson:
         "turns": result.turns,
         "messages": result.messages,
         "prompt": result.prompt,
+    }
+
+
+def share_to_json(share: Share) -> ShareJson:
+    return {
+        "id": share.id,
+        "session_id": share.session_id,
+        "person": {"id": share.person_id, "name": share.person_name},
+        "title": share.title,
+        "message_count": share.message_count,
+        "created_at": format_time(share.created_at),
     }

@@ -64,7 +64,7 @@ def find_person(members: Sequence[Member], text: str) -> Member:
 
 def describe_session(session: Session) -> str:
     """Return the title in quotes, or the id of an untitled session, for use in a sentence."""
-    return quote(session.title) if session.title else f"untitled conversation {session.id}"
+    return quote(session.shown_title) if session.shown_title else f"untitled conversation {session.id}"
 
 
 def quote(text: str) -> str:
@@ -84,7 +84,7 @@ def find_similar_names(text: str, names: Iterable[str]) -> list[str]:
 
 def _make_session_not_found(view: SessionView, text: str) -> SessionNotFound:
     recent = view.list(limit=MAX_SESSIONS_COMPARED)
-    by_name = {session.title: session for session in reversed(recent) if session.title}
+    by_name = {session.shown_title: session for session in reversed(recent) if session.shown_title}
     by_name |= {session.id: session for session in recent}
     similar = {by_name[name].id: by_name[name] for name in find_similar_names(text, by_name)}
     message = f"No conversation matches {quote(text)}. "
@@ -94,18 +94,20 @@ def _make_session_not_found(view: SessionView, text: str) -> SessionNotFound:
         message += "See `palaver sessions list`."
     else:
         message += "There are no conversations yet."
-    suggestions = [{"id": session.id, "title": session.title} for session in similar.values()]
+    suggestions = [{"id": session.id, "title": session.shown_title} for session in similar.values()]
     return SessionNotFound(message, text=text, suggestions=suggestions)
 
 
 def _format_suggestion(session: Session) -> str:
-    return f"{quote(session.title)} ({session.id})" if session.title else session.id
+    return f"{quote(session.shown_title)} ({session.id})" if session.shown_title else session.id
 
 
 def _make_ambiguous_session(view: SessionView, text: str, error: AmbiguousMatch) -> AmbiguousMatch:
     ids = error.facts.get("matches")
     matches = [view.get(str(session_id)) for session_id in (ids if isinstance(ids, list | tuple) else ())]
-    lines = [f"{session.id}  {quote(session.title or session.preview or session.display_name)}" for session in matches]
+    lines = [
+        f"{session.id}  {quote(session.shown_title or session.preview or session.display_name)}" for session in matches
+    ]
     return AmbiguousMatch(
         "\n".join([f"Several conversation ids start with {quote(text)}. Type more of the id:", *lines]),
         text=text,

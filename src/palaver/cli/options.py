@@ -15,6 +15,7 @@ import click
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
     from pathlib import Path
 
     from palaver.config import Settings
@@ -24,6 +25,20 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 mine_option = click.option("--mine", is_flag=True, help="Only conversations you own or take part in, not everybody's.")
 yes_option = click.option("--yes", is_flag=True, help="Skip the confirmation.")
 session_argument = click.argument("session")
+platform_option = click.option("--platform", metavar="PLATFORM", help="Only from this platform, such as telegram.")
+_DAY = click.DateTime(["%Y-%m-%d"])
+
+
+def _add_local_zone(_ctx: click.Context, _option: click.Parameter, day: datetime | None) -> datetime | None:
+    return None if day is None else day.astimezone()
+
+
+after_option = click.option(
+    "--after", type=_DAY, metavar="DATE", callback=_add_local_zone, help="Only from this day (2026-01-31) or later."
+)
+before_option = click.option(
+    "--before", type=_DAY, metavar="DATE", callback=_add_local_zone, help="Only from before this day (2026-01-31)."
+)
 
 
 def load_cli_settings(ctx: click.Context) -> Settings:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # matched; only its first character is removed.
 _ESCAPES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colors, cursor
-    r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\n]{0,2000}(?:\x07|\x1b\\|\x9c)"  # window titles, links, clipboard
+    r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\x9d\n]{0,2000}(?:\x07|\x1b\\|\x9c)"  # window titles, links, clipboard
     r"|\x1b[ -/]*[0-Z\\^-~]"
 )
 # Control characters, marks that change the writing direction, and halves of surrogate pairs.

@@ -22,7 +22,11 @@ from palaver.cli.options import load_cli_settings
     help="Open the page in a browser. [default: only at a terminal]",
 )
 @click.option(
-    "--link", "print_link", is_flag=True, help="Print a sign-in link for the owner, even with a password set."
+    "--link",
+    "print_link",
+    is_flag=True,
+    help="Print a sign-in link for the owner, even with a password set. If a server is already running, print a link to"
+    " it and exit.",
 )
 @click.pass_context
 def serve(ctx: click.Context, host: str | None, port: int | None, open_browser: bool | None, print_link: bool) -> None:

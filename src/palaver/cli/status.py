@@ -21,10 +21,11 @@ MAX_SESSIONS_COUNTED = 50  # beyond that, the output says "50+"
 @click.command()
 @click.pass_context
 def status(ctx: click.Context) -> None:
-    """Show the database, config file, recent conversations and agent."""
-    from palaver.app import describe_agent
+    """Show the database, config file, recent conversations, agent and platforms without a connection."""
+    from palaver.app import CONNECTABLE_PLATFORMS, describe_agent
 
     settings = load_cli_settings(ctx)
+    unconnected = sorted(set(settings.gateway.chat_platforms) - CONNECTABLE_PLATFORMS)
     agent = describe_agent(settings, os.environ)
     with open_view(ctx, settings=settings) as view:
         page = view.list(limit=MAX_SESSIONS_COUNTED + 1)
@@ -36,6 +37,9 @@ def status(ctx: click.Context) -> None:
     click.echo(f"Config file    {clean_line(str(config_file))}{missing}")
     click.echo(f"Conversations  {f'{count} recent' if page else 'none yet'}")
     click.echo(f"Agent          {clean_line(agent)}")
+    if unconnected:
+        names = ", ".join(platform.label for platform in unconnected)
+        click.echo(f"Not connected  {names}: set up, but this version of Palaver has no connection to it")
 
 
 def describe_database(settings: Settings) -> str:

@@ -48,7 +48,7 @@ def format_place(session: Session) -> str:
 
 def format_heading(session: Session) -> str:
     """Return the title, or the preview of the last message in quotation marks."""
-    return clean_line(session.title) if session.title else f"“{clean_line(session.preview)}”"
+    return clean_line(session.shown_title) if session.shown_title else f"“{clean_line(session.preview)}”"
 
 
 def format_speaker(message: Message, session: Session) -> str:

@@ -28,7 +28,8 @@ from palaver.config.environment import (
     apply_overrides,
     read_overrides,
 )
-from palaver.config.schema import ConfigFile, ResetSection, ToolsetSection, list_setting_keys
+from palaver.config.machine_timezone import find_machine_timezone
+from palaver.config.schema import ConfigFile, ProfileSection, ResetSection, ToolsetSection, list_setting_keys
 from palaver.config.secret_file import SECRET_BYTES, load_install_secret
 from palaver.config.validation import validate_document
 from palaver.domain.errors import ConfigError
@@ -36,7 +37,16 @@ from palaver.domain.gateway_config import GatewayConfig, HomeChannel
 from palaver.domain.keys import DmScope
 from palaver.domain.person import Role
 from palaver.domain.policy import ResetMode, ResetPolicy
-from palaver.domain.profile import AgentProfile, McpServer, Provider, ToolsetRule, TurnRules, WebRules
+from palaver.domain.profile import (
+    AgentProfile,
+    CompactionRules,
+    McpServer,
+    Profile,
+    Provider,
+    ToolsetRule,
+    TurnRules,
+    WebRules,
+)
 from palaver.domain.source import ChatType, Platform
 from palaver.domain.turn import BusyPolicy
 
@@ -92,10 +102,10 @@ def load_settings(environ: Mapping[str, str], home: Path | None = None) -> Setti
     return Settings(
         home=home,
         database_url=_resolve_database_url(file.database_url, home, environ),
-        gateway=_build_gateway_config(file),
+        gateway=_build_gateway_config(file, file.timezone or find_machine_timezone(environ)),
         platform_settings=MappingProxyType(adapter_settings),
         agent=_build_agent_profile(file, home, environ),
-        turns=_build_turn_rules(file),
+        turns=_build_turn_rules(file, home, environ),
         web=WebRules(
             host=file.web.host,
             port=file.web.port,
@@ -105,7 +115,7 @@ def load_settings(environ: Mapping[str, str], home: Path | None = None) -> Setti
     )
 
 
-def _build_gateway_config(file: ConfigFile) -> GatewayConfig:
+def _build_gateway_config(file: ConfigFile, timezone: str) -> GatewayConfig:
     sections = {Platform(name): section for name, section in file.platforms.items()}
     homes = {platform: section.home_channel for platform, section in sections.items()}
     return GatewayConfig(
@@ -115,13 +125,12 @@ def _build_gateway_config(file: ConfigFile) -> GatewayConfig:
             for platform, home in homes.items()
             if home
         },
-        default_reset_policy=_build_reset_policy(file.session_reset, file.timezone),
+        default_reset_policy=_build_reset_policy(file.session_reset, timezone),
         reset_by_type={
-            ChatType(name): _build_reset_policy(section, file.timezone) for name, section in file.reset_by_type.items()
+            ChatType(name): _build_reset_policy(section, timezone) for name, section in file.reset_by_type.items()
         },
         reset_by_platform={
-            Platform(name): _build_reset_policy(section, file.timezone)
-            for name, section in file.reset_by_platform.items()
+            Platform(name): _build_reset_policy(section, timezone) for name, section in file.reset_by_platform.items()
         },
         group_sessions_per_user=file.sessions.group_per_user,
         thread_sessions_per_user=file.sessions.thread_per_user,
@@ -164,10 +173,23 @@ def _build_agent_profile(file: ConfigFile, home: Path, environ: Mapping[str, str
         providers=MappingProxyType(providers),
         mcp_servers=MappingProxyType(servers),
         context_windows=MappingProxyType(file.context_windows),
+        profiles=MappingProxyType(
+            {name: _build_profile(section, home, environ) for name, section in file.profiles.items()}
+        ),
+        personalities=MappingProxyType(file.personalities),
     )
 
 
-def _build_turn_rules(file: ConfigFile) -> TurnRules:
+def _build_profile(section: ProfileSection, home: Path, environ: Mapping[str, str]) -> Profile:
+    return Profile(
+        description=section.description or "",
+        instructions=section.instructions or "",
+        model=None if section.model is None else _resolve_model(section.model, home, environ),
+        toolsets=None if section.toolsets is None else frozenset(section.toolsets),
+    )
+
+
+def _build_turn_rules(file: ConfigFile, home: Path, environ: Mapping[str, str]) -> TurnRules:
     """Return the rules for turns; a toolset that is not in the file keeps its default rule."""
     sections = {Platform(name): section for name, section in file.platforms.items()}
     configured = {name: _build_toolset_rule(section) for name, section in file.toolsets.items()}
@@ -177,14 +199,27 @@ def _build_turn_rules(file: ConfigFile) -> TurnRules:
         max_running=file.turns.max_running,
         max_running_per_person=file.turns.max_running_per_person,
         max_queued=file.turns.max_queued,
+        model_titles=file.turns.model_titles,
         busy_policy=BusyPolicy(file.turns.busy_policy),
         busy_policy_by_platform=MappingProxyType(
             {platform: BusyPolicy(section.busy_policy) for platform, section in sections.items() if section.busy_policy}
         ),
         merge_window=timedelta(seconds=file.turns.merge_window_seconds),
         timeout=timedelta(minutes=file.turns.timeout_minutes),
+        compaction=CompactionRules(
+            enabled=file.compaction.enabled,
+            at_percent=file.compaction.at_percent,
+            keep_exchanges=file.compaction.keep_exchanges,
+            notify=file.compaction.notify,
+        ),
         open_platforms=frozenset(platform for platform, section in sections.items() if section.access == "everyone"),
         toolsets=MappingProxyType({name: rule for name, rule in toolsets.items() if name not in disabled}),
+        models_by_role=MappingProxyType(
+            {
+                Role(name): tuple(_resolve_model(model, home, environ) for model in models)
+                for name, models in file.models_by_role.items()
+            }
+        ),
     )
 
 

@@ -23,12 +23,16 @@ KeyPath = tuple[str | int, ...]  # the keys and list indexes that lead to a valu
 
 # In these sections the operator chooses the names of the keys.
 OPERATOR_NAMED_SECTIONS: Final = frozenset(
-    {"platforms", "reset_by_platform", "reset_by_type", "providers", "mcp_servers", "toolsets"}
+    {
+        *("platforms", "reset_by_platform", "reset_by_type", "providers", "mcp_servers", "toolsets"),
+        *("profiles", "personalities"),
+    }
 )
 _LITERAL_TEXT_KEYS: Final = frozenset(
     {
         *("chat_id", "thread_id", "name", "database_url", "timezone", "agent"),
-        *("model", "fallback_models", "instructions", "api_key", "command", "args", "env", "headers"),
+        *("model", "models_by_role", "fallback_models", "instructions", "api_key", "command", "args", "env", "headers"),
+        *("description", "personalities"),
     }
 )
 _SECRET_SECTIONS: Final = frozenset({"providers", "mcp_servers"})  # almost every text in them may be a secret
@@ -125,6 +129,16 @@ class McpSection(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ProfileSection(Section):
+    """A profile that a conversation can use; what it leaves out is as without a profile."""
+
+    description: Annotated[str | None, validators.OPTIONAL_TEXT] = None
+    instructions: Annotated[str | None, validators.OPTIONAL_TEXT] = None
+    model: Annotated[str | None, validators.OPTIONAL_FALLBACK_MODEL] = None
+    toolsets: tuple[Annotated[str, validators.PROFILE_TOOLSET], ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class TurnsSection(Section):
     """How many turns run at once, and what happens to messages that arrive during a turn."""
 
@@ -134,6 +148,17 @@ class TurnsSection(Section):
     busy_policy: Annotated[str, validators.BUSY_POLICY] = "queue"
     merge_window_seconds: Annotated[float, validators.MERGE_WINDOW_SECONDS] = 0
     timeout_minutes: Annotated[int, validators.TIMEOUT_MINUTES] = 30
+    model_titles: Annotated[bool, validators.BOOL] = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompactionSection(Section):
+    """When a summary replaces the older messages of a conversation for the agent, and how much is kept."""
+
+    enabled: Annotated[bool, validators.BOOL] = True
+    at_percent: Annotated[int, validators.PERCENT_OF_CONTEXT] = 85
+    keep_exchanges: Annotated[int, validators.KEPT_EXCHANGES] = 2
+    notify: Annotated[bool, validators.BOOL] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,8 +195,14 @@ _ResetByPlatform = Annotated[
 _ResetByType = dict[Annotated[str, validators.CHAT_TYPE], _Reset]
 _Platforms = dict[Annotated[str, validators.PLATFORM], Annotated[PlatformSection, validators.NULL_IS_EMPTY]]
 _Windows = dict[Annotated[str, validators.PROVIDER_MODEL], Annotated[int, validators.TOKEN_COUNT]]
+_ModelsByRole = dict[
+    Annotated[str, validators.ROLE],
+    Annotated[tuple[Annotated[str, validators.MODEL_PATTERN], ...], validators.NULL_IS_EMPTY_LIST],
+]
 _Fallbacks = tuple[Annotated[str, validators.FALLBACK_MODEL], ...]
 _Providers = dict[Annotated[str, validators.PROVIDER_NAME], Annotated[ProviderSection, validators.NULL_IS_EMPTY]]
+_Profiles = dict[Annotated[str, validators.CHOICE_NAME], Annotated[ProfileSection, validators.NULL_IS_EMPTY]]
+_Personalities = dict[Annotated[str, validators.CHOICE_NAME], Annotated[str, validators.TEXT]]
 _Mcp = Annotated[McpSection, validators.NULL_IS_EMPTY, validators.CheckTogether(McpSection.find_conflict)]
 _McpServers = dict[Annotated[str, validators.SERVER_NAME], _Mcp]
 _Toolsets = dict[Annotated[str, validators.TOOLSET_NAME], Annotated[ToolsetSection, validators.NULL_IS_EMPTY]]
@@ -182,7 +213,7 @@ class ConfigFile(Section):
     """All of config.yaml; created without arguments, it holds the defaults."""
 
     database_url: Annotated[str, validators.DATABASE_URL] = "palaver.db"
-    timezone: Annotated[str, validators.TIMEZONE] = "UTC"
+    timezone: Annotated[str | None, validators.OPTIONAL_TIMEZONE] = None  # None: the machine's
     session_reset: _Reset = field(default_factory=ResetSection)
     reset_by_platform: _ResetByPlatform = field(default_factory=dict)
     reset_by_type: Annotated[_ResetByType, validators.NULL_IS_EMPTY] = field(default_factory=dict)
@@ -191,11 +222,15 @@ class ConfigFile(Section):
     agent: Annotated[str, validators.AGENT_NAME] = "main"
     model: Annotated[str, validators.MODEL] = "auto"
     fallback_models: Annotated[_Fallbacks, validators.NULL_IS_EMPTY_LIST] = ()
+    models_by_role: Annotated[_ModelsByRole, validators.NULL_IS_EMPTY] = field(default_factory=dict)
     context_windows: Annotated[_Windows, validators.NULL_IS_EMPTY] = field(default_factory=dict)
     instructions: Annotated[str | None, validators.OPTIONAL_TEXT] = None
+    profiles: Annotated[_Profiles, validators.NULL_IS_EMPTY] = field(default_factory=dict)
+    personalities: Annotated[_Personalities, validators.NULL_IS_EMPTY] = field(default_factory=dict)
     providers: Annotated[_Providers, validators.NULL_IS_EMPTY] = field(default_factory=dict)
     mcp_servers: Annotated[_McpServers, validators.NULL_IS_EMPTY] = field(default_factory=dict)
     turns: Annotated[TurnsSection, validators.NULL_IS_EMPTY] = field(default_factory=TurnsSection)
+    compaction: Annotated[CompactionSection, validators.NULL_IS_EMPTY] = field(default_factory=CompactionSection)
     toolsets: Annotated[_Toolsets, validators.NULL_IS_EMPTY] = field(default_factory=dict)
     web: Annotated[WebSection, validators.NULL_IS_EMPTY] = field(default_factory=WebSection)
     platforms: Annotated[_Platforms, validators.NULL_IS_EMPTY] = field(default_factory=dict)

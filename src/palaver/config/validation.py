@@ -45,7 +45,19 @@ def validate_document(document: Document) -> tuple[ConfigFile, list[str]]:
             path = tuple(part for part in error["loc"] if part != "[key]")
             if path not in document.unreadable_keys:
                 document.add_problem(path, _describe_error(error))
+    _check_profile_servers(file, document)
     return file, [text for _, text in sorted(document.problems, key=itemgetter(0))]
+
+
+def _check_profile_servers(file: ConfigFile, document: Document) -> None:
+    """Add a problem for each MCP server that a profile names and the file does not have."""
+    for name, profile in file.profiles.items():
+        for index, toolset in enumerate(profile.toolsets or ()):
+            server = toolset.removeprefix("mcp:")
+            if server != toolset and server not in file.mcp_servers:
+                known = ", ".join(f"mcp:{each}" for each in file.mcp_servers) or "none"
+                path = ("profiles", name, "toolsets", index)
+                document.add_problem(path, f"there is no {server} in mcp_servers (known: {known})")
 
 
 def format_value(path: KeyPath, value: object) -> str:

@@ -151,6 +151,10 @@ TEXT: Final = Rule(lambda value: isinstance(value, str) and value.strip() != "",
 OPTIONAL_TEXT: Final = Rule(lambda value: value is None or isinstance(value, str), "text")
 DATABASE_URL: Final = Rule(_is_database, "sqlite:///path, postgresql://user@host/name or a file path")
 AGENT_NAME: Final = Rule(is_agent_name, AGENT_NAME_RULE)
+CHOICE_NAME: Final = Rule(
+    lambda value: is_agent_name(value) and value != "default",
+    "up to 32 lowercase letters, digits, '_' or '-', starting with a letter or digit, but not default",
+)
 DM_SCOPE: Final = Rule(lambda value: value in tuple(DmScope), "chat, platform, person or shared")
 PLATFORM: Final = Rule(_is_platform, ", ".join(BUILT_IN_PLATFORMS))
 CHAT_TYPE: Final = Rule(lambda value: value in tuple(ChatType), ", ".join(ChatType))
@@ -169,6 +173,10 @@ FALLBACK_MODEL: Final = Rule(
 PROVIDER_MODEL: Final = Rule(
     lambda value: FALLBACK_MODEL.accepts(value) and ":" in str(value) and not str(value).startswith("local:"),
     "provider:name such as ollama:qwen3",
+)
+MODEL_PATTERN: Final = Rule(
+    lambda value: FALLBACK_MODEL.accepts(value) and "*" not in str(value)[:-1],
+    f"{FALLBACK_MODEL.allowed}; a * at the end stands for any ending, as in openai:*",
 )
 TOKEN_COUNT: Final = _number_rule(500, 100_000_000, "a whole number of tokens")
 OPTIONAL_API_KEY: Final = _optional_rule(
@@ -192,12 +200,22 @@ RUNNING_TURNS: Final = _number_rule(1, 256, "a whole number")
 QUEUED_TURNS: Final = _number_rule(1, 1000, "a whole number")
 MERGE_WINDOW_SECONDS: Final = _number_rule(0, 60, "a number of seconds", whole=False)
 TIMEOUT_MINUTES: Final = _number_rule(1, 1440, "a whole number of minutes")
+PERCENT_OF_CONTEXT: Final = _number_rule(10, 95, "a whole number of percent")
+KEPT_EXCHANGES: Final = _number_rule(1, 50, "a whole number")
 HOST: Final = _pattern_rule(
     r"[A-Za-z0-9.:_-]{1,253}", "an IP address or host name of this machine, such as 127.0.0.1 or 0.0.0.0"
 )
 PORT: Final = _number_rule(0, 65535, "a whole number")
 NETWORK: Final = Rule(_is_network, "an IP address or network, such as 127.0.0.1 or 10.0.0.0/8")
 TOOLSET_NAME: Final = Rule(lambda value: value in TOOLSET_NAMES, ", ".join(TOOLSET_NAMES))
+PROFILE_TOOLSET: Final = Rule(
+    lambda value: (
+        value in TOOLSET_NAMES
+        or (isinstance(value, str) and value.startswith("mcp:") and SERVER_NAME.accepts(value[4:]))
+    ),
+    f"{', '.join(TOOLSET_NAMES)}, or mcp: with the name of a server, such as mcp:files",
+)
+OPTIONAL_FALLBACK_MODEL: Final = _optional_rule(FALLBACK_MODEL)
 ROLE: Final = Rule(lambda value: value in tuple(Role), "owner, member or guest")
 AT_LEAST_ONE: Final = CheckTogether(lambda value: "list at least one (or use enabled: false)" if value == () else None)
 NULL_IS_EMPTY: Final = TreatNullAsEmpty(dict)

@@ -10,7 +10,6 @@ import hashlib
 import ipaddress
 import re
 import secrets
-import unicodedata
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
 from palaver.domain.errors import InvalidInput, InvalidName, InvalidTitle, OwnerRequired, WeakPassword
 from palaver.domain.person import Role
+from palaver.domain.text import normalize_unicode
 from palaver.domain.titles import clean_title
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ INVITATION_LIFETIME: Final = timedelta(days=3)  # it has to reach the invited pe
 CHALLENGE_LIFETIME: Final = timedelta(minutes=5)
 SIGN_IN_LIFETIME: Final = timedelta(days=180)
 SIGN_IN_IDLE_LIMIT: Final = timedelta(days=30)  # a sign-in that is unused for this long ends
+KNOWN_DEVICE_LIFETIME: Final = timedelta(days=400)  # browsers keep no cookie longer
 TOKEN_PREFIX: Final = "pal_"  # noqa: S105  (lets people and secret scanners recognize a token)
 
 
@@ -169,7 +170,7 @@ def clean_person_name(text: str) -> str:
 
 def normalize_name(name: str) -> str:
     """Return the form in which names are compared: letter case, spaces and the way an accent was typed do not count."""
-    return unicodedata.normalize("NFKC", " ".join(name.split()).casefold())
+    return normalize_unicode("NFKC", " ".join(name.split()).casefold())
 
 
 # ---- passwords -------------------------------------------------------------------------------------------
@@ -198,7 +199,7 @@ _OUTER_NON_LETTERS = re.compile(r"^[\W\d_]+|[\W\d_]+$")
 
 def normalize_password(password: str) -> str:
     """Return the form that is hashed, so that it does not matter how a keyboard composes a character."""
-    return unicodedata.normalize("NFKC", password)
+    return normalize_unicode("NFKC", password)
 
 
 def check_password(password: str, name: str) -> None:
@@ -251,8 +252,12 @@ class RateLimit:
     refill_interval: timedelta
 
 
-ATTEMPTS_PER_NAME: Final = RateLimit(10, timedelta(minutes=1))
+# Of browsers in which the person has not signed in before: ten guesses stop one stranger, fifty stop all of them.
 ATTEMPTS_PER_ADDRESS: Final = RateLimit(30, timedelta(seconds=20))
+ATTEMPTS_PER_NAME_AND_ADDRESS: Final = RateLimit(10, timedelta(minutes=1))
+ATTEMPTS_PER_NAME: Final = RateLimit(50, timedelta(seconds=30))
+# Of one browser in which the person has signed in before, or is signed in.
+ATTEMPTS_PER_DEVICE: Final = RateLimit(10, timedelta(minutes=1))
 CHALLENGES_PER_ADDRESS: Final = RateLimit(60, timedelta(seconds=5))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.errors import InvalidInput, InvalidMessage, NotFound
+from palaver.domain.errors import InvalidInput, NotFound
 from palaver.domain.text import is_storable, make_storable
 
 if TYPE_CHECKING:
@@ -121,21 +121,6 @@ def detect_media_type(beginning: bytes, *, is_text: bool) -> str:
     raise UnsupportedFileType
 
 
-def check_message_parts(content: str | Sequence[Any]) -> None:
-    """Raise InvalidMessage for parts of a message that are neither text nor one of our files.
-
-    A part with the URL of some other server would make us, or a provider, fetch that URL on the sender's behalf.
-    """
-    for part in () if isinstance(content, str) else content:
-        part_type = part.get("type") if isinstance(part, Mapping) else "text" if isinstance(part, str) else None
-        has_text = not isinstance(part, Mapping) or isinstance(part.get("text"), str)
-        if part_type not in {"text", ATTACHMENT_PART_TYPE} or (part_type == "text" and not has_text):
-            raise InvalidMessage(
-                "content: each part is either text or a file you uploaded before: {type: attachment, id: …}",
-                part=part_type,
-            )
-
-
 def find_attachment_ids(content: object) -> list[str]:
     """Return the ids of the files that the content of a message refers to."""
     if content is None or isinstance(content, str) or not isinstance(content, list | tuple):
@@ -148,7 +133,7 @@ def find_attachment_ids(content: object) -> list[str]:
 
 
 def add_attachments(content: str | Sequence[Any], files: Sequence[Attachment]) -> str | list[Any]:
-    """Return the content with the files in it: existing parts that refer to a file are replaced, others appended."""
+    """Return the content with the files in it, each once: parts that refer to a file are replaced, others appended."""
     if not files:
         return content if isinstance(content, str) else list(content)
     by_id = {file.id: file for file in files}
@@ -158,8 +143,11 @@ def add_attachments(content: str | Sequence[Any], files: Sequence[Attachment]) -
             parts.append({"type": "text", "text": content})
     else:
         for part in content:
-            file = by_id.pop("".join(find_attachment_ids([part])), None)
-            parts.append(part if file is None else file.to_part())
+            ids = find_attachment_ids([part])
+            if not ids:
+                parts.append(part)
+            elif file := by_id.pop(ids[0], None):
+                parts.append(file.to_part())
     return [*parts, *(file.to_part() for file in by_id.values())]
 
 

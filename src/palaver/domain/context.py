@@ -12,22 +12,23 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from palaver.domain.errors import ConfigError, InvalidInput
+from palaver.domain.gateway_config import HomeChannel
 from palaver.domain.keys import DmScope
 from palaver.domain.redact import needs_raw_ids
-from palaver.domain.source import ChatType, Platform
+from palaver.domain.session_json import format_optional_time
+from palaver.domain.source import ChatType, Platform, SessionSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
+    from collections.abc import Collection, Iterator, Mapping
 
-    from palaver.domain.gateway_config import GatewayConfig, HomeChannel
+    from palaver.domain.gateway_config import GatewayConfig
     from palaver.domain.ids import SessionId, SessionKey
     from palaver.domain.redact import Redactor
-    from palaver.domain.source import SessionSource
 
 MAX_QUOTE_CHARS: Final = 240
 
@@ -51,6 +52,9 @@ class CurrentSession(Protocol):
     @property
     def created_at(self) -> datetime: ...
 
+    @property
+    def is_first_contact(self) -> bool: ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class SessionContext:
@@ -61,9 +65,38 @@ class SessionContext:
     home_channels: tuple[HomeChannel, ...] = ()  # sorted by platform
     shared: bool = False  # several people write in it
     dm_scope: DmScope = DmScope.CHAT
+    can_send: bool = True  # the agent has a tool that sends to the places named here
+    is_first_contact: bool = False  # the first conversation with this person or in this place
     session_id: SessionId | None = None
     session_key: SessionKey | None = None
     created_at: datetime | None = None
+    workspace: str | None = None  # the folder or topic that the conversation is about
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the context as JSON-ready data."""
+        return {each.name: getattr(self, each.name) for each in fields(self)} | {
+            "source": self.source.to_dict(),
+            "connected_platforms": list(map(str, self.connected_platforms)),
+            "home_channels": [home.to_dict() for home in self.home_channels],
+            "dm_scope": self.dm_scope.value,
+            "created_at": format_optional_time(self.created_at),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> SessionContext:
+        """Read what `to_dict` returned; keys that a newer version may have added are ignored."""
+        values = {each.name: data[each.name] for each in fields(cls) if each.name in data}
+        created_at = values.get("created_at")
+        return cls(
+            **values
+            | {
+                "source": SessionSource.from_dict(values["source"]),
+                "connected_platforms": tuple(map(Platform, values.get("connected_platforms", ()))),
+                "home_channels": tuple(map(HomeChannel.from_dict, values.get("home_channels", ()))),
+                "dm_scope": DmScope(values.get("dm_scope", DmScope.CHAT)),
+                "created_at": None if created_at is None else datetime.fromisoformat(created_at),
+            }
+        )
 
 
 @dataclass(frozen=True)
@@ -77,13 +110,29 @@ class DeliveryTarget:
 
 
 def build_session_context(
-    source: SessionSource, config: GatewayConfig, entry: CurrentSession | None = None
+    source: SessionSource,
+    config: GatewayConfig,
+    entry: CurrentSession | None = None,
+    *,
+    connected: Collection[Platform] | None = None,
+    can_send: bool = True,
 ) -> SessionContext:
-    """Describe the conversation of `source`; `entry` is its current session, if there is one."""
+    """Describe the conversation of `source`; `entry` is its current session, if there is one.
+
+    `connected` are the platforms that adapters are connected to; None: those of the configuration. Home channels of
+    other platforms are left out. `can_send` says whether the agent has a tool that sends messages.
+    """
+    platforms = tuple(sorted(set(config.connected_platforms if connected is None else connected)))
     return SessionContext(
         source=source,
-        connected_platforms=tuple(sorted(config.connected_platforms)),
-        home_channels=tuple(home for _, home in sorted(config.home_channels.items())),
+        connected_platforms=platforms,
+        home_channels=tuple(
+            home
+            for platform, home in sorted(config.home_channels.items())
+            if connected is None or platform in platforms
+        ),
+        can_send=can_send,
+        is_first_contact=entry.is_first_contact if entry else False,
         shared=config.is_shared(source),
         dm_scope=config.dm_scope,
         session_id=entry.session_id if entry else None,
@@ -170,10 +219,7 @@ def build_session_context_prompt(
         *_source_lines(context, ids),
         *_people_lines(context, ids),
         *_platform_lines(context, ids),
-        "",
-        "## Where you can send messages",
-        "",
-        *_delivery_lines(context, ids),
+        *(["", "## Where you can send messages", "", *_delivery_lines(context, ids)] if context.can_send else []),
     ]
     return "\n".join(lines) + "\n"
 
@@ -238,12 +284,15 @@ def _source_lines(context: SessionContext, ids: _IdFormatter) -> Iterator[str]:
     elif source.chat_type is ChatType.DM and context.shared:
         yield f"- Source: {source.platform.label}, direct messages of several people"
     else:
-        yield f"- Source: {source.platform.label}, {_describe_chat(source, ids)}"
+        yield f"- Source: {source.platform.label}, {_describe_chat(context, ids)}"
         if source.chat_topic and clean_chat_text(source.chat_topic):
             yield f"- Topic: {quote_chat_text(source.chat_topic)}"
+    if context.workspace:
+        yield f"- Workspace, a folder or topic that this conversation is about: {quote_chat_text(context.workspace)}"
 
 
-def _describe_chat(source: SessionSource, ids: _IdFormatter) -> str:
+def _describe_chat(context: SessionContext, ids: _IdFormatter) -> str:
+    source = context.source
     if source.chat_type is ChatType.DM:
         chat = "direct message"
     else:
@@ -252,12 +301,15 @@ def _describe_chat(source: SessionSource, ids: _IdFormatter) -> str:
         chat = f"{type_name} {name}" if name else type_name
     if source.thread_id and source.chat_type is not ChatType.THREAD:
         chat += ", in a thread"
-    if source.chat_id:
+    if source.chat_id and context.can_send:
         chat += f", target {ids.format_target(source.platform, source.chat_id, source.thread_id)}"
     return chat
 
 
 def _people_lines(context: SessionContext, ids: _IdFormatter) -> Iterator[str]:
+    if context.is_first_contact:
+        newcomer = "nobody here has talked to you" if context.shared else "the user has not talked to you"
+        yield f"- First contact: {newcomer} before this conversation."
     if context.shared:
         yield (
             "- People: several people write here. The gateway puts the author's name in square brackets at the "
@@ -278,8 +330,11 @@ def _platform_lines(context: SessionContext, ids: _IdFormatter) -> Iterator[str]
     yield f"- Connected platforms: {labels or 'none'}"
     for home in context.home_channels:
         name = ids.format_name(home.platform, home.name, home.chat_id)
-        target = ids.format_target(home.platform, home.chat_id, home.thread_id)
-        yield f"- Home channel of {home.platform.label}: {f'{name}, ' if name else ''}target {target}"
+        target = (
+            f"target {ids.format_target(home.platform, home.chat_id, home.thread_id)}" if context.can_send else None
+        )
+        if name or target:  # a chat without a name that cannot be sent to is of no use
+            yield f"- Home channel of {home.platform.label}: {', '.join(filter(None, (name, target)))}"
 
 
 def _delivery_lines(context: SessionContext, ids: _IdFormatter) -> Iterator[str]:

@@ -49,6 +49,7 @@
         ├── StoreDamaged
         ├── StoreUnavailable
         ├── StoreClosed
+        ├── AttachmentsUnavailable   the folder for files cannot be used
         └── SchemaTooNew
 
 The docstring of a class is its message when none is given; `facts` holds the details for logs and JSON. The
@@ -283,6 +284,10 @@ class StoreUnavailable(StoreError):
 
 class StoreClosed(StoreError):
     """This store is closed."""
+
+
+class AttachmentsUnavailable(StoreError):
+    """Files can't be stored or opened right now. Ask the operator of this server to check its attachments folder."""
 
 
 class SchemaTooNew(StoreError):

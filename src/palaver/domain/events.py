@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from palaver.domain.session_json import event_to_json
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
     from palaver.domain.ids import PersonId
     from palaver.domain.message import Message
+    from palaver.domain.session_json import EventJson
 
 
 class EventKind(StrEnum):
@@ -39,7 +42,8 @@ class EventKind(StrEnum):
     COMPACTED = "compacted"  # the agent now sees a summary of the older messages
     COMPACTION_UNDONE = "compaction_undone"
     ANSWER_RESENT = "answer_resent"  # a person resent an answer whose delivery had failed or was uncertain
-    SETTING_CHANGED = "setting_changed"  # a setting of this session: its model, toolsets or busy policy
+    SETTING_CHANGED = "setting_changed"  # a setting of this session, such as its model or profile
+    UNREADABLE = "unreadable"  # never stored: what is read instead of an entry that is damaged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,3 +57,14 @@ class Event:
     facts: Mapping[str, Any] = field(default_factory=dict)  # details, for every other kind
     person_id: PersonId | None = None  # who did it, if known
     hidden: bool = False  # a message that an undo or a rewrite removed from the conversation
+
+    def to_dict(self) -> EventJson:
+        """Return the event as JSON-ready data: the same keys as in the API and in exports, without people's names."""
+        return event_to_json(self, {})
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Event:
+        """Read what `to_dict` returned; keys that a newer version may have added are ignored."""
+        from palaver.domain.json_reading import event_from_json  # it imports this module
+
+        return event_from_json(data)

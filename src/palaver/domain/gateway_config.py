@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from palaver.domain.errors import ConfigError
 from palaver.domain.keys import DmScope, build_session_key, is_shared
@@ -77,7 +77,7 @@ class HomeChannel:
 class GatewayConfig:
     """The operator's configuration; by default people have separate conversations, which are never reset."""
 
-    connected_platforms: tuple[Platform, ...] = ()
+    connected_platforms: tuple[Platform, ...] = ()  # set up by the operator; a gateway needs an adapter for each
     home_channels: Mapping[Platform, HomeChannel] = field(default_factory=dict)
     default_reset_policy: ResetPolicy = field(default_factory=ResetPolicy)
     reset_by_type: Mapping[ChatType, ResetPolicy] = field(default_factory=dict)
@@ -114,6 +114,33 @@ class GatewayConfig:
     def __hash__(self) -> int:
         values = (getattr(self, each.name) for each in fields(self))
         return hash(tuple(frozenset(v.items()) if isinstance(v, Mapping) else v for v in values))
+
+    @property
+    def chat_platforms(self) -> tuple[Platform, ...]:
+        """The platforms set up by the operator that need an adapter."""
+        return tuple(
+            platform
+            for platform in self.connected_platforms
+            if platform != Platform.LOCAL and platform not in MULTI_SESSION_PLATFORMS
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the configuration as JSON-ready data."""
+        return {each.name: _to_json(getattr(self, each.name)) for each in fields(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` returned; keys that a newer version may have added are ignored."""
+        values = {each.name: data[each.name] for each in fields(cls) if each.name in data}
+        if "home_channels" in values:
+            homes = values["home_channels"].items()
+            values["home_channels"] = {Platform(name): HomeChannel.from_dict(home) for name, home in homes}
+        if "default_reset_policy" in values:
+            values["default_reset_policy"] = ResetPolicy.from_dict(values["default_reset_policy"])
+        for key, kind in (("reset_by_type", ChatType), ("reset_by_platform", Platform)):
+            if key in values:
+                values[key] = {kind(name): ResetPolicy.from_dict(policy) for name, policy in values[key].items()}
+        return cls(**values)
 
     def get_reset_policy(self, source: SessionSource) -> ResetPolicy:
         """Return the reset policy for conversations at `source`."""
@@ -170,6 +197,17 @@ def _to_text(key: str, value: object) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     raise ConfigError(f"{key}: {type(value).__name__} is not allowed (text or a whole number)", key=key)
+
+
+def _to_json(value: object) -> object:
+    """Return a value of the configuration as JSON-ready data."""
+    if isinstance(value, Mapping):
+        return {str(key): _to_json(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [_to_json(item) for item in value]
+    if isinstance(value, HomeChannel | ResetPolicy):
+        return value.to_dict()
+    return str(value) if isinstance(value, str) else value
 
 
 def _check(key: str, value: object, *, is_valid: bool, allowed: str) -> None:

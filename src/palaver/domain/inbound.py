@@ -44,7 +44,7 @@ class Inbound:
     source: SessionSource
     content: str | Sequence[Any]
     attachment_ids: Sequence[str] = ()  # files that the sender uploaded before
-    message_id: str | None = None  # the platform's id or a client's key: the same one twice is one message
+    message_id: str | None = None  # the platform's id or the sender's key: the same one twice is one message
     account: str = ""  # which of our accounts on the platform received it
     busy_policy: BusyPolicy | None = None  # for this message only; overrides every setting
     session_id: SessionId | None = None  # the session that the sender has open, instead of the lane's current one
@@ -54,6 +54,14 @@ class Inbound:
     def answer_address(self) -> Address | None:
         """Where the gateway sends its replies; None if they are read in the conversation itself."""
         return find_delivery_address(self.source, self.account)
+
+    @property
+    def message_id_owner(self) -> str:
+        """Who chose `message_id`: on Palaver's own surfaces the sender, whose keys say nothing about those of others.
+
+        It is empty for an id that a platform chose, which is the same whoever reports it.
+        """
+        return (self.source.user_id or "") if self.source.platform in PLATFORMS_WITHOUT_DELIVERY else ""
 
 
 class Outcome(StrEnum):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput
-from palaver.domain.search_text import split_words
-from palaver.domain.text import is_storable
+from palaver.domain.search_text import MAX_QUERY_CHARS, split_query_words, split_words
+from palaver.domain.text import make_storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,8 +46,8 @@ class MemoryEntry:
 
 
 def clean_memory(text: str) -> str:
-    """Return the text without surrounding spaces; raise InvalidInput when it is empty, too long or cannot be stored."""
-    clean = text.strip()
+    """Return the text without surrounding spaces; raise InvalidInput when it is empty or too long."""
+    clean = make_storable(text).strip()
     if not clean:
         raise InvalidInput("There is nothing to remember: the text is empty.")
     if len(clean) > MAX_MEMORY_CHARS:
@@ -55,8 +55,6 @@ def clean_memory(text: str) -> str:
             f"This text is too long to remember: {len(clean)} of at most {MAX_MEMORY_CHARS} characters. Shorten it.",
             characters=len(clean),
         )
-    if not is_storable(clean):
-        raise InvalidInput("This text contains characters that can't be stored. Remove NUL and unpaired surrogates.")
     return clean
 
 
@@ -70,9 +68,9 @@ def build_memory_key(text: str) -> str:
 
 def matches_query(text: str, query: str) -> bool:
     """Whether each word of a query begins a word of the text, so that results narrow down while a person types."""
-    query_words = set(split_words(query))
+    query_words = split_query_words(query)
     if not query_words:
-        return " ".join(query.split()).casefold() in " ".join(text.split()).casefold()
+        return " ".join(query[:MAX_QUERY_CHARS].split()).casefold() in " ".join(text.split()).casefold()
     text_words = set(split_words(text))
     return all(any(word.startswith(prefix) for word in text_words) for prefix in query_words)
 
@@ -82,8 +80,8 @@ def find_best_matches(memories: Iterable[Memory], query: str, limit: int) -> lis
 
     An empty query returns the first `limit` memories.
     """
-    query_words = set(split_words(query))
-    folded_query = " ".join(query.split()).casefold()
+    query_words = split_query_words(query)
+    folded_query = " ".join(query[:MAX_QUERY_CHARS].split()).casefold()
     if not folded_query:
         return list(memories)[:limit]
     scored = [(_score_match(memory.text, query_words, folded_query), memory) for memory in memories]
@@ -91,7 +89,7 @@ def find_best_matches(memories: Iterable[Memory], query: str, limit: int) -> lis
     return [memory for _, memory in matches[:limit]]
 
 
-def _score_match(text: str, query_words: set[str], folded_query: str) -> int:
+def _score_match(text: str, query_words: frozenset[str], folded_query: str) -> int:
     """Count the query's words that the text has; a query without words, such as 🍵, must occur in it as it is."""
     if not query_words:
         return int(folded_query in " ".join(text.split()).casefold())

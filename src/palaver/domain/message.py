@@ -12,10 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from palaver.domain.errors import InvalidMessage
+from palaver.domain.json_limits import MAX_JSON_DEPTH, JsonTooDeep, measure_json
 from palaver.domain.text import is_storable
 
 MESSAGE_ROLES = frozenset({"system", "user", "assistant", "tool"})
 MAX_PREVIEW_CHARS = 120
+MAX_MESSAGE_BYTES = 10_000_000  # of the message as JSON
+MAX_BYTES_PER_CHAR = 4  # in UTF-8
+_NUMBER_CHARS = 25  # more than most numbers have
 
 # The optional keys of a message and the types of their values.
 _OPTIONAL_KEYS: dict[str, type | tuple[type, ...]] = {
@@ -73,11 +77,27 @@ class Message:
             return self.content or ""
         return join_text_parts(self.content)
 
+    def check_limits(self) -> None:
+        """Raise InvalidMessage if the message is too large, or nested too deeply, to be stored."""
+        if _is_clearly_small(self):
+            return
+        sizes = {key: _measure_field(key, value) for key, value in self.to_dict().items()}
+        if sum(sizes.values()) > MAX_MESSAGE_BYTES:
+            largest = max(sizes, key=sizes.__getitem__)
+            raise InvalidMessage(
+                f"{largest}: this makes the message larger than {MAX_MESSAGE_BYTES} bytes. Shorten it, or store it"
+                " elsewhere and refer to it.",
+                key=largest,
+                limit=MAX_MESSAGE_BYTES,
+            )
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the message in the format of chat models."""
+        """Return the message in the format of chat models; `from_dict` reads it back without loss."""
         data: dict[str, Any] = {"role": self.role, "content": self.content, **self.extra}
         if self.author is not None:
             data["author"] = self.author.to_dict()
+        if self.platform_message_id is not None:
+            data["platform_message_id"] = self.platform_message_id
         return data
 
 
@@ -90,6 +110,31 @@ def join_text_parts(parts: Sequence[Any]) -> str:
         elif isinstance(part, Mapping) and isinstance(part.get("text"), str):
             texts.append(part["text"])
     return " ".join(texts)
+
+
+def _is_clearly_small(message: Message) -> bool:
+    """Whether a message is short and has no lists or objects, as most messages; all others are measured."""
+    chars = 0
+    for key, value in (("content", message.content), *message.extra.items()):
+        if isinstance(value, str):
+            chars += len(value)
+        elif value is not None and not isinstance(value, int | float):
+            return False
+        chars += len(key) + _NUMBER_CHARS
+    if message.author is not None:
+        chars += len(message.author.name) + len(message.author.id or "")
+    return chars <= MAX_MESSAGE_BYTES // MAX_BYTES_PER_CHAR
+
+
+def _measure_field(key: str, value: object) -> int:
+    try:
+        return measure_json({key: value}, MAX_MESSAGE_BYTES)
+    except JsonTooDeep:
+        raise InvalidMessage(
+            f"{key}: this is nested deeper than {MAX_JSON_DEPTH} levels. Flatten it, or store it as JSON text.",
+            key=key,
+            limit=MAX_JSON_DEPTH,
+        ) from None
 
 
 def make_preview(text: str) -> str:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from palaver.domain.errors import OwnerRequired
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from palaver.domain.ids import JobId, PersonId
@@ -33,6 +34,15 @@ class Principal:
     person_id: PersonId
     role: Role = Role.MEMBER
     job_id: JobId | None = None
+
+    def to_dict(self) -> dict[str, str | None]:
+        """Return the principal as JSON-ready data."""
+        return {"person_id": self.person_id, "role": self.role.value, "job_id": self.job_id}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Principal:
+        """Read what `to_dict` returned; keys that a newer version may have added are ignored."""
+        return cls(data["person_id"], Role(data["role"]), data.get("job_id"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformHealth:
-    """Whether a platform is connected, and its deliveries of the last 24 hours."""
+    """Whether a platform is set up and connected, and its deliveries of the last 24 hours."""
 
     platform: Platform
+    configured: bool  # the operator has set it up
     connected: bool  # this process receives and sends there
     pending: int = 0  # deliveries that are not sent yet
     uncertain: int = 0

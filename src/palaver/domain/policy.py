@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final, assert_never
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from palaver.domain.errors import ConfigError
@@ -59,6 +59,15 @@ class ResetPolicy:
     @property
     def zone(self) -> ZoneInfo:
         return ZoneInfo(self.timezone)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the policy as JSON-ready data."""
+        return {each.name: getattr(self, each.name) for each in fields(self)} | {"mode": self.mode.value}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ResetPolicy:
+        """Read what `to_dict` returned; keys that a newer version may have added are ignored."""
+        return cls(**{each.name: data[each.name] for each in fields(cls) if each.name in data})
 
 
 @dataclass(frozen=True)

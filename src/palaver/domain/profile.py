@@ -41,8 +41,18 @@ class McpServer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """A profile that a conversation can use: what the agent is told, which model answers, and which tools it has."""
+
+    description: str = ""  # for people
+    instructions: str = ""  # empty: those of the agent
+    model: str | None = None  # None: that of the agent
+    toolsets: frozenset[str] | None = None  # of those that are allowed, it has only these; None: all of them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentProfile:
-    """The configuration of one agent: its models, instructions and tool servers."""
+    """The configuration of the agent: its models, instructions and tool servers, and what conversations choose from."""
 
     model: str = "auto"
     fallback_models: tuple[str, ...] = ()
@@ -50,6 +60,8 @@ class AgentProfile:
     providers: Mapping[str, Provider] = field(default_factory=dict)
     mcp_servers: Mapping[str, McpServer] = field(default_factory=dict)
     context_windows: Mapping[str, int] = field(default_factory=dict)  # tokens by model; overrides what Palaver knows
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    personalities: Mapping[str, str] = field(default_factory=dict)  # instructions about the style of the answers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +76,20 @@ class ToolsetRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionRules:
+    """When a summary replaces the older messages of a conversation for the agent, and how much is kept."""
+
+    enabled: bool = True  # False: no automatic summaries; /compress still works
+    at_percent: int = 85  # of the model's context window: when the last request filled more, a summary is made first
+    keep_exchanges: int = 2  # the last exchanges stay as they are
+    notify: bool = True  # people in chats get a message when it happens
+
+    def is_due(self, prompt_tokens: int, window: int) -> bool:
+        """Whether a conversation whose last request had this many tokens is summarized before the next answer."""
+        return self.enabled and prompt_tokens * 100 >= self.at_percent * window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRules:
     """How many turns run at once, and what happens to messages that arrive during a turn."""
 
@@ -74,10 +100,25 @@ class TurnRules:
     busy_policy_by_platform: Mapping[Platform, BusyPolicy] = field(default_factory=dict)
     merge_window: timedelta = timedelta(0)  # messages that follow each other within this time get one answer
     timeout: timedelta = timedelta(minutes=30)  # of one turn
+    compaction: CompactionRules = CompactionRules()
+    model_titles: bool = True  # the model makes a title after the first answer
     open_platforms: frozenset[Platform] = frozenset()  # where people without an account may write
     toolsets: Mapping[str, ToolsetRule] = field(
         default_factory=lambda: {"history": ToolsetRule(), "memory": ToolsetRule()}
     )
+    # The models that each role may choose: names, or beginnings that end with `*`. A role that is not here: all models.
+    models_by_role: Mapping[Role, tuple[str, ...]] = field(default_factory=dict)
+
+    def allows_model(self, role: Role, model: str) -> bool:
+        """Whether people with this role may choose a model that is not the default."""
+        patterns = self.models_by_role.get(role)
+        return patterns is None or any(
+            model.startswith(pattern[:-1]) if pattern.endswith("*") else model == pattern for pattern in patterns
+        )
+
+    def list_named_models(self, role: Role) -> list[str]:
+        """List the models that are allowed for a role by their full name."""
+        return [pattern for pattern in self.models_by_role.get(role, ()) if not pattern.endswith("*")]
 
     def get_busy_policy(self, source: SessionSource) -> BusyPolicy:
         """Return the policy for a message from `source` that arrives while the agent is answering."""

@@ -13,16 +13,24 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import deque
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import chain, pairwise, repeat
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+from palaver.domain.errors import InvalidInput
+from palaver.domain.text import format_char_class, normalize_unicode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_WORD_CHARS = 64
+MAX_QUERY_CHARS = 1000
+MAX_QUERY_WORDS = 64  # in all terms together: a phrase costs the engines its length at every place where it may begin
+_USUAL_MATCH_CHARS = 8000  # a snippet looks here first, and only then in a longer text
+_BLOCK_CHARS = 2000
+_MAX_MATCH_CHARS = 5000  # a phrase is hardly ever longer
+MAX_INDEXED_WORDS = 16_000  # of a message; words after these are not found
 
 # Letters, digits and marks of the scripts that give one word per character.
 _SINGLE_CHAR_SCRIPTS = (
@@ -35,13 +43,14 @@ _SINGLE_CHAR_SCRIPTS = (
     "\u1780-\u17d3\u17d7\u17dc\u17dd\u17e0-\u17e9"  # Khmer
     "\u1000-\u1049\u1050-\u109d\ua9e0-\ua9fe\uaa60-\uaa76\uaa7a-\uaa7f"  # Myanmar
 )
+_JAMO = "\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff"
 _ACCENTS = re.compile("[\u0300-\u036f]+")
 _TYPOGRAPHIC_QUOTES = str.maketrans("“”„‟＂", '"""""')  # phones type these
 _TERM = re.compile(r'(?P<minus>(?<!\S)-(?!-))?(?:"(?P<phrase>[^"]*)"?(?P<star>\*?)|(?P<plain>[^\s"]+))')
 
 # A translation table for ASCII: letters become lower case, digits stay, everything else becomes a space.
 _ASCII_FOLDING = bytes(ord(chr(code).lower()) if chr(code).isalnum() else 32 for code in range(128)).ljust(256)
-_ASCII_WORD = re.compile("[a-z0-9]+")
+_ASCII_WORD = re.compile("[A-Za-z0-9]+")
 _CHUNK = re.compile("[^ ]+")
 _TERMINAL_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
@@ -59,7 +68,7 @@ def split_words(text: str) -> list[str]:
     return words
 
 
-def build_index_text(text: str, limit: int = 16_000) -> str:
+def build_index_text(text: str, limit: int = MAX_INDEXED_WORDS) -> str:
     """Return the first `limit` words of a text joined by spaces, as the engines store them.
 
     Text beyond the length of `limit` longest words is not read at all, so a huge text costs no more than that.
@@ -68,6 +77,11 @@ def build_index_text(text: str, limit: int = 16_000) -> str:
 
 
 # ---- queries -----------------------------------------------------------------------------------------------
+
+
+def split_query_words(text: str) -> frozenset[str]:
+    """Return the words of a query that is not parsed: at most `MAX_QUERY_WORDS`, of its first `MAX_QUERY_CHARS`."""
+    return frozenset(split_words(text[:MAX_QUERY_CHARS])[:MAX_QUERY_WORDS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +106,13 @@ class Query:
 
 
 def parse_query(text: str) -> Query:
-    """Parse a query as people type it: `word`, `"a phrase"`, `begin*`, `-without`; any text is a valid query."""
+    """Parse a query as people type it: `word`, `"a phrase"`, `begin*`, `-without`; InvalidInput if it is too long."""
+    if len(text) > MAX_QUERY_CHARS:
+        raise InvalidInput(
+            f"query: a search has at most {MAX_QUERY_CHARS} characters; this one has {len(text)}. Shorten it.",
+            key="query",
+            limit=MAX_QUERY_CHARS,
+        )
     terms = []
     for match in _TERM.finditer(text.translate(_TYPOGRAPHIC_QUOTES)):
         plain = match["plain"]
@@ -100,25 +120,18 @@ def parse_query(text: str) -> Query:
         if words:
             prefix = bool(match["star"]) if plain is None else plain.endswith("*")
             terms.append(Term(tuple(words), prefix, excluded=match["minus"] is not None))
-    return Query(tuple(terms))
+    word_count = sum(len(term.words) for term in terms)
+    if word_count > MAX_QUERY_WORDS:
+        raise InvalidInput(
+            f"query: a search has at most {MAX_QUERY_WORDS} words; this one has {word_count}. Leave some out."
+            " In Chinese, Japanese, Korean, Thai and similar scripts every character counts as a word.",
+            key="query",
+            limit=MAX_QUERY_WORDS,
+        )
+    return Query(tuple(dict.fromkeys(terms)))
 
 
 # ---- snippets ----------------------------------------------------------------------------------------------
-
-
-class _Token(NamedTuple):
-    """A search word, and where it comes from in the original text."""
-
-    word: str
-    chunk: str  # the run of characters between spaces that contains the word
-    offset: int  # of the chunk in the text
-    word_index: int  # of the word in the chunk
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """Start and end of the word in the text."""
-        start, end = _find_spans(self.chunk)[self.word_index]
-        return self.offset + start, self.offset + end
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +167,14 @@ def build_snippet(text: str, query: Query, width: int = 160) -> Snippet:
 
     If nothing matches, it is the beginning of the text.
     """
-    text = " ".join(text.split())
-    first_match = next(_find_matches(text, query), (0, 0))
+    text = " ".join(_TERMINAL_ESCAPES.sub(" ", " ".join(text.split())).split())
+    first_match = _find_first_match(text, query)
     begin, end = _choose_window(text, first_match, max(width, 16))
-    low = text.rfind(" ", 0, begin) + 1  # matches are searched again, in complete words only
+    # Matches are searched again, in complete words only, unless there are none for long.
+    low = max(text.rfind(" ", 0, begin) + 1, begin - _MAX_MATCH_CHARS)
     high = text.find(" ", max(end, first_match[1]))
     segments, position = [("…" if begin else "", False)], begin
-    for match in _find_matches(text[low : high if high >= 0 else None], query):
+    for match in _find_matches(text[low : min(high if high >= 0 else len(text), end + 2 * _MAX_MATCH_CHARS)], query):
         start, stop = max(low + match[0], position), min(low + match[1], end)
         if start < stop:
             segments += [(text[position:start], False), (text[start:stop], True)]
@@ -184,69 +198,89 @@ def _choose_window(text: str, match: tuple[int, int], width: int) -> tuple[int, 
     return begin, end
 
 
-def _find_matches(text: str, query: Query) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each place where a term occurs in a text with single spaces, in order of the start."""
+# A text is searched as its words, joined by spaces, with a space at either end: then a term is found as a part of a
+# string, in time that grows with the text alone. Texts passed here have single spaces and no terminal escapes.
+
+
+def _find_first_match(text: str, query: Query) -> tuple[int, int]:
+    """Return start and end of the first place where a term occurs; (0, 0) if there is none."""
+    length, words = _USUAL_MATCH_CHARS, list[str]()
+    while len(words) < MAX_INDEXED_WORDS:
+        part = text[:length]
+        words = split_words(part)
+        word_text = _join_words(words if length >= len(text) else words[:-1])  # the last word may have been cut
+        found = [(word_text.find(needle), -len(term.words)) for needle, term in _list_needles(query)]
+        if first := min((each for each in found if each[0] >= 0), default=None):
+            index = word_text.count(" ", 0, first[0])
+            return _find_span(part, index, index - first[1] - 1)
+        if length >= len(text):
+            break
+        length *= 4
+    return 0, 0
+
+
+def _find_matches(text: str, query: Query) -> list[tuple[int, int]]:
+    """Return start and end of each place where a term occurs, in order of the start; of two at one place the longer."""
+    word_text = _join_words(split_words(text))
+    lengths: dict[int, int] = {}  # by the index of the first word
+    for needle, term in _list_needles(query):
+        index, counted, position = 0, 0, word_text.find(needle)
+        while position >= 0:
+            index, counted = index + word_text.count(" ", counted, position), position
+            lengths[index] = max(len(term.words), lengths.get(index, 0))
+            position = word_text.find(needle, position + len(needle) - 1)
+    if not lengths:
+        return []
+    spans = list(_find_spans(text))
+    matches, next_index = [], 0
+    for index, length in sorted(lengths.items()):
+        if index >= next_index:
+            next_index = index + length
+            matches.append((spans[index][0], spans[next_index - 1][1]))
+    return matches
+
+
+def _join_words(words: list[str]) -> str:
+    return f" {' '.join(words)} "
+
+
+def _list_needles(query: Query) -> list[tuple[str, Term]]:
+    """Return each term to look for, with its words as they occur in a joined text."""
+    return [(f" {' '.join(term.words)}{'' if term.prefix else ' '}", term) for term in query.terms if not term.excluded]
+
+
+def _find_span(text: str, first: int, last: int) -> tuple[int, int]:
+    """Return the start of one word of a text and the end of another, given their indexes."""
+    block_start = 0
+    while (block_end := text.find(" ", block_start + _BLOCK_CHARS)) >= 0:
+        word_count = len(split_words(text[block_start:block_end]))
+        if first < word_count:
+            break
+        first, last, block_start = first - word_count, last - word_count, block_end
+    spans = list(islice(_find_spans(text[block_start:]), first, last + 1))
+    return block_start + spans[0][0], block_start + spans[-1][1]
+
+
+def _find_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each word of `split_words(text)`."""
     if text.isascii():
-        if (pattern := _build_ascii_pattern(query)) is not None:
-            yield from (match.span() for match in pattern.finditer(text))
+        yield from (match.span() for match in _ASCII_WORD.finditer(text))
         return
-    terms = [term for term in query.terms if not term.excluded]
-    if not terms:
-        return
-    max_words = max(len(term.words) for term in terms)
-    first_words = {term.words[0] for term in terms}
-    prefixes = tuple(term.words[0] for term in terms if term.prefix and len(term.words) == 1)
-    window: deque[_Token] = deque()
-    matched_up_to = 0
-    for token in chain(_find_tokens(text), repeat(_Token("", "", 0, 0), max_words - 1)):
-        window.append(token)
-        if len(window) == max_words:
-            first = window[0]
-            if first.word in first_words or first.word.startswith(prefixes):
-                length = max(len(term.words) if _starts_with(window, term) else 0 for term in terms)
-                if length and first.span[0] >= matched_up_to:
-                    matched_up_to = window[length - 1].span[1]
-                    yield first.span[0], matched_up_to
-            window.popleft()
+    for chunk in _CHUNK.finditer(text):
+        offset = chunk.start()
+        yield from ((offset + start, offset + end) for start, end in _find_chunk_spans(chunk[0]))
 
 
-@lru_cache(maxsize=128)
-def _build_ascii_pattern(query: Query) -> re.Pattern[str] | None:
-    """Return one pattern for the terms of a query that can occur in ASCII text, longest first."""
-    terms = [term for term in query.terms if not term.excluded and all(word.isascii() for word in term.words)]
-    if not terms:
-        return None
-    terms.sort(key=lambda term: len(term.words), reverse=True)
-    any_of = "|".join(
-        "[^0-9a-z]+".join(map(re.escape, term.words)) + ("[0-9a-z]*" if term.prefix else "") for term in terms
-    )
-    return re.compile(rf"(?<![0-9a-z])(?:{any_of})(?![0-9a-z])", re.IGNORECASE)
-
-
-def _starts_with(window: deque[_Token], term: Term) -> bool:
-    """Whether these words begin with a term."""
-    *first_words, last = term.words
-    if any(window[index].word != word for index, word in enumerate(first_words)):
-        return False
-    word = window[len(first_words)].word
-    return word.startswith(last) if term.prefix else word == last
-
-
-def _find_tokens(text: str) -> Iterator[_Token]:
-    for match in _CHUNK.finditer(text):
-        chunk, offset = match[0], match.start()
-        for index, word in enumerate(split_words(chunk)):
-            yield _Token(word, chunk, offset, index)
-
-
-@lru_cache(maxsize=64)
-def _find_spans(chunk: str) -> list[tuple[int, int]]:
+def _find_chunk_spans(chunk: str) -> list[tuple[int, int]]:
     """Return start and end of each word of `split_words(chunk)` in the chunk before folding."""
     if chunk.isascii():
-        return [match.span() for match in _ASCII_WORD.finditer(chunk.lower())]
+        return [match.span() for match in _ASCII_WORD.finditer(chunk)]
+    whole = _fold(chunk)
+    if len(whole) == len(chunk) and all(map(_folds_alone, set(chunk))):
+        return [match.span() for match in _word_pattern().finditer(whole)]
     folded, origins = [], []
     for cluster in _cluster_pattern().finditer(chunk):
-        part = _fold(cluster[0])
+        part = _fold_cluster(cluster[0])
         folded.append(part)
         origins += [cluster.span()] * len(part)
     matches = _word_pattern().finditer("".join(folded))
@@ -262,8 +296,18 @@ def _fold(text: str) -> str:
     """Return the text without accents, letter case and compatibility forms."""
     if text.isascii():
         return text.lower()
-    without_accents = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
-    return unicodedata.normalize("NFC", without_accents).casefold()
+    without_accents = _ACCENTS.sub("", normalize_unicode("NFKD", text))
+    return normalize_unicode("NFC", without_accents).casefold()
+
+
+_fold_cluster = lru_cache(maxsize=4096)(_fold)
+
+
+@lru_cache(maxsize=8192)
+def _folds_alone(char: str) -> bool:
+    """Whether a character folds to one character, whatever stands beside it."""
+    folded = _fold(char)
+    return len(folded) == 1 and not any(_joining_pattern().match(each) for each in (char, folded))
 
 
 @cache
@@ -277,7 +321,13 @@ def _word_pattern() -> re.Pattern[str]:
 @cache
 def _cluster_pattern() -> re.Pattern[str]:
     """Return the pattern of the smallest unit that folds on its own: a character with its marks, or a run of jamo."""
-    return re.compile(f"[\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff]+|.[{_combining_marks()}\uff9e\uff9f]*", re.DOTALL)
+    return re.compile(f"[{_JAMO}]+|.[{_combining_marks()}\uff9e\uff9f]*", re.DOTALL)
+
+
+@cache
+def _joining_pattern() -> re.Pattern[str]:
+    """Return the pattern of a character that folds together with the one before it."""
+    return re.compile(f"[{_JAMO}{_combining_marks()}\uff9e\uff9f]")
 
 
 @cache
@@ -286,6 +336,4 @@ def _combining_marks() -> str:
     single_char = re.compile(f"[{_SINGLE_CHAR_SCRIPTS}]")
     candidates = chain(range(0x300, 0x1F000), range(0xE0100, 0xE01F0))
     codes = [c for c in candidates if unicodedata.category(chr(c))[0] == "M" and not single_char.match(chr(c))]
-    starts = [code for before, code in pairwise([-1, *codes]) if before + 1 != code]
-    ends = [code for code, after in pairwise([*codes, -1]) if after - 1 != code]
-    return "".join(f"{chr(start)}-{chr(end)}" for start, end in zip(starts, ends, strict=True))
+    return format_char_class(codes)

@@ -9,17 +9,19 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from palaver.domain.session_json import session_to_json
 from palaver.domain.source import ChatType, Platform, SessionSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from palaver.domain.ids import ProjectId, SessionId, SessionKey
     from palaver.domain.message import Message
     from palaver.domain.search_text import Snippet
+    from palaver.domain.session_json import SessionJson
     from palaver.domain.usage import UsageTotals
 
 T = TypeVar("T")
@@ -58,10 +60,12 @@ class Session:
     key: SessionKey  # the lane in which it was started
     platform: Platform
     chat_type: ChatType
-    title: str | None
+    title: str | None  # chosen by a person, unique for its owner
+    auto_title: str | None  # the first words, or what a model made of the first exchange; not unique
     preview: str
     shared: bool  # several people write here
     message_count: int
+    tool_call_count: int  # made by the agent here; an undo does not lower it, a fork starts at 0
     created_at: datetime
     active_at: datetime | None  # when the last message was added; None before the first one
     last_message_at: datetime | None  # of the messages that are not hidden
@@ -70,15 +74,27 @@ class Session:
     end_reason: EndReason | None
     start_reason: StartReason
     previous_had_messages: bool  # the session that was in the lane before it had messages
+    is_first_contact: bool  # the first conversation with this person or, if shared, in this place
     pinned: bool
     archived: bool
     project_id: ProjectId | None
     parent_id: SessionId | None  # the session it was forked from
     model: str | None
-    provider: str | None
+    model_provider: str | None
     last_prompt_tokens: int
     usage: UsageTotals
     source_json: str = field(repr=False)
+
+    def to_dict(self) -> SessionJson:
+        """Return the session as JSON-ready data: the same keys as in the API and in exports."""
+        return session_to_json(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Session:
+        """Read what `to_dict` returned; keys that a newer version may have added are ignored."""
+        from palaver.domain.json_reading import session_from_json  # it imports this module
+
+        return session_from_json(data)
 
     @property
     def origin(self) -> SessionSource:
@@ -88,7 +104,12 @@ class Session:
     @property
     def display_name(self) -> str:
         """Its title, or a description of where it takes place."""
-        return self.title or self.origin.description
+        return self.shown_title or self.origin.description
+
+    @property
+    def shown_title(self) -> str | None:
+        """The title that people see: the chosen one, otherwise the automatic one; None before the first words."""
+        return self.title or self.auto_title
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +119,15 @@ class SessionEntry:
     session_key: SessionKey
     session: Session
     is_new: bool = False  # the call that returned this entry started the session
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry as JSON-ready data."""
+        return {"session_key": self.session_key, "session": self.session.to_dict(), "is_new": self.is_new}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> SessionEntry:
+        """Read what `to_dict` returned; keys that a newer version may have added are ignored."""
+        return cls(data["session_key"], Session.from_dict(data["session"]), bool(data.get("is_new")))
 
     @property
     def session_id(self) -> SessionId:
@@ -125,6 +155,11 @@ class SessionEntry:
     def auto_reset_reason(self) -> StartReason | None:
         """`idle` or `daily` if `was_auto_reset`, else None."""
         return self.session.start_reason if self.was_auto_reset else None
+
+    @property
+    def is_first_contact(self) -> bool:
+        """Whether this is the first conversation with the person or, if it is shared, in the place."""
+        return self.session.is_first_contact
 
     @property
     def reset_had_activity(self) -> bool:
@@ -178,7 +213,11 @@ class SearchHit:
     at: datetime
     message: Message
     snippet: Snippet
-    position: int  # of the message among all messages in the store; orders hits and continues a search
+
+    @property
+    def cursor(self) -> str:
+        """Continues the search after this message. It contains nothing that the reader does not know of the message."""
+        return f"{self.session_id}.{self.seq}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,6 +46,7 @@ class SessionUsageJson(UsageJson):
 class SessionJson(TypedDict):
     id: str
     title: str | None
+    auto_title: str | None
     display_name: str
     preview: str
     platform: str
@@ -58,15 +59,18 @@ class SessionJson(TypedDict):
     project_id: str | None
     parent_id: str | None
     message_count: int
+    tool_call_count: int
     created_at: str
     active_at: str | None
     last_message_at: str | None
     last_human_at: str | None
     start_reason: str
+    previous_had_messages: bool
+    is_first_contact: bool
     ended_at: str | None
     end_reason: str | None
     model: str | None
-    provider: str | None
+    model_provider: str | None
     context_tokens: int
     usage: SessionUsageJson
 
@@ -100,7 +104,6 @@ class HitJson(TypedDict):
     role: str
     snippet: str
     highlights: list[tuple[int, int]]  # start and end (exclusive) of the parts of the snippet that match
-    position: int
     message: dict[str, Any]
 
 
@@ -108,6 +111,7 @@ def session_to_json(session: Session) -> SessionJson:
     return {
         "id": session.id,
         "title": session.title,
+        "auto_title": session.auto_title,
         "display_name": session.display_name,
         "preview": session.preview,
         "platform": str(session.platform),
@@ -120,15 +124,18 @@ def session_to_json(session: Session) -> SessionJson:
         "project_id": session.project_id,
         "parent_id": session.parent_id,
         "message_count": session.message_count,
+        "tool_call_count": session.tool_call_count,
         "created_at": format_time(session.created_at),
         "active_at": format_optional_time(session.active_at),
         "last_message_at": format_optional_time(session.last_message_at),
         "last_human_at": format_optional_time(session.last_human_at),
         "start_reason": session.start_reason.value,
+        "previous_had_messages": session.previous_had_messages,
+        "is_first_contact": session.is_first_contact,
         "ended_at": format_optional_time(session.ended_at),
         "end_reason": session.end_reason and session.end_reason.value,
         "model": session.model,
-        "provider": session.provider,
+        "model_provider": session.model_provider,
         "context_tokens": session.last_prompt_tokens,
         "usage": session_usage_to_json(session.usage),
     }
@@ -195,7 +202,6 @@ def hit_to_json(hit: SearchHit) -> HitJson:
         "role": hit.message.role,
         "snippet": hit.snippet.text,
         "highlights": hit.snippet.highlights,
-        "position": hit.position,
         "message": message_to_json(hit.message),
     }
 

@@ -22,6 +22,9 @@ class SessionSummary:
     last_seq: int  # of the last event in the log
     read_seq: int = 0  # of the last event that this person has read
     chosen_model: str | None = None  # set for this conversation; None: the default
+    profile: str | None = None  # set for this conversation; None: the default
+    personality: str | None = None  # set for this conversation; None: none
+    workspace: str | None = None  # set for this conversation; None: none
     busy_policy: BusyPolicy | None = None  # set for this conversation; None: the default
     disabled_toolsets: tuple[str, ...] = ()
     running: bool = False  # the agent is answering

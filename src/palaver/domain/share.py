@@ -22,31 +22,45 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.domain.events import Event
+    from palaver.domain.ids import PersonId
 
 MAX_SHARES_PER_PERSON: Final = 500
+MAX_NAME_CHARS: Final = 128  # of a longer name, only the beginning is looked for
 _SHARE_ID = re.compile(r"sh_[0-9a-f]{16}")
 _FILE_PLACEHOLDER = "(file)"
+_WORD_CHAR = re.compile(r"\w")
 
-# Each replacement, and the pattern of what it replaces.
+# Each replacement, and the pattern of what it replaces. A conversation may contain any text, so every pattern takes
+# time in proportion to it: a run of characters is tried once, from its beginning, and never given back (`++`, `*+`).
 _REPLACEMENTS: Final = (
     (
         "(key removed)",
-        re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
+        re.compile(
+            r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)", re.DOTALL
+        ),
     ),
-    ("(key removed)", re.compile(r"\b(?:sk|pk|rk|pal|ghp|gho|ghs|glpat|xox[abprs]|hf|npm|pypi)[-_][A-Za-z0-9_-]{12,}")),
     (
         "(key removed)",
-        re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[A-Za-z0-9_-]{30,}|\bgithub_pat_[A-Za-z0-9_]{20,}"),
+        re.compile(r"\b(?:sk|pk|rk|pal|ghp|gho|ghs|glpat|xox[abprs]|hf|npm|pypi)[-_][A-Za-z0-9_-]{12,}+"),
     ),
-    ("(key removed)", re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*")),
-    ("(key removed)", re.compile(r"\b\d{6,12}:[A-Za-z0-9_-]{30,}")),
+    (
+        "(key removed)",
+        re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[A-Za-z0-9_-]{30,}+|\bgithub_pat_[A-Za-z0-9_]{20,}+"),
+    ),
+    (
+        r"\1(key removed)",
+        re.compile(
+            r"(?<![A-Za-z0-9_-])(?>([A-Za-z0-9_-]*?)\beyJ)[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*+"
+        ),
+    ),
+    ("(key removed)", re.compile(r"\b\d{6,12}:[A-Za-z0-9_-]{30,}+")),
     (
         r"\1(removed)",
-        re.compile(r"((?:password|passwd|secret|token|api[_-]?key)\s*[:=]\s*)(?!\(key removed)\S+", re.IGNORECASE),
+        re.compile(r"((?:password|passwd|secret|token|api[_-]?key)\s*+[:=]\s*+)(?!\(key removed)\S++", re.IGNORECASE),
     ),
-    (r"\1(removed)@", re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/@:]+:[^\s/@]+@", re.IGNORECASE)),
-    ("(email removed)", re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")),
-    ("(id removed)", re.compile(r"\b\d{8}_\d{6}_[0-9a-f]{8}\b|\b(?:p|t|d|a|m|sh|proj|dev|tok)_[0-9a-f]{8,}\b")),
+    ("://(removed)@", re.compile(r"://[^\s/@:]++:[^\s/@]++@")),
+    ("(email removed)", re.compile(r"(?<![\w.+-])(?:[\w.+-]++@[\w-]++(?:\.[\w-]++)++)++")),
+    ("(id removed)", re.compile(r"\b\d{8}_\d{6}_[0-9a-f]{8}\b|\b(?:p|t|d|a|m|sh|proj|dev|tok)_[0-9a-f]{8,}+\b")),
     ("(phone number removed)", re.compile(r"(?<![\w.])(?:\+|00)[1-9](?:[ ()/.-]{0,2}\d){7,14}(?!\w)")),
     ("(phone number removed)", re.compile(r"(?<![\w.])\(?0[1-9]\d?(?:[ ()/-]{0,2}\d){7,10}(?!\w)")),
 )
@@ -58,10 +72,12 @@ class ShareNotFound(NotFound):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """A shared copy, as its creator sees it in their list."""
+    """A shared copy, as its creator and the owners see it in their lists."""
 
     id: str
     session_id: str
+    person_id: PersonId  # who made it
+    person_name: str
     title: str | None
     message_count: int
     created_at: datetime
@@ -135,15 +151,40 @@ def _number_authors(events: Iterable[Event]) -> dict[str | None, str]:
 
 def _build_redactor(names: Iterable[str]) -> Callable[[str], str]:
     """Return a function that replaces private details and these names in a text."""
-    longest_first = sorted({name.strip() for name in names if len(name.strip()) > 2}, key=len, reverse=True)
-    replacements = list(_REPLACEMENTS)
-    if longest_first:
-        any_name = "|".join(re.escape(name) for name in longest_first)
-        replacements.append(("(name removed)", re.compile(rf"(?<!\w)(?:{any_name})(?!\w)", re.IGNORECASE)))
+    remove_names = _build_name_remover({name.strip()[:MAX_NAME_CHARS] for name in names if len(name.strip()) > 2})
 
     def redact(text: str) -> str:
-        for replacement, pattern in replacements:
+        for replacement, pattern in _REPLACEMENTS:
             text = pattern.sub(replacement, text)
-        return text
+        return remove_names(text)
 
     return redact
+
+
+def _build_name_remover(names: set[str]) -> Callable[[str], str]:
+    """Return a function that replaces these names, in any letter case, where they are whole words.
+
+    A thousand people cost no more than a few: a place in the text is looked up once for each length of a name.
+    """
+    lower_names = {name.lower() for name in names}
+    lengths = sorted({len(name) for name in names}, reverse=True)
+    first_chars = {char for name in names for char in name[0] + name[0].lower() + name[0].upper()}
+    start_pattern = re.compile(rf"(?<!\w)[{''.join(map(re.escape, first_chars))}]") if names else None
+
+    def find_end(text: str, start: int) -> int | None:
+        for length in lengths:
+            end = start + length
+            is_complete = length == MAX_NAME_CHARS or end >= len(text) or not _WORD_CHAR.match(text, end)
+            if is_complete and text[start:end].lower() in lower_names:
+                return end
+        return None
+
+    def remove_names(text: str) -> str:
+        parts, kept_from = [], 0
+        for match in start_pattern.finditer(text) if start_pattern else ():
+            if match.start() >= kept_from and (end := find_end(text, match.start())) is not None:
+                parts += [text[kept_from : match.start()], "(name removed)"]
+                kept_from = end
+        return "".join([*parts, text[kept_from:]])
+
+    return remove_names

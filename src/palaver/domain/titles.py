@@ -9,18 +9,20 @@ when they have the same slot: letter case and the way an accent was typed do not
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidTitle
+from palaver.domain.text import normalize_unicode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_TITLE_CHARS = 100
 MAX_TITLE_NUMBER = 999_999_999
+MAX_WORDS_TITLE_CHARS = 64
+MAX_MODEL_ANSWER_CHARS = 1000  # what a model says after them is no part of a title
 
 # Characters that are invisible in a title: controls, zero-width and bidi characters, the BOM, fillers, tags, and
 # unpaired surrogates. White space is not included: it is collapsed instead.
@@ -28,6 +30,11 @@ _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f"
     "\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
+_MARKDOWN = re.compile(r"^[ \t]{0,8}(?:#{1,6}|>|[-*+])[ \t]+|[*_~`]{1,3}(?=\w)|(?<=[\w.!?)])[*~`]{1,3}", re.MULTILINE)
+_TERMINAL_SEQUENCE = re.compile(  # colors, and what sets window titles or the clipboard
+    r"(?:\x1b\[|\x9b)[0-?]{0,50}[ -/]{0,9}[@-~]|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]{0,1000}(?:\x07|\x1b\\|\x9c)"
+)
+_LABEL = re.compile(r"^\W{0,4}(?:title|titel)\W{0,4}[:：]", re.IGNORECASE)
 _NUMBERED = re.compile(r"(.+) #([1-9][0-9]{0,8})")
 
 
@@ -56,7 +63,7 @@ def clean_title(text: str) -> str:
 def parse_title_slot(title: str) -> TitleSlot:
     """Return the series and number of a title: `My Project #2` is number 2 of `my project`."""
     base, number = _split_number(title)
-    return TitleSlot(unicodedata.normalize("NFC", base.casefold()), number)
+    return TitleSlot(normalize_unicode("NFC", base.casefold()), number)
 
 
 def strip_title_number(title: str) -> str:
@@ -75,21 +82,33 @@ def number_title(title: str, number: int) -> str:
     return base[: MAX_TITLE_CHARS - len(suffix)].rstrip() + suffix
 
 
-def title_from(messages: Iterable[Mapping[str, object]], limit: int = 64) -> str | None:
+def title_from(messages: Iterable[Mapping[str, object]], limit: int = MAX_WORDS_TITLE_CHARS) -> str | None:
     """Return a title made from the first user message with text; None when there is none."""
     for message in messages:
-        if message.get("role") == "user":
-            text = _get_text(message.get("content")).lstrip()
-            if title := _normalize(text[: 16 * limit]):
-                return _shorten(title, limit)
+        if message.get("role") == "user" and (title := make_words_title(_get_text(message.get("content")), limit)):
+            return title
     return None
+
+
+def make_words_title(text: str, limit: int = MAX_WORDS_TITLE_CHARS) -> str | None:
+    """Return a title made from the first words of a text, without Markdown; None if there are none."""
+    words = _normalize(_MARKDOWN.sub("", _TERMINAL_SEQUENCE.sub("", text.lstrip()[: 16 * limit])))
+    return _shorten(words, limit) if words else None
+
+
+def clean_model_title(text: str) -> str | None:
+    """Return the title in a model's answer, without quotes, Markdown and a label; None if the answer is no title."""
+    line = next((line for line in text[:MAX_MODEL_ANSWER_CHARS].splitlines() if line.strip()), "")
+    title = _normalize(_MARKDOWN.sub("", _LABEL.sub("", line.strip())))
+    title = title.strip(" \"'“”„«».")
+    return title if title and len(title) <= MAX_TITLE_CHARS else None
 
 
 def _normalize(text: str) -> str:
     """Return the text as one line of printable, composed characters with single spaces."""
     if text.isascii() and text.isprintable():
         return " ".join(text.split())
-    return unicodedata.normalize("NFC", " ".join(_INVISIBLE.sub("", text).split()))
+    return normalize_unicode("NFC", " ".join(_INVISIBLE.sub("", text).split()))
 
 
 def _split_number(title: str) -> tuple[str, int]:

@@ -57,6 +57,34 @@ class StopRequest(StrEnum):
     INTERRUPT = "interrupt"  # a new message replaces it
 
 
+class InterruptReason(StrEnum):
+    """Why a turn was interrupted. The page and the terminal say it in their own words."""
+
+    STOPPED = "stopped"  # a person stopped it
+    NEW_MESSAGE = "interrupted_by_message"
+    TIMED_OUT = "timed_out"
+    SERVER_STOPPED = "server_stopped"  # it was shut down while the turn ran, after a tool had side effects
+    SERVER_CRASHED = "server_restarted"  # it died while a tool with side effects ran
+
+    def explain(self, minutes: int | None = None) -> str:
+        """Return the reason as a sentence; `minutes` is the time limit of a turn."""
+        return _INTERRUPT_TEXTS[self].format(minutes=minutes or "several")
+
+
+_INTERRUPT_TEXTS = {
+    InterruptReason.STOPPED: "stopped",
+    InterruptReason.NEW_MESSAGE: "A new message arrived.",
+    InterruptReason.TIMED_OUT: "The answer took longer than {minutes} minutes, so I stopped.",
+    InterruptReason.SERVER_STOPPED: (
+        "Palaver shut down during this answer. What its tools have already done stays done."
+    ),
+    InterruptReason.SERVER_CRASHED: (
+        "Palaver stopped while a tool was running, so we don't know if the tool finished. Tell me how you want to"
+        " continue."
+    ),
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     id: TurnId

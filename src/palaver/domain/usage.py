@@ -6,12 +6,16 @@ None, never zero: a session counts its unpriced turns beside the sum of the pric
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
 from palaver.domain.errors import InvalidInput
 from palaver.domain.text import is_storable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 NANOS_PER_DOLLAR = Decimal(1_000_000_000)
 _MAX_TURN_TOKENS = 10**12  # no sum of turns overflows
@@ -62,6 +66,21 @@ class TurnUsage:
             raise InvalidInput(f"cost_status: {self.cost_status!r} is not allowed ({', '.join(CostStatus)})")
         if self.cost is not None:
             _ = self.cost_nanos  # an invalid cost is rejected here, not when it is stored
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the usage as JSON-ready data; the cost is text, because a float would round it."""
+        data = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "cost"}
+        return data | {
+            "cost_status": None if self.cost_status is None else str(self.cost_status),
+            "cost_usd": None if self.cost is None else f"{Decimal(str(self.cost)):f}",
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> TurnUsage:
+        """Read what `to_dict` returned, with the cost as a Decimal; unknown keys are ignored."""
+        known = {each.name: data[each.name] for each in fields(cls) if each.name in data and each.name != "cost"}
+        cost = data.get("cost_usd")
+        return cls(**known, cost=None if cost is None else Decimal(cost))
 
     @property
     def cost_nanos(self) -> int | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import hashlib
 import logging
 import os
@@ -35,14 +36,20 @@ from palaver.domain.attachment import (
     is_plain_text,
     new_attachment_id,
 )
-from palaver.domain.errors import InvalidInput, LimitReached, StoreError, StoreFull, StoreReadOnly
+from palaver.domain.errors import (
+    AttachmentsUnavailable,
+    ConfigError,
+    InvalidInput,
+    LimitReached,
+    StoreFull,
+)
 from palaver.domain.person import check_can_view_all
 from palaver.storage import attachments, sessions
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from palaver.domain.ids import PersonId
@@ -51,12 +58,12 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
 
 MAX_UNUSED_AGE: Final = timedelta(days=1)
-CLEANUP_INTERVAL: Final = timedelta(hours=1)
 MAX_MODEL_IMAGE_BYTES: Final = 5_000_000  # a larger image is not sent to a model
 MAX_REQUEST_IMAGE_BYTES: Final = 20_000_000  # of all images in one request: the newest are sent
 MAX_MODEL_TEXT_CHARS: Final = 100_000  # of a text file; the rest is not sent to a model
 _TRASH_SUFFIX = ".trash"
 _UPLOAD_PREFIX = ".upload-"
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 log = logging.getLogger(__name__)
 
@@ -75,9 +82,9 @@ class Attachments:
         """Store an uploaded file durably. Refuses a file that is too large or of an unsupported type."""
         upload = self._folder / f"{_UPLOAD_PREFIX}{secrets.token_hex(8)}"
         try:
-            with _translate_folder_errors():
+            with self.translate_errors():
                 size, digest, first_bytes = await self._write_upload(upload, chunks)
-            is_text = await asyncio.to_thread(_is_text, upload)
+                is_text = await asyncio.to_thread(_is_text, upload)
             attachment = Attachment(
                 id=new_attachment_id(),
                 name=clean_file_name(name),
@@ -88,10 +95,11 @@ class Attachments:
                 created_at=self._store.clock.now(),
             )
             await self._engine.arun(Write(lambda tx: _add_attachment(tx, attachment)))
-            with _translate_folder_errors():
+            with self.translate_errors():
                 await asyncio.to_thread(_move_into_place, upload, self._get_path_of_hash(digest))
         finally:
-            upload.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # the cleanup deletes it later
+                upload.unlink(missing_ok=True)
         return attachment
 
     async def get(self, principal: Principal, attachment_id: str, *, everything: bool = False) -> Attachment:
@@ -104,8 +112,11 @@ class Attachments:
     def get_path(self, attachment: Attachment) -> Path:
         """Return the path of an attachment's bytes."""
         path = self._get_path_of_hash(attachment.sha256)
-        if not path.exists():
-            raise AttachmentNotFound
+        with self.translate_errors():
+            try:
+                path.open("rb").close()  # more than whether it exists: it must be readable
+            except FileNotFoundError:
+                raise AttachmentNotFound from None
         return path
 
     # -- in messages ---------------------------------------------------------------------------------------
@@ -167,15 +178,6 @@ class Attachments:
 
     # -- cleaning up ---------------------------------------------------------------------------------------
 
-    async def run_cleanup(self) -> None:
-        """Clean up regularly until canceled; a server runs this as long as it runs itself."""
-        while True:
-            try:
-                await self.clean_up()
-            except (StoreError, OSError) as error:  # the next round tries again
-                log.warning("attachment_cleanup_failed", extra={"error": str(error)})
-            await asyncio.sleep(CLEANUP_INTERVAL.total_seconds())
-
     async def clean_up(self) -> int:
         """Delete attachments that were unused for a day, and bytes without an attachment.
 
@@ -213,6 +215,30 @@ class Attachments:
         return self._engine.run(Read(lambda tx: attachments.find_known_hashes(tx, hashes)))
 
     # -- the folder ----------------------------------------------------------------------------------------
+
+    def check_folder(self) -> None:
+        """Raise `ConfigError` if files cannot be stored; a server checks this when it starts."""
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            probe = self._folder / f"{_UPLOAD_PREFIX}{secrets.token_hex(8)}"
+            probe.write_bytes(b"")
+            probe.unlink()
+        except OSError as error:
+            raise ConfigError(
+                f"Files can't be stored in {self._folder}: {error.strerror}. Make it a writable folder.",
+                folder=str(self._folder),
+            ) from error
+
+    @contextlib.contextmanager
+    def translate_errors(self) -> Iterator[None]:
+        """Log errors of the file system for the operator, and raise them as errors of the store."""
+        try:
+            yield
+        except OSError as error:
+            log.error("attachments_unavailable", extra={"folder": str(self._folder), "error": str(error)})
+            if error.errno in _DISK_FULL:
+                raise StoreFull("The server's disk is full, so the file was not stored.") from error
+            raise AttachmentsUnavailable from error
 
     def _get_path_of_hash(self, digest: str) -> Path:
         return self._folder / digest[:2] / digest
@@ -304,14 +330,3 @@ def _get_hash(path: Path) -> str:
 
 def _build_text_part(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
-
-
-@contextlib.contextmanager
-def _translate_folder_errors() -> Any:
-    """Raise errors of the folder as errors of the store."""
-    try:
-        yield
-    except PermissionError as error:
-        raise StoreReadOnly(f"Can't write to the folder for files: {error.filename}") from error
-    except OSError as error:
-        raise StoreFull(f"Can't store a file: {error.strerror}") from error

@@ -27,6 +27,7 @@ from palaver.domain.text import make_storable
 from palaver.domain.turn import BusyPolicy
 from palaver.services.conversations import build_person_source
 from palaver.services.inbox import MAX_MESSAGE_CHARS
+from palaver.services.models import check_model_choice
 from palaver.storage import completion_queries, lanes, message_log, session_settings, sessions
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
 
 MAX_MESSAGES = 2000  # in one call
+MAX_CALL_CHARS = 4_000_000  # of all messages of one call together
 _STORED_ROLES = frozenset({"system", "user", "assistant"})
 
 
@@ -97,7 +99,7 @@ class Completions:
         """Send the last message of a call to its conversation; it is stored durably when this returns."""
         _check_call(call)
         if call.model is not None:
-            self._gateway.agent.check_model(call.model)
+            check_model_choice(self._gateway.agent, self._gateway.rules, person.role, call.model)
         images = [
             await self._files.receive(person.principal, f"image {number}", _stream_once(image.data))
             for number, image in enumerate(call.images, 1)
@@ -124,7 +126,7 @@ class Completions:
             row = sessions.get(tx, self._enter_lane(tx, person, call))
         if call.model is not None:
             now = to_micros(self._store.clock.now())
-            session_settings.set_model(tx, row.no, call.model, now, person.id)
+            session_settings.change(tx, row.no, "model", call.model, now, person.id)
         return row.session
 
     def _enter_lane(self, tx: Transaction, person: Person, call: CompletionCall) -> str:
@@ -182,9 +184,13 @@ def has_agent_answer(receipt: Receipt) -> bool:
 def _check_call(call: CompletionCall) -> None:
     if len(call.earlier_messages) > MAX_MESSAGES:
         raise InvalidInput(f"messages: the limit is {MAX_MESSAGES} in one call.")
-    longest = max([len(call.content), *(len(message.text) for message in call.earlier_messages)])
-    if longest > MAX_MESSAGE_CHARS:
-        raise InvalidInput(f"messages: one has {longest} characters. The limit is {MAX_MESSAGE_CHARS}.")
+    lengths = [len(call.content), *(len(message.text) for message in call.earlier_messages)]
+    if max(lengths) > MAX_MESSAGE_CHARS:
+        raise InvalidInput(f"messages: one has {max(lengths)} characters. The limit is {MAX_MESSAGE_CHARS}.")
+    if sum(lengths) > MAX_CALL_CHARS:
+        raise InvalidInput(
+            f"messages: {sum(lengths)} characters in all. The limit is {MAX_CALL_CHARS}. Leave out older messages."
+        )
 
 
 def _build_source(person: Person, call: CompletionCall) -> SessionSource:

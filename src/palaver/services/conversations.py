@@ -50,6 +50,9 @@ class NewConversation:
     title: str | None = None
     project: str | None = None
     model: str | None = None  # already checked by the agent
+    profile: str | None = None  # already checked
+    personality: str | None = None  # already checked
+    workspace: str | None = None  # already checked
 
 
 def build_person_source(person: Person, platform: Platform = Platform.WEB) -> SessionSource:
@@ -92,8 +95,9 @@ class Conversations:
             if new.project is not None:
                 project_no, project = projects.get_by_id_or_name(tx, person.id, new.project)
                 sessions.move_to_project(tx, row, project.id, project_no, now, person.id)
-            if new.model is not None:
-                session_settings.set_model(tx, row.no, new.model, now, person.id)
+            for setting in ("model", "profile", "personality", "workspace"):
+                if (value := getattr(new, setting)) is not None:
+                    session_settings.change(tx, row.no, setting, value, now, person.id)
             return _load_summary(tx, row, person.principal)
 
         return await self._store.engine.arun(Write(run))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from palaver.services.delivery.outbox import Outbox
 from palaver.services.inbox import Inbox
 from palaver.services.live.feed import Feed
+from palaver.services.profiles import keep_profile_toolsets
 from palaver.services.turns.dependencies import RunDependencies
 from palaver.services.turns.tools import Toolbox
 from palaver.services.turns.worker import TurnWorker
-from palaver.storage import sessions
+from palaver.storage import session_settings, sessions
 from palaver.storage.engines.base import Read
 
 if TYPE_CHECKING:
@@ -26,6 +29,11 @@ if TYPE_CHECKING:
     from palaver.services.ports import Adapter
     from palaver.services.store import SessionStore
     from palaver.services.toolsets import Toolset
+    from palaver.storage.engines.base import Transaction
+    from palaver.storage.session_rows import SessionRow
+
+
+log = logging.getLogger(__name__)
 
 
 class Gateway:
@@ -44,12 +52,14 @@ class Gateway:
     ) -> None:
         self.store = store
         self.agent = agent
+        self.profile = profile
         self.rules = rules
         self.files = files
         self.feed = Feed(store)
         self.adapters = {adapter.platform: adapter for adapter in adapters}
         self.toolbox = Toolbox(store.engine, store.clock, rules)
         self._started_adapters: list[Adapter] = []
+        self._warm_up: asyncio.Task[None] | None = None
         self.outbox = Outbox(store, self.adapters, self.feed)
         dependencies = RunDependencies(
             store=store,
@@ -60,19 +70,34 @@ class Gateway:
             feed=self.feed,
             redactor=redactor,
             files=files,
+            list_connected_platforms=lambda: self.platforms,
         )
         self.turn_worker = TurnWorker(dependencies, on_change=self.outbox.wake)
-        self.inbox = Inbox(store, agent, rules, platforms=self.adapters, on_change=self._wake_workers)
+        self.inbox = Inbox(store, agent, rules, profile=profile, platforms=self.adapters, on_change=self._wake_workers)
 
     @property
     def platforms(self) -> frozenset[Platform]:
-        """The connected platforms: the outbox can send there."""
+        """The platforms that this process is connected to: it runs an adapter for each, and can send there."""
         return frozenset(self.adapters)
+
+    @property
+    def unconnected_platforms(self) -> list[Platform]:
+        """The platforms that are set up in the configuration but not connected, sorted by name."""
+        return sorted(set(self.store.config.chat_platforms) - self.platforms)
 
     async def list_toolsets(self, principal: Principal, session_id: str) -> list[Toolset]:
         """List the toolsets that a principal may use in a conversation visible to them."""
-        row = await self.store.engine.arun(Read(lambda tx: sessions.get_visible(tx, session_id, principal.person_id)))
-        return self.toolbox.list_toolsets(principal, row, await self.agent.load_tools(), self.agent.list_tool_servers())
+
+        def read(tx: Transaction) -> tuple[SessionRow, str | None]:
+            row = sessions.get_visible(tx, session_id, principal.person_id)
+            return row, session_settings.load(tx, row.no).profile
+
+        row, profile_name = await self.store.engine.arun(Read(read))
+        toolsets = self.toolbox.list_toolsets(
+            principal, row, await self.agent.load_tools(), self.agent.list_tool_servers()
+        )
+        names = keep_profile_toolsets(self.profile, profile_name, (toolset.name for toolset in toolsets))
+        return [toolset for toolset in toolsets if toolset.name in names]
 
     def _wake_workers(self) -> None:
         self.turn_worker.wake()
@@ -84,15 +109,20 @@ class Gateway:
             await self.feed.start()
             await self.outbox.start()
             await self.turn_worker.start()
+            self._warm_up = asyncio.create_task(self._warm_up_agent(), name="palaver-warm-up")
             for adapter in self.adapters.values():
                 self._started_adapters.append(adapter)
                 await adapter.start(self.inbox.accept)
+            for platform in self.unconnected_platforms:
+                log.warning("platform_not_connected", extra={"platform": str(platform)})
         except BaseException:  # a caller who is told that the start failed must not be left with running tasks
             await self.stop(0)
             raise
 
     async def stop(self, grace_seconds: float = 20.0) -> None:
         """Stop receiving, give running turns some time to finish, and leave the rest to the next process."""
+        if self._warm_up is not None:
+            self._warm_up.cancel()
         async with AsyncExitStack() as stack:  # runs last to first, and goes on when one of them fails
             stack.push_async_callback(self.agent.close)
             stack.push_async_callback(self.feed.stop)
@@ -100,6 +130,12 @@ class Gateway:
             stack.push_async_callback(self.turn_worker.stop, grace_seconds)
             while self._started_adapters:
                 stack.push_async_callback(self._started_adapters.pop(0).stop)
+
+    async def _warm_up_agent(self) -> None:
+        try:
+            await self.agent.warm_up()
+        except Exception:  # the first turn tries again, and tells the person
+            log.exception("agent_warm_up_failed")
 
     @asynccontextmanager
     async def run(self, grace_seconds: float = 20.0) -> AsyncIterator[Gateway]:

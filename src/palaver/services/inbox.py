@@ -25,14 +25,16 @@ from palaver.domain.errors import ChatNotReachable, InvalidMessage, SessionNotFo
 from palaver.domain.ids import SessionId, SessionKey, TurnId
 from palaver.domain.inbound import Inbound, Outcome, Receipt, ReplyTo, find_delivery_address
 from palaver.domain.message import Message, join_text_parts
+from palaver.domain.message_parts import check_message_parts
 from palaver.domain.policy import ResetReason, explain_reset
+from palaver.domain.profile import AgentProfile
 from palaver.domain.text import is_storable
 from palaver.domain.turn import QUOTED_SEQS_KEY, BusyPolicy, StopRequest, TurnKind
 from palaver.services import access
 from palaver.services.attachments import find_attachments
 from palaver.services.commands import parse_command
 from palaver.services.commands.command import CommandCall, MessageCall
-from palaver.services.commands.runner import CommandRejected, CommandRunner, find_session
+from palaver.services.commands.runner import CommandRejected, CommandRunner, check_message_call, find_session
 from palaver.services.indexer import catch_up_index
 from palaver.services.store import MACHINE_PLATFORMS
 from palaver.storage import (
@@ -92,18 +94,19 @@ class Inbox:
         agent: AgentInfo,
         rules: TurnRules,
         *,
+        profile: AgentProfile | None = None,
         platforms: Collection[Platform] = (),
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._rules = rules
-        self._commands = CommandRunner(store, agent, rules)
+        self._commands = CommandRunner(store, agent, rules, profile or AgentProfile(), platforms)
         self._platforms = platforms  # that answers can be sent to from here
         self._on_change = on_change  # called when there may be something to run, to stop or to send
 
     async def accept(self, inbound: Inbound) -> Receipt:
         """Store a message and queue the turn that answers it, or run the slash command that it contains."""
-        _check_content(inbound)
+        check_content(inbound.content, inbound.attachment_ids)
         return await self._accept(inbound, parse_command(_get_text(inbound)))
 
     async def run_command(self, inbound: Inbound, call: CommandCall | MessageCall) -> Receipt:
@@ -174,6 +177,8 @@ class Inbox:
         elif isinstance(call, CommandCall) and person is not None:
             receipt = self._commands.run(tx, inbound, call, person, row, now)
         else:
+            if isinstance(call, MessageCall) and person is not None:
+                check_message_call(call, person)
             receipt = self._store_message(tx, inbound, person, row, now)
         return self._record_receipt(tx, inbound, receipt)
 
@@ -292,7 +297,7 @@ class Inbox:
         if request.is_steering:
             return Outcome.STEERED, turn_id
         if policy is BusyPolicy.INTERRUPT and open_turns.running_no is not None:
-            turns.request_stop(tx, request.session_no, StopRequest.INTERRUPT)
+            turns.request_stop(tx, request.session_no, StopRequest.INTERRUPT, request.person_id)
             return Outcome.INTERRUPTING, turn_id
         return outcome, turn_id
 
@@ -351,11 +356,12 @@ class Inbox:
         return explain_reset(ResetReason(str(recorded.start_reason)), policy)
 
 
-def _check_content(inbound: Inbound) -> None:
-    content = inbound.content
+def check_content(content: str | Sequence[Any], attachment_ids: Sequence[str] = ()) -> None:
+    """Raise InvalidMessage for a message that is empty or has parts that people can't send."""
     is_empty = not content.strip() if isinstance(content, str) else not (isinstance(content, Sequence) and content)
-    if is_empty and not inbound.attachment_ids:
+    if is_empty and not attachment_ids:
         raise InvalidMessage("content: the message is empty")
+    check_message_parts(content)
 
 
 def _find_session_no(tx: Transaction, session_id: SessionId | None) -> int | None:

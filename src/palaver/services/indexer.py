@@ -6,20 +6,27 @@ search first indexes what is missing, so nothing depends on when this thread run
 
 from __future__ import annotations
 
+import re
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import StoreError
-from palaver.domain.search_text import parse_query
+from palaver.domain.errors import InvalidInput, SessionNotFound, StoreError
+from palaver.domain.ids import SESSION_ID_PATTERN
+from palaver.domain.search_filter import NO_FILTER
+from palaver.domain.search_text import Query, parse_query
 from palaver.services.argument_checks import check_count
 from palaver.services.operation import ReadAfterWork
 from palaver.storage import search
 from palaver.storage.engines.base import Read, Write
+from palaver.storage.search_scope import SearchConditions
+from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from palaver.domain.search_filter import SearchFilter
     from palaver.domain.session import SearchHit
     from palaver.storage.engines.base import Engine, Transaction
 
@@ -27,6 +34,7 @@ QUIET_SECONDS = 0.25  # without a new message before indexing starts
 BATCH_EVENTS = 512  # in one transaction: a few short interruptions of writers rather than many
 MAX_BACKLOG_MESSAGES = 50_000  # with more than this, the thread no longer waits for a quiet moment
 MAX_HITS = 200
+_CURSOR = re.compile(rf"({SESSION_ID_PATTERN.pattern})\.([0-9]{{1,15}})")
 
 
 def _index_batch(batch: search.IndexBatch) -> Write[None]:
@@ -106,24 +114,62 @@ class Indexer:
 def build_search(
     text: str,
     list_audiences: Callable[[Transaction], Sequence[int] | None],
+    find_session_no: Callable[[Transaction, str], int],
     *,
     limit: int = 20,
-    before: int | None = None,
+    cursor: str | None = None,
     get_session_no: Callable[[Transaction], int | None] | None = None,
+    search_filter: SearchFilter = NO_FILTER,
+    get_project_no: Callable[[Transaction], int | None] | None = None,
 ) -> ReadAfterWork[search.IndexBatch, Sequence[SearchHit]]:
     """Build a search that first brings the index up to date: it finds everything that was stored before it began.
 
-    `list_audiences` and `get_session_no` say where to search; None means everywhere.
+    `list_audiences` and `get_session_no` say where to search; None means everywhere. `get_project_no` returns the
+    project of the filter. `find_session_no` finds the session of the cursor, or raises SessionNotFound.
     """
     check_count("limit", limit, maximum=MAX_HITS)
-    check_count("before", before, minimum=0)
+    last_hit = _parse_cursor(cursor)
     query = parse_query(text)
+    if search_filter.without:
+        excluded = parse_query(search_filter.without).terms
+        query = Query((*query.terms, *(replace(term, excluded=True) for term in excluded)))
+    after, until = search_filter.after, search_filter.before
 
     def find(tx: Transaction) -> Sequence[SearchHit]:
-        session_no = get_session_no(tx) if get_session_no else None
-        return search.find_messages(tx, query, list_audiences(tx), limit=limit, before=before, session_no=session_no)
+        before = None if last_hit is None else _find_event_no(tx, last_hit, find_session_no)
+        conditions = SearchConditions(
+            session_no=get_session_no(tx) if get_session_no else None,
+            platform=search_filter.platform,
+            role=search_filter.role,
+            after=None if after is None else to_micros(after),
+            before=None if until is None else to_micros(until),
+            project_no=get_project_no(tx) if get_project_no else None,
+        )
+        return search.find_messages(tx, query, list_audiences(tx), limit=limit, before=before, conditions=conditions)
 
     return ReadAfterWork(Read(lambda tx: search.collect_unindexed(tx, BATCH_EVENTS)), _index_batch, Read(find))
+
+
+def _parse_cursor(cursor: str | None) -> tuple[str, int] | None:
+    """Return the session and the number of the message that a cursor names."""
+    if cursor is None:
+        return None
+    match = _CURSOR.fullmatch(cursor)
+    if match is None:
+        raise InvalidInput("cursor: not a valid cursor. Use the one that the page before returned.", key="cursor")
+    return match[1], int(match[2])
+
+
+def _find_event_no(tx: Transaction, hit: tuple[str, int], find_session_no: Callable[[Transaction, str], int]) -> int:
+    """Return the number of a message among all messages. It is internal: it would tell how many others there are."""
+    session_id, seq = hit
+    try:
+        event_no = search.find_event_no(tx, find_session_no(tx, session_id), seq)
+    except SessionNotFound:
+        event_no = None
+    if event_no is None:
+        raise InvalidInput("cursor: the last result of the page before was deleted. Search again.", key="cursor")
+    return event_no
 
 
 async def catch_up_index(engine: Engine) -> None:

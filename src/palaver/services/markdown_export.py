@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC
 from typing import TYPE_CHECKING
 
+from palaver.domain.events import EventKind
 from palaver.services.export import iterate_log
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ def export_markdown(tx: Transaction, row: SessionRow) -> str:
 
 
 def format_markdown(session: Session, events: Iterable[Event]) -> str:
-    """Format a session and its messages; other events are left out."""
-    title = session.title or session.preview or "Conversation"
+    """Format a session and its messages, unreadable ones included; other events are left out."""
+    title = session.shown_title or session.preview or "Conversation"
     blocks = [
         f"# {_to_line(title)}",
         f"- id: {session.id}\n- from: {_format_place(session)}\n- started: {_format_time(session.created_at)}\n"
@@ -41,6 +42,9 @@ def format_markdown(session: Session, events: Iterable[Event]) -> str:
         if event.message is not None:
             blocks.append(f"## {_format_speaker(event.message, session)}, {_format_time(event.at)}")
             blocks += _format_message(event.message)
+        elif event.kind is EventKind.UNREADABLE:
+            blocks.append(f"## unreadable, {_format_time(event.at)}")
+            blocks.append(f"Entry {event.seq} of the log can't be read.")
     return "\n\n".join(blocks)
 
 

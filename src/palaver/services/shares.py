@@ -1,17 +1,22 @@
 """Sharing a conversation with people who have no account: a copy of it, opened with a secret link.
 
-Always true: a copy never changes, whatever happens in its conversation; it is deleted with the conversation, or when it
-is revoked. The secret is shown once, and only its hash is stored. `domain/share.py` decides what a copy contains.
+Always true: a copy never changes, whatever happens in its conversation; it is deleted with the conversation, when its
+creator is removed, or when it is revoked. Messages of several people are shared by owners only, however often they were
+copied to another conversation. The secret is shown once, and only its hash is stored. `domain/share.py` decides what a
+copy contains.
 """
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from palaver.domain.account import NewSecret, generate_secret, hash_secret
 from palaver.domain.errors import LimitReached, NotAllowed, OwnerRequired
 from palaver.domain.person import Role, check_can_view_all
 from palaver.domain.share import MAX_SHARES_PER_PERSON, Share, build_shared_copy
+from palaver.services.argument_checks import check_count
 from palaver.storage import events, people, sessions, shares
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
@@ -20,10 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from palaver.domain.events import Event
+    from palaver.domain.ids import PersonId
     from palaver.domain.person import Principal
-    from palaver.domain.session import Session
+    from palaver.domain.session import Page, Session
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction
+    from palaver.storage.session_rows import SessionRow
 
 
 class Shares:
@@ -41,24 +48,42 @@ class Shares:
         secret = generate_secret()
         now = to_micros(self._store.clock.now())
 
-        def run(tx: Transaction) -> Share:
+        def get_session_row(tx: Transaction) -> SessionRow:
             row = sessions.get_visible(tx, session_id, person_id)
-            _check_may_share(principal, row.session)
-            if shares.count_shares(tx, principal.person_id) >= MAX_SHARES_PER_PERSON:
-                raise LimitReached(
-                    f"You already share {MAX_SHARES_PER_PERSON} conversations. Stop sharing one first.",
-                    what="shares",
-                    limit=MAX_SHARES_PER_PERSON,
-                )
+            _check_may_share(tx, principal, row)
+            return row
+
+        def collect(tx: Transaction) -> _CopySource:
+            row = get_session_row(tx)
             log = list(_iterate_log(tx, row.no))
-            body = build_shared_copy(row.session.title, log, _list_names(tx, row.session, log))
+            if principal.role is not Role.OWNER and _has_messages_of_others(log, principal.person_id):
+                raise OwnerRequired(_GROUP_CONTENT)
+            return _CopySource(row.session.shown_title, log, _list_names(tx, row.session, log))
+
+        source = await self._engine.arun(Read(collect))
+        # Not in a transaction: a long conversation takes a while, and other writers would wait.
+        body = await asyncio.to_thread(build_shared_copy, source.title, source.log, source.names)
+
+        def add(tx: Transaction) -> Share:
+            row = get_session_row(tx)  # again: meanwhile it may have been deleted
             return shares.add(tx, principal.person_id, row.no, hash_secret(secret), body, now)
 
-        return NewSecret(await self._engine.arun(Write(run)), secret)
+        return NewSecret(await self._engine.arun(Write(add)), secret)
 
-    async def list(self, principal: Principal) -> Sequence[Share]:
-        """List what this principal shares, newest first."""
-        return await self._engine.arun(Read(lambda tx: shares.list_shares(tx, principal.person_id)))
+    async def list(
+        self,
+        principal: Principal,
+        *,
+        everything: bool = False,
+        limit: int = shares.MAX_SHARES_PER_PAGE,
+        cursor: str | None = None,
+    ) -> Page[Share]:
+        """List what this principal shares, or with `everything` what anybody shares, newest first."""
+        if everything:
+            check_can_view_all(principal)
+        check_count("limit", limit, maximum=shares.MAX_SHARES_PER_PAGE)
+        person_id = None if everything else principal.person_id
+        return await self._engine.arun(Read(lambda tx: shares.list_shares(tx, person_id, limit, cursor)))
 
     async def revoke(self, principal: Principal, share_id: str, *, everything: bool = False) -> None:
         """Delete a copy; its secret no longer works."""
@@ -72,11 +97,36 @@ class Shares:
         return await self._engine.arun(Read(lambda tx: shares.open_share(tx, hash_secret(secret))))
 
 
-def _check_may_share(principal: Principal, session: Session) -> None:
-    if session.shared and principal.role is not Role.OWNER:
-        raise OwnerRequired("Only an owner can share a conversation of several people.")
+_GROUP_CONTENT = "Only an owner can share a conversation of several people, or a copy of one."
+
+
+@dataclass(frozen=True, slots=True)
+class _CopySource:
+    """What a copy is made from."""
+
+    title: str | None
+    log: Sequence[Event]
+    names: Sequence[str]
+
+
+def _check_may_share(tx: Transaction, principal: Principal, row: SessionRow) -> None:
     if principal.role is Role.GUEST:
         raise NotAllowed("Guests can't share conversations.")
+    if principal.role is not Role.OWNER and shares.has_content_of_others(tx, row.no):
+        raise OwnerRequired(_GROUP_CONTENT)
+    if shares.count_shares(tx, principal.person_id) >= MAX_SHARES_PER_PERSON:
+        raise LimitReached(
+            f"You already share {MAX_SHARES_PER_PERSON} conversations. Stop sharing one first.",
+            what="shares",
+            limit=MAX_SHARES_PER_PERSON,
+        )
+
+
+def _has_messages_of_others(log: Sequence[Event], person_id: PersonId) -> bool:
+    """Whether others wrote here too: a person can continue their own conversation in a group."""
+    return any(
+        event.person_id not in {None, person_id} for event in log if event.message is not None and not event.hidden
+    )
 
 
 def _iterate_log(tx: Transaction, session_no: int) -> Iterator[Event]:

@@ -22,7 +22,17 @@ from palaver.services.export import export_session
 from palaver.services.indexer import Indexer, build_search
 from palaver.services.operation import AsyncRunner, BlockingRunner, Operations, R, ReadAfterWork, operation
 from palaver.services.view import AsyncSessionView, SessionView, ViewScope
-from palaver.storage import events, lanes, message_log, people, projects, session_lists, sessions, usage
+from palaver.storage import (
+    events,
+    lanes,
+    message_log,
+    people,
+    projects,
+    session_lists,
+    session_settings,
+    sessions,
+    usage,
+)
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.engines.open import open_engine
 from palaver.storage.timestamps import to_micros
@@ -179,7 +189,9 @@ class StoreOperations(Operations[R]):
 
         def run(tx: Transaction) -> Session:
             row = sessions.get(tx, session_id)
-            return sessions.fork(tx, row, at, now, person_id=None, audience_no=row.audience_no).session
+            fork = sessions.fork(tx, row, at, now, person_id=None, audience_no=row.audience_no)
+            session_settings.copy_settings(tx, row.no, fork.no, now)
+            return fork.session
 
         return Write(run)
 
@@ -274,10 +286,14 @@ class StoreOperations(Operations[R]):
 
     @operation
     def search(
-        self, text: str, *, limit: int = 20, before: int | None = None
+        self, text: str, *, limit: int = 20, cursor: str | None = None
     ) -> ReadAfterWork[Any, Sequence[SearchHit]]:
-        """Find the newest messages with these words in all sessions."""
-        return build_search(text, lambda _tx: None, limit=limit, before=before)
+        """Find the newest messages with these words in all sessions. The `cursor` of a hit continues after it."""
+
+        def find_session_no(tx: Transaction, session_id: str) -> int:
+            return sessions.get(tx, session_id).no
+
+        return build_search(text, lambda _tx: None, find_session_no, limit=limit, cursor=cursor)
 
     @operation
     def export(self, session_id: str) -> Work[dict[str, Any]]:

@@ -71,7 +71,8 @@ def open_account(tx: Transaction, person: Person, now: int) -> None:
 
 
 def close_account(tx: Transaction, person_id: PersonId) -> None:
-    """Delete a person's account, which ends all their sign-ins."""
+    """Delete a person's account, which ends all their sign-ins, and what they share."""
+    tx.execute("DELETE FROM share WHERE person_id = $1", person_id)
     tx.execute("DELETE FROM account WHERE person_id = $1", person_id)
 
 

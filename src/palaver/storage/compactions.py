@@ -8,54 +8,100 @@ Always true: the summary in effect covers visible messages only; an undo or rewr
 
 from __future__ import annotations
 
-import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.compaction import Compaction
 from palaver.domain.errors import InvalidInput, NothingToRestore, SessionNotFound
 from palaver.domain.events import EventKind
+from palaver.domain.text import make_storable
 from palaver.storage import events
+from palaver.storage.message_rows import find_facts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.domain.events import Event
     from palaver.domain.ids import PersonId
     from palaver.storage.engines.base import Transaction
 
 
 def find_current(tx: Transaction, session_no: int) -> Compaction | None:
-    """Return the compaction in effect, if there is one."""
+    """Return the compaction in effect, if there is one that can be read."""
     row = tx.fetch_one("SELECT compaction_seq FROM session WHERE no = $1", session_no)
     return None if row is None or row[0] is None else _load(tx, session_no, row[0])[0]
 
 
+def find_last_summary(tx: Transaction, session_no: int) -> Compaction | None:
+    """Return the last compaction that left nothing out, so that a new summary covers what was left out since."""
+    row = tx.fetch_one("SELECT compaction_seq FROM session WHERE no = $1", session_no)
+    seq = row[0] if row else None
+    while seq is not None:
+        compaction, previous_seq = _load(tx, session_no, seq)
+        if compaction is not None and not compaction.omitted_count:
+            return compaction
+        seq = previous_seq
+    return None
+
+
+def load_view(tx: Transaction, session_no: int, compaction: Compaction | None, up_to: int) -> tuple[list[Event], bool]:
+    """Return the messages that a turn which answers message `up_to` sees, and whether some were left out."""
+    first_seq = compaction.first_kept_seq if compaction else 0
+    log, is_truncated = events.load_context(tx, session_no, first_seq=first_seq, up_to=up_to)
+    carried = [
+        event
+        for event in events.list_events_at(tx, session_no, compaction.carried_seqs if compaction else ())
+        if not event.hidden and event.message is not None and (event.message.role != "user" or event.seq <= up_to)
+    ]
+    return [*carried, *log], is_truncated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCompaction:
+    """A compaction to store."""
+
+    summary: str
+    first_kept_seq: int
+    last_replaced_seq: int  # of the messages that it replaces
+    message_count: int
+    carried_seqs: Sequence[int] = ()
+    omitted_count: int = 0
+    focus: str | None = None
+
+
 def create(
-    tx: Transaction,
-    session_no: int,
-    summary: str,
-    *,
-    first_kept_seq: int,
-    message_count: int,
-    now: int,
-    person_id: PersonId | None = None,
-    focus: str | None = None,
+    tx: Transaction, session_no: int, new: NewCompaction, now: int, person_id: PersonId | None = None
 ) -> Compaction:
-    """Replace the messages before `first_kept_seq`, and the summary in effect so far, with a new summary."""
+    """Replace messages, and the compaction in effect so far."""
     previous_seq = _lock_current(tx, session_no)
-    row = tx.fetch_one("SELECT hidden_by FROM event WHERE session_no = $1 AND seq = $2", session_no, first_kept_seq)
-    if row is not None and row[0] is not None:  # then summarized messages may be hidden too
-        raise InvalidInput(
-            "The conversation changed while it was being summarized. Try again.", first_kept_seq=first_kept_seq
-        )
-    facts = {
+    row = tx.fetch_one(
+        "SELECT hidden_by FROM event WHERE session_no = $1 AND seq = $2", session_no, new.last_replaced_seq
+    )
+    if row is not None and row[0] is not None:  # an undo or rewrite hides every message from some point on
+        raise InvalidInput("The conversation changed while it was being summarized. Try again.")
+    summary = make_storable(new.summary)
+    facts: dict[str, object] = {
         "summary": summary,
-        "first_kept_seq": first_kept_seq,
-        "message_count": message_count,
+        "first_kept_seq": new.first_kept_seq,
+        "message_count": new.message_count,
         "previous_seq": previous_seq,
     }
-    if focus:
-        facts["focus"] = focus
+    if new.carried_seqs:
+        facts["carried_seqs"] = list(new.carried_seqs)
+    if new.omitted_count:
+        facts["omitted_count"] = new.omitted_count
+    if new.focus:
+        facts["focus"] = new.focus
     seq = events.append_event(tx, session_no, EventKind.COMPACTED, now, person_id, **facts)
     _set_current(tx, session_no, seq)
-    return Compaction(seq=seq, summary=summary, first_kept_seq=first_kept_seq, message_count=message_count)
+    return Compaction(
+        seq=seq,
+        summary=summary,
+        first_kept_seq=new.first_kept_seq,
+        message_count=new.message_count,
+        carried_seqs=tuple(new.carried_seqs),
+        omitted_count=new.omitted_count,
+    )
 
 
 def undo_last(tx: Transaction, session_no: int, now: int, person_id: PersonId | None = None) -> Compaction:
@@ -64,6 +110,8 @@ def undo_last(tx: Transaction, session_no: int, now: int, person_id: PersonId | 
     if seq is None:
         raise NothingToRestore("This conversation has no summary: the agent already sees all of it.")
     compaction, previous_seq = _load(tx, session_no, seq)
+    if compaction is None:
+        raise NothingToRestore("The summary can't be read, so it isn't used: the agent already sees all messages.")
     events.append_event(
         tx,
         session_no,
@@ -90,15 +138,20 @@ def _set_current(tx: Transaction, session_no: int, seq: int | None) -> None:
     tx.execute("UPDATE session SET compaction_seq = $2, last_prompt_tokens = 0 WHERE no = $1", session_no, seq)
 
 
-def _load(tx: Transaction, session_no: int, seq: int) -> tuple[Compaction, int | None]:
-    """Return a compaction, and the seq of the one before it."""
+def _load(tx: Transaction, session_no: int, seq: int) -> tuple[Compaction | None, int | None]:
+    """Return a compaction, None if it cannot be read, and the seq of the one before it."""
     row = tx.fetch_one("SELECT body FROM event WHERE session_no = $1 AND seq = $2", session_no, seq)
     assert row is not None  # noqa: S101
-    facts = json.loads(row[0])
+    facts = find_facts(row[0])
+    summary, first_kept_seq, count = (facts.get(name) for name in ("summary", "first_kept_seq", "message_count"))
+    if not (isinstance(summary, str) and isinstance(first_kept_seq, int) and isinstance(count, int)):
+        return None, None
     compaction = Compaction(
         seq=seq,
-        summary=facts["summary"],
-        first_kept_seq=facts["first_kept_seq"],
-        message_count=facts["message_count"],
+        summary=summary,
+        first_kept_seq=first_kept_seq,
+        message_count=count,
+        carried_seqs=tuple(facts.get("carried_seqs", ())),
+        omitted_count=facts.get("omitted_count", 0),
     )
-    return compaction, facts["previous_seq"]
+    return compaction, facts.get("previous_seq")

@@ -14,8 +14,16 @@ from palaver.domain.events import EventKind
 from palaver.domain.ids import parse_session_id
 from palaver.domain.message import make_preview
 from palaver.domain.session import UndoResult
+from palaver.domain.text import make_json_storable
 from palaver.storage.message_log import INSERT_EVENT, INSERT_MESSAGE, PREVIEW_ROLES
-from palaver.storage.message_rows import SELECT_EVENT, encode_message, event_from_row
+from palaver.storage.message_rows import (
+    SELECT_EVENT,
+    UnreadableRow,
+    decode_body,
+    encode_message,
+    event_from_row,
+    find_facts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,6 +34,7 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Row, Transaction
 
 END_OF_LOG = 2**62  # a seq after every event
+UNREADABLE_TEXT = "(This message can't be read: its entry in the log is damaged.)"
 _MAX_ROWS_PER_READ = 1000
 _BY_NO = "session_no = $1"
 _BY_ID = "session_no = (SELECT no FROM session WHERE id = $1)"  # a subquery, to save a round trip
@@ -50,7 +59,7 @@ def append_event(
         row[0],
         kind.value,
         now,
-        json.dumps(facts) if facts else None,
+        json.dumps(make_json_storable(facts)) if facts else None,
         person_id,
     )
     return int(row[0])
@@ -72,10 +81,16 @@ def load_transcript(tx: Transaction, session_id: str, limit: int | None = None) 
         rows.reverse()
     if not rows and tx.fetch_one("SELECT 1 FROM session WHERE id = $1", session_id) is None:
         raise SessionNotFound.for_id(session_id)
-    return [
-        {"role": role, "content": content} if body is None else {"role": role, "content": content, **json.loads(body)}
-        for role, content, body in rows
-    ]
+    return [_build_transcript_message(*row) for row in rows]
+
+
+def _build_transcript_message(role: str, content: str | None, body: str | None) -> dict[str, Any]:
+    if body is None:
+        return {"role": role, "content": content}
+    try:
+        return {"role": role, "content": content, **decode_body(body)}
+    except UnreadableRow:
+        return {"role": role, "content": UNREADABLE_TEXT}
 
 
 def _iter_newest_messages(
@@ -114,7 +129,8 @@ def _iter_newest_messages(
 def _get_first_hidden_seq(tx: Transaction, session: object, hidden_by: int, session_condition: str) -> int:
     """Return the seq from which on an undo or rewrite has hidden every message before it."""
     row = tx.fetch_one(f"SELECT body FROM event WHERE {session_condition} AND seq = $2", session, hidden_by)
-    return int(json.loads(row[0])["first_seq"]) if row else hidden_by
+    first_seq = find_facts(row[0]).get("first_seq") if row else None
+    return first_seq if isinstance(first_seq, int) else hidden_by
 
 
 def list_messages(
@@ -219,7 +235,9 @@ def redo_turns(tx: Transaction, session_no: int, now: int, person_id: PersonId |
     row = tx.fetch_one("SELECT body FROM event WHERE session_no = $1 AND seq = $2", session_no, undo_seq or 0)
     if undo_seq is None or row is None:
         raise NothingToRedo
-    facts = json.loads(row[0])
+    facts = find_facts(row[0])
+    if not isinstance(facts.get("first_seq"), int) or not isinstance(facts.get("turns"), int):
+        raise NothingToRedo
     shown_count = tx.execute(
         "UPDATE event SET hidden_by = NULL WHERE session_no = $1 AND seq >= $2 AND seq < $3 AND hidden_by = $3",
         session_no,
@@ -227,7 +245,7 @@ def redo_turns(tx: Transaction, session_no: int, now: int, person_id: PersonId |
         undo_seq,
     )
     append_event(tx, session_no, EventKind.REDONE, now, person_id, undo_seq=undo_seq, turns=facts["turns"])
-    tx.execute("UPDATE session SET redo_seq = $2 WHERE no = $1", session_no, facts["previous_seq"])
+    tx.execute("UPDATE session SET redo_seq = $2 WHERE no = $1", session_no, facts.get("previous_seq"))
     update_counters(tx, session_no, shown_count)
     prompt = tx.fetch_one(
         "SELECT content FROM event WHERE session_no = $1 AND seq = $2", session_no, facts["first_seq"]
@@ -285,7 +303,8 @@ def _end_compaction_of_hidden(tx: Transaction, session_no: int, first_seq: int) 
         "SELECT e.body FROM session s JOIN event e ON e.session_no = s.no AND e.seq = s.compaction_seq WHERE s.no = $1",
         session_no,
     )
-    if row is not None and json.loads(row[0])["first_kept_seq"] > first_seq:
+    first_kept_seq = find_facts(row[0]).get("first_kept_seq") if row else first_seq
+    if not isinstance(first_kept_seq, int) or first_kept_seq > first_seq:
         tx.execute("UPDATE session SET compaction_seq = NULL WHERE no = $1", session_no)
 
 
@@ -318,9 +337,29 @@ def copy_messages(tx: Transaction, from_session_no: int, to_session_no: int, *, 
         row[0],
         before,
     )
+    _renumber_answers(tx, from_session_no, to_session_no, last_seq=row[0], before=before)
     tx.execute("UPDATE session SET last_seq = last_seq + $2, unindexed = 1 WHERE no = $1", to_session_no, count)
     update_counters(tx, to_session_no, count)
     return count
+
+
+def _renumber_answers(tx: Transaction, from_session_no: int, to_session_no: int, *, last_seq: int, before: int) -> None:
+    """Let each copied answer name the copy of the message that it answers, not the number in the other session."""
+    rows = tx.fetch_all(
+        "SELECT seq, CASE WHEN role <> 'user' THEN body END FROM event"
+        f" WHERE session_no = $1 AND seq < $2 AND {_IS_VISIBLE} ORDER BY seq",
+        from_session_no,
+        before,
+    )
+    new_seqs = {seq: last_seq + index for index, (seq, _) in enumerate(rows, 1)}
+    renumbered = []
+    for seq, body in rows:
+        fields = find_facts(body) if body and '"answers"' in body else {}
+        if isinstance(fields.get("answers"), int):
+            fields["answers"] = new_seqs.get(fields["answers"])
+            renumbered.append((to_session_no, new_seqs[seq], json.dumps(fields, separators=(",", ":"))))
+    if renumbered:
+        tx.execute_many("UPDATE event SET body = $3 WHERE session_no = $1 AND seq = $2", renumbered)
 
 
 def _lock_redo_seq(tx: Transaction, session_no: int) -> int | None:

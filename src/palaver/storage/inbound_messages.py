@@ -1,4 +1,7 @@
-"""Messages that platforms have delivered to us, so that the same message twice is handled once."""
+"""Messages that were sent to us, so that the same message twice is handled once.
+
+Always true: a key that a person chose finds only what that person sent, in the place where they sent it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ if TYPE_CHECKING:
     from palaver.domain.inbound import Inbound
     from palaver.storage.engines.base import Transaction
 
-_IS_SAME = "platform = $1 AND account = $2 AND chat = $3 AND message_id = $4"
+_KEY_COLUMNS = "platform, account, chat, sender, message_id"
+_IS_SAME = "platform = $1 AND account = $2 AND chat = $3 AND sender = $4 AND message_id = $5"
 
 
 def find_receipt(tx: Transaction, inbound: Inbound) -> dict[str, Any] | None:
@@ -27,8 +31,8 @@ def save_receipt(tx: Transaction, inbound: Inbound, receipt: dict[str, Any], now
     if inbound.message_id is None:
         return
     saved = tx.execute(
-        "INSERT INTO inbound_message (platform, account, chat, message_id, receipt, received_at)"
-        " VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
+        "INSERT INTO inbound_message (platform, account, chat, sender, message_id, receipt, received_at)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
         *_build_key(inbound),
         json.dumps(receipt, separators=(",", ":")),
         now,
@@ -37,6 +41,20 @@ def save_receipt(tx: Transaction, inbound: Inbound, receipt: dict[str, Any], now
         raise Conflict
 
 
-def _build_key(inbound: Inbound) -> tuple[str, str, str, str]:
+def has_received_before(tx: Transaction, before: int) -> bool:
+    return tx.fetch_one("SELECT 1 FROM inbound_message WHERE received_at < $1 LIMIT 1", before) is not None
+
+
+def delete_received_before(tx: Transaction, before: int, limit: int) -> int:
+    """Delete the oldest receipts, at most `limit`; return how many."""
+    return tx.execute(
+        f"DELETE FROM inbound_message WHERE ({_KEY_COLUMNS}) IN"
+        f" (SELECT {_KEY_COLUMNS} FROM inbound_message WHERE received_at < $1 ORDER BY received_at LIMIT $2)",
+        before,
+        limit,
+    )
+
+
+def _build_key(inbound: Inbound) -> tuple[str, str, str, str, str]:
     chat = inbound.session_id or inbound.source.chat_id
-    return str(inbound.source.platform), inbound.account, chat, inbound.message_id or ""
+    return str(inbound.source.platform), inbound.account, chat, inbound.message_id_owner, inbound.message_id or ""

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 MAX_OTHER_NAMES = 10
 _SEARCH_ROWS_PER_READ = 200
-_CURSOR = re.compile(r"[0-9]{1,18}")
+_AFTER_ALL = 2**62
+_CURSOR = re.compile(r"([0-9]{1,18})\.(m_[0-9a-f]{1,32})")
 _SELECT = """SELECT m.id, m.text, m.person_id, m.created_at, p.name, m.audience_no, m.no
     FROM memory m LEFT JOIN person p ON p.id = m.person_id"""
 # The first members of each audience, how many there are, and whether the audience is one person's own.
@@ -58,7 +59,7 @@ def list_memories(
     tx: Transaction, audiences: Sequence[int], reader: PersonId, query: str, limit: int, cursor: str | None
 ) -> Page[MemoryEntry]:
     """Return a page of the memories of these audiences, newest first; with a query, only those that match it."""
-    before = _parse_cursor(cursor)
+    before = _find_cursor(tx, audiences, cursor)
     rows_per_read = _SEARCH_ROWS_PER_READ if query.strip() else limit
     rows: list[Row] = []
     while len(rows) < limit and (batch := _read_before(tx, audiences, before, rows_per_read)):
@@ -66,7 +67,7 @@ def list_memories(
         before = batch[-1][6]
     del rows[limit:]
     entries = [memory_row.entry for memory_row in _make_memory_rows(tx, rows, reader)]
-    return Page(entries, str(rows[-1][6]) if len(rows) == limit else None)
+    return Page(entries, f"{rows[-1][3]}.{rows[-1][0]}" if len(rows) == limit else None)
 
 
 def find_memory(tx: Transaction, audiences: Sequence[int], reader: PersonId, memory_id: str) -> MemoryRow | None:
@@ -81,12 +82,24 @@ def find_memory(tx: Transaction, audiences: Sequence[int], reader: PersonId, mem
     return next(iter(_make_memory_rows(tx, rows, reader)), None)
 
 
-def _parse_cursor(cursor: str | None) -> int:
+def _find_cursor(tx: Transaction, audiences: Sequence[int], cursor: str | None) -> int:
+    """Return the number of the last memory of the page before.
+
+    A cursor contains its id, and its time in case it was deleted since: the number would tell how many memories others
+    have.
+    """
     if cursor is None:
-        return 2**62
-    if not _CURSOR.fullmatch(cursor):
+        return _AFTER_ALL
+    match = _CURSOR.fullmatch(cursor)
+    if match is None:
         raise InvalidInput("cursor: not a valid cursor. Use the one that the page before returned.")
-    return int(cursor)
+    if not audiences:
+        return 0
+    is_visible = f"audience_no IN ({build_placeholders(len(audiences))})"
+    by_id = f"SELECT no FROM memory WHERE {is_visible} AND id = ${len(audiences) + 1}"
+    by_time = f"SELECT MAX(no) + 1 FROM memory WHERE {is_visible} AND created_at <= ${len(audiences) + 1}"
+    row = tx.fetch_one(by_id, *audiences, match[2]) or tx.fetch_one(by_time, *audiences, int(match[1]))
+    return 0 if row is None or row[0] is None else int(row[0])
 
 
 def _read_before(tx: Transaction, audiences: Sequence[int], before: int, limit: int) -> list[Row]:

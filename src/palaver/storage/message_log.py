@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from palaver.domain.errors import SessionNotFound
 from palaver.domain.ids import SessionId, parse_session_id
 from palaver.domain.message import make_preview
+from palaver.domain.titles import make_words_title
 from palaver.storage import usage as usages
 from palaver.storage.message_rows import MessageRow, encode_message
 
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
 
 # Reserves seqs and updates the counters. Parameters (`_SessionUpdate`): session id, number of messages, now, 1 if a
-# human wrote them, preview or NULL.
+# human wrote them, preview or NULL, number of tool calls, automatic title or NULL.
 _UPDATE_SESSION = """
     UPDATE session SET last_seq = last_seq + $2, message_count = message_count + $2, last_message_at = $3,
         last_human_at = CASE WHEN $4 = 1 THEN $3 ELSE last_human_at END, preview = COALESCE($5, preview),
-        redo_seq = NULL"""
-_SessionUpdate = tuple[str, int, int, int, str | None]
+        tool_call_count = tool_call_count + $6, auto_title = COALESCE(auto_title, $7), redo_seq = NULL"""
+_SessionUpdate = tuple[str, int, int, int, str | None, int, str | None]
 
 # `active_at` orders lists by what people do. A quick answer does not move its session up again, which saves two index
 # updates on every turn; an answer that took longer than this does.
@@ -43,14 +44,14 @@ INSERT_EVENT = """
     INSERT INTO event (session_no, seq, kind, created_at, role, content, body, person_id, platform_message_id)"""
 INSERT_MESSAGE = INSERT_EVENT + " VALUES ($1, $2, 'message', $3, $4, $5, $6, $7, $8)"
 
-# The session of a lane, as long as it continues: not ended, and not past the reset policy's horizon ($6).
+# The session of a lane, as long as it continues: not ended, and not past the reset policy's horizon ($8).
 _CONTINUES_ON_LANE = """WHERE no = (SELECT session_no FROM lane WHERE key = $1 AND shared = 0) AND ended_at IS NULL
-    AND shared = 0 AND COALESCE(last_human_at, created_at) >= $6"""
+    AND shared = 0 AND COALESCE(last_human_at, created_at) >= $8"""
 _UPDATE_SESSION_ON_LANE = (
     f"{_UPDATE_SESSION}, unindexed = 1, active_at = $3 {_CONTINUES_ON_LANE} RETURNING no, last_seq, id"
 )
 _APPEND_ON_LANE = f"""WITH updated AS ({_UPDATE_SESSION_ON_LANE}), stored AS ({INSERT_EVENT}
-    SELECT no, last_seq, 'message', $3, $7, $8, $9, $10, $11 FROM updated) SELECT no, last_seq, id FROM updated"""
+    SELECT no, last_seq, 'message', $3, $9, $10, $11, $12, $13 FROM updated) SELECT no, last_seq, id FROM updated"""
 
 PREVIEW_ROLES = frozenset({"user", "assistant"})
 
@@ -70,7 +71,16 @@ def append_messages(
     It raises `SessionNotFound` for a deleted session: a late write brings nothing back.
     """
     rows = [encode_message(message, person_id) for message in messages]
-    update = (parse_session_id(session_id), len(rows), now, int(from_human), _find_preview(rows))
+    tool_calls = sum(map(_count_tool_calls, messages))
+    update = (
+        parse_session_id(session_id),
+        len(rows),
+        now,
+        int(from_human),
+        _find_preview(rows),
+        tool_calls,
+        _find_first_words(rows),
+    )
     append = _append_in_one_statement if tx.supports_data_ctes else _append_in_steps
     last_seq = append(tx, update, rows, usage)
     if last_seq is None:
@@ -86,7 +96,8 @@ def append_message_on_lane(
     Return the session's id and the seq of the message; None, having changed nothing, if there is no such session.
     """
     row = encode_message(message, None)
-    update = (key, 1, now, int(from_human), _find_preview([row]), not_before)
+    preview, first_words = _find_preview([row]), _find_first_words([row])
+    update = (key, 1, now, int(from_human), preview, _count_tool_calls(message), first_words, not_before)
     if tx.supports_data_ctes:
         updated = tx.fetch_one(_APPEND_ON_LANE, *update, *row)
     else:
@@ -102,7 +113,7 @@ def append_message_on_lane(
 def _append_in_steps(
     tx: Transaction, update: _SessionUpdate, rows: list[MessageRow], usage: TurnUsage | None
 ) -> int | None:
-    session_id, count, now, from_human, _ = update
+    session_id, count, now, from_human, *_ = update
     params: tuple[object, ...] = update
     if usage is not None:
         usage_values = usages.get_values(usage)
@@ -124,7 +135,7 @@ def _append_in_steps(
 @cache
 def _build_session_update(*, has_usage: bool, from_human: bool) -> str:
     """Build the first statement of an append in steps. Parameters: `_SessionUpdate`, then those of the usage."""
-    totals = f", {usages.build_totals_update(7, '$6 = 1')}" if has_usage else ""
+    totals = f", {usages.build_totals_update(9, '$8 = 1')}" if has_usage else ""
     move = ", unindexed = 1, active_at = $3" if from_human else ""
     return f"{_UPDATE_SESSION}{totals}{move} WHERE id = $1 RETURNING no, last_seq, unindexed = 0 OR {_MOVES_UP}"
 
@@ -148,19 +159,32 @@ def _build_whole_append(*, has_usage: bool, is_batch: bool) -> str:
     """
     steps, update, new_usage = [], _UPDATE_AND_MOVE_SESSION, ""
     if has_usage:
-        steps.append(f"used AS ({usages.build_insert(11, '$1', '$3')} RETURNING 1)")
-        update += f", {usages.build_totals_update(11, 'new_usage.n = 1')}"
+        steps.append(f"used AS ({usages.build_insert(13, '$1', '$3')} RETURNING 1)")
+        update += f", {usages.build_totals_update(13, 'new_usage.n = 1')}"
         new_usage = " FROM (SELECT COUNT(*) AS n FROM used) AS new_usage"
     steps.append(f"updated AS ({update}{new_usage} WHERE id = $1 RETURNING no, last_seq)")
     if is_batch:
         rows = (
             "SELECT no, last_seq - $2 + m.n, 'message', $3, m.role, m.content, m.body, m.person_id, m.platform_id"
-            " FROM updated, unnest($6::text[], $7::text[], $8::text[], $9::text[], $10::text[]) WITH ORDINALITY"
+            " FROM updated, unnest($8::text[], $9::text[], $10::text[], $11::text[], $12::text[]) WITH ORDINALITY"
             " AS m (role, content, body, person_id, platform_id, n) ORDER BY m.n"
         )
     else:
-        rows = "SELECT no, last_seq, 'message', $3, $6, $7, $8, $9, $10 FROM updated"
+        rows = "SELECT no, last_seq, 'message', $3, $8, $9, $10, $11, $12 FROM updated"
     return f"WITH {', '.join(steps)}, stored AS ({INSERT_EVENT} {rows}) SELECT last_seq FROM updated"
+
+
+def _count_tool_calls(message: Message) -> int:
+    calls = message.extra.get("tool_calls")
+    return len(calls) if isinstance(calls, list | tuple) else 0
+
+
+def _find_first_words(rows: list[MessageRow]) -> str | None:
+    """Return the automatic title of a session that starts with these messages; None if a person wrote no text."""
+    for role, text, *_ in rows:
+        if text and role == "user" and (title := make_words_title(text)):
+            return title
+    return None
 
 
 def _find_preview(rows: list[MessageRow]) -> str | None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 from palaver.domain.errors import InvalidMessage
 from palaver.domain.events import Event, EventKind
 from palaver.domain.ids import PersonId
-from palaver.domain.message import Author, Message
-from palaver.domain.text import is_storable, make_storable
+from palaver.domain.json_limits import is_too_deep
+from palaver.domain.message import MESSAGE_ROLES, Message
+from palaver.domain.text import make_json_storable, make_storable
 from palaver.storage.timestamps import from_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from palaver.storage.engines.base import Row
 
 # role, content, body, person_id, platform_message_id
@@ -24,19 +24,33 @@ MessageRow = tuple[str, str | None, str | None, str | None, str | None]
 SELECT_EVENT = "SELECT seq, kind, created_at, role, content, body, person_id, platform_message_id, hidden_by FROM event"
 
 
+class UnreadableRow(Exception):
+    """A row of the log cannot be read: something other than Palaver wrote it, or it is damaged."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason  # invalid_json, too_deep, wrong_shape or unknown_kind
+
+
 def encode_message(message: Message, person_id: PersonId | None) -> MessageRow:
-    """Return the columns of a message. Content that the text column cannot hold exactly goes into the JSON body."""
+    """Return the columns of a message. Content that is not plain text goes into the JSON body.
+
+    Every message enters the store here: text that cannot be stored is replaced (see `domain/text.py`).
+    Raises InvalidMessage for a message that could not be read again.
+    """
+    message.check_limits()
     content = message.content
     body: dict[str, Any] = dict(message.extra)
     text: str | None
-    if content is None or (isinstance(content, str) and is_storable(content)):
-        text = content
+    if content is None or isinstance(content, str):
+        text = None if content is None else make_storable(content)
     else:
         body["content"] = content
         text = make_storable(message.text)
     if message.author is not None:
         body["author"] = message.author.to_dict()
-    return (message.role, text, _encode_body(body) if body else None, person_id, message.platform_message_id)
+    encoded = _encode_body(make_json_storable(body)) if body else None
+    return (message.role, text, encoded, person_id, message.platform_message_id)
 
 
 def _encode_body(body: dict[str, Any]) -> str:
@@ -46,32 +60,82 @@ def _encode_body(body: dict[str, Any]) -> str:
         raise InvalidMessage(f"The message contains something that JSON cannot represent: {error}") from None
 
 
-def decode_message(role: str, content: str | None, body: Mapping[str, Any], platform_message_id: str | None) -> Message:
-    extra = dict(body)
-    author = extra.pop("author", None)
-    exact_content = extra.pop("content", content)
-    return Message(
-        role,
-        exact_content,
-        None if author is None else Author(author["name"], author.get("id")),
-        platform_message_id,
-        extra,
-    )
-
-
 def event_from_row(row: Row) -> Event:
-    seq, kind, created_at, role, content, body, person_id, platform_message_id, hidden_by = row
-    facts: dict[str, Any] = json.loads(body) if body else {}
-    message = None
-    if kind == EventKind.MESSAGE:
-        message = decode_message(role, content, facts, platform_message_id)
-        facts = {}
+    """Read an event. One that cannot be read becomes an event of kind `unreadable`, so that the others can be read."""
+    seq, stored_kind, created_at, role, content, body, person_id, platform_message_id, hidden_by = row
+    message: Message | None = None
+    facts: dict[str, Any] = {}
+    try:
+        kind = _parse_kind(stored_kind)
+        if kind is EventKind.MESSAGE:
+            message = decode_message(role, content, body, platform_message_id)
+        else:
+            facts = decode_body(body)
+    except UnreadableRow as error:
+        kind, facts = EventKind.UNREADABLE, {"stored_kind": str(stored_kind), "reason": error.reason}
     return Event(
         seq=seq,
-        kind=EventKind(kind),
+        kind=kind,
         at=from_micros(created_at),
         message=message,
         facts=facts,
         person_id=None if person_id is None else PersonId(person_id),
         hidden=hidden_by is not None,
     )
+
+
+def decode_message(role: str, content: str | None, body: str | None, platform_message_id: str | None) -> Message:
+    """Read a message; raises `UnreadableRow`."""
+    if body is None and role in MESSAGE_ROLES and (content is None or isinstance(content, str)):
+        return Message(role, content, None, platform_message_id)
+    try:
+        fields = {"role": role, "content": content, **decode_body(body), "platform_message_id": platform_message_id}
+        return Message.from_dict(fields)
+    except InvalidMessage:
+        raise UnreadableRow("wrong_shape") from None
+
+
+def decode_body(body: str | None) -> dict[str, Any]:
+    """Read the JSON of an event; raises `UnreadableRow`."""
+    if not body:
+        return {}
+    try:
+        value = _DECODER.decode(body)
+    except RecursionError:
+        raise UnreadableRow("too_deep") from None
+    except (ValueError, TypeError):
+        raise UnreadableRow("invalid_json") from None
+    if not isinstance(value, dict):
+        raise UnreadableRow("wrong_shape")
+    if is_too_deep(value, body):
+        raise UnreadableRow("too_deep")
+    return value
+
+
+def find_facts(body: str | None) -> dict[str, Any]:
+    """Return the facts of an event that is not a message; empty if they cannot be read."""
+    try:
+        return decode_body(body)
+    except UnreadableRow:
+        return {}
+
+
+def _parse_kind(text: str) -> EventKind:
+    try:
+        kind = EventKind(text)
+    except ValueError:
+        raise UnreadableRow("unknown_kind") from None
+    if kind is EventKind.UNREADABLE:
+        raise UnreadableRow("unknown_kind")
+    return kind
+
+
+def _parse_finite(text: str) -> float:
+    """Read a number; infinity and NaN, which no JSON response can contain, raise ValueError."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_float=_parse_finite, parse_constant=_parse_finite)

@@ -3,19 +3,27 @@
 The index follows the log in batches, outside of turns; `indexed_seq` of each session says how far it has come. A
 search first lets it catch up, so a stored message is always found. `indexed_seq` changes in the same transaction as
 the index, so a crash leaves no hole. Every indexed message carries its audience, so a search reads nothing that its
-reader may not see. Newest first; nothing is ranked, nothing is scanned.
+reader may not see. Newest first; nothing is ranked, nothing is scanned. Filters are words of the index
+too (`search_scope.py`).
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.ids import SessionId
+from palaver.domain.message import MESSAGE_ROLES, Message
 from palaver.domain.search_text import build_index_text, build_snippet
 from palaver.domain.session import SearchHit
-from palaver.storage.message_rows import decode_message
+from palaver.storage.message_rows import UnreadableRow, decode_message
+from palaver.storage.search_scope import (
+    SearchConditions,
+    build_exact_condition,
+    build_message_scope,
+    build_session_scope,
+    list_required_scopes,
+)
 from palaver.storage.timestamps import from_micros
 
 if TYPE_CHECKING:
@@ -24,23 +32,28 @@ if TYPE_CHECKING:
     from palaver.domain.search_text import Query, Term
     from palaver.storage.engines.base import Row, Transaction
 
-_SELECT_UNINDEXED = """SELECT no, audience_no, indexed_seq, last_seq FROM session WHERE unindexed = 1
+_SELECT_UNINDEXED = """SELECT no, audience_no, platform, indexed_seq, last_seq FROM session WHERE unindexed = 1
     ORDER BY no LIMIT $1"""
-_SELECT_NEW_EVENTS = """SELECT no, seq, content FROM event WHERE session_no = $1 AND seq > $2 ORDER BY seq LIMIT $3"""
-_SELECT_HIT = (
-    """SELECT e.no, s.id, s.title, e.seq, e.created_at, e.role, e.content, e.body, e.platform_message_id FROM"""
-)
+_SELECT_NEW_EVENTS = """SELECT no, seq, content, role, created_at FROM event WHERE session_no = $1 AND seq > $2
+    ORDER BY seq LIMIT $3"""
+_SELECT_HIT = """SELECT s.id, COALESCE(s.title, s.auto_title), e.seq, e.created_at, e.role, e.content, e.body,
+    e.platform_message_id FROM"""
 
 # PostgreSQL cannot read its word index newest first. By itself it scans the whole store backwards for a rare word, or
 # sorts half of it for a common one. So we search the newest messages first, where a common word is found at once, and
 # then, for a word that is not common, everything that the word index returns.
 NEWEST_MESSAGE_COUNT = 200
+NO_CONDITIONS = SearchConditions()
 _JOIN_VISIBLE = "JOIN event e ON e.no = x.event_no JOIN session s ON s.no = e.session_no WHERE e.hidden_by IS NULL"
 _SEARCH_NEWEST = f"""WITH x AS MATERIALIZED (SELECT event_no FROM (SELECT event_no, words FROM search
-    WHERE event_no < $2 ORDER BY event_no DESC LIMIT $4) AS newest WHERE words @@ $1::tsquery)
-    {_SELECT_HIT} x {_JOIN_VISIBLE} ORDER BY x.event_no DESC LIMIT $3"""
+    WHERE event_no < $2 ORDER BY event_no DESC LIMIT $7) AS newest WHERE words @@ $1::tsquery)
+    {_SELECT_HIT} x {_JOIN_VISIBLE} AND {build_exact_condition(4)} ORDER BY x.event_no DESC LIMIT $3"""
 _SEARCH_ALL = f"""WITH x AS MATERIALIZED (SELECT event_no FROM search WHERE words @@ $1::tsquery)
-    {_SELECT_HIT} x {_JOIN_VISIBLE} AND x.event_no < $2 ORDER BY x.event_no DESC LIMIT $3"""
+    {_SELECT_HIT} x {_JOIN_VISIBLE} AND x.event_no < $2 AND {build_exact_condition(4)}
+    ORDER BY x.event_no DESC LIMIT $3"""
+_SEARCH_SQLITE = f"""{_SELECT_HIT} search JOIN event e ON e.no = search.rowid JOIN session s ON s.no = e.session_no
+    WHERE search MATCH $1 AND search.rowid < $2 AND e.hidden_by IS NULL AND {build_exact_condition(4)}
+    ORDER BY search.rowid DESC LIMIT $3"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +71,15 @@ def collect_unindexed(tx: Transaction, limit: int, pause: Callable[[], None] | N
     """
     progress: list[tuple[int, int, int]] = []
     rows: list[tuple[int, int, str, str]] = []
-    for session_no, audience_no, indexed_seq, last_seq in tx.fetch_all(_SELECT_UNINDEXED, limit):
+    for session_no, audience_no, platform, indexed_seq, last_seq in tx.fetch_all(_SELECT_UNINDEXED, limit):
         if len(rows) >= limit:
             break
         new_events = tx.fetch_all(_SELECT_NEW_EVENTS, session_no, indexed_seq, limit - len(rows))
         progress.append((session_no, indexed_seq, new_events[-1][1] if new_events else last_seq))
-        scope = _build_scope(tx, audience_no, session_no)
-        for no, _, text in new_events:
+        session_scope = build_session_scope(audience_no, session_no, platform)
+        for no, _, text, role, created_at in new_events:
             if text:
+                scope = _format_scope(tx, (*session_scope, *build_message_scope(role, created_at)))
                 rows.append((session_no, no, scope, _build_words(tx, text)))
                 if pause is not None and len(rows) % 16 == 0:
                     pause()
@@ -97,6 +111,12 @@ def index_batch(tx: Transaction, batch: IndexBatch) -> None:
     )
 
 
+def find_event_no(tx: Transaction, session_no: int, seq: int) -> int | None:
+    """Return the number of an event among all events."""
+    row = tx.fetch_one("SELECT no FROM event WHERE session_no = $1 AND seq = $2", session_no, seq)
+    return None if row is None else int(row[0])
+
+
 def find_messages(
     tx: Transaction,
     query: Query,
@@ -104,32 +124,27 @@ def find_messages(
     *,
     limit: int,
     before: int | None = None,
-    session_no: int | None = None,
+    conditions: SearchConditions = NO_CONDITIONS,
 ) -> list[SearchHit]:
     """Return the newest messages that match, in these audiences (None: in all)."""
-    if query.is_empty or (audiences is not None and not audiences):
+    scopes = list_required_scopes(tx, audiences, conditions)
+    if query.is_empty or not all(scopes):
         return []
     before = 2**62 if before is None else before
+    params = (before, limit, *conditions.exact_params)
     if tx.name == "sqlite":
-        rows = tx.fetch_all(
-            f"{_SELECT_HIT} search JOIN event e ON e.no = search.rowid JOIN session s ON s.no = e.session_no"
-            " WHERE search MATCH $1 AND search.rowid < $2 AND e.hidden_by IS NULL ORDER BY search.rowid DESC LIMIT $3",
-            _build_fts5_query(query, audiences, session_no),
-            before,
-            limit,
-        )
+        rows = tx.fetch_all(_SEARCH_SQLITE, _build_fts5_query(query, scopes), *params)
     else:
-        tsquery = _build_tsquery(query, audiences, session_no)
-        rows = tx.fetch_all(_SEARCH_NEWEST, tsquery, before, limit, NEWEST_MESSAGE_COUNT)
+        tsquery = _build_tsquery(query, scopes)
+        rows = tx.fetch_all(_SEARCH_NEWEST, tsquery, *params, NEWEST_MESSAGE_COUNT)
         if len(rows) < limit:  # not a common word: few enough matches to sort
-            rows = tx.fetch_all(_SEARCH_ALL, tsquery, before, limit)
+            rows = tx.fetch_all(_SEARCH_ALL, tsquery, *params)
     return [_hit_from_row(row, query) for row in rows]
 
 
-def _build_scope(tx: Transaction, audience_no: int, session_no: int) -> str:
-    if tx.name == "sqlite":
-        return f"a{audience_no} s{session_no}"
-    return f"'@a{audience_no}' '@s{session_no}'"
+def _format_scope(tx: Transaction, words: Sequence[str]) -> str:
+    """Return scope words in the engine's format."""
+    return " ".join(words) if tx.name == "sqlite" else " ".join(f"'@{word}'" for word in words)
 
 
 MAX_WORD_BYTES = 500_000  # for the words of one message: PostgreSQL's limit is less than twice that
@@ -148,8 +163,8 @@ def _build_words(tx: Transaction, text: str) -> str:
     return " ".join(lexemes)
 
 
-def _build_fts5_query(query: Query, audiences: Sequence[int] | None, session_no: int | None) -> str:
-    parts = ["scope : (" + " OR ".join(names) + ")" for names in _list_scope_names(audiences, session_no)]
+def _build_fts5_query(query: Query, scopes: Sequence[Sequence[str]]) -> str:
+    parts = ["scope : (" + " OR ".join(names) + ")" for names in scopes]
     parts += ["body : " + _build_fts5_term(term) for term in query.terms if not term.excluded]
     fts5_query = " AND ".join(parts)
     for term in query.terms:
@@ -163,10 +178,8 @@ def _build_fts5_term(term: Term) -> str:
     return f'"{phrase}"*' if term.prefix else f'"{phrase}"'
 
 
-def _build_tsquery(query: Query, audiences: Sequence[int] | None, session_no: int | None) -> str:
-    parts = [
-        "(" + " | ".join(f"'@{name}'" for name in names) + ")" for names in _list_scope_names(audiences, session_no)
-    ]
+def _build_tsquery(query: Query, scopes: Sequence[Sequence[str]]) -> str:
+    parts = ["(" + " | ".join(f"'@{name}'" for name in names) + ")" for names in scopes]
     for term in query.terms:
         lexemes = [f"'{word}'" for word in term.words]
         if term.prefix:
@@ -176,19 +189,12 @@ def _build_tsquery(query: Query, audiences: Sequence[int] | None, session_no: in
     return " & ".join(parts)
 
 
-def _list_scope_names(audiences: Sequence[int] | None, session_no: int | None) -> list[list[str]]:
-    """Return groups of scope names; an indexed message must have one name of each group."""
-    groups = []
-    if audiences is not None:
-        groups.append([f"a{no}" for no in audiences])
-    if session_no is not None:
-        groups.append([f"s{session_no}"])
-    return groups
-
-
 def _hit_from_row(row: Row, query: Query) -> SearchHit:
-    no, session_id, title, seq, at, role, content, body, platform_message_id = row
-    message = decode_message(role, content, json.loads(body) if body else {}, platform_message_id)
+    session_id, title, seq, at, role, content, body, platform_message_id = row
+    try:
+        message = decode_message(role, content, body, platform_message_id)
+    except UnreadableRow:  # the text that was found is all that can be shown of it
+        message = Message(role if role in MESSAGE_ROLES else "system", content)
     return SearchHit(
         session_id=SessionId(session_id),
         title=title,
@@ -196,5 +202,4 @@ def _hit_from_row(row: Row, query: Query) -> SearchHit:
         at=from_micros(at),
         message=message,
         snippet=build_snippet(content or "", query),
-        position=no,
     )

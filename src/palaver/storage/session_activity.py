@@ -28,4 +28,5 @@ def list_recent_events(tx: Transaction, session_no: int, kinds: Collection[Event
         session_no,
         MAX_EVENTS_SEARCHED,
     )
-    return [event_from_row(row) for row in rows if row[1] in kinds][:limit]
+    events = (event_from_row(row) for row in rows if row[1] in kinds)
+    return [event for event in events if event.kind in kinds][:limit]

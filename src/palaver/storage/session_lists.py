@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput
+from palaver.domain.ids import SESSION_ID_PATTERN
 from palaver.domain.session import Page
 from palaver.storage.session_rows import SESSION_COLUMN_COUNT, SESSION_COLUMNS, session_from_row
 
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Row, Transaction
 
 MAX_PAGE_SIZE = 1000
+_AFTER_ALL = 2**62
 MAX_SESSIONS_EXAMINED = 2000  # for one page of a list with a condition that no index covers
 _ROWS_PER_READ = 200
 _MAX_AUDIENCES_PER_STATEMENT = 100
-_CURSOR = re.compile(r"(-?[0-9]{1,18})\.([0-9]{1,18})")
+_CURSOR = re.compile(rf"(-?[0-9]{{1,18}})\.({SESSION_ID_PATTERN.pattern})")
 _STATE_CONDITIONS = {
     "active": "s.active_at IS NOT NULL AND s.archived_at IS NULL",
     "archived": "s.active_at IS NOT NULL AND s.archived_at IS NOT NULL",
@@ -36,20 +38,18 @@ class SessionFilter:
     limit: int = 50
     cursor: str | None = None
     active_since: int | None = None  # only sessions that were active at this moment or later
+    active_before: int | None = None  # only sessions that were last active before this moment
     project_id: str | None = None
+    platform: str | None = None
 
-    def parse_bounds(self) -> tuple[int, int, int]:
-        """Check the filter and return its bounds: rows come before (active_at, no), and not before `active_since`."""
+    def check(self) -> None:
+        """Raise InvalidInput if a value is not allowed."""
         if self.state not in _STATE_CONDITIONS:
             raise InvalidInput(f"state: {self.state!r} is not allowed. Use one of {', '.join(_STATE_CONDITIONS)}.")
         if not 1 <= self.limit <= MAX_PAGE_SIZE:
             raise InvalidInput(f"limit: {self.limit} is not allowed (1 to {MAX_PAGE_SIZE})")
-        if self.cursor is None:
-            return 2**62, 2**62, self.active_since or 0
-        match = _CURSOR.fullmatch(self.cursor)
-        if match is None:
+        if self.cursor is not None and not _CURSOR.fullmatch(self.cursor):
             raise InvalidInput("cursor: not a valid cursor. Use the one that the page before returned.")
-        return int(match[1]), int(match[2]), self.active_since or 0
 
 
 def list_sessions(tx: Transaction, session_filter: SessionFilter, audiences: Sequence[int] | None) -> Page[Session]:
@@ -85,15 +85,16 @@ def _read_page(
     tx: Transaction, session_filter: SessionFilter, audiences: Sequence[int] | None
 ) -> tuple[list[Row], str | None]:
     """Return the rows of a page, and the cursor that continues it."""
-    bounds, limit = session_filter.parse_bounds(), session_filter.limit
-    project_params = (session_filter.project_id,) if session_filter.project_id else ()
+    session_filter.check()
+    bounds, limit = _find_bounds(tx, session_filter, audiences), session_filter.limit
+    filter_params = [value for _, value in _list_conditions(session_filter)]
     if audiences is None:
-        rows = tx.fetch_all(_build_page_statement(session_filter, ""), *bounds, limit, *project_params)
+        rows = tx.fetch_all(_build_page_statement(session_filter, ""), *bounds, limit, *filter_params)
     else:
         rows = []
         for start in range(0, len(audiences), _MAX_AUDIENCES_PER_STATEMENT):
             batch = audiences[start : start + _MAX_AUDIENCES_PER_STATEMENT]
-            first = 5 + len(project_params)
+            first = 5 + len(filter_params)
             statement = " UNION ALL ".join(
                 f"SELECT * FROM ({_build_page_statement(session_filter, f'AND s.audience_no = ${first + i}')}) AS a{i}"
                 for i in range(len(batch))
@@ -102,7 +103,7 @@ def _read_page(
                 f"SELECT * FROM ({statement}) AS page ORDER BY 10 DESC, {SESSION_COLUMN_COUNT + 1} DESC LIMIT $4",
                 *bounds,
                 limit,
-                *project_params,
+                *filter_params,
                 *batch,
             )
         rows.sort(key=lambda row: (row[9], row[SESSION_COLUMN_COUNT]), reverse=True)
@@ -111,17 +112,41 @@ def _read_page(
 
 
 def _make_cursor(row: Row) -> str:
-    return f"{row[9]}.{row[SESSION_COLUMN_COUNT]}"
+    """Return when the last session was active, and its id. Its number would tell how many sessions others have."""
+    return f"{row[9]}.{row[0]}"
+
+
+def _find_bounds(
+    tx: Transaction, session_filter: SessionFilter, audiences: Sequence[int] | None
+) -> tuple[int, int, int]:
+    """Return the bounds of a page: rows come before (active_at, no), and not before `active_since`."""
+    end = (_AFTER_ALL, _AFTER_ALL) if session_filter.active_before is None else (session_filter.active_before, 0)
+    if match := _CURSOR.fullmatch(session_filter.cursor or ""):
+        row = tx.fetch_one("SELECT no, audience_no FROM session WHERE id = $1", match[2])
+        is_known = row is not None and (audiences is None or row[1] in audiences)
+        # Without the session, which may have been deleted, those active at the same moment are listed again.
+        end = min(end, (int(match[1]), row[0] if row is not None and is_known else _AFTER_ALL))
+    return *end, session_filter.active_since or 0
 
 
 def _build_page_statement(session_filter: SessionFilter, audience_condition: str) -> str:
     state_condition = _STATE_CONDITIONS[session_filter.state]
-    project_condition = "AND s.project_no = (SELECT no FROM project WHERE id = $5)" if session_filter.project_id else ""
+    conditions = "".join(f" AND {sql.format(n)}" for n, (sql, _) in enumerate(_list_conditions(session_filter), 5))
     return (
-        f"SELECT {SESSION_COLUMNS}, s.no FROM session s WHERE {state_condition} {project_condition}"
+        f"SELECT {SESSION_COLUMNS}, s.no FROM session s WHERE {state_condition}{conditions}"
         f" {audience_condition} AND (s.active_at, s.no) < ($1, $2) AND s.active_at >= $3"
         " ORDER BY s.active_at DESC, s.no DESC LIMIT $4"
     )
+
+
+def _list_conditions(session_filter: SessionFilter) -> list[tuple[str, str]]:
+    """List the conditions of a filter that have one parameter each, and the parameter."""
+    conditions = []
+    if session_filter.project_id is not None:
+        conditions.append(("s.project_no = (SELECT no FROM project WHERE id = ${})", session_filter.project_id))
+    if session_filter.platform is not None:
+        conditions.append(("s.platform = ${}", session_filter.platform))
+    return conditions
 
 
 def has_any_messages(tx: Transaction) -> bool:

@@ -19,8 +19,9 @@ SESSION_COLUMNS = """s.id, s.key, s.platform, s.chat_type, s.title, s.preview, s
     s.previous_had_messages, s.pinned_at, s.archived_at,
     (SELECT p.id FROM project p WHERE p.no = s.project_no), (SELECT f.id FROM session f WHERE f.no = s.parent_no),
     s.model, s.provider, s.last_prompt_tokens, s.input_tokens, s.output_tokens, s.cache_read_tokens,
-    s.cache_write_tokens, s.reasoning_tokens, s.cost_nanos, s.cost_status, s.cost_source, s.unpriced_turns, s.source"""
-SESSION_COLUMN_COUNT = 33
+    s.cache_write_tokens, s.reasoning_tokens, s.cost_nanos, s.cost_status, s.cost_source, s.unpriced_turns, s.source,
+    s.tool_call_count, s.auto_title, s.is_first_contact"""
+SESSION_COLUMN_COUNT = 36
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ def session_from_row(row: Row) -> Session:
         platform=Platform(row[2]),
         chat_type=ChatType(row[3]),
         title=row[4],
+        auto_title=row[34],
         preview=row[5],
         shared=bool(row[6]),
         message_count=row[7],
@@ -61,7 +63,7 @@ def session_from_row(row: Row) -> Session:
         project_id=row[18],
         parent_id=row[19],
         model=row[20],
-        provider=row[21],
+        model_provider=row[21],
         last_prompt_tokens=row[22],
         usage=UsageTotals(
             input_tokens=row[23],
@@ -75,4 +77,6 @@ def session_from_row(row: Row) -> Session:
             unpriced_turns=row[31],
         ),
         source_json=row[32],
+        tool_call_count=row[33],
+        is_first_contact=bool(row[35]),
     )

@@ -1,4 +1,4 @@
-"""Settings of one session: its model, its busy policy, and the toolsets that are disabled.
+"""Settings of one session: model, profile, personality, workspace, busy policy, and the toolsets that are disabled.
 
 Every change is recorded in the session's log with the previous value, so that people can see and revert it.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from palaver.domain.errors import SessionNotFound
 from palaver.domain.events import EventKind
@@ -20,54 +20,80 @@ if TYPE_CHECKING:
     from palaver.domain.ids import PersonId
     from palaver.storage.engines.base import Transaction
 
+TextSetting = Literal["model", "profile", "personality", "workspace", "busy_policy"]
+_COLUMNS: dict[TextSetting, str] = {
+    "model": "chosen_model",
+    "profile": "profile",
+    "personality": "personality",
+    "workspace": "workspace",
+    "busy_policy": "busy_policy",
+}
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSettings:
     """What was set for one session; None means that the gateway's settings apply."""
 
     model: str | None = None
+    profile: str | None = None  # its name; config.yaml may no longer have it
+    personality: str | None = None  # its name; config.yaml may no longer have it
+    workspace: str | None = None
     busy_policy: BusyPolicy | None = None
     disabled_toolsets: tuple[str, ...] = ()  # sorted
 
 
 def load(tx: Transaction, session_no: int) -> SessionSettings:
-    row = tx.fetch_one("SELECT chosen_model, busy_policy, disabled_toolsets FROM session WHERE no = $1", session_no)
+    row = tx.fetch_one(
+        "SELECT chosen_model, profile, personality, workspace, busy_policy, disabled_toolsets FROM session"
+        " WHERE no = $1",
+        session_no,
+    )
     if row is None:
         raise SessionNotFound
-    return SessionSettings(row[0], None if row[1] is None else BusyPolicy(row[1]), parse_toolset_names(row[2]))
+    return settings_from_columns(*row)
 
 
-def parse_toolset_names(column: str | None) -> tuple[str, ...]:
-    """Read the names in a `disabled_toolsets` column."""
-    return () if column is None else tuple(json.loads(column))
-
-
-def set_model(tx: Transaction, session_no: int, model: str | None, now: int, person_id: PersonId | None = None) -> None:
-    previous = load(tx, session_no).model
-    if previous == model:
-        return
-    tx.execute("UPDATE session SET chosen_model = $2 WHERE no = $1", session_no, model)
-    events.append_event(
-        tx, session_no, EventKind.SETTING_CHANGED, now, person_id, setting="model", value=model, previous=previous
+def settings_from_columns(
+    model: str | None,
+    profile: str | None,
+    personality: str | None,
+    workspace: str | None,
+    busy_policy: str | None,
+    disabled_toolsets: str | None,
+) -> SessionSettings:
+    return SessionSettings(
+        model=model,
+        profile=profile,
+        personality=personality,
+        workspace=workspace,
+        busy_policy=None if busy_policy is None else BusyPolicy(busy_policy),
+        disabled_toolsets=_parse_toolset_names(disabled_toolsets),
     )
 
 
-def set_busy_policy(
-    tx: Transaction, session_no: int, policy: BusyPolicy | None, now: int, person_id: PersonId | None = None
+def _parse_toolset_names(column: str | None) -> tuple[str, ...]:
+    return () if column is None else tuple(json.loads(column))
+
+
+def change(
+    tx: Transaction,
+    session_no: int,
+    setting: TextSetting,
+    value: str | None,
+    now: int,
+    person_id: PersonId | None = None,
 ) -> None:
-    previous = load(tx, session_no).busy_policy
-    if previous == policy:
+    """Set a setting; None resets it. The caller has checked the value."""
+    column, text = _COLUMNS[setting], None if value is None else str(value)  # an enum as plain text
+    row = tx.fetch_one(f"SELECT {column} FROM session WHERE no = $1 {tx.for_update}", session_no)
+    if row is None:
+        raise SessionNotFound
+    previous = row[0]
+    if previous == text:
         return
-    tx.execute("UPDATE session SET busy_policy = $2 WHERE no = $1", session_no, policy and policy.value)
+    tx.execute(f"UPDATE session SET {column} = $2 WHERE no = $1", session_no, text)
     events.append_event(
-        tx,
-        session_no,
-        EventKind.SETTING_CHANGED,
-        now,
-        person_id,
-        setting="busy_policy",
-        value=policy and policy.value,
-        previous=previous and previous.value,
+        tx, session_no, EventKind.SETTING_CHANGED, now, person_id, setting=setting, value=text, previous=previous
     )
 
 
@@ -82,7 +108,7 @@ def switch_toolsets(
     row = tx.fetch_one(f"SELECT disabled_toolsets FROM session WHERE no = $1 {tx.for_update}", session_no)
     if row is None:
         raise SessionNotFound
-    previous = parse_toolset_names(row[0])
+    previous = _parse_toolset_names(row[0])
     disabled = apply_switches(previous, switches)
     if previous == disabled:
         return
@@ -110,6 +136,6 @@ def apply_switches(disabled: tuple[str, ...], switches: Mapping[str, bool] | Non
 def copy_settings(tx: Transaction, parent_no: int, fork_no: int, now: int, person_id: PersonId | None = None) -> None:
     """Give a fork the settings of its original."""
     settings = load(tx, parent_no)
-    set_model(tx, fork_no, settings.model, now, person_id)
-    set_busy_policy(tx, fork_no, settings.busy_policy, now, person_id)
+    for setting in _COLUMNS:
+        change(tx, fork_no, setting, getattr(settings, setting), now, person_id)
     switch_toolsets(tx, fork_no, dict.fromkeys(settings.disabled_toolsets, False), now, person_id)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from palaver.domain.ids import PersonId
 from palaver.domain.inbound import find_delivery_address
 from palaver.domain.session_summary import SessionSummary
-from palaver.domain.turn import BusyPolicy
 from palaver.storage import session_settings
 from palaver.storage.lanes import BELONGS_TO_ITS_LANE
 from palaver.storage.statements import build_placeholders
@@ -26,18 +25,18 @@ def load_summaries(tx: Transaction, sessions: Sequence[Session], person_id: Pers
     rows = {
         row[0]: row
         for row in tx.fetch_all(
-            "SELECT s.id, s.last_seq, s.chosen_model, s.busy_policy, s.disabled_toolsets, COALESCE(m.read_seq, 0),"
-            " s.no,"
+            "SELECT s.id, s.last_seq, COALESCE(m.read_seq, 0), s.no,"
             " CASE WHEN s.shared = 0"
             " THEN (SELECT p.name FROM person p WHERE p.audience_no = s.audience_no LIMIT 1) END,"
-            f" CASE WHEN {BELONGS_TO_ITS_LANE} THEN 1 ELSE 0 END FROM session s"
+            f" CASE WHEN {BELONGS_TO_ITS_LANE} THEN 1 ELSE 0 END,"
+            " s.chosen_model, s.profile, s.personality, s.workspace, s.busy_policy, s.disabled_toolsets FROM session s"
             " LEFT JOIN read_mark m ON m.session_no = s.no AND m.person_id = $1"
             f" WHERE s.id IN ({build_placeholders(len(sessions), first=2)})",
             person_id,
             *(session.id for session in sessions),
         )
     }
-    turn_counts = _count_open_turns(tx, [row[6] for row in rows.values()])
+    turn_counts = _count_open_turns(tx, [row[3] for row in rows.values()])
     return [_make_summary(session, rows[session.id], turn_counts) for session in sessions if session.id in rows]
 
 
@@ -54,14 +53,18 @@ def _count_open_turns(tx: Transaction, session_nos: Sequence[int]) -> dict[tuple
 
 
 def _make_summary(session: Session, row: Row, turn_counts: dict[tuple[int, str], int]) -> SessionSummary:
-    _, last_seq, model, busy_policy, disabled_toolsets, read_seq, no, owner_name, belongs_to_its_lane = row
+    _, last_seq, read_seq, no, owner_name, belongs_to_its_lane, *setting_columns = row
+    settings = session_settings.settings_from_columns(*setting_columns)
     return SessionSummary(
         session=session,
         last_seq=last_seq,
         read_seq=min(read_seq, last_seq),
-        chosen_model=model,
-        busy_policy=None if busy_policy is None else BusyPolicy(busy_policy),
-        disabled_toolsets=session_settings.parse_toolset_names(disabled_toolsets),
+        chosen_model=settings.model,
+        profile=settings.profile,
+        personality=settings.personality,
+        workspace=settings.workspace,
+        busy_policy=settings.busy_policy,
+        disabled_toolsets=settings.disabled_toolsets,
         running=bool(turn_counts.get((no, "running"))),
         queued=turn_counts.get((no, "queued"), 0),
         owner_name=owner_name,

@@ -10,8 +10,9 @@ from palaver.domain.errors import InvalidInput, SessionNotFound, TitleTaken
 from palaver.domain.events import EventKind
 from palaver.domain.ids import new_session_id, parse_session_id
 from palaver.domain.session import StartReason
-from palaver.domain.titles import clean_title, number_title, parse_title_slot, strip_title_number
-from palaver.storage import deliveries, events, people
+from palaver.domain.text import make_json_storable
+from palaver.domain.titles import MAX_TITLE_NUMBER, clean_title, number_title, parse_title_slot, strip_title_number
+from palaver.storage import auto_titles, deliveries, events, people
 from palaver.storage.session_rows import SESSION_COLUMN_COUNT, SESSION_COLUMNS, SessionRow, make_session_row
 from palaver.storage.timestamps import from_micros
 
@@ -55,7 +56,9 @@ def create(
     """Create a session, record the reason in its log, and return its number."""
     row = tx.fetch_one(
         "INSERT INTO session (id, key, platform, chat_type, source, audience_no, shared, created_at, start_reason,"
-        " previous_had_messages, parent_no) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING no",
+        " previous_had_messages, parent_no, is_first_contact) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,"
+        " CASE WHEN EXISTS (SELECT 1 FROM session e WHERE e.audience_no = $6 AND e.active_at IS NOT NULL) THEN 0 ELSE 1"
+        " END) RETURNING no",
         new_session_id(from_micros(now)),
         place.key,
         str(place.source.platform),
@@ -77,7 +80,7 @@ def create(
 
 
 def encode_source(source: SessionSource) -> str:
-    return json.dumps(source.to_dict(), separators=(",", ":"))
+    return json.dumps(make_json_storable(source.to_dict()), separators=(",", ":"))
 
 
 def end(tx: Transaction, session_no: int, reason: EndReason, now: int, *, except_lane: str | None = None) -> None:
@@ -229,15 +232,32 @@ def rename(
                 title=clean,
                 available_title=free,
             )
+    _set_title(tx, no, clean)
+    events.append_event(tx, no, EventKind.RENAMED, now, person_id, title=clean, previous=session.title)
+    return get_by_no(tx, no).session
+
+
+def _set_title(tx: Transaction, session_no: int, title: str | None) -> None:
+    slot = None if title is None else parse_title_slot(title)
     tx.execute(
         "UPDATE session SET title = $2, title_base = $3, title_number = $4 WHERE no = $1",
-        no,
-        clean,
+        session_no,
+        title,
         slot and slot.base,
         slot and slot.number,
     )
-    events.append_event(tx, no, EventKind.RENAMED, now, person_id, title=clean, previous=session.title)
-    return get_by_no(tx, no).session
+
+
+def _copy_title(tx: Transaction, session_row: SessionRow, fork_row: SessionRow) -> None:
+    """Give a copy the title of its original with the next number: `My Project` becomes `My Project #2`."""
+    session = session_row.session
+    if session.title is not None:
+        _set_title(tx, fork_row.no, find_free_title(tx, fork_row, session.title))
+    if session.auto_title is not None:
+        row = tx.fetch_one("SELECT COUNT(*) FROM session WHERE parent_no = $1", session_row.no)
+        copies = 0 if row is None else int(row[0])  # with the new one
+        number = min(parse_title_slot(session.auto_title).number + copies, MAX_TITLE_NUMBER)
+        auto_titles.set_copied_title(tx, fork_row.no, number_title(session.auto_title, number))
 
 
 def find_free_title(tx: Transaction, session_row: SessionRow, title: str) -> str:
@@ -316,11 +336,14 @@ def fork(
     no = create(tx, place, StartReason.FORK, now, previous=session, parent_no=session_row.no)
     events.copy_messages(tx, session_row.no, no, before=before)
     tx.execute(
-        "UPDATE session SET active_at = CASE WHEN message_count > 0 THEN CAST($2 AS BIGINT) END, last_human_at = $2"
-        " WHERE no = $1",
+        "UPDATE session SET active_at = CASE WHEN message_count > 0 THEN CAST($2 AS BIGINT) END, last_human_at = $2,"
+        " has_shared_content = (SELECT CASE WHEN p.shared = 1 THEN 1 ELSE p.has_shared_content END FROM session p"
+        " WHERE p.no = $3) WHERE no = $1",
         no,
         now,
+        session_row.no,
     )
+    _copy_title(tx, session_row, get_by_no(tx, no))
     fork_row = get_by_no(tx, no)
     events.append_event(
         tx, session_row.no, EventKind.FORKED, now, person_id, fork_id=fork_row.session.id, at_seq=at_seq

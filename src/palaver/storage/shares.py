@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.share import Share, ShareNotFound, new_share_id, parse_share_id
+from palaver.domain.errors import InvalidInput
+from palaver.domain.ids import PersonId
+from palaver.domain.session import Page
+from palaver.domain.share import MAX_SHARES_PER_PERSON, Share, ShareNotFound, new_share_id, parse_share_id
 from palaver.storage.timestamps import from_micros
 
 if TYPE_CHECKING:
-    from palaver.domain.ids import PersonId
     from palaver.storage.engines.base import Row, Transaction
 
-_SELECT = """SELECT h.id, s.id, h.body, h.message_count, h.created_at FROM share h
-    JOIN session s ON s.no = h.session_no"""
+MAX_SHARES_PER_PAGE = MAX_SHARES_PER_PERSON
+_END_OF_LIST = 2**62
+
+_SELECT = """SELECT h.no, h.id, s.id, h.person_id, p.name, h.title, h.message_count, h.created_at FROM share h
+    JOIN session s ON s.no = h.session_no JOIN person p ON p.id = h.person_id"""
 
 
 def add(
@@ -21,12 +26,13 @@ def add(
 ) -> Share:
     share_id = new_share_id()
     tx.execute(
-        "INSERT INTO share (id, secret_hash, person_id, session_no, body, message_count, created_at)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        "INSERT INTO share (id, secret_hash, person_id, session_no, title, body, message_count, created_at)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
         share_id,
         secret_hash,
         person_id,
         session_no,
+        body["title"],
         json.dumps(body, separators=(",", ":")),
         len(body["messages"]),
         now,
@@ -41,10 +47,22 @@ def count_shares(tx: Transaction, person_id: PersonId) -> int:
     return int(row[0]) if row else 0
 
 
-def list_shares(tx: Transaction, person_id: PersonId) -> list[Share]:
-    """List a person's shares, newest first."""
-    rows = tx.fetch_all(f"{_SELECT} WHERE h.person_id = $1 ORDER BY h.no DESC", person_id)
-    return [_share_from_row(row) for row in rows]
+def has_content_of_others(tx: Transaction, session_no: int) -> bool:
+    """Whether a session has messages of a shared session: its own, or copied from one, however often."""
+    row = tx.fetch_one("SELECT shared, has_shared_content FROM session WHERE no = $1", session_no)
+    return row is not None and any(row)
+
+
+def list_shares(tx: Transaction, person_id: PersonId | None, limit: int, cursor: str | None = None) -> Page[Share]:
+    """List a person's shares (None: everybody's), newest first."""
+    before = _END_OF_LIST if cursor is None else _find_cursor(tx, cursor, person_id)
+    if person_id is None:
+        rows = tx.fetch_all(f"{_SELECT} WHERE h.no < $1 ORDER BY h.no DESC LIMIT $2", before, limit)
+    else:
+        rows = tx.fetch_all(
+            f"{_SELECT} WHERE h.person_id = $3 AND h.no < $1 ORDER BY h.no DESC LIMIT $2", before, limit, person_id
+        )
+    return Page([_share_from_row(row) for row in rows], rows[-1][1] if len(rows) == limit else None)
 
 
 def open_share(tx: Transaction, secret_hash: str) -> dict[str, Any]:
@@ -63,12 +81,29 @@ def revoke(tx: Transaction, share_id: str, person_id: PersonId | None) -> None:
         raise ShareNotFound
 
 
+def _find_cursor(tx: Transaction, cursor: str, person_id: PersonId | None) -> int:
+    """Return the number of the share that a cursor names: the last one of the page before."""
+    try:
+        share_id = parse_share_id(cursor)
+    except ShareNotFound:
+        row = None
+    else:
+        row = tx.fetch_one(
+            "SELECT no FROM share WHERE id = $1 AND ($2 = '' OR person_id = $2)", share_id, person_id or ""
+        )
+    if row is None:
+        raise InvalidInput("cursor: this share no longer exists. List the shares from the beginning.", key="cursor")
+    return int(row[0])
+
+
 def _share_from_row(row: Row) -> Share:
-    share_id, session_id, body, message_count, created_at = row
+    _, share_id, session_id, person_id, person_name, title, message_count, created_at = row
     return Share(
         id=share_id,
         session_id=session_id,
-        title=json.loads(body)["title"],
+        person_id=PersonId(person_id),
+        person_name=person_name,
+        title=title,
         message_count=message_count,
         created_at=from_micros(created_at),
     )

@@ -1,4 +1,4 @@
-"""Rate limits for sign-in attempts: one moment for each subject (a name or a network address).
+"""Rate limits for sign-in attempts: one moment for each subject (a name, a network address or a device).
 
 An attempt moves the subject's moment ahead by one refill interval; if it then lies further ahead than the allowed
 burst, the attempt is refused. As time passes, the moment falls behind again (this is the generic cell rate algorithm).

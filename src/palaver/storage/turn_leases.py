@@ -239,6 +239,12 @@ def take_steering_turns(tx: Transaction, lease: TurnLease, now: int) -> list[int
     return [int(input_seq) for _, input_seq, _ in rows]
 
 
+def find_stopper(tx: Transaction, lease: TurnLease) -> PersonId | None:
+    """Return the person who asked to stop a running turn, or whose message interrupted it."""
+    row = tx.fetch_one("SELECT stopped_by FROM turn WHERE no = $1", lease.turn_no)
+    return PersonId(row[0]) if row and row[0] is not None else None
+
+
 def end_turn(tx: Transaction, lease: TurnLease, state: TurnState, now: int, error: str | None = None) -> None:
     ended = tx.execute(
         "UPDATE turn SET state = $4, ended_at = $5, error = $6, lease_owner = NULL, lease_until = NULL,"
@@ -250,6 +256,19 @@ def end_turn(tx: Transaction, lease: TurnLease, state: TurnState, now: int, erro
     )
     if not ended:
         raise LeaseLost
+
+
+def has_ended_at(tx: Transaction, lease: TurnLease, ended_at: int) -> bool:
+    """Whether the run with this lease has ended its turn at this time."""
+    return (
+        tx.fetch_one(
+            "SELECT 1 FROM turn WHERE no = $1 AND attempt = $2 AND ended_at = $3",
+            lease.turn_no,
+            lease.attempt,
+            ended_at,
+        )
+        is not None
+    )
 
 
 def release_turn(tx: Transaction, lease: TurnLease) -> None:
@@ -275,13 +294,21 @@ class OrphanTurn:
     stop_request: StopRequest | None
 
 
+_SELECT_RUNNING = f"SELECT no, lease_owner, lease_until, has_side_effects, stop_request, {_LEASE_COLUMNS} FROM turn"
+
+
 def list_orphans(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool]) -> list[OrphanTurn]:
     """List and lock the turns whose lease has expired or whose worker is known to be dead."""
-    rows = tx.fetch_all(
-        f"SELECT no, lease_owner, lease_until, has_side_effects, stop_request, {_LEASE_COLUMNS} FROM turn"
-        f" WHERE state = 'running' {tx.for_update}"
-    )
+    rows = tx.fetch_all(f"{_SELECT_RUNNING} WHERE state = 'running' {tx.for_update}")
     return [_orphan_from_row(row) for row in rows if row[2] < now or is_owner_dead(row[1])]
+
+
+def load_orphan(tx: Transaction, lease: TurnLease) -> OrphanTurn:
+    """Load and lock the turn of a run that broke off while its worker lives on."""
+    row = tx.fetch_one(f"{_SELECT_RUNNING} WHERE {_HAS_LEASE} {tx.for_update}", *_make_lease_params(lease))
+    if row is None:
+        raise LeaseLost
+    return _orphan_from_row(row)
 
 
 def _orphan_from_row(row: Row) -> OrphanTurn:

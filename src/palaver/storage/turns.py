@@ -93,6 +93,15 @@ def _summarize(rows: Sequence[Row]) -> OpenTurns:
     )
 
 
+def list_open_seqs(tx: Transaction, session_no: int) -> list[int]:
+    """List the messages of a session that wait for their answer."""
+    rows = tx.fetch_all(
+        "SELECT input_seq FROM turn WHERE session_no = $1 AND state IN ('queued', 'running') AND kind = 'answer'",
+        session_no,
+    )
+    return [seq for (seq,) in rows]
+
+
 # -- queueing and stopping ----------------------------------------------------------------------------------
 
 
@@ -157,12 +166,15 @@ def add_to_queued(tx: Transaction, turn_no: int, request: TurnRequest) -> TurnId
     return TurnId(row[0]) if row else None
 
 
-def request_stop(tx: Transaction, session_no: int, request: StopRequest) -> TurnId | None:
-    """Ask the running turn of a session to stop, and return its id; None if nothing runs."""
+def request_stop(
+    tx: Transaction, session_no: int, request: StopRequest, person_id: PersonId | None = None
+) -> TurnId | None:
+    """Ask the running turn of a session to stop, for a person, and return its id; None if nothing runs."""
     row = tx.fetch_one(
-        "UPDATE turn SET stop_request = $2 WHERE session_no = $1 AND state = 'running' RETURNING id",
+        "UPDATE turn SET stop_request = $2, stopped_by = $3 WHERE session_no = $1 AND state = 'running' RETURNING id",
         session_no,
         request.value,
+        person_id,
     )
     return TurnId(row[0]) if row else None
 

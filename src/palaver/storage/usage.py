@@ -79,13 +79,14 @@ def build_totals_update(first: int, is_new: str) -> str:
         f"{column} = CASE WHEN {is_new} THEN COALESCE({value}, {column}) ELSE {column} END"
         for column, value in (
             ("model", model),
-            ("provider", provider),
             ("cost_source", source),
             ("last_prompt_tokens", prompt),
         )
     )
     return (
-        f"{sums}, {latest}, cost_nanos = CASE WHEN {is_new} AND {status} <> 'unknown'"
+        f"{sums}, {latest},"
+        f" provider = CASE WHEN {is_new} AND {model} IS NOT NULL THEN {provider} ELSE provider END,"
+        f" cost_nanos = CASE WHEN {is_new} AND {status} <> 'unknown'"
         f" THEN COALESCE(cost_nanos, 0) + CAST({nanos} AS BIGINT) ELSE cost_nanos END,"
         f" cost_status = CASE WHEN NOT {is_new} OR {status} IN ('unknown', cost_status) THEN cost_status"
         f" WHEN cost_status = 'unknown' THEN {status} ELSE 'estimated' END,"
@@ -122,7 +123,8 @@ def record_orphan_usage(tx: Transaction, lease: TurnLease, usage: TurnUsage, now
 def _update_model(tx: Transaction, session_id: str, usage: TurnUsage) -> bool:
     """Update the session's model and context size for a turn that used nothing."""
     changed = tx.execute(
-        "UPDATE session SET model = COALESCE($2, model), provider = COALESCE($3, provider),"
+        "UPDATE session SET model = COALESCE($2, model),"
+        " provider = CASE WHEN $2 IS NULL THEN provider ELSE $3 END,"
         " last_prompt_tokens = COALESCE($4, last_prompt_tokens) WHERE id = $1",
         session_id,
         usage.model,

@@ -76,7 +76,8 @@ def _load_labels(tx: Transaction, grouping: UsageGrouping, groups: Sequence[str]
     if grouping is not UsageGrouping.SESSION or not groups:
         return {}
     rows = tx.fetch_all(
-        f"SELECT id, COALESCE(title, preview) FROM session WHERE id IN ({build_placeholders(len(groups))})", *groups
+        f"SELECT id, COALESCE(title, auto_title, preview) FROM session WHERE id IN ({build_placeholders(len(groups))})",
+        *groups,
     )
     return dict(rows)
 

@@ -22,11 +22,17 @@ class ScriptedAgent:
     description = "Scripted agent for tests"
 
     def __init__(
-        self, script: Script | str = "Done.", tools: Sequence[Tool] = (), *, context_window: int | None = None
+        self,
+        script: Script | str = "Done.",
+        tools: Sequence[Tool] = (),
+        *,
+        context_window: int | None = None,
+        can_write_titles: bool = False,
     ) -> None:
         self._script: Script = (lambda _request: script) if isinstance(script, str) else script
         self._tools = tools
         self._context_window = context_window
+        self.can_write_titles = can_write_titles
         self.requests: list[AgentRequest] = []  # all requests it has received
 
     def list_models(self) -> Sequence[str]:
@@ -61,6 +67,9 @@ class ScriptedAgent:
         else:
             for event in result:
                 yield event
+
+    async def warm_up(self) -> None:
+        """Do nothing: it is always ready."""
 
     async def close(self) -> None:
         """Do nothing: there is nothing to release."""

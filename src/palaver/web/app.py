@@ -12,10 +12,10 @@ from fastapi import FastAPI
 
 from palaver import __version__
 from palaver.web import openai
-from palaver.web.errors import error_responses, install_errors
+from palaver.web.errors import install_errors
 from palaver.web.guard import install_guard
 from palaver.web.metrics import install_metrics
-from palaver.web.openapi import get_operation_id, install_openapi
+from palaver.web.openapi import install_openapi
 from palaver.web.page import install_page
 from palaver.web.routes import (
     attachments,
@@ -29,6 +29,7 @@ from palaver.web.routes import (
     people,
     platforms,
     policies,
+    profiles,
     projects,
     search,
     sessions,
@@ -43,10 +44,10 @@ if TYPE_CHECKING:
 
 PAGE_FOLDER: Final = Path(__file__).parent / "static"
 
-_API_MODULES = (
+_MODULES_WITH_ROUTES = (
     *(sign_in, me, people),
-    *(sessions, toolsets, messages, search, projects, memories, models, policies, commands, usage),
-    *(live, attachments, shares, platforms),
+    *(sessions, toolsets, messages, search, projects, memories, models, profiles, policies, commands, usage),
+    *(live, attachments, shares, platforms, health, openai),
 )
 
 
@@ -59,16 +60,12 @@ def create_app(state: WebState, page_folder: Path = PAGE_FOLDER) -> FastAPI:
         docs_url=None,  # the docs pages load scripts from other sites
         redoc_url=None,
         openapi_url="/api/openapi.json",
-        generate_unique_id_function=get_operation_id,
-        responses=error_responses(400, 403, 422, 500, 503),
         redirect_slashes=False,
     )
     app.state.palaver = state
     install_errors(app)
-    for module in _API_MODULES:
-        app.include_router(module.router, prefix="/api")
-    app.include_router(health.router)
-    app.include_router(openai.router)
+    for module in _MODULES_WITH_ROUTES:
+        app.routes.extend(module.router.routes)
     install_openapi(app)
     install_page(app, page_folder)
     install_metrics(app, state)

@@ -1,33 +1,40 @@
-"""Authentication: FastAPI dependencies that find out who sent a request and check what they may do.
+"""Authentication: who sent a request, and FastAPI dependencies that check what they may do.
 
-Every route that serves a signed-in person takes one of these dependencies. This module owns the sign-in cookie and
-the parsing of the `Authorization` header.
+Every route that serves a signed-in person takes one of these dependencies; `ApiRoute` then authenticates the caller
+before it reads the body. This module owns the sign-in cookie and the parsing of the `Authorization` header.
 
-Always true: a request with a token is judged by the token alone, and a token can do only what its scopes allow. A
-route without `require_scope(…)` needs the scope `read` for safe methods and `write` for all others, so a route that
-forgets to name a scope is not open to every token.
+Always true: a request is authenticated once, before its body is read. A request with a token is judged by the token
+alone, and a token can do only what its scopes allow. A route without `require_scope(…)` needs the scope `read` for safe
+methods and `write` for all others, so a route that forgets to name a scope is not open to every token.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Query, Request
 from fastapi.security import APIKeyCookie, HTTPBearer
 
-from palaver.domain.account import SIGN_IN_LIFETIME, Scope, SignedInPerson
-from palaver.domain.errors import NotAllowed, NotSignedIn, OwnerRequired
+from palaver.domain.account import KNOWN_DEVICE_LIFETIME, SIGN_IN_LIFETIME, Scope, SignedInPerson
+from palaver.domain.errors import NotAllowed, NotSignedIn, OwnerRequired, StoreError
 from palaver.domain.person import Role
 from palaver.services.view import AsyncSessionView
 from palaver.web.state import State, WebState
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from fastapi import Response
+    from fastapi.dependencies.models import Dependant
     from fastapi.params import Depends as Dependency
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_CALLER_KEY = "palaver.caller"  # of the ASGI scope
+_EXPIRY_CHECK_SECONDS = 15.0  # that time has passed is not a change that anyone is notified of
 
-# These two only describe the ways to sign in for the OpenAPI document; `_authenticate` reads the values itself.
+# These two only describe the ways to sign in for the OpenAPI document; `authenticate` reads the values itself.
 _bearer = HTTPBearer(auto_error=False, scheme_name="token", description="An API token, created at /api/me/tokens.")
 _cookie = APIKeyCookie(
     name="palaver",
@@ -42,12 +49,9 @@ def _read_bearer_token(request: Request) -> str | None:
     return token.strip() if scheme.casefold() == "bearer" else None
 
 
-async def _authenticate(
-    request: Request,
-    state: State,
-    _token: Annotated[object, Depends(_bearer)] = None,
-    _device: Annotated[object, Depends(_cookie)] = None,
-) -> SignedInPerson:
+async def authenticate(request: Request) -> SignedInPerson:
+    """Find out who sent a request, and keep it for the dependencies of its route; raises `NotSignedIn`."""
+    state: WebState = request.app.state.palaver
     token = _read_bearer_token(request)
     if token is not None:
         caller = await state.accounts.find_by_token(token)
@@ -55,10 +59,27 @@ async def _authenticate(
         caller = await state.accounts.find_by_cookie(request.cookies.get(get_cookie_name(request, state), ""))
     if caller is None:
         raise NotSignedIn
+    request.scope[_CALLER_KEY] = caller
     return caller
 
 
-_Authenticated = Annotated[SignedInPerson, Depends(_authenticate)]
+def needs_caller(dependant: Dependant) -> bool:
+    """Whether a route, or a dependency of it, is for signed-in people only."""
+    return dependant.call is _get_caller or any(needs_caller(each) for each in dependant.dependencies)
+
+
+async def _get_caller(
+    request: Request,
+    _token: Annotated[object, Depends(_bearer)] = None,
+    _device: Annotated[object, Depends(_cookie)] = None,
+) -> SignedInPerson:
+    caller: SignedInPerson | None = request.scope.get(_CALLER_KEY)
+    if caller is None:
+        raise NotSignedIn
+    return caller
+
+
+_Authenticated = Annotated[SignedInPerson, Depends(_get_caller)]
 
 
 class _ScopeRequirement:
@@ -137,6 +158,26 @@ async def _open_own_view(state: State, caller: Caller) -> AsyncSessionView:
 OwnView = Annotated[AsyncSessionView, Depends(_open_own_view)]  # what the caller takes part in, also for owners
 
 
+# ---- long responses --------------------------------------------------------------------------------------
+
+
+async def wait_until_signed_out(state: WebState, caller: SignedInPerson) -> None:
+    """Return as soon as the caller is signed out or has another role, whichever process made that change.
+
+    Also returns when that cannot be found out: the client connects again and is authenticated again.
+    """
+    while True:
+        change = state.gateway.feed.access_changes.get_next()
+        try:
+            if not await state.accounts.is_still_signed_in(caller):
+                return
+        except StoreError:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_EXPIRY_CHECK_SECONDS):
+                await change.wait()
+
+
 # ---- the cookie ------------------------------------------------------------------------------------------
 
 
@@ -152,17 +193,34 @@ def get_cookie_name(request: Request, state: WebState) -> str:
     return f"palaver-{request.url.port or 80}"
 
 
+def get_device_cookie_name(request: Request, state: WebState) -> str:
+    """Return the name of the cookie that proves that people have signed in with this browser before."""
+    return f"{get_cookie_name(request, state)}-device"
+
+
 def set_sign_in_cookie(response: Response, request: Request, state: WebState, secret: str) -> None:
-    """Sign a browser in.
+    """Sign a browser in."""
+    _set_cookie(response, request, state, get_cookie_name(request, state), secret, SIGN_IN_LIFETIME)
+
+
+def set_device_cookie(response: Response, request: Request, state: WebState, secret: str) -> None:
+    """Mark a browser as one in which people have signed in; signing out keeps this mark."""
+    _set_cookie(response, request, state, get_device_cookie_name(request, state), secret, KNOWN_DEVICE_LIFETIME)
+
+
+def _set_cookie(
+    response: Response, request: Request, state: WebState, name: str, secret: str, lifetime: timedelta
+) -> None:
+    """Set a cookie that only this server receives, and no script.
 
     `Lax` and not `Strict`: with `Strict`, a link to a conversation in an email would open a signed-out page. From
     other sites, `Lax` sends the cookie only when the user follows a link, and following a link changes nothing: a
     request that changes something must also come from our own origin (see `guard`).
     """
     response.set_cookie(
-        get_cookie_name(request, state),
+        name,
         secret,
-        max_age=int(SIGN_IN_LIFETIME.total_seconds()),
+        max_age=int(lifetime.total_seconds()),
         path=state.base_path or "/",
         secure=request.url.scheme == "https",
         httponly=True,

@@ -1,8 +1,8 @@
 """The guard: checks every request before it reaches a route.
 
 In this order: where the request comes from (`TrustedProxies`), whether it is addressed to this server (`Host`),
-whether another site's page sent it (`Origin`), and whether its body is too large. Every response gets the same strict
-security headers.
+and whether another site's page sent it (`Origin`). Its body can be read only up to the limit for strangers, until the
+route knows who sent it (`ApiRoute`). Every response gets the same strict security headers.
 
 Always true: a request with a cookie changes something only if our own page sent it. Requests with a token are exempt,
 because no browser sends a token by itself; such a request is judged by its token alone.
@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
 from palaver.domain.account import is_loopback
+from palaver.web.body_limit import BodyLimit, LargeRequests
 from palaver.web.errors import build_error_response
 from palaver.web.proxies import DEFAULT_PORTS, HostName, TrustedProxies, parse_address
 
@@ -49,9 +49,6 @@ SECURITY_HEADERS: Final = {
 }
 STRICT_TRANSPORT_SECURITY: Final = "max-age=31536000"
 
-UPLOAD_PATH: Final = "/api/attachments"  # the route streams uploads to disk and limits their size itself
-MAX_BODY_BYTES: Final = 32 * 2**20
-MAX_ANONYMOUS_BODY_BYTES: Final = 64 * 2**10
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -62,6 +59,7 @@ def install_guard(app: FastAPI, state: WebState) -> None:
         public_host=None if state.public_host is None else HostName.from_setting(state.public_host),
         base_path=state.base_path,
     )
+    app.state.large_requests = LargeRequests()
     build_inner_stack = app.build_middleware_stack
 
     def build_guarded_stack() -> ASGIApp:
@@ -102,7 +100,6 @@ class Guard:
         try:
             host = self._check_host(scope, headers, origin)
             _check_origin(scope["method"], headers, f"{origin.scheme}://{host}")
-            guarded_receive = _limit_body(receive, headers, scope["path"])
         except _RejectedRequest as rejection:
             response = build_error_response(rejection.status, rejection.code, str(rejection))
             await response(scope, receive, guarded_send)
@@ -116,7 +113,8 @@ class Guard:
             "headers": [(b"host", host.encode()), *((k, v) for k, v in scope["headers"] if k != b"host")],
             "root_path": self.base_path,
         }
-        await inner({**scope, **resolved}, guarded_receive, guarded_send)
+        guarded_scope = {**scope, **resolved}
+        await inner(guarded_scope, BodyLimit(guarded_scope, receive).receive, guarded_send)
 
     def _check_host(self, scope: Scope, headers: Headers, origin: RequestOrigin) -> str:
         """Return the host that a request was sent to, if it is this server's.
@@ -174,29 +172,6 @@ def _strip_default_port(origin: str) -> str:
     """Remove the port from an origin if it is the default port of its scheme."""
     scheme = origin.partition(":")[0]
     return origin.removesuffix(f":{DEFAULT_PORTS.get(scheme)}")
-
-
-def _limit_body(receive: Receive, headers: Headers, path: str) -> Receive:
-    """Wrap `receive` so that reading a body beyond the limit fails."""
-    if path.endswith(UPLOAD_PATH):
-        return receive
-    has_credentials = "cookie" in headers or "authorization" in headers
-    max_bytes = MAX_BODY_BYTES if has_credentials and "/sign-in" not in path else MAX_ANONYMOUS_BODY_BYTES
-    too_large = f"The request body is too large. The limit is {max_bytes} bytes."
-    content_length = headers.get("content-length", "0")
-    if not content_length.isdigit() or int(content_length) > max_bytes:
-        raise _RejectedRequest(413, "too_large", too_large)
-    received_bytes = 0
-
-    async def limited_receive() -> Message:
-        nonlocal received_bytes
-        message = await receive()
-        received_bytes += len(message.get("body", b""))
-        if received_bytes > max_bytes:
-            raise HTTPException(413, too_large)
-        return message
-
-    return limited_receive
 
 
 def _add_security_headers(send: Send, *, secure: bool) -> Send:

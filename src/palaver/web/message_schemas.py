@@ -9,7 +9,15 @@ from pydantic import Field
 from palaver.domain.inbound import ReplyTo
 from palaver.domain.session_json import event_to_json
 from palaver.domain.turn import BusyPolicy
-from palaver.web.schemas import IdempotencyKey, RequestModel, ResponseModel, Time, replace_surrogates, to_utf8_text
+from palaver.web.schemas import (
+    IdempotencyKey,
+    RequestModel,
+    ResponseModel,
+    ShortText,
+    Time,
+    replace_surrogates,
+    to_utf8_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,14 +90,17 @@ class EventsOut(ResponseModel):
 class MessageIn(RequestModel):
     """A message to send."""
 
-    content: Content = Field(description="Text, or a list of parts in the format that chat models use.")
+    content: Content = Field(
+        description="Text, or a list of parts: text, `{type: text, text}`, or a file you uploaded, `{type: attachment,"
+        " id}`."
+    )
     key: IdempotencyKey = Field(
         description="Your own id for this message. Sending it again with the same key has no effect."
     )
     busy_policy: BusyPolicy | None = Field(
         None, description="What to do if the agent is still answering another message."
     )
-    attachment_ids: Annotated[list[str], Field(max_length=20)] = Field(
+    attachment_ids: Annotated[list[ShortText], Field(max_length=20)] = Field(
         default_factory=list, description="Ids of uploaded files to attach."
     )
     reply_to: ReplyTo = Field(
@@ -158,7 +169,7 @@ def to_events_out(page: TranscriptPage) -> EventsOut:
 
 
 def to_event_out(event: Event, names: Mapping[PersonId, str]) -> EventOut:
-    return EventOut.model_validate(replace_surrogates(event_to_json(event, names)))
+    return EventOut.model_validate(event_to_json(event, names))
 
 
 def to_receipt_out(receipt: Receipt) -> ReceiptOut:
@@ -197,7 +208,7 @@ def to_delivery_out(delivery: DeliveryStatus) -> DeliveryOut:
         quoted_seqs=list(delivery.quoted_seqs),
         platform=str(delivery.platform),
         state=delivery.state.value,
-        error=None if delivery.error is None else to_utf8_text(delivery.error),
+        error=delivery.error,
         created_at=delivery.created_at,
         ended_at=delivery.ended_at,
     )

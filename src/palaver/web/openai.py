@@ -13,12 +13,13 @@ import contextlib
 import json
 import secrets
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Header, Response
+from fastapi import Header, Response
 from fastapi.responses import JSONResponse
 
-from palaver.domain.errors import InvalidInput, PalaverError
+from palaver.domain.errors import InvalidInput, NotSignedIn, PalaverError
 from palaver.domain.inbound import Outcome
 from palaver.domain.text import make_storable
 from palaver.domain.turn import TurnState
@@ -31,7 +32,9 @@ from palaver.services.completions import (
     has_agent_answer,
     parse_message,
 )
-from palaver.web.auth import Caller, require_scope
+from palaver.services.models import list_allowed_models
+from palaver.web.api_route import make_router
+from palaver.web.auth import Caller, require_scope, wait_until_signed_out
 from palaver.web.errors import RequestRejected
 from palaver.web.openai_errors import (
     ERROR_RESPONSES,
@@ -64,28 +67,32 @@ if TYPE_CHECKING:
 SESSION_HEADER: Final = "X-Palaver-Session"
 _DATA_URL_PREFIX: Final = "data:image/"
 
-router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute, responses=ERROR_RESPONSES)
+router = make_router("openai", "/v1", route_class=OpenAIRoute, responses=ERROR_RESPONSES)
 
 
 # ---- models ----------------------------------------------------------------------------------------------
 
 
 @router.get("/models", dependencies=[require_scope("chat")])
-async def openai_list_models(state: State, _caller: Caller) -> OpenAIModelList:
-    """List the models. `palaver` stands for the model chosen for the conversation, or else the default."""
-    return OpenAIModelList(data=[OpenAIModel(id=name) for name in _list_model_names(state)])
+async def openai_list_models(state: State, caller: Caller) -> OpenAIModelList:
+    """List the models that you can choose.
+
+    `palaver` stands for the model chosen for the conversation, or else the default.
+    """
+    return OpenAIModelList(data=[OpenAIModel(id=name) for name in _list_model_names(state, caller)])
 
 
 @router.get("/models/{model:path}", dependencies=[require_scope("chat")])
-async def openai_get_model(model: str, state: State, _caller: Caller) -> OpenAIModel:
+async def openai_get_model(model: str, state: State, caller: Caller) -> OpenAIModel:
     """Get one model."""
-    if model not in _list_model_names(state):
+    if model not in _list_model_names(state, caller):
         raise ModelNotFound(f'Model "{model}" not found.')
     return OpenAIModel(id=model)
 
 
-def _list_model_names(state: WebState) -> list[str]:
-    return list(dict.fromkeys([DEFAULT_MODEL, *state.gateway.agent.list_models()]))
+def _list_model_names(state: WebState, caller: SignedInPerson) -> list[str]:
+    allowed = list_allowed_models(state.gateway.agent, state.gateway.rules, caller.person.role)
+    return list(dict.fromkeys([DEFAULT_MODEL, *allowed]))
 
 
 # ---- requests -----------------------------------------------------------------------------------------------
@@ -121,13 +128,19 @@ async def openai_create_chat_completion(
     answer = _stream_answer(completions, caller, accepted)
     if body.stream:
         with_usage = body.stream_options is not None and body.stream_options.include_usage
-        stream = EventStream(_encode_chunks(encoder, answer, with_usage=with_usage))
+        stream = EventStream(
+            _encode_chunks(encoder, answer, with_usage=with_usage),
+            partial(wait_until_signed_out, state, caller),
+            signed_out_chunk=_encode_error(NotSignedIn()),
+        )
         stream.headers.update(headers)
         return stream
     async with contextlib.aclosing(answer):
         async for item in answer:
             if isinstance(item, CompletionResult):
                 _check_succeeded(item)
+                if not await state.accounts.is_still_signed_in(caller):
+                    raise NotSignedIn
                 return JSONResponse(encoder.build_completion(item), headers=headers)
     raise AnswerFailed
 
@@ -138,13 +151,15 @@ def _build_call(body: ChatCompletionRequest, session_header: str | None, key: st
         raise InvalidInput("messages: the last message must have the role `user`.")
     text, images = _parse_content(last.content)
     session_id = (body.metadata or {}).get("session_id")
+    if session_id is not None and not isinstance(session_id, str):
+        raise InvalidInput("metadata.session_id: give the id of a conversation as text.")
     before = [parse_message(each.role, each.content) for each in earlier]
     return CompletionCall(
         earlier_messages=[message for message in before if message is not None],
         content=text,
         images=images,
         model=None if body.model == DEFAULT_MODEL else body.model,
-        session_id=session_header or (str(session_id) if session_id is not None else None),
+        session_id=session_header or session_id,
         conversation_name=body.user,
         idempotency_key=key,
     )
@@ -213,7 +228,7 @@ async def _encode_chunks(
                 if with_usage:
                     yield encoder.encode_usage_chunk(item.usage)
         except PalaverError as error:
-            yield _encode_event(build_error_body(get_error_status(error), str(error), code=error.code))
+            yield _encode_error(error)
     yield b"data: [DONE]\n\n"
 
 
@@ -255,6 +270,10 @@ def _build_usage(usage: TurnUsage) -> CompletionUsage:
         prompt_tokens_details={"cached_tokens": usage.cache_read_tokens},
         completion_tokens_details={"reasoning_tokens": usage.reasoning_tokens},
     )
+
+
+def _encode_error(error: PalaverError) -> bytes:
+    return _encode_event(build_error_body(get_error_status(error), str(error), code=error.code))
 
 
 def _encode_event(body: dict[str, Any]) -> bytes:

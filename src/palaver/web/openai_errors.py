@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from palaver.domain.errors import NotFound, PalaverError
 from palaver.domain.text import make_storable
+from palaver.web.api_route import ApiRoute
 from palaver.web.errors import STATUS_BY_ERROR, RequestRejected
 from palaver.web.openai_schemas import OpenAIError
 
@@ -33,8 +33,10 @@ class AnswerFailed(PalaverError):
     """The agent could not answer."""
 
 
-class OpenAIRoute(APIRoute):
+class OpenAIRoute(ApiRoute):
     """A route that answers errors in OpenAI's format."""
+
+    max_body_bytes = 16 * 2**20  # a request has all earlier messages, and images as base64
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()

@@ -1,4 +1,4 @@
-"""The OpenAPI document: operation ids, and corrections that apply to all routes.
+"""The OpenAPI document: corrections that apply to all routes.
 
 The schemas and texts of a route are defined with the route.
 """
@@ -11,12 +11,6 @@ from fastapi.openapi.utils import get_openapi
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-    from fastapi.routing import APIRoute
-
-
-def get_operation_id(route: APIRoute) -> str:
-    """Return the operation id of a route: the name of its function."""
-    return route.name
 
 
 def install_openapi(app: FastAPI) -> None:

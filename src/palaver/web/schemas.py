@@ -12,7 +12,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
 
 from palaver.domain.text import make_storable
 
@@ -20,6 +20,11 @@ MAX_SEQ = 2**53  # the largest integer that JavaScript clients can represent exa
 
 Time = Annotated[datetime, PlainSerializer(lambda moment: moment.astimezone(UTC), when_used="json")]
 IdempotencyKey = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[!-~]+$")]
+# A moment in a query; without a time zone it is in UTC, and a date is its first moment.
+Moment = Annotated[
+    datetime, AfterValidator(lambda moment: moment if moment.utcoffset() is not None else moment.replace(tzinfo=UTC))
+]
+ShortText = Annotated[str, StringConstraints(max_length=1000)]  # its exact limit, if any, is checked further down
 Seq = Annotated[int, Field(ge=0, le=MAX_SEQ)]
 
 
@@ -48,7 +53,10 @@ class RequestModel(BaseModel):
 
 
 def replace_surrogates(value: Any) -> Any:
-    """Replace lone surrogates in JSON-ready data: the log keeps them exactly, but UTF-8 cannot encode them."""
+    """Replace lone surrogates in JSON-ready data that was never stored, such as an answer that is still growing.
+
+    What was stored has none (see `domain/text.py`).
+    """
     if isinstance(value, str):
         return to_utf8_text(value)
     if isinstance(value, list):

@@ -14,9 +14,9 @@ from palaver.web.schemas import (
     RequestModel,
     ResponseModel,
     Seq,
+    ShortText,
     Time,
     UsageCounts,
-    replace_surrogates,
 )
 
 if TYPE_CHECKING:
@@ -43,9 +43,12 @@ class SessionOut(ResponseModel):
     """A conversation, as you see it."""
 
     id: str = Field(examples=["20261115_081200_1a2b3c4d"])
-    title: str | None
+    title: str | None = Field(description="The title that a person chose; unique for its owner.")
+    auto_title: str | None = Field(
+        description="The first words, or a model's title after the first answer. Null before the first words."
+    )
     display_name: str = Field(
-        description="What to call the conversation: its title or, without one, the name of its chat."
+        description="What to call the conversation: its title, its automatic title or the name of its chat."
     )
     preview: str
     platform: str
@@ -53,6 +56,10 @@ class SessionOut(ResponseModel):
     shared: bool = Field(description="Several people take part.")
     source: SourceOut
     message_count: int
+    tool_call_count: int = Field(description="How many tool calls the agent has made here, including undone ones.")
+    is_first_contact: bool = Field(
+        description="It is the first conversation with its person or, if several people take part, in its chat."
+    )
     created_at: Time
     active_at: Time | None = Field(
         description="When it was last active; null while it is empty. Lists leave empty conversations out."
@@ -63,7 +70,15 @@ class SessionOut(ResponseModel):
     project_id: str | None
     parent_id: str | None = Field(description="The conversation that this one was forked from.")
     model: str | None = Field(description="The model that answered last.")
-    chosen_model: str | None = Field(description="The model chosen for this conversation; null for the default.")
+    model_provider: str | None = Field(description="The provider of the model that answered last; null if unknown.")
+    chosen_model: str | None = Field(
+        description="The model chosen for this conversation; null for that of its profile, or else the default."
+    )
+    profile: str | None = Field(
+        description="The name of the profile chosen for this conversation; null for the default."
+    )
+    personality: str | None = Field(description="The name of the personality chosen for this conversation.")
+    workspace: str | None = Field(description="The folder or topic of this conversation, which the agent is told.")
     busy_policy: BusyPolicy | None = Field(
         description="The busy policy chosen for this conversation; null for the server's setting."
     )
@@ -93,9 +108,12 @@ class SessionsOut(ResponseModel):
 class NewSessionIn(RequestModel):
     """A new conversation."""
 
-    title: str | None = None
-    project: str | None = Field(None, description="One of your projects, by id or name.")
-    model: str | None = Field(None, description="The model to use; null for the default.")
+    title: ShortText | None = None
+    project: ShortText | None = Field(None, description="One of your projects, by id or name.")
+    model: ShortText | None = Field(None, description="The model to use; null for the default.")
+    profile: ShortText | None = Field(None, description="The name of the profile to use; null for the default.")
+    personality: ShortText | None = Field(None, description="The name of the personality to use.")
+    workspace: ShortText | None = Field(None, description="A folder or topic that the agent is told: one line of text.")
     key: IdempotencyKey | None = Field(
         None, description="Your own id for this request. Repeating it with the same key returns the same conversation."
     )
@@ -104,13 +122,18 @@ class NewSessionIn(RequestModel):
 class SessionChangesIn(RequestModel):
     """Changes to a conversation. Fields that you leave out stay as they are."""
 
-    title: str | None = Field(None, description="Null removes the title.")
+    title: ShortText | None = Field(None, description="Null removes the title.")
     pinned: bool = False
     archived: bool = False
-    project: str | None = Field(None, description="By id or name. Null removes the conversation from its project.")
-    model: str | None = Field(None, description="Null resets to the default.")
+    project: ShortText | None = Field(
+        None, description="By id or name. Null removes the conversation from its project."
+    )
+    model: ShortText | None = Field(None, description="Null resets to the default.")
+    profile: ShortText | None = Field(None, description="Null resets to the default.")
+    personality: ShortText | None = Field(None, description="Null removes the personality.")
+    workspace: ShortText | None = Field(None, description="Null removes the workspace.")
     busy_policy: BusyPolicy | None = Field(None, description="Null resets to the server's setting.")
-    toolsets: Annotated[dict[str, bool], Field(max_length=100)] | None = Field(
+    toolsets: Annotated[dict[ShortText, bool], Field(max_length=100)] | None = Field(
         None,
         description="Turns toolsets on or off, by name; others stay as they are. Null turns all allowed ones on.",
     )
@@ -122,7 +145,7 @@ class ForkIn(RequestModel):
     up_to_seq: Seq | None = Field(
         None, description="Copy everything up to the turn of this message, inclusive; null copies everything."
     )
-    title: str | None = None
+    title: ShortText | None = None
 
 
 class EditIn(RequestModel):
@@ -132,7 +155,7 @@ class EditIn(RequestModel):
     content: Content
     key: IdempotencyKey
     busy_policy: BusyPolicy | None = None
-    attachment_ids: Annotated[list[str], Field(max_length=20)] = Field(
+    attachment_ids: Annotated[list[ShortText], Field(max_length=20)] = Field(
         default_factory=list, description="Ids of files to attach: those of the earlier message or others."
     )
 
@@ -191,9 +214,12 @@ def to_session_out(summary: SessionSummary, connected: Collection[str], *, with_
     """Convert a conversation; `connected` are the platforms that this server can deliver answers to."""
     session = summary.session
     return SessionOut.model_validate(
-        replace_surrogates(session_to_json(session))
+        session_to_json(session)
         | {
             "chosen_model": summary.chosen_model,
+            "profile": summary.profile,
+            "personality": summary.personality,
+            "workspace": summary.workspace,
             "busy_policy": summary.busy_policy,
             "disabled_toolsets": list(summary.disabled_toolsets),
             "running": summary.running,

@@ -1,7 +1,8 @@
 """Server-sent events: their encoding, and a response that sends them until the client disconnects.
 
-Always true: a client that stops reading is disconnected after a while, so that none holds memory forever; a stream
-without events gets heartbeats, so that proxies keep the connection open.
+Always true: a stream ends when its client loses access, without another event; a stream without events gets
+heartbeats, so that proxies keep the connection open. A client that stops reading is disconnected (`HttpProtocol`), so
+that none holds memory forever.
 """
 
 from __future__ import annotations
@@ -13,12 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.responses import Response
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Callable, Coroutine
 
     from starlette.types import Receive, Scope, Send
 
 HEARTBEAT_SECONDS: Final = 15.0
-SEND_TIMEOUT_SECONDS: Final = 30.0  # a client that takes longer to read one chunk is disconnected
 _HEARTBEAT_COMMENT = b": heartbeat\n\n"
 
 
@@ -34,40 +34,47 @@ def encode_stream_start(cursor: str, *, retry_ms: int = 1000) -> bytes:
 
 
 class EventStream(Response):
-    """Sends a generator's chunks until it ends, the client disconnects, or the client's sign-in is no longer valid."""
+    """Sends a generator's chunks until it ends, the client disconnects, or `wait_until_signed_out` returns.
+
+    In that last case the client gets `signed_out_chunk` before the stream ends.
+    """
 
     media_type = "text/event-stream"
 
     def __init__(
-        self, chunks: AsyncGenerator[bytes, None], *, is_still_allowed: Callable[[], Awaitable[bool]] | None = None
+        self,
+        chunks: AsyncGenerator[bytes, None],
+        wait_until_signed_out: Callable[[], Coroutine[Any, Any, None]],
+        *,
+        signed_out_chunk: bytes = b"",
     ) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._chunks = chunks
-        self._is_still_allowed = is_still_allowed
+        self._wait_until_signed_out = wait_until_signed_out
+        self._signed_out_chunk = signed_out_chunk
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with contextlib.aclosing(self._chunks):
-            tasks = [
-                asyncio.create_task(each)
-                for each in (self._send_chunks(send), _wait_for_disconnect(receive), self._wait_until_signed_out())
-            ]
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            sending = asyncio.create_task(self._send_chunks(send))
+            signed_out = asyncio.create_task(self._wait_until_signed_out())
+            tasks = [sending, signed_out, asyncio.create_task(_wait_for_disconnect(receive))]
             try:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                last_chunk = self._signed_out_chunk if signed_out.done() and not sending.done() else b""
             finally:
                 for task in tasks:
                     task.cancel()
                 results = await asyncio.gather(*tasks, return_exceptions=True)
-        failures = [each for each in results if isinstance(each, Exception) and not isinstance(each, TimeoutError)]
+        failures = [each for each in results if isinstance(each, Exception)]
         if failures:
             raise failures[0]
-        if not isinstance(results[0], TimeoutError):
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(1):
-                    await send({"type": "http.response.body", "body": b"", "more_body": False})
+        with contextlib.suppress(TimeoutError):  # a client that does not read gets no end of the stream
+            async with asyncio.timeout(1):
+                await send({"type": "http.response.body", "body": last_chunk, "more_body": False})
 
     async def _send_chunks(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         next_chunk: asyncio.Task[Any] | None = None
         try:
             while True:
@@ -78,18 +85,11 @@ class EventStream(Response):
                     return
                 if done:
                     next_chunk = None
-                async with asyncio.timeout(SEND_TIMEOUT_SECONDS):
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
         finally:
             if next_chunk is not None:
                 next_chunk.cancel()
                 await asyncio.gather(next_chunk, return_exceptions=True)
-
-    async def _wait_until_signed_out(self) -> None:
-        while True:
-            await asyncio.sleep(HEARTBEAT_SECONDS)
-            if self._is_still_allowed is not None and not await self._is_still_allowed():
-                return
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.attachment import check_message_parts
 from palaver.domain.errors import InvalidInput
 from palaver.domain.ids import parse_session_id
 from palaver.domain.inbound import Inbound, Outcome, ReplyTo
@@ -40,7 +39,6 @@ async def submit_message(
     reply_to: ReplyTo = ReplyTo.SESSION,
 ) -> Receipt:
     """Send a message in a session that the caller has access to."""
-    check_message_parts(content)
     inbound = Inbound(
         source=build_person_source(caller.person),
         content=content,

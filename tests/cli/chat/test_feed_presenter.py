@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -114,12 +115,39 @@ def test_messages_from_elsewhere_are_shown_with_their_author() -> None:
     [
         (EventKind.TURN_FAILED, "The key is wrong.", Note("The key is wrong.", is_error=True)),
         (EventKind.TURN_INTERRUPTED, "stopped", Note("Stopped")),
-        (EventKind.TURN_INTERRUPTED, "it took too long", Note("Interrupted: it took too long")),
+        (EventKind.TURN_INTERRUPTED, "interrupted_by_message", Note("Interrupted: A new message arrived.")),
     ],
 )
 def test_an_incomplete_answer_is_explained(kind: EventKind, reason: str, note: Note) -> None:
     event = Event(seq=3, kind=kind, at=NOW, facts={"turn": "t_1", "reason": reason})
     assert FeedPresenter(ME).present(EventAppended(event)) == [AnswerEnd(), note]
+
+
+def test_a_failure_shows_what_the_provider_said() -> None:
+    provider_facts = {"model": "openai:x", "status": 500, "detail": "The GPU is on fire."}
+    facts = {"turn": "t_1", "reason": "OpenAI is unavailable."} | provider_facts
+    event = Event(seq=3, kind=EventKind.TURN_FAILED, at=NOW, facts=facts)
+    assert FeedPresenter(ME).present(EventAppended(event))[1:] == [
+        Note("OpenAI is unavailable.", is_error=True),
+        Note("openai:x (HTTP 500): The GPU is on fire."),
+    ]
+
+
+def test_an_automatic_title_is_not_announced() -> None:
+    event = Event(seq=3, kind=EventKind.RENAMED, at=NOW, facts={"title": "Basil", "automatic": True})
+    assert FeedPresenter(ME).present(EventAppended(event)) == []
+
+
+def test_an_entry_that_can_not_be_read_is_mentioned_unless_it_is_hidden() -> None:
+    event = Event(seq=2, kind=EventKind.UNREADABLE, at=NOW, facts={"stored_kind": "message", "reason": "too_deep"})
+    assert FeedPresenter(ME).present(EventAppended(event)) == [Note("An entry of this conversation can't be read")]
+    assert FeedPresenter(ME).present(EventAppended(replace(event, hidden=True))) == []
+
+
+def test_an_answer_that_another_person_stopped_is_explained() -> None:
+    facts = {"turn": "t_1", "reason": "stopped"}
+    event = Event(seq=3, kind=EventKind.TURN_INTERRUPTED, at=NOW, facts=facts, person_id=PersonId("p_bob"))
+    assert FeedPresenter(ME).present(EventAppended(event)) == [AnswerEnd(), Note("Stopped by someone else")]
 
 
 def test_a_presenter_of_one_turn_shows_no_other_answer() -> None:

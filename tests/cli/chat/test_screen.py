@@ -40,7 +40,7 @@ def test_an_answer_is_rendered_as_markdown_above_the_status_line(terminals: Term
     assert " 1 first" in text
     assert "```" not in text
     terminal.wait_for(
-        lambda _: bool(re.fullmatch(r" demo · untitled · \d+ tokens · \$0\.0000 · idle", terminal.status_line))
+        lambda _: bool(re.fullmatch(r" demo · show me markdown · \d+ tokens · \$0\.0000 · idle", terminal.status_line))
     )
     for text_once in ("What Markdown looks like", "A quotation", "def greet", "soup"):
         assert text.count(text_once) == 1

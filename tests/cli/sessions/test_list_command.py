@@ -29,9 +29,9 @@ def test_the_list_shows_id_age_chat_message_count_and_title_newest_first(home: H
     assert second.split() == [old, "2", "d", "ago", "Signal,", "Bob", "2", "Garden"]
 
 
-def test_a_conversation_without_a_title_is_listed_with_its_last_message(home: Home) -> None:
+def test_a_conversation_without_a_chosen_title_is_listed_with_its_first_words(home: Home) -> None:
     home.add_conversation("what is the time?", "nearly five")
-    assert "“nearly five”" in home.get_text("sessions", "list")
+    assert "what is the time?" in home.get_text("sessions", "list")
 
 
 def test_wide_characters_keep_the_columns_aligned(home: Home) -> None:
@@ -136,4 +136,18 @@ def test_a_session_in_json_has_every_key_and_times_in_utc(home: Home) -> None:
     assert abs(datetime.now(UTC) - created) < timedelta(minutes=5)
     for name in ("ended_at", "end_reason", "project_id", "parent_id", "last_message_at", "key", "preview"):
         assert name in session
-    assert session["display_name"] == "DM with Ada"
+    assert session["display_name"] == "hello"
+
+
+def test_a_list_can_be_filtered_by_platform_date_and_words(home: Home) -> None:
+    lisbon = home.add_conversation("train to lisbon")
+    thought = home.add_conversation("a train of thought", source=home.bob)
+
+    def list_ids(*options: str) -> list[str]:
+        return [session["id"] for session in home.get_json("sessions", "list", *options)["sessions"]]
+
+    assert list_ids("--platform", "signal") == [thought]
+    assert list_ids("--query", "train -thought") == [lisbon]
+    assert list_ids("--after", "2020-01-01") == [thought, lisbon]
+    assert list_ids("--before", "2020-01-01") == []
+    assert "No conversations match." in home.get_text("sessions", "list", "--platform", "matrix")

@@ -21,7 +21,7 @@ def home_with_messages(home: Home) -> Home:
 def test_hits_show_conversation_speaker_and_matching_words_newest_first(home_with_messages: Home) -> None:
     text = home_with_messages.get_text("sessions", "search", "train")
     assert "Lisbon" in text
-    assert "untitled (Signal, Bob)" in text
+    assert "a train of thought" in text
     assert "Bob: a [train] of thought" in text
     assert "Ada: when does the [train] leave?" in text
     assert "agent: the [train] leaves at noon" in text
@@ -49,8 +49,8 @@ def test_a_query_can_have_words_phrases_prefixes_and_exclusions(
 def test_a_cursor_continues_a_search(home_with_messages: Home) -> None:
     first = home_with_messages.get_json("sessions", "search", "train", "--limit", "2")
     assert len(first["hits"]) == 2
-    assert first["next_cursor"] == first["hits"][-1]["position"]
-    cursor = str(first["next_cursor"])
+    cursor = first["next_cursor"]
+    assert cursor == "{session_id}.{seq}".format(**first["hits"][-1])
     rest = home_with_messages.get_json("sessions", "search", "train", "--limit", "2", "--cursor", cursor)
     assert [hit["message"]["content"] for hit in rest["hits"]] == ["when does the train leave?"]
     assert rest["next_cursor"] is None
@@ -75,3 +75,24 @@ def test_a_query_without_a_word_is_an_error(home_with_messages: Home) -> None:
     assert "no word" in home_with_messages.get_error("sessions", "search", "!!", code=2)
     assert "no word" in home_with_messages.get_error("sessions", "search", "-train", code=2)
     assert "WORDS" in home_with_messages.get_error("sessions", "search", code=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "contents"),
+    [
+        (["--platform", "signal"], ["a train of thought"]),
+        (["--role", "assistant"], ["the train leaves at noon"]),
+        (["--role", "user", "--without", "thought"], ["when does the train leave?"]),
+        (["--after", "2020-01-01", "--before", "2020-02-01"], []),
+    ],
+)
+def test_a_search_can_be_filtered(home_with_messages: Home, options: list[str], contents: list[str]) -> None:
+    hits = home_with_messages.get_json("sessions", "search", "train", *options)["hits"]
+    assert [hit["message"]["content"] for hit in hits] == contents
+
+
+def test_a_search_can_be_limited_to_a_project(home_with_messages: Home) -> None:
+    home_with_messages("projects", "create", "Trips")
+    home_with_messages("sessions", "move", "Lisbon", "Trips")
+    hits = home_with_messages.get_json("sessions", "search", "train", "--project", "Trips")["hits"]
+    assert [hit["message"]["content"] for hit in hits] == ["the train leaves at noon", "when does the train leave?"]

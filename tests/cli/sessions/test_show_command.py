@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from palaver import SessionSource, TurnUsage
+from palaver.storage.engines.base import Write
 
 if TYPE_CHECKING:
     from cli.conftest import Home
@@ -73,6 +74,17 @@ def test_a_message_with_parts_shows_its_text_and_names_the_attachments(home: Hom
         store.record_user_message(home.ada, parts)
     text = home.get_text("sessions", "show", "cats")
     assert "    look\n    [image_url]" in text
+
+
+def test_a_damaged_entry_is_shown_as_unreadable_among_the_others(home: Home) -> None:
+    session_id = home.add_conversation("the first", "the second", "the third", title="cats")
+    with home.open_store() as store:
+        store.engine.run(Write(lambda tx: tx.execute("UPDATE event SET body = '{' WHERE content = 'the second'")))
+    text = home.get_text("sessions", "show", "cats")
+    assert "unreadable" in text
+    assert "the third" in text
+    assert "(stored_kind: 'message', reason: 'invalid_json')" in home.get_text("sessions", "show", "cats", "--log")
+    assert "unreadable" in home.get_text("sessions", "export", session_id, "--format", "markdown")
 
 
 def test_a_shared_conversation_names_each_speaker(home: Home) -> None:

@@ -12,7 +12,7 @@ from palaver import GatewayConfig, Role
 from palaver.domain.errors import InvalidInput, PalaverError, StoreError
 from palaver.domain.ids import SessionId
 from palaver.domain.inbound import Inbound
-from palaver.domain.profile import TurnRules
+from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.services.commands import parse_command
 from palaver.services.commands.command import CommandCall, CommandReply
 from palaver.services.commands.runner import CommandRejected, CommandRunner, find_session
@@ -62,6 +62,7 @@ class Chat:
     store: SessionStore
     clock: FakeClock
     rules: TurnRules = field(default_factory=TurnRules)
+    profile: AgentProfile = field(default_factory=AgentProfile)
 
     def add_messages(self, source: SessionSource, *texts: str) -> RecordedMessage:
         """Store messages of a person and, alternating, of the agent."""
@@ -89,7 +90,7 @@ class Chat:
         )
         if call.action.searches:
             self.store.search("anything")  # updates the index
-        runner, now = CommandRunner(self.store, TwoModels(), self.rules), self.clock.now()
+        runner, now = CommandRunner(self.store, TwoModels(), self.rules, self.profile), self.clock.now()
 
         def run(tx: Transaction) -> Receipt:
             return runner.run(tx, inbound, call, person, find_session(tx, inbound, person), now)

@@ -27,7 +27,7 @@ def test_new_starts_a_conversation_and_keeps_the_old_one(chat: Chat, dm: Source,
     old = chat.add_messages(dm(), "hello", "hi")
     reply = chat.run(dm(), command)
     assert reply.text.startswith("New conversation.")
-    assert "“hi”" in reply.text
+    assert "**hello**" in reply.text
     assert "/restore" in reply.text
     assert reply.session_id == chat.get_session(dm()).id != old.session_id
     assert chat.get_session(dm()).start_reason is StartReason.MANUAL
@@ -105,7 +105,7 @@ def test_new_moves_a_surface_that_shows_another_conversation(chat: Chat, dm: Sou
 
 def test_title_sets_shows_changes_and_removes_the_title(chat: Chat, dm: Source) -> None:
     recorded = chat.add_messages(dm(), "hello")
-    assert "has no title" in chat.run(dm(), "/title").text
+    assert "is called **hello**" in chat.run(dm(), "/title").text
     assert "To undo, use `/title -`." in chat.run(dm(), "/title One").text
     reply = chat.run(dm(), "/title Two")
     assert "**Two**" in reply.text
@@ -156,7 +156,7 @@ def test_resume_lists_titled_conversations_first_without_the_current_one(chat: C
     ids = start_four_conversations(chat, dm())
     reply = chat.run(dm(), "/resume")
     assert [each["id"] for each in reply.data["sessions"]] == [ids["Garden"], ids["Lisbon"], ids[""]]
-    assert "1. **Garden**, 3 h ago\n2. **Lisbon**, 4 h ago\n3. “I see.”, 2 h ago" in reply.text
+    assert "1. **Garden**, 3 h ago\n2. **Lisbon**, 4 h ago\n3. **about nothing**, 2 h ago" in reply.text
 
 
 def test_resume_leaves_out_untitled_conversations_if_enough_have_titles(chat: Chat, dm: Source) -> None:
@@ -284,7 +284,7 @@ def test_a_branch_keeps_the_settings_of_the_conversation(chat: Chat, dm: Source)
     chat.run(dm(), "/busy reject")
     no = chat.get_session_no(str(chat.run(dm(), "/branch").session_id))
     assert chat.read(lambda tx: session_settings.load(tx, no)) == session_settings.SessionSettings(
-        "large", BusyPolicy.REJECT
+        model="large", busy_policy=BusyPolicy.REJECT
     )
 
 

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 def compact(chat: Chat, session_id: str, *, kept_from: int, messages: int) -> None:
     no, now = chat.get_session_no(session_id), to_micros(chat.clock.now())
-    chat.write(
-        lambda tx: compactions.create(tx, no, "in short", first_kept_seq=kept_from, message_count=messages, now=now)
+    new = compactions.NewCompaction(
+        summary="in short", first_kept_seq=kept_from, last_replaced_seq=kept_from - 1, message_count=messages
     )
+    chat.write(lambda tx: compactions.create(tx, no, new, now))
     chat.clock.advance(minutes=1)
 
 

@@ -31,7 +31,7 @@ def test_sessions_lists_conversations_newest_first_in_pages(chat: Chat, dm: Sour
     first = chat.run(dm(), "/sessions")
     assert [each["preview"] for each in first.data["sessions"]] == [f"talk {number}" for number in range(11, 1, -1)]
     assert "Use `/sessions 2` to see more." in first.text
-    assert "“talk 11”, just now, 1 message, **here**" in first.text
+    assert "**talk 11**, just now, 1 message, **here**" in first.text
     second = chat.run(dm(), "/sessions 2")
     assert [each["preview"] for each in second.data["sessions"]] == ["talk 1", "talk 0"]
     assert "to see more" not in second.text
@@ -111,7 +111,7 @@ def test_export_sends_a_short_conversation_to_a_chat_as_markdown(chat: Chat, dm:
         ],
     )
     text = chat.run(dm(), "/export").text
-    assert text.startswith(f"# and this?\n\n- id: {recorded.session_id}\n")
+    assert text.startswith(f"# hello you\n\n- id: {recorded.session_id}\n")
     assert "## Ada, 2026-11-15 08:12 UTC\n\nhello *you*" in text
     assert "## agent, 2026-11-15 08:12 UTC\n\nhi" in text
     assert '→ look({"at": "sky"})' in text
@@ -130,7 +130,7 @@ def test_export_names_another_way_if_a_chat_is_not_suited(chat: Chat, dm: Source
 
 def test_export_does_not_send_many_messages_to_a_chat(chat: Chat, dm: Source) -> None:
     chat.add_messages(dm(), *("x" for _ in range(101)))
-    assert "too long to send here: “x”, 101 messages." in chat.run(dm(), "/export").text
+    assert "too long to send here: **x**, 101 messages." in chat.run(dm(), "/export").text
 
 
 @pytest.mark.parametrize("label", ["JSON", "Markdown"])
@@ -202,3 +202,42 @@ def test_a_reading_action_cannot_write(chat: Chat, dm: Source) -> None:
 def test_commands_without_arguments_reject_them(chat: Chat, dm: Source, name: str) -> None:
     chat.add_messages(dm(), "hello")
     assert f"`/{name}` doesn't take arguments" in chat.expect_error(dm(), f"/{name} now")
+
+
+# ---- filters -----------------------------------------------------------------------------------------------
+
+
+def test_searches_and_lists_take_filters(chat: Chat, dm: Source) -> None:
+    chat.add_messages(dm(), "night train to lisbon", "the train leaves at nine")
+    assert len(chat.run(dm(), "/search train role:assistant platform:telegram").data["hits"]) == 1
+    assert len(chat.run(dm(), "/search train -lisbon after:2026-01-01").data["hits"]) == 1
+    assert chat.run(dm(), "/search train before:2026-01-01").data["hits"] == []
+    assert "No messages found" in chat.run(dm(), "/search train platform:slack").text
+    assert len(chat.run(dm(), "/sessions train platform:telegram after:2026-01-01").data["sessions"]) == 1
+    assert len(chat.run(dm(), "/sessions platform:telegram").data["sessions"]) == 1
+    assert chat.run(dm(), "/sessions -train").data["sessions"] == []
+    assert chat.run(dm(), "/sessions train before:2026-01-01").data["sessions"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/search role:user", "What are you looking for"),
+        ("/search train role:boss", "user, assistant, tool"),
+        ("/search train after:tomorrow", "2026-01-31"),
+        ("/sessions role:user", "only works with `/search`"),
+        ("/search train project:nowhere", "nowhere"),
+    ],
+)
+def test_a_filter_that_makes_no_sense_is_refused(chat: Chat, dm: Source, text: str, expected: str) -> None:
+    chat.add_messages(dm(), "hello")
+    assert expected in chat.expect_error(dm(), text)
+
+
+def test_filters_find_nothing_of_other_people(chat: Chat, dm: Source) -> None:
+    chat.add_messages(dm("bob"), "secret train")
+    chat.add_messages(dm(), "hello")
+    for filters in ("platform:telegram", "role:user", "after:2020-01-01", "before:2090-01-01", "-x"):
+        assert chat.run(dm(), f"/search train {filters}").data["hits"] == []
+        if not filters.startswith("role"):
+            assert "secret" not in chat.run(dm(), f"/sessions {filters}").text

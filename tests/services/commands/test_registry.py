@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver import Role
+from palaver.domain.search_filter import FilterText
 from palaver.domain.turn import BusyPolicy
 from palaver.services.commands import COMMANDS, find_command, list_completions, parse_command
 from palaver.services.commands.command import CommandAction, CommandCall, MessageCall
@@ -28,6 +29,12 @@ from palaver.services.commands.history_commands import (
     undo_turns,
 )
 from palaver.services.commands.permissions import GUEST_COMMANDS
+from palaver.services.commands.profile_commands import (
+    choose_personality,
+    choose_profile,
+    choose_workspace,
+    list_profiles,
+)
 from palaver.services.commands.query_commands import (
     ExportFormat,
     export_conversation,
@@ -59,7 +66,7 @@ if TYPE_CHECKING:
 COMMAND_NAMES = [command.name for command in COMMANDS]
 EXPECTED_NAMES = (
     "new reset resume sessions title retry undo redo restore why branch compress usage status stop queue steer model"
-    " tools busy search export help"
+    " profile personality workspace tools busy search export help"
 )
 PAGE = (Path(__file__).parents[3] / "docs/reference/commands.md").read_text(encoding="utf-8")
 SECTIONS = {
@@ -110,14 +117,18 @@ SECTIONS = {
         ("/busy", show_busy_policy.call()),
         ("/busy Steer", choose_busy_policy.call(policy=BusyPolicy.STEER)),
         ("/busy default", choose_busy_policy.call(policy=None)),
+        ("/profile", list_profiles.call()),
+        ("/profile work", choose_profile.call(profile="work")),
+        ("/personality DEFAULT", choose_personality.call(personality=None)),
+        ("/workspace ~/my garden", choose_workspace.call(workspace="~/my garden")),
         ("/tools", list_tools.call()),
         ("/tools off memory mcp:files", switch_tools.call(switches={"memory": False, "mcp:files": False})),
         ("/tools ON memory", switch_tools.call(switches={"memory": True})),
         ("/tools default", switch_tools.call(switches=None)),
         ("/sessions", list_sessions.call()),
         ("/sessions 2", list_sessions.call(page=2)),
-        ("/sessions Lisbon night", find_sessions.call(words="Lisbon night")),
-        ("/search night train", search_messages.call(query="night train")),
+        ("/sessions Lisbon night", find_sessions.call(typed=FilterText(words="Lisbon night"), query="Lisbon night")),
+        ("/search night train", search_messages.call(typed=FilterText(words="night train"), query="night train")),
         ("/why", explain_session.call()),
         ("/usage", show_usage.call()),
         ("/status", show_status.call()),
@@ -159,7 +170,7 @@ def _parse_with_text(name: str) -> CommandCall:
 
 
 READING = {
-    *("resume", "title", "model", "busy", "tools", "queue"),  # without arguments
+    *("resume", "title", "model", "profile", "personality", "workspace", "busy", "tools", "queue"),  # without arguments
     *("sessions", "search", "why", "usage", "status", "export", "help"),
 }
 
@@ -176,6 +187,7 @@ def test_every_action_belongs_to_a_command() -> None:
     from palaver.services.commands import (
         conversation_commands,
         history_commands,
+        profile_commands,
         query_commands,
         registry,
         setting_commands,
@@ -184,7 +196,7 @@ def test_every_action_belongs_to_a_command() -> None:
     )
 
     modules = (
-        *(conversation_commands, history_commands, query_commands, registry, setting_commands),
+        *(conversation_commands, history_commands, profile_commands, query_commands, registry, setting_commands),
         *(status_commands, turn_commands),
     )
     actions = [value for module in modules for value in vars(module).values() if isinstance(value, CommandAction)]

@@ -169,4 +169,6 @@ def test_a_branch_inherits_the_settings(chat: Chat, dm: Source) -> None:
     chat.add_messages(dm(), "hello", "hi")
     for text in ("/tools off memory", "/model large", "/busy steer", "/branch"):
         chat.run(dm(), text)
-    assert load_settings(chat, dm()) == SessionSettings("large", BusyPolicy.STEER, ("memory",))
+    assert load_settings(chat, dm()) == SessionSettings(
+        model="large", busy_policy=BusyPolicy.STEER, disabled_toolsets=("memory",)
+    )

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver import GatewayConfig, ResetPolicy, SessionSource, TurnUsage
+from palaver import GatewayConfig, Platform, ResetPolicy, SessionSource, TurnUsage
 from palaver.domain.delivery import DeliveryState
 from palaver.domain.events import EventKind
+from palaver.domain.person import Role
 from palaver.domain.profile import TurnRules
 from palaver.domain.turn import BusyPolicy
 from palaver.storage import accounts, compactions, deliveries
@@ -50,11 +51,21 @@ def test_why_explains_a_reset_and_names_the_previous_conversation(
     assert f"`/resume {old}`" in text
 
 
-@pytest.mark.parametrize(("command", "words"), [("/new", "asked for a new"), ("/branch", "copied from “hi”")])
+@pytest.mark.parametrize(("command", "words"), [("/new", "asked for a new"), ("/branch", "copied from **hello**")])
 def test_why_explains_what_people_did(chat: Chat, dm: Source, command: str, words: str) -> None:
     chat.add_messages(dm(), "hello", "hi")
     chat.run(dm(), command)
     assert words in chat.run(dm(), "/why").text
+
+
+def test_status_tells_the_owner_which_platforms_are_not_connected(
+    open_chat: Callable[[GatewayConfig], Chat], dm: Source
+) -> None:
+    chat = open_chat(GatewayConfig(connected_platforms=(Platform.TELEGRAM,)))
+    assert "Telegram" not in chat.run(dm(), "/status").text
+    reply = chat.run(dm(), "/status", role=Role.OWNER)
+    assert "**Not connected**: Telegram." in reply.text
+    assert reply.data["unconnected_platforms"] == ["telegram"]
 
 
 def test_why_leaves_out_a_deleted_conversation(chat: Chat, dm: Source) -> None:
@@ -70,7 +81,8 @@ def test_why_lists_summaries_interruptions_and_failures(chat: Chat, dm: Source) 
     chat.clock.advance(hours=1)
     chat.append_event(recorded.session_id, EventKind.TURN_INTERRUPTED)
     no, now = chat.get_session_no(recorded.session_id), to_micros(chat.clock.now())
-    chat.write(lambda tx: compactions.create(tx, no, "in short", first_kept_seq=6, message_count=4, now=now))
+    new = compactions.NewCompaction(summary="in short", first_kept_seq=6, last_replaced_seq=5, message_count=4)
+    chat.write(lambda tx: compactions.create(tx, no, new, now))
     reply = chat.run(dm(), "/why")
     assert "1 h ago: an answer failed (the provider is down)" in reply.text
     assert "just now: an answer was interrupted" in reply.text

@@ -16,6 +16,7 @@ from palaver.agent.base import (
 )
 from palaver.agent.compaction import SUMMARY_REQUEST
 from palaver.agent.tokens import estimate_message_tokens
+from palaver.domain.delivery import DeliveryKind
 from palaver.domain.errors import (
     AgentUnavailable,
     ContextOverflow,
@@ -24,13 +25,15 @@ from palaver.domain.events import EventKind
 from palaver.domain.feed_events import NoticeSent
 from palaver.domain.inbound import Inbound, Outcome
 from palaver.domain.person import Principal
+from palaver.domain.profile import CompactionRules
 from palaver.domain.turn import TurnKind, TurnState
 from palaver.domain.usage import TurnUsage
+from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 from palaver.storage import sessions, turns
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 from palaver.testing import FakeClock, ScriptedAgent
-from support.gateway import ask, wait_for_turn
+from support.gateway import ask, wait_for_turn, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -252,3 +255,79 @@ async def test_a_message_is_not_merged_into_a_queued_compaction(start_gateway: S
     assert receipt.outcome is Outcome.QUEUED
     kinds = gateway.store.engine.run(Read(lambda tx: tx.fetch_all("SELECT kind FROM turn ORDER BY no")))
     assert kinds == [("compact",), ("answer",)]
+
+
+# -- people in a chat are told --------------------------------------------------------------------------------
+
+
+async def test_people_in_a_chat_are_told_of_a_summary_once_and_before_the_answer(start_gateway: StartGateway) -> None:
+    loopback = LoopbackAdapter()
+    filling = ContextFillingAgent(window=1000)
+    gateway = await start_gateway(filling.agent, loopback=loopback)
+    while not filling.summary_count:
+        receipt = await loopback.say("more")
+        await wait_for_turn(gateway, receipt.turn_id)
+    await wait_until(lambda: loopback.sent[-1].kind is DeliveryKind.ANSWER and len(loopback.sent) > 2)
+    notices = [delivery for delivery in loopback.sent if delivery.kind is DeliveryKind.NOTICE]
+    assert loopback.sent[-2:] == [notices[0], loopback.sent[-1]]
+    assert len(notices) == 1
+    assert "the agent now sees a summary of" in notices[0].content
+    assert "/restore" in notices[0].content
+
+
+async def test_people_in_a_chat_are_not_told_of_a_summary_if_the_setting_says_so(start_gateway: StartGateway) -> None:
+    loopback = LoopbackAdapter()
+    filling = ContextFillingAgent(window=1000)
+    gateway = await start_gateway(filling.agent, loopback=loopback, compaction=CompactionRules(notify=False))
+    while not filling.summary_count:
+        receipt = await loopback.say("more")
+        await wait_for_turn(gateway, receipt.turn_id)
+    rows = gateway.store.engine.run(Read(lambda tx: tx.fetch_all("SELECT kind FROM delivery WHERE kind = 'notice'")))
+    assert rows == []
+
+
+@pytest.mark.parametrize(
+    ("summary", "text"),
+    [
+        ("They spoke of tea.", "The agent now sees a summary of 8 older messages."),
+        ("", "I couldn't summarize the conversation. The model returned no summary"),
+    ],
+)
+async def test_people_in_a_chat_are_told_how_compress_ended(
+    start_gateway: StartGateway, summary: str, text: str
+) -> None:
+    def answer(request: AgentRequest) -> str:
+        return summary if request.messages[-1]["content"].startswith(SUMMARY_REQUEST) else "yes"
+
+    loopback = LoopbackAdapter()
+    gateway = await start_gateway(ScriptedAgent(answer), loopback=loopback)
+    gateway.store.get_or_create_person(SessionSource(LOOPBACK, "ada", user_id="ada"))
+    gateway.store.engine.run(Write(lambda tx: tx.execute("UPDATE person SET role = 'member'")))
+    for i in range(6):
+        await wait_for_turn(gateway, (await loopback.say(f"tea {i}")).turn_id)
+    await wait_for_turn(gateway, (await loopback.say("/compress", message_id="m1")).turn_id)
+    await wait_until(lambda: len(loopback.sent) == 8)
+    started, ended = loopback.sent[-2:]
+    assert "Summarizing" in started.content
+    assert (ended.kind, ended.reply_to) == (DeliveryKind.NOTICE, "m1")
+    assert ended.content.startswith(text)
+
+
+async def test_a_summary_is_made_when_the_settings_say_so(start_gateway: StartGateway, dm: MakeSource) -> None:
+    filling = ContextFillingAgent(window=10_000)
+    rules = CompactionRules(at_percent=10, keep_exchanges=4)
+    gateway = await start_gateway(filling.agent, compaction=rules)
+    for i in range(20):
+        await ask(gateway, dm(), f"number {i}")
+        if filling.summary_count:
+            break
+    contents = [message["content"] for message in filling.agent.requests[-1].messages if message["role"] == "user"]
+    assert contents[1:] == [f"number {i}" for i in range(i - 3, i + 1)]
+
+
+async def test_no_summary_is_made_if_the_settings_say_so(start_gateway: StartGateway, dm: MakeSource) -> None:
+    filling = ContextFillingAgent(window=1000)
+    gateway = await start_gateway(filling.agent, compaction=CompactionRules(enabled=False))
+    for i in range(12):
+        assert (await ask(gateway, dm(), f"number {i}")).state is TurnState.DONE
+    assert filling.summary_count == 0

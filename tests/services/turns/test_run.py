@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -27,7 +27,7 @@ from palaver.domain.inbound import Inbound, Outcome
 from palaver.domain.turn import BusyPolicy, TurnState
 from palaver.domain.usage import TurnUsage
 from palaver.platforms.loopback import LoopbackAdapter
-from palaver.storage.engines.base import Read
+from palaver.storage.engines.base import Read, Write
 from palaver.testing import ScriptedAgent
 from support.gateway import ask, load_texts, send_message, wait_for_turn, wait_until
 
@@ -200,6 +200,55 @@ async def test_a_stopped_answer_is_kept_and_marked(start_gateway: StartGateway, 
     assert (partial["content"], partial["interrupted"]) == ("Once upon a time", True)
 
 
+async def test_an_answer_that_another_person_stopped_says_who_did(start_gateway: StartGateway) -> None:
+    started = asyncio.Event()
+
+    async def answer(request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        yield TextDelta("Once")
+        if len(request.messages) > 1:
+            started.set()
+            await asyncio.Event().wait()
+
+    loopback = LoopbackAdapter()
+    gateway = await start_gateway(
+        ScriptedAgent(answer), loopback=loopback, config=GatewayConfig(group_sessions_per_user=False)
+    )
+    await wait_for_turn(gateway, (await loopback.say("hello", user="grace", chat="family")).turn_id)
+    gateway.store.engine.run(Write(lambda tx: tx.execute("UPDATE person SET role = 'member'")))
+    turn_id = (await loopback.say("Tell me a story", user="ada", chat="family")).turn_id
+    await started.wait()
+    await loopback.say("/stop", user="grace", chat="family")
+    turn = await wait_for_turn(gateway, turn_id)
+    event = gateway.store.load_events(turn.session_id)[-1]
+    assert (event.kind, event.facts["reason"]) == (EventKind.TURN_INTERRUPTED, "stopped")
+    assert event.person_id not in {None, turn.person_id}
+    await wait_until(lambda: loopback.sent[-1].content == "Once\n\n(Stopped by Grace)")
+
+
+@pytest.mark.parametrize(
+    ("reason", "facts"),
+    [("timed_out", {"minutes": 0}), ("interrupted_by_message", {})],
+)
+async def test_an_interrupted_answer_has_a_reason_that_can_be_translated(
+    start_gateway: StartGateway, dm: MakeSource, reason: str, facts: dict[str, Any]
+) -> None:
+    async def answer(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        yield TextDelta("Hm")
+        await asyncio.Event().wait()
+
+    seconds = 0.2 if reason == "timed_out" else 60
+    gateway = await start_gateway(
+        ScriptedAgent(answer), timeout=timedelta(seconds=seconds), busy_policy=BusyPolicy.INTERRUPT
+    )
+    turn_id = await send_message(gateway, dm(), "hello")
+    await wait_until(lambda: gateway.turn_worker.running_count)
+    if reason == "interrupted_by_message":
+        await send_message(gateway, dm(), "stop that")
+    turn = await wait_for_turn(gateway, turn_id)
+    [event] = [event for event in gateway.store.load_events(turn.session_id) if event.facts.get("turn") == turn_id]
+    assert event.facts == {"turn": turn_id, "reason": reason, **facts}
+
+
 async def test_a_turn_that_takes_too_long_is_stopped_with_a_reason(start_gateway: StartGateway, dm: MakeSource) -> None:
     async def answer(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
         yield TextDelta("Hm")
@@ -236,6 +285,26 @@ async def test_an_error_of_the_agent_is_explained_and_the_partial_answer_is_kept
     sent = await wait_until(lambda: loopback.sent)
     assert expected in sent[0].content
     assert "I was about to say" in sent[0].content
+
+
+async def test_the_providers_own_message_is_stored_and_logged_but_not_sent_to_a_chat(
+    start_gateway: StartGateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider_facts = {"provider": "openai", "model": "openai:x", "status": 500, "detail": "The GPU is on fire."}
+
+    def answer(_request: AgentRequest) -> str:
+        raise AgentUnavailable("OpenAI is unavailable at the moment (HTTP 500).", secret="not stored", **provider_facts)
+
+    loopback = LoopbackAdapter()
+    gateway = await start_gateway(ScriptedAgent(answer), loopback=loopback)
+    turn = await wait_for_turn(gateway, (await loopback.say("hello")).turn_id)
+    event = gateway.store.load_events(turn.session_id)[-1]
+    assert event.facts == {"turn": turn.id, "reason": turn.error} | provider_facts
+    record = next(record for record in caplog.records if record.message == "turn_failed")
+    assert record.levelname == "WARNING"
+    assert provider_facts.items() <= vars(record).items()
+    sent = await wait_until(lambda: loopback.sent)
+    assert "GPU" not in sent[0].content
 
 
 async def test_an_unexpected_error_is_logged_in_full_and_the_person_sees_no_details(

@@ -13,7 +13,7 @@ export function Health({ platform, health }: { platform: string; health: Platfor
       <p className="health-state" data-connected={isConnected}>
         {isConnected ? words.platformConnected : words.platformNotConnected}
       </p>
-      {!isConnected && <p>{words.platformNotConnectedHint}</p>}
+      {!isConnected && <p>{health?.configured ? words.platformConfiguredHint : words.platformNotConnectedHint}</p>}
       {health !== undefined && health.pending > 0 && <p>{words.platformWaiting(health.pending)}</p>}
       {health?.last_error_at != null && <RecentProblems health={health} at={health.last_error_at} />}
     </div>

@@ -22,7 +22,7 @@ export default function SettingsPanel() {
     ["passkeys", words.passkeys, <Passkeys />],
     ["devices", words.devices, <Devices />],
     ["tokens", words.tokens, <Tokens isOwner={me.person.role === "owner"} />],
-    ["shares", words.shares, <SharedCopies />],
+    ["shares", words.shares, <SharedCopies personId={me.person.id} isOwner={me.person.role === "owner"} />],
     ["about", words.about, <About me={me} />],
   ];
   return (

@@ -1,37 +1,49 @@
-/** The shared copies of the signed-in person's conversations. */
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+/** The shared copies of the signed-in person's conversations; for owners, those of everybody. */
+import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { attempt } from "../../api/attempt";
 import { formatDate } from "../../format/days";
 import { confirm } from "../../ui/ConfirmDialog";
 import { words } from "../../words";
 import type { Share } from "../shared/calls";
 import * as calls from "../shared/calls";
+import { LoadMoreButton } from "../shared/LoadMoreButton";
 import { QueryResult } from "../shared/QueryResult";
 import { ItemList } from "./ItemList";
 
 const SHARES_KEY = ["shares"];
+const FIRST_PAGE: string | null = null;
 
-export function SharedCopies() {
+export function SharedCopies({ personId, isOwner }: { personId: string; isOwner: boolean }) {
   const queryClient = useQueryClient();
-  const query = useQuery({ queryKey: SHARES_KEY, queryFn: calls.listShares });
+  const query = useInfiniteQuery({
+    queryKey: SHARES_KEY,
+    queryFn: ({ pageParam }) => calls.listShares(isOwner, pageParam),
+    initialPageParam: FIRST_PAGE,
+    getNextPageParam: (page) => page.next_cursor,
+  });
   const deleteShare = async (share: Share) => {
     const question = { title: words.deleteShareTitle(getShareName(share)), text: words.deleteShareText, action: words.deleteShare };
     if (!(await confirm(question))) return;
-    await attempt(() => calls.deleteShare(share.id));
+    await attempt(() => calls.deleteShare(share.id, isOwner));
     await queryClient.invalidateQueries({ queryKey: SHARES_KEY });
+  };
+  const describe = (share: Share) => {
+    const facts = `${words.shareMessages(share.message_count)} · ${formatDate(share.created_at)}`;
+    if (!isOwner) return facts;
+    return `${share.person.id === personId ? words.sharedByYou : words.sharedBy(share.person.name)} · ${facts}`;
   };
   return (
     <>
-      <p className="hint">{words.sharesIntro}</p>
+      <p className="hint">{isOwner ? words.sharesIntroOwner : words.sharesIntro}</p>
       <QueryResult query={query}>
-        {({ shares }) => (
+        {({ pages }) => (
           <ItemList
             label={words.shares}
             emptyText={`${words.sharesEmpty} ${words.sharesEmptyHint}`}
-            items={shares.map((share) => ({
+            items={pages.flatMap((page) => page.shares).map((share) => ({
               id: share.id,
               name: getShareName(share),
-              facts: `${words.shareMessages(share.message_count)} · ${formatDate(share.created_at)}`,
+              facts: describe(share),
               action: (
                 <button type="button" className="button" aria-label={words.deleteShareLabel(getShareName(share))} onClick={() => void deleteShare(share)}>
                   {words.deleteShare}
@@ -41,6 +53,7 @@ export function SharedCopies() {
           />
         )}
       </QueryResult>
+      <LoadMoreButton query={query} />
     </>
   );
 }

@@ -64,8 +64,8 @@ export const createToken = (name: string, scopes: Scope[], days: number | null) 
   request<NewToken>("POST", "/me/tokens", { body: { name, scopes, expires_in_days: days } });
 export const revokeToken = (id: string) => request<undefined>("DELETE", itemPath("me/tokens", id));
 
-export const listShares = () => request<{ shares: Share[] }>("GET", "/shares");
+export const listShares = (all: boolean, cursor: string | null) => request<Schemas["SharesOut"]>("GET", "/shares", { query: { all, cursor } });
 export const createShare = (session: string, all: boolean) =>
   request<NewShare>("POST", itemPath("sessions", session, "/shares"), { query: { all } });
-export const deleteShare = (id: string) => request<undefined>("DELETE", itemPath("shares", id));
+export const deleteShare = (id: string, all: boolean) => request<undefined>("DELETE", itemPath("shares", id), { query: { all } });
 export const getSharedCopy = (secret: string) => request<SharedCopy>("GET", itemPath("shared", secret));

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from palaver.domain.session import SearchHit, Session
 
 TOOLSET = "history"
+TOOL_NAMES = frozenset({"search_conversations", "read_conversation"})
 MAX_HITS = 20
 MAX_MESSAGES = 50
 MAX_MESSAGE_CHARS = 4000
@@ -126,7 +127,7 @@ def _format_hit(hit: SearchHit, session_id: SessionId | None) -> str:
 
 
 def _format_conversation(session: Session, messages: Sequence[Event]) -> str:
-    title = quote_chat_text(session.title) if session.title else "untitled"
+    title = quote_chat_text(session.shown_title) if session.shown_title else "untitled"
     head = f"Conversation {session.id} ({title}), {session.message_count} messages in all."
     if not messages:
         return f"{head} There are none here."

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from palaver.domain.memory import Memory
 
 TOOLSET = "memory"
+TOOL_NAMES = frozenset({"remember", "recall", "forget"})
 MAX_RECALLED = 50
 
 

@@ -10,6 +10,7 @@ import os
 import sys
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 import click
 
@@ -41,6 +42,9 @@ class ChatOptions:
     mode: ChatMode
     start: StartMode = StartMode.RECENT
     resume: str = ""  # title, id or number of a conversation
+    profile: str | None = None  # to choose in that conversation; "default" resets it
+    personality: str | None = None
+    workspace: str | None = None
     message: str | None = None
     as_json: bool = False
     quiet: bool = False
@@ -57,6 +61,9 @@ class ChatOptions:
     flag_value="",
     help="Continue a conversation by title or id; without a value, list recent conversations.",
 )
+@click.option("--profile", metavar="NAME", help="Choose a profile of config.yaml for the conversation, or default.")
+@click.option("--personality", metavar="NAME", help="Choose a personality of config.yaml, or default for none.")
+@click.option("--workspace", metavar="TEXT", help="Tell the agent a folder or topic, or default for none.")
 @click.option("--quiet", is_flag=True, help="Print only the answers, without tool calls and notices.")
 @json_option
 @click.pass_context
@@ -66,6 +73,9 @@ def chat(
     last: bool,
     new: bool,
     resume: str | None,
+    profile: str | None,
+    personality: str | None,
+    workspace: str | None,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -90,6 +100,9 @@ def chat(
         mode=mode,
         start=start,
         resume=resume or "",
+        profile=profile,
+        personality=personality,
+        workspace=_resolve_folder(workspace),
         message=sys.stdin.read() if message == "-" else message,
         as_json=as_json,
         quiet=quiet,
@@ -99,6 +112,13 @@ def chat(
 
     first_messages = ("/resume",) if resume == "" else ()
     ctx.exit(run_chat(settings, options, first_messages))
+
+
+def _resolve_folder(workspace: str | None) -> str | None:
+    """Return the workspace, with a folder of this machine as an absolute path."""
+    if workspace is None or workspace == "default" or not Path(workspace).is_dir():
+        return workspace
+    return str(Path(workspace).resolve())
 
 
 def _detect_mode() -> ChatMode:

@@ -72,6 +72,7 @@ async def _run_with_gateway(
         async with gateway.run(SHUTDOWN_GRACE_SECONDS):
             chat = ChatSession(gateway, await gateway.store.aio.get_owner())
             notice = await chat.choose_session(options.start, options.resume)
+            notice = "\n\n".join(filter(None, [notice, *await chat.apply_choices(options)]))
             match options.mode:
                 case ChatMode.ONE_SHOT:
                     return await _run_one_shot(chat, options)
@@ -236,6 +237,8 @@ class _WarningHandler(logging.Handler):
         self._show = show
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.msg == "turn_failed":  # the chat shows it with the conversation
+            return
         self._show(clean_line(_format_log_record(record)))
 
 

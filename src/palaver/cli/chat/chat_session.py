@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from palaver.cli.chat import StartMode
 from palaver.cli.errors import MessageRejected
@@ -20,22 +20,30 @@ from palaver.domain.errors import NotFound
 from palaver.domain.inbound import Inbound, Outcome
 from palaver.domain.source import SessionSource
 from palaver.services.commands.conversation_commands import resume_session, start_session
+from palaver.services.commands.profile_commands import choose_personality, choose_profile, choose_workspace
 from palaver.services.commands.reply_text import MAX_EXCERPT_CHARS, escape_markdown
+from palaver.services.commands.setting_commands import DEFAULT
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from palaver.cli.chat import ChatOptions
     from palaver.domain.events import Event
     from palaver.domain.ids import SessionId, TurnId
     from palaver.domain.inbound import Receipt
     from palaver.domain.person import Person
     from palaver.domain.session import Session
     from palaver.domain.turn import BusyPolicy, Turn
-    from palaver.services.commands.command import CommandCall
+    from palaver.services.commands.command import CommandAction, CommandCall
     from palaver.services.gateway import Gateway
     from palaver.services.view import AsyncSessionView
 
 CONTINUE_WITHIN = timedelta(hours=12)  # a new chat continues a conversation that was active within this time
+_CHOICES: dict[str, CommandAction[Any]] = {
+    "profile": choose_profile,
+    "personality": choose_personality,
+    "workspace": choose_workspace,
+}
 MAX_SESSIONS_SEARCHED = 100  # when looking for the last conversation of this terminal
 
 
@@ -95,6 +103,17 @@ class ChatSession:
             return self._continue_session(current)
         return await self._run_command(start_session.call())
 
+    async def apply_choices(self, options: ChatOptions) -> list[str]:
+        """Set the profile, personality and workspace that the command line names; return a notice about each."""
+        calls = [
+            action.call(**{name: None if value == DEFAULT else value})
+            for name, action in _CHOICES.items()
+            if (value := getattr(options, name)) is not None
+        ]
+        if calls and self.session_id is None:  # otherwise the lane's old conversation would be changed
+            await self._run_command(start_session.call())
+        return [await self._run_command(call) for call in calls]
+
     async def _continue_last(self, current: Session | None) -> str:
         if current is None or current.active_at is None:
             recent = await self.view.list(limit=MAX_SESSIONS_SEARCHED)
@@ -109,7 +128,7 @@ class ChatSession:
         self.session_id = session.id
         if session.active_at is None:
             return ""
-        name = escape_markdown(clean_text(session.title or session.preview), MAX_EXCERPT_CHARS)
+        name = escape_markdown(clean_text(session.shown_title or session.preview), MAX_EXCERPT_CHARS)
         age = format_relative_time(session.active_at, self.now())
         return f"Continuing “{name}” ({age}). Type /new to start a new conversation."
 

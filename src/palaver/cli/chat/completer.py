@@ -56,6 +56,6 @@ class ChatCompleter(Completer):
             return
         now = self._chat.now()
         for session in recent:
-            title = clean_line(session.title or "")
+            title = clean_line(session.shown_title or "")
             if title and text.casefold() in title.casefold() and session.id != self._chat.session_id:
                 yield Completion(title, -len(text), display_meta=format_relative_time(session.active_at, now))

@@ -7,17 +7,16 @@ growing draft and as messages of the log.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from palaver.domain.answer_assembly import AnswerAssembly
 from palaver.domain.draft import Piece
 from palaver.domain.events import EventKind
 from palaver.domain.feed_events import DeliveryChanged, DraftGrew, EventAppended, NoticeSent, TurnChanged
-from palaver.domain.turn import TurnState
-from palaver.services.turns.finish import STOPPED_REASON
+from palaver.domain.turn import InterruptReason, TurnState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from palaver.domain.events import Event
     from palaver.domain.feed_events import FeedItem
@@ -120,10 +119,10 @@ class FeedPresenter:
 
     def _present_event(self, event: Event) -> Iterator[DisplayItem]:
         message = event.message
+        if event.hidden:
+            return
         if message is None:
             yield from self._present_notice(event)
-        elif event.hidden:
-            return
         elif message.role == "user":
             if self._only_turn_id is None and not self._is_own_event(event):
                 yield PersonMessage(self._get_author_name(event, message), message.text)
@@ -153,21 +152,35 @@ class FeedPresenter:
         if event.kind in {EventKind.TURN_FAILED, EventKind.TURN_INTERRUPTED}:
             if self._only_turn_id is None:
                 yield AnswerEnd()
-                yield _make_unfinished_note(event.kind, str(facts.get("reason") or ""))
+                yield self._make_unfinished_note(event)
+                if detail := _format_provider_message(facts):
+                    yield Note(detail)
         elif self._only_turn_id is None and not self._is_own_event(event):
             text = _NOTICE_TEXTS.get(event.kind)
-            if text is not None:
+            if text is not None and not facts.get("automatic"):
                 yield Note(text.format(title=facts.get("title") or "untitled"))
+
+    def _make_unfinished_note(self, event: Event) -> Note:
+        reason, minutes = str(event.facts.get("reason") or ""), event.facts.get("minutes")
+        if event.kind is EventKind.TURN_FAILED:
+            return Note(reason or "The agent could not answer.", is_error=True)
+        if reason in {"", InterruptReason.STOPPED}:
+            is_own = event.person_id in {None, self._viewer_id}
+            return Note("Stopped" if is_own else "Stopped by someone else")
+        explained = InterruptReason(reason).explain(minutes) if reason in set(InterruptReason) else reason
+        return Note(f"Interrupted: {explained}")
 
 
 def _is_final_message(message: Message) -> bool:
     return not message.extra.get("tool_calls")
 
 
-def _make_unfinished_note(kind: EventKind, reason: str) -> Note:
-    if kind is EventKind.TURN_FAILED:
-        return Note(reason or "The agent could not answer.", is_error=True)
-    return Note("Stopped" if reason in {"", STOPPED_REASON} else f"Interrupted: {reason}")
+def _format_provider_message(facts: Mapping[str, Any]) -> str:
+    """Format what the provider itself said about a failure; empty if it said nothing."""
+    if not facts.get("detail"):
+        return ""
+    status = f" (HTTP {facts['status']})" if facts.get("status") else ""
+    return f"{facts.get('model') or 'The model'}{status}: {facts['detail']}"
 
 
 _NOTICE_TEXTS = {
@@ -177,4 +190,5 @@ _NOTICE_TEXTS = {
     EventKind.COMPACTED: "The agent now sees a summary of older messages. You still see all of them.",
     EventKind.COMPACTION_UNDONE: "The agent sees the whole conversation again",
     EventKind.ANSWER_RESENT: "An answer was sent again to the chat that this conversation comes from",
+    EventKind.UNREADABLE: "An entry of this conversation can't be read",
 }

@@ -32,7 +32,7 @@ MAX_RESULT_LINES = 4  # of a tool result
 INDENT_COLUMNS = 2
 MIN_TITLE_COLUMNS = 8  # what the title keeps in the status line of a narrow terminal
 _COLOR_CODE = re.compile("\x1b\\[[0-9;]*m")
-_TRAILING_SPACES = re.compile("[ ]+((?:\x1b\\[[0-9;]*m)*)$")
+_TRAILING_SPACES = re.compile("(?<! )[ ]++((?:\x1b\\[[0-9;]*m)*+)$")
 
 
 DisplayBlock = TextBlock | ReasoningBlock | ToolBlock | PersonMessage | Note | Text
@@ -136,7 +136,7 @@ def format_arguments(text: str) -> str:
     """Format the JSON arguments of a tool call on one line: `query: cat, limit: 3`."""
     try:
         data: Any = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return clean_line(text)
     if not isinstance(data, dict):
         return clean_line(text)
@@ -151,7 +151,7 @@ def format_arguments(text: str) -> str:
 
 def format_status_line(session: Session | None, model: str, *, is_running: bool, queued_count: int, width: int) -> str:
     """Format the status line: model, title, tokens and cost, and what the agent is doing."""
-    title = "new conversation" if session is None else clean_line(session.title) if session.title else "untitled"
+    title = "new conversation" if session is None else clean_line(session.shown_title or "untitled")
     state = "responding (Ctrl-C to stop)" if is_running else "idle"
     model = f" {clean_line(model)}"
     facts = [*(format_usage(session) if session else ()), f"{state}, {queued_count} queued" if queued_count else state]

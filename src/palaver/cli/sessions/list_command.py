@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.cli import lookup, output, transcript
-from palaver.cli.options import json_option, mine_option, open_view
+from palaver.cli.options import (
+    after_option,
+    before_option,
+    json_option,
+    mine_option,
+    open_view,
+    platform_option,
+)
 from palaver.cli.output import Column
 from palaver.domain.session_json import session_to_json
 
@@ -30,6 +37,12 @@ _COLUMNS = (
 @click.option("--archived", is_flag=True, help="List archived conversations instead.")
 @click.option("--pinned", is_flag=True, help="List only pinned conversations, archived or not.")
 @click.option("--project", metavar="PROJECT", help="List only conversations in this project (name or id).")
+@platform_option
+@after_option
+@before_option
+@click.option(
+    "--query", metavar="WORDS", help="Only with these words in the title or last message; -word excludes one."
+)
 @mine_option
 @json_option
 @click.pass_context
@@ -40,24 +53,40 @@ def list_sessions(
     archived: bool,
     pinned: bool,
     project: str | None,
+    platform: str | None,
+    after: datetime | None,
+    before: datetime | None,
+    query: str | None,
     mine: bool,
     as_json: bool,
 ) -> None:
     """List conversations, newest first.
 
-    Conversations without messages are left out. A star marks pinned conversations.
+    Conversations without messages are left out. A star marks pinned conversations. --after and --before are about
+    when a conversation was last active.
     """
     if archived and pinned:
         raise click.UsageError("Use either --archived or --pinned, not both.")
     state = "archived" if archived else "pinned" if pinned else "active"
     with open_view(ctx, mine=mine) as view:
         project_id = lookup.find_project(view, project).id if project is not None else None
-        page = view.list(state=state, limit=limit, cursor=cursor, project=project_id)
+        page = view.list(
+            state=state,
+            limit=limit,
+            cursor=cursor,
+            project=project_id,
+            platform=platform,
+            after=after,
+            before=before,
+            text=query,
+        )
         only_archived = not page and state == "active" and bool(view.list(state="archived", limit=1))
     if as_json:
         output.print_json({"sessions": [session_to_json(session) for session in page], "next_cursor": page.cursor})
-    elif page:
+    elif page or page.cursor is not None:
         _print_page(page)
+    elif any((platform, after, before, query)):
+        click.echo("No conversations match." if cursor is None else "No more conversations.")
     else:
         click.echo(_explain_empty_list(state, project, cursor, only_archived=only_archived))
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.cli import lookup, output, transcript
-from palaver.cli.options import json_option, mine_option, open_view
+from palaver.cli.options import (
+    after_option,
+    before_option,
+    json_option,
+    mine_option,
+    open_view,
+    platform_option,
+)
+from palaver.domain.search_filter import SearchFilter
 from palaver.domain.session_json import hit_to_json
 
 if TYPE_CHECKING:
@@ -17,19 +25,22 @@ if TYPE_CHECKING:
     from palaver.domain.ids import SessionId
     from palaver.domain.session import SearchHit, Session
 
-MAX_CURSOR = 10**18
-
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("words", nargs=-1, required=True)
 @click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True, help="How many to show.")
 @click.option(
     "--cursor",
-    type=click.IntRange(1, MAX_CURSOR),
     metavar="CURSOR",
     help="Continue an earlier search, with the cursor that it printed.",
 )
 @click.option("--in", "within", metavar="SESSION", help="Search only this conversation.")
+@platform_option
+@click.option("--role", type=click.Choice(["user", "assistant", "tool"]), help="Only messages written by this role.")
+@after_option
+@before_option
+@click.option("--project", metavar="PROJECT", help="Only in this project (name or id).")
+@click.option("--without", metavar="WORDS", multiple=True, help="Only messages without these words.")
 @mine_option
 @json_option
 @click.pass_context
@@ -37,8 +48,14 @@ def search(
     ctx: click.Context,
     words: tuple[str, ...],
     limit: int,
-    cursor: int | None,
+    cursor: str | None,
     within: str | None,
+    platform: str | None,
+    role: str | None,
+    after: datetime | None,
+    before: datetime | None,
+    project: str | None,
+    without: tuple[str, ...],
     mine: bool,
     as_json: bool,
 ) -> None:
@@ -50,9 +67,17 @@ def search(
     query = _build_query(ctx, words)
     with open_view(ctx, mine=mine) as view:
         session_id = None if within is None else lookup.find_session(view, within).id
-        hits = view.search(query, limit=limit, before=cursor, within=session_id)
+        search_filter = SearchFilter(
+            platform=platform,
+            role=role,
+            after=after,
+            before=before,
+            project=None if project is None else lookup.find_project(view, project).id,
+            without=" ".join(without) or None,
+        )
+        hits = view.search(query, limit=limit, cursor=cursor, within=session_id, search_filter=search_filter)
         sessions = {} if as_json else {found: view.get(found) for found in {hit.session_id for hit in hits}}
-    next_cursor = hits[-1].position if len(hits) == limit else None
+    next_cursor = hits[-1].cursor if len(hits) == limit else None
     if as_json:
         output.print_json({"hits": [hit_to_json(hit) for hit in hits], "next_cursor": next_cursor})
     elif hits:
@@ -75,7 +100,7 @@ def _build_query(ctx: click.Context, words: tuple[str, ...]) -> str:
     return query
 
 
-def _print_hits(hits: Sequence[SearchHit], sessions: Mapping[SessionId, Session], next_cursor: int | None) -> None:
+def _print_hits(hits: Sequence[SearchHit], sessions: Mapping[SessionId, Session], next_cursor: str | None) -> None:
     now = datetime.now(UTC)
     blocks = [transcript.format_search_hit(hit, sessions[hit.session_id], now) for hit in hits]
     click.echo("\n\n".join("\n".join(block) for block in blocks))

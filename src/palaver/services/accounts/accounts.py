@@ -126,7 +126,7 @@ class Accounts(Operations[AsyncRunner]):
 
     async def sign_in_by_password(self, name: str, password: str, visitor: Visitor) -> NewSecret[Person]:
         """Sign in with name and password; the secret is for the cookie."""
-        limits = sign_in.get_address_limit(visitor) | sign_in.get_name_limit(name)
+        limits = await sign_in.get_password_limits(self._engine, self._clock, name, visitor)
         await sign_in.count_attempt(self._engine, self._clock, limits)
         credentials = await self._engine.arun(Read(lambda tx: accounts.find_credentials(tx, make_storable(name))))
         hashed = credentials.password_hash if credentials else None
@@ -204,7 +204,7 @@ class Accounts(Operations[AsyncRunner]):
         person = signed_in.person
         check_password(new, person.name)
         old_hash = await self._engine.arun(Read(lambda tx: accounts.find_password_hash(tx, person.id)))
-        limits = sign_in.get_name_limit(person.name)
+        limits = sign_in.get_password_change_limit(signed_in)
         if old_hash is not None:
             await sign_in.count_attempt(self._engine, self._clock, limits)
             if not await self._passwords.verify(old_hash, current or ""):

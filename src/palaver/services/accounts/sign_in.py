@@ -1,31 +1,35 @@
 """What all sign-in methods share: the visitor, the rate limits, and the sign-in itself.
 
-Always true: an attempt is counted before it is checked, and uncounted only if it succeeds.
+Always true: an attempt is counted before it is checked, and uncounted only if it succeeds. Guesses of strangers count
+neither against a browser in which the person has signed in before nor against a person who is signed in.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from palaver.domain.account import (
     ATTEMPTS_PER_ADDRESS,
+    ATTEMPTS_PER_DEVICE,
     ATTEMPTS_PER_NAME,
+    ATTEMPTS_PER_NAME_AND_ADDRESS,
     CHALLENGES_PER_ADDRESS,
     describe_device,
+    generate_secret,
     group_ip_address,
     hash_secret,
     normalize_name,
 )
 from palaver.domain.errors import TooManyAttempts
 from palaver.domain.text import make_storable
-from palaver.storage import accounts, sign_in_attempts
-from palaver.storage.engines.base import Write
+from palaver.storage import accounts, known_devices, sign_in_attempts
+from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
-    from palaver.domain.account import RateLimit
+    from palaver.domain.account import RateLimit, SignedInPerson
     from palaver.domain.clock import Clock
     from palaver.domain.person import Person
     from palaver.storage.engines.base import Engine, Transaction
@@ -41,19 +45,33 @@ class Visitor:
     address: str  # its real IP address, behind any proxies
     user_agent: str = ""
     cookie: str = ""  # of its current sign-in, which ends with the next one
+    device_cookie: str = ""  # proves that people have signed in with it before
+    new_device_cookie: str = field(default_factory=generate_secret)  # replaces it with the next sign-in
 
 
 def get_address_limit(visitor: Visitor) -> Limits:
-    """Return the limit that every attempt counts against."""
+    """Return the limit that an attempt with a link or a passkey counts against."""
     return {f"address {group_ip_address(visitor.address)}": ATTEMPTS_PER_ADDRESS}
 
 
-def get_name_limit(name: str) -> Limits:
-    """Return the limit that an attempt with a name counts against.
+async def get_password_limits(engine: Engine, clock: Clock, name: str, visitor: Visitor) -> Limits:
+    """Return the limits that an attempt with a name and a password counts against."""
+    digest, now = hash_secret(visitor.device_cookie), to_micros(clock.now())
+    clean_name = make_storable(name)
+    is_known = await engine.arun(Read(lambda tx: known_devices.is_known(tx, digest, clean_name, now), is_quick=True))
+    if is_known:
+        return {f"device {digest}": ATTEMPTS_PER_DEVICE}
+    # The name is hashed, because people sometimes type their password into the wrong field.
+    name_digest = hashlib.sha256(normalize_name(clean_name).encode()).hexdigest()
+    return get_address_limit(visitor) | {
+        f"name {name_digest} {group_ip_address(visitor.address)}": ATTEMPTS_PER_NAME_AND_ADDRESS,
+        f"name {name_digest}": ATTEMPTS_PER_NAME,
+    }
 
-    The name is hashed, because people sometimes type their password into the wrong field.
-    """
-    return {f"name {hashlib.sha256(normalize_name(make_storable(name)).encode()).hexdigest()}": ATTEMPTS_PER_NAME}
+
+def get_password_change_limit(signed_in: SignedInPerson) -> Limits:
+    """Return the limit that a signed-in person's attempts to change their password count against."""
+    return {f"sign-in {signed_in.credential_id}": ATTEMPTS_PER_DEVICE}
 
 
 def get_challenge_limit(visitor: Visitor) -> Limits:
@@ -78,3 +96,6 @@ def start_sign_in(
         accounts.end_sign_in(tx, hash_secret(visitor.cookie))
     browser = accounts.Browser(device=describe_device(make_storable(visitor.user_agent)), ip_address=visitor.address)
     accounts.sign_in(tx, person.id, hash_secret(secret), method, browser, now)
+    known_devices.remember(
+        tx, person.id, hash_secret(visitor.device_cookie), hash_secret(visitor.new_device_cookie), now
+    )

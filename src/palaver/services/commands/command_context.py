@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from palaver.domain.gateway_config import GatewayConfig
     from palaver.domain.ids import PersonId, SessionKey
     from palaver.domain.person import Principal
-    from palaver.domain.profile import TurnRules
-    from palaver.domain.source import SessionSource
+    from palaver.domain.profile import AgentProfile, TurnRules
+    from palaver.domain.source import Platform, SessionSource
     from palaver.services.view import SessionViewInTransaction, ViewScope
     from palaver.storage.engines.base import Transaction
     from palaver.storage.session_rows import SessionRow
@@ -75,6 +75,8 @@ class CommandContext:
     config: GatewayConfig
     rules: TurnRules
     agent: AgentInfo
+    profile: AgentProfile  # the agent's configuration: the profiles and personalities to choose from
+    connected_platforms: frozenset[Platform] = frozenset()
     address: str | None = None  # where answers are delivered; None where people read the session itself
     reply_to: str | None = None  # the platform's id of the message
 

@@ -98,7 +98,7 @@ def _describe_previous(context: CommandContext, row: SessionRow, *, is_on_lane: 
 @read_action("title")
 def show_title(context: CommandContext) -> CommandReply:
     session = context.require_session().session
-    state = f"is called {format_title(session.title)}" if session.title else "has no title"
+    state = f"is called {format_title(session.shown_title)}" if session.shown_title else "has no title"
     text = f"This conversation {state} ({format_code(session.id)}). To rename it, use `/title text`."
     return CommandReply(text=text, data=_build_session_data(session))
 
@@ -160,7 +160,7 @@ def resume_session(context: CommandContext, *, target: str) -> CommandReply:
 
 
 def _list_choices(context: CommandContext) -> list[Session]:
-    """List titled sessions, and others if those are few; without the current one."""
+    """List sessions with a chosen title, and others if those are few; without the current one."""
     current_id = context.session_row.session.id if context.session_row else None
     recent = [session for session in context.view.list(limit=_MAX_LISTED_SESSIONS) if session.id != current_id]
     choices = [session for session in recent if session.title][:MAX_CHOICES]
@@ -176,7 +176,7 @@ def _find_choice(context: CommandContext, target: str) -> Session:
     try:
         return context.view.find(target)
     except SessionNotFound:
-        similar = difflib.get_close_matches(target, [session.title or "" for session in choices], 1)
+        similar = difflib.get_close_matches(target, [session.shown_title or "" for session in choices], 1)
         hint = f"Did you mean {format_title(similar[0])}?" if similar else "Use /sessions to list them."
         raise SessionNotFound(f"No conversation here matches {quote_text(target)}. {hint}", text=target) from None
 
@@ -191,12 +191,10 @@ def branch_session(context: CommandContext, *, title: str | None = None) -> Comm
     if not row.session.message_count:
         raise NothingToDo("There's nothing to branch from: this conversation has no messages.")
     copy = _copy_session(context, row)
-    if title is None and row.session.title:
-        title = sessions.find_free_title(context.tx, copy, row.session.title)
-    session = _set_title(context, copy, title)
+    session = copy.session if title is None else _set_title(context, copy, title)
     session_settings.copy_settings(context.tx, row.no, copy.no, context.now_micros, context.person_id)
     switch_lane(context, copy)
-    name = format_title(session.title) if session.title else "an untitled conversation"
+    name = format_title(session.shown_title) if session.shown_title else "an untitled conversation"
     text = f"You're now in {name}, a copy of {format_session_name(row.session)}. The original hasn't changed."
     text += " Use /restore to go back to it." + describe_open_turns(context, row)
     data = _build_session_data(session) | {"parent_id": row.session.id}

@@ -116,7 +116,8 @@ def restore_session(context: CommandContext) -> CommandReply:
 def _remove_summary(context: CommandContext) -> CommandReply:
     row = context.require_idle_session()
     compaction = compactions.undo_last(context.tx, row.no, context.now_micros, context.person_id)
-    text = f"Removed the summary of {format_count(compaction.message_count, 'message')}. "
+    messages_text = format_count(compaction.message_count, "message")
+    text = "" if compaction.omitted_count else f"Removed the summary of {messages_text}. "
     earlier = compactions.find_current(context.tx, row.no)
     if earlier is None:
         text += "The agent sees all messages again. Use /compress to create a new summary."
@@ -150,9 +151,9 @@ def compact_session(context: CommandContext, *, focus: str | None = None) -> Com
     if focus is not None and len(focus) > MAX_FOCUS_CHARS:
         raise BadArguments(f"The focus can have up to {MAX_FOCUS_CHARS} characters; yours has {len(focus)}.")
     row = context.require_idle_session()
-    compaction = compactions.find_current(context.tx, row.no)
+    compaction = compactions.find_last_summary(context.tx, row.no)
     last = events.list_messages(context.tx, row.no, limit=MIN_MESSAGES_TO_COMPACT)
-    uncompacted = [event for event in last if compaction is None or event.seq >= compaction.first_kept_seq]
+    uncompacted = [event for event in last if compaction is None or not compaction.covers(event.seq)]
     if len(uncompacted) < MIN_MESSAGES_TO_COMPACT:
         since = "since the last summary" if compaction else "in this conversation"
         raise NothingToCompact(

@@ -5,7 +5,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from palaver.domain.errors import InvalidInput
+from palaver.domain.search_filter import parse_filter_text
 from palaver.domain.search_text import parse_query
+from palaver.domain.text import make_storable
 from palaver.services.commands.command import (
     BadArguments,
     Command,
@@ -27,6 +30,7 @@ from palaver.services.markdown_export import export_markdown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from palaver.domain.search_filter import FilterText
     from palaver.domain.session import SearchHit, Session
     from palaver.services.commands.command import CommandCall
     from palaver.services.commands.command_context import CommandContext
@@ -66,20 +70,23 @@ def list_sessions(context: CommandContext, *, page: int = 1) -> CommandReply:
 
 
 @read_action("sessions")
-def find_sessions(context: CommandContext, *, words: str) -> CommandReply:
-    """List the sessions with all these words in their title or last message."""
-    wanted = words.casefold().split()
-    matches = [
-        session
-        for session in context.view.list(limit=PAGE_SESSIONS * MAX_PAGES)
-        if all(word in f"{session.title or ''} {session.preview}".casefold() for word in wanted)
-    ]
+def find_sessions(context: CommandContext, *, typed: FilterText, query: str) -> CommandReply:
+    """List the sessions that pass the filters and have all the words in their title or last message."""
+    session_filter = typed.to_filter(context.config.default_reset_policy.zone)
+    matches = context.view.list(
+        limit=PAGE_SESSIONS + 1,
+        project=session_filter.project,
+        platform=session_filter.platform,
+        after=session_filter.after,
+        before=session_filter.before,
+        text=typed.words,
+    )
     if not matches:
-        text = f"No conversation has {quote_text(words)} in its title or last message."
+        where = " in its title or last message" if typed.words else ""
+        text = f"No conversation matches {quote_text(query)}{where}."
         return CommandReply(text=f"{text} Use `/search words` to search all messages.", data={"sessions": []})
-    rest = len(matches) - PAGE_SESSIONS
-    more = f" {rest} more match; add words to narrow it down." if rest > 0 else ""
-    return _build_session_list(context, f"Conversations with {quote_text(words)}:", matches[:PAGE_SESSIONS], more)
+    more = " More match; add words to narrow it down." if len(matches) > PAGE_SESSIONS else ""
+    return _build_session_list(context, f"Conversations with {quote_text(query)}:", matches[:PAGE_SESSIONS], more)
 
 
 def _build_session_list(context: CommandContext, heading: str, sessions: Sequence[Session], more: str) -> CommandReply:
@@ -105,8 +112,9 @@ def _build_session_data(session: Session) -> dict[str, Any]:
 
 
 @read_action("search", searches=True)
-def search_messages(context: CommandContext, *, query: str) -> CommandReply:
-    hits = context.view.search(query, limit=MAX_HITS)
+def search_messages(context: CommandContext, *, typed: FilterText, query: str) -> CommandReply:
+    search_filter = typed.to_filter(context.config.default_reset_policy.zone)
+    hits = context.view.search(typed.words, limit=MAX_HITS, search_filter=search_filter)
     data = {
         "hits": [
             {"id": hit.session_id, "seq": hit.seq, "title": hit.title, "snippet": hit.snippet.text} for hit in hits
@@ -167,7 +175,10 @@ def _parse_sessions(text: str) -> CommandCall:
     if not text:
         return list_sessions.call()
     if not text.isdecimal():
-        return find_sessions.call(words=text)
+        typed = _parse_filters(text)
+        if typed.role is not None:
+            raise BadArguments("`role:` only works with `/search`, which searches messages.")
+        return find_sessions.call(typed=typed, query=text)
     page = parse_number(text, minimum=1, maximum=MAX_PAGES)
     if page is None:
         raise BadArguments(f"Pages go from 1 to {MAX_PAGES}. Use `/search words` to find older conversations.")
@@ -175,9 +186,17 @@ def _parse_sessions(text: str) -> CommandCall:
 
 
 def _parse_search(text: str) -> CommandCall:
-    if parse_query(text).is_empty:
+    typed = _parse_filters(text)
+    if parse_query(typed.words).is_empty:
         raise BadArguments('What are you looking for? Use `/search words`, or "a phrase" in quotes for an exact match.')
-    return search_messages.call(query=text)
+    return search_messages.call(typed=typed, query=text)
+
+
+def _parse_filters(text: str) -> FilterText:
+    try:
+        return parse_filter_text(make_storable(text))
+    except InvalidInput as error:
+        raise BadArguments(str(error)) from None
 
 
 def _parse_export(text: str) -> CommandCall:
@@ -187,23 +206,30 @@ def _parse_export(text: str) -> CommandCall:
     return export_conversation.call(export_format=ExportFormat(name))
 
 
+_FILTER_HELP = (
+    "Filters: `platform:telegram`, `after:2026-01-01` (that day or later), `before:2026-02-01` (earlier than that day),"
+    ' `project:name` or `project:"two words"`.'
+)
 SESSIONS = Command(
     name="sessions",
-    usage="[page | words]",
+    usage="[page | words and filters]",
     summary="List your conversations",
     help=(
-        "Newest first. With words, lists the conversations that have all of them in the title or last message. Use"
-        " /search to search all messages."
+        "Newest first. With words, lists the conversations that have all of them in the title or last message; -word"
+        f" excludes a word. {_FILTER_HELP} Use /search to search all messages."
     ),
-    example="/sessions lisbon",
+    example="/sessions lisbon platform:telegram",
     parse=_parse_sessions,
 )
 SEARCH = Command(
     name="search",
-    usage="words",
+    usage="words and filters",
     summary="Search your messages",
-    help='Newest first. All words have to match. "a phrase" matches exactly, word* a prefix, -word excludes a word.',
-    example='/search "night train" lisbon',
+    help=(
+        'Newest first. All words have to match. "a phrase" matches exactly, word* a prefix, -word excludes a word.'
+        f" {_FILTER_HELP} `role:user`, `role:assistant` and `role:tool` limit who wrote the message."
+    ),
+    example='/search "night train" lisbon after:2026-01-01',
     parse=_parse_search,
 )
 EXPORT = Command(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from palaver.services.commands import (
     conversation_commands,
     history_commands,
+    profile_commands,
     query_commands,
     setting_commands,
     status_commands,
@@ -144,6 +145,9 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             status_commands.USAGE,
             status_commands.WHY,
             setting_commands.MODEL,
+            profile_commands.PROFILE,
+            profile_commands.PERSONALITY,
+            profile_commands.WORKSPACE,
             setting_commands.TOOLS,
             HELP,
         ),

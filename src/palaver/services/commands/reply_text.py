@@ -52,8 +52,8 @@ def format_title(title: str) -> str:
 
 def format_session_name(session: Session) -> str:
     """Return the title of a conversation, or its last message as a quote."""
-    if session.title:
-        return format_title(session.title)
+    if session.shown_title:
+        return format_title(session.shown_title)
     return quote_text(session.preview) if session.preview else "an empty conversation"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import PalaverError, SessionNotFound, StoreError
+from palaver.domain.errors import NotAllowed, PalaverError, SessionNotFound, StoreError
 from palaver.domain.gateway_config import MULTI_SESSION_PLATFORMS
 from palaver.domain.inbound import Outcome, Receipt
 from palaver.domain.source import ChatType
@@ -15,15 +15,16 @@ from palaver.services.view import SessionViewInTransaction, ViewScope
 from palaver.storage import lanes, sessions
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import datetime
 
     from palaver.domain.ids import SessionKey
     from palaver.domain.inbound import Inbound
     from palaver.domain.person import Person
-    from palaver.domain.profile import TurnRules
+    from palaver.domain.profile import AgentProfile, TurnRules
     from palaver.domain.session import Session
-    from palaver.domain.source import SessionSource
-    from palaver.services.commands.command import CommandCall
+    from palaver.domain.source import Platform, SessionSource
+    from palaver.services.commands.command import CommandCall, MessageCall
     from palaver.services.commands.command_context import AgentInfo
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction
@@ -41,10 +42,19 @@ class CommandRejected(Exception):
 class CommandRunner:
     """Runs calls of slash commands."""
 
-    def __init__(self, store: SessionStore, agent: AgentInfo, rules: TurnRules) -> None:
+    def __init__(
+        self,
+        store: SessionStore,
+        agent: AgentInfo,
+        rules: TurnRules,
+        profile: AgentProfile,
+        platforms: Collection[Platform] = (),
+    ) -> None:
         self._store = store
+        self._platforms = platforms  # that this process is connected to
         self._agent = agent
         self._rules = rules
+        self._profile = profile
 
     def run(
         self,
@@ -100,6 +110,8 @@ class CommandRunner:
             config=self._store.config,
             rules=self._rules,
             agent=self._agent,
+            profile=self._profile,
+            connected_platforms=frozenset(self._platforms),
             address=None if inbound.answer_address is None else str(inbound.answer_address),
             reply_to=inbound.message_id,
         )
@@ -111,6 +123,14 @@ class CommandRunner:
         if source.chat_type is not ChatType.DM:  # the person's own lane, but everyone in the chat reads the reply
             return replace(scope, lane_key=lane_key)
         return scope
+
+
+def check_message_call(call: MessageCall, person: Person) -> None:
+    """Raise `CommandRejected` if the person may not use the command that sends this message."""
+    try:
+        check_permission(person.principal, call.command)
+    except NotAllowed as error:
+        raise CommandRejected(error) from error
 
 
 def find_session(tx: Transaction, inbound: Inbound, person: Person | None) -> SessionRow | None:

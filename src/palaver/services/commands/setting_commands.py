@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from palaver.domain.turn import BusyPolicy
-from palaver.services import toolsets
+from palaver.services import profiles, toolsets
 from palaver.services.commands.command import BadArguments, Command, CommandReply, read_action, write_action
 from palaver.services.commands.reply_text import format_code
+from palaver.services.models import check_model_choice, list_allowed_models
 from palaver.storage import session_settings
 from palaver.storage.session_settings import SessionSettings
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from palaver.services.commands.command import CommandCall
     from palaver.services.commands.command_context import CommandContext
 
-_DEFAULT = "default"  # the word that resets a setting
+DEFAULT = "default"  # the word that resets a setting
 BUSY_POLICY_EFFECTS = {  # what happens to new messages
     BusyPolicy.QUEUE: "wait in the queue",
     BusyPolicy.STEER: "go to the agent after its next tool call",
@@ -38,9 +39,13 @@ def read_settings(context: CommandContext) -> SessionSettings:
 
 @read_action("model")
 def list_models(context: CommandContext) -> CommandReply:
-    chosen = read_settings(context).model
-    model = chosen or context.agent.model
-    models = list(context.agent.list_models())
+    settings = read_settings(context)
+    chosen, default = (
+        settings.model,
+        profiles.find_default_model(context.profile, settings.profile, context.agent.model),
+    )
+    model = chosen or default
+    models = list_allowed_models(context.agent, context.rules, context.principal.role)
     lines = "\n".join(f"- {format_code(name)}" for name in models)
     text = f"Model: {format_code(model)} ({format_origin(chosen)}). Available models:\n\n{lines}\n\n"
     text += "Use `/model name` to choose one, or `/model default` for the default."
@@ -51,13 +56,14 @@ def list_models(context: CommandContext) -> CommandReply:
 def choose_model(context: CommandContext, *, model: str | None) -> CommandReply:
     """Set the model of this session; None means the default."""
     if model is not None:
-        context.agent.check_model(model)
+        check_model_choice(context.agent, context.rules, context.principal.role, model)
     row = context.require_or_start_session()
-    previous = session_settings.load(context.tx, row.no).model
-    session_settings.set_model(context.tx, row.no, model, context.now_micros, context.person_id)
-    used = model or context.agent.model
+    settings = session_settings.load(context.tx, row.no)
+    previous = settings.model
+    session_settings.change(context.tx, row.no, "model", model, context.now_micros, context.person_id)
+    used = model or profiles.find_default_model(context.profile, settings.profile, context.agent.model)
     text = f"This conversation uses {format_code(used)} from the next message."
-    text += _describe_setting_undo("model", previous, model)
+    text += describe_setting_undo("model", previous, model)
     data = {"model": used, "chosen": model, "previous": previous}
     return CommandReply(text=text, session_id=row.session.id, data=data)
 
@@ -82,9 +88,9 @@ def choose_busy_policy(context: CommandContext, *, policy: BusyPolicy | None) ->
     """Set the busy policy of this session; None means the default."""
     row = context.require_or_start_session()
     previous = session_settings.load(context.tx, row.no).busy_policy
-    session_settings.set_busy_policy(context.tx, row.no, policy, context.now_micros, context.person_id)
+    session_settings.change(context.tx, row.no, "busy_policy", policy, context.now_micros, context.person_id)
     used = policy or context.rules.get_busy_policy(context.source)
-    text = _describe_busy_policy(used) + _describe_setting_undo("busy", previous, policy)
+    text = _describe_busy_policy(used) + describe_setting_undo("busy", previous, policy)
     return CommandReply(text=text, session_id=row.session.id, data={"busy": used, "chosen": policy})
 
 
@@ -138,7 +144,8 @@ def _list_toolsets(context: CommandContext) -> tuple[str, ...]:
     rules, servers, role = context.rules, context.agent.list_tool_servers(), context.principal.role
     if context.session_row is None:
         return toolsets.list_allowed_toolsets(rules, servers, context.source.platform, role)
-    return toolsets.list_session_toolsets(context.session_row.session, rules, servers, role)
+    names = toolsets.list_session_toolsets(context.session_row.session, rules, servers, role)
+    return tuple(profiles.keep_profile_toolsets(context.profile, read_settings(context).profile, names))
 
 
 def _describe_switch_undo(previous: Sequence[str], off: Sequence[str]) -> str:
@@ -161,8 +168,8 @@ def format_origin(chosen: object) -> str:
     return "chosen for this conversation" if chosen else "default"
 
 
-def _describe_setting_undo(command: str, previous: str | None, chosen: str | None) -> str:
-    return "" if previous == chosen else f" To undo, use {format_code(f'/{command} {previous or _DEFAULT}')}."
+def describe_setting_undo(command: str, previous: str | None, chosen: str | None) -> str:
+    return "" if previous == chosen else f" To undo, use {format_code(f'/{command} {previous or DEFAULT}')}."
 
 
 # ---- the commands ------------------------------------------------------------------------------------------
@@ -171,17 +178,17 @@ def _describe_setting_undo(command: str, previous: str | None, chosen: str | Non
 def _parse_model(text: str) -> CommandCall:
     if not text:
         return list_models.call()
-    return choose_model.call(model=None if text.lower() == _DEFAULT else text)
+    return choose_model.call(model=None if text.lower() == DEFAULT else text)
 
 
 def _parse_busy(text: str) -> CommandCall:
     word = text.lower()
     if not word:
         return show_busy_policy.call()
-    if word not in {_DEFAULT, *BusyPolicy}:
-        choices = ", ".join(format_code(name) for name in (*BusyPolicy, _DEFAULT))
+    if word not in {DEFAULT, *BusyPolicy}:
+        choices = ", ".join(format_code(name) for name in (*BusyPolicy, DEFAULT))
         raise BadArguments(f"`/busy` takes one of {choices}.")
-    return choose_busy_policy.call(policy=None if word == _DEFAULT else BusyPolicy(word))
+    return choose_busy_policy.call(policy=None if word == DEFAULT else BusyPolicy(word))
 
 
 def _parse_tools(text: str) -> CommandCall:
@@ -190,7 +197,7 @@ def _parse_tools(text: str) -> CommandCall:
     word, *names = text.split()
     if word.lower() in {"on", "off"} and names:
         return switch_tools.call(switches=dict.fromkeys(names, word.lower() == "on"))
-    if word.lower() == _DEFAULT and not names:
+    if word.lower() == DEFAULT and not names:
         return switch_tools.call(switches=None)
     raise BadArguments("Use `/tools on name`, `/tools off name` or `/tools default`.")
 

@@ -10,8 +10,11 @@ from palaver.domain.delivery import DeliveryState
 from palaver.domain.errors import SessionNotFound
 from palaver.domain.events import EventKind
 from palaver.domain.gateway_config import MULTI_SESSION_PLATFORMS
+from palaver.domain.person import Role
 from palaver.domain.policy import ResetReason
 from palaver.domain.session import AUTOMATIC_START_REASONS, StartReason
+from palaver.domain.turn import InterruptReason
+from palaver.services import profiles
 from palaver.services.commands.command import Command, CommandReply, parse_no_arguments, read_action
 from palaver.services.commands.reply_text import (
     escape_markdown,
@@ -28,13 +31,14 @@ from palaver.services.commands.setting_commands import BUSY_POLICY_EFFECTS, form
 from palaver.storage import compactions, delivery_queries, events, lanes, session_activity, turns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from palaver.domain.events import Event
     from palaver.domain.session import Session
-    from palaver.domain.source import SessionSource
+    from palaver.domain.source import Platform, SessionSource
     from palaver.services.commands.command_context import CommandContext
     from palaver.storage.session_rows import SessionRow
+    from palaver.storage.session_settings import SessionSettings
 
 MAX_REASON_CHARS = 200
 MAX_RECENT_EVENTS = 5
@@ -91,13 +95,16 @@ def _format_session_cost(session: Session) -> str:
 def show_status(context: CommandContext) -> CommandReply:
     row = context.require_session() if context.session_row else None
     settings = read_settings(context)
-    model = settings.model or context.agent.model
+    model = settings.model or profiles.find_default_model(context.profile, settings.profile, context.agent.model)
     busy = settings.busy_policy or context.rules.get_busy_policy(context.source)
     reset_policy = context.config.get_reset_policy(_find_reset_source(context, row))
     open_turns = turns.summarize_open(context.tx, row.no) if row else turns.NO_OPEN_TURNS
+    is_owner = context.principal.role is Role.OWNER
+    unconnected = sorted(set(context.config.chat_platforms) - context.connected_platforms) if is_owner else []
     lines = [
         f"**Agent**: {context.agent.description}",
         f"**Model**: {format_code(model)} ({format_origin(settings.model)})",
+        *_describe_choices(settings),
         *(
             [f"**Tools off**: {', '.join(map(format_code, settings.disabled_toolsets))}"]
             if settings.disabled_toolsets
@@ -106,9 +113,14 @@ def show_status(context: CommandContext) -> CommandReply:
         *(_describe_state(row.session, open_turns) if row else ["**Conversation**: no messages yet"]),
         f"**While responding**: new messages {BUSY_POLICY_EFFECTS[busy]} ({format_code(busy)})",
         f"**Automatic restart**: {format_reset_policy(reset_policy)}",
+        *_describe_unconnected(unconnected),
     ]
     data = {
+        "unconnected_platforms": [str(platform) for platform in unconnected],
         "model": model,
+        "profile": settings.profile,
+        "personality": settings.personality,
+        "workspace": settings.workspace,
         "busy": busy,
         "toolsets_off": list(settings.disabled_toolsets),
         "running": open_turns.running_no is not None,
@@ -116,10 +128,26 @@ def show_status(context: CommandContext) -> CommandReply:
         "id": row.session.id if row else None,
         "title": row.session.title if row else None,
         "messages": row.session.message_count if row else 0,
+        "tool_calls": row.session.tool_call_count if row else 0,
         "context_tokens": row.session.last_prompt_tokens if row else 0,
         "reset": reset_policy.mode,
     }
     return CommandReply(text="\n".join(f"- {line}" for line in lines), data=data)
+
+
+def _describe_unconnected(platforms: Sequence[Platform]) -> Iterator[str]:
+    if platforms:
+        names = ", ".join(platform.label for platform in platforms)
+        yield f"**Not connected**: {names}. Set up, but messages there are neither received nor sent."
+
+
+def _describe_choices(settings: SessionSettings) -> Iterator[str]:
+    if settings.profile:
+        yield f"**Profile**: {format_code(settings.profile)}"
+    if settings.personality:
+        yield f"**Personality**: {format_code(settings.personality)}"
+    if settings.workspace:
+        yield f"**Workspace**: {format_code(settings.workspace)}"
 
 
 def _find_reset_source(context: CommandContext, row: SessionRow | None) -> SessionSource:
@@ -134,8 +162,10 @@ def _find_reset_source(context: CommandContext, row: SessionRow | None) -> Sessi
 
 
 def _describe_state(session: Session, open_turns: turns.OpenTurns) -> Iterator[str]:
-    title = format_title(session.title) if session.title else "untitled"
+    title = format_title(session.shown_title) if session.shown_title else "untitled"
     yield f"**Conversation**: {title}, {format_code(session.id)}, {format_count(session.message_count, 'message')}"
+    if session.tool_call_count:
+        yield f"**Tool calls**: {session.tool_call_count:,}"
     if session.last_prompt_tokens:
         yield f"**Context**: {session.last_prompt_tokens:,} tokens at the last answer"
     state = "responding" if open_turns.running_no is not None else "idle"
@@ -148,7 +178,7 @@ def _describe_state(session: Session, open_turns: turns.OpenTurns) -> Iterator[s
 _RECENT_EVENTS = {
     EventKind.TURN_INTERRUPTED: "an answer was interrupted",
     EventKind.TURN_FAILED: "an answer failed",
-    EventKind.COMPACTED: "older messages were summarized",
+    EventKind.COMPACTED: "the agent's view of older messages was shortened",
     EventKind.COMPACTION_UNDONE: "a summary was removed",
     EventKind.ANSWER_RESENT: "an answer was sent again",
 }
@@ -195,7 +225,8 @@ def _describe_start(context: CommandContext, session: Session) -> str:
 def _find_previous(context: CommandContext, first_event: Event) -> Session | None:
     """Return the session before this one, if it still exists and the person has access to it."""
     with suppress(SessionNotFound):
-        if previous_id := first_event.facts.get("previous"):
+        previous_id = first_event.facts.get("previous")
+        if isinstance(previous_id, str):
             return context.view.get(previous_id)
     return None
 
@@ -211,11 +242,16 @@ def _describe_compaction(context: CommandContext, row: SessionRow) -> Iterator[s
     compaction = compactions.find_current(context.tx, row.no)
     if compaction is not None:
         messages = format_count(compaction.message_count, "message")
-        yield f"The agent sees a summary of the first {messages}. You still see all of them. Use /restore to remove it."
+        if compaction.omitted_count:
+            yield f"The agent no longer sees the first {messages}; you still see them. Use /restore to undo this."
+        else:
+            yield f"The agent sees a summary of the first {messages}; you still see them. Use /restore to remove it."
 
 
 def _describe_event(context: CommandContext, event: Event) -> str:
     reason = next((fact for name in ("error", "reason") if isinstance(fact := event.facts.get(name), str)), "")
+    if event.kind is EventKind.TURN_INTERRUPTED and reason in set(InterruptReason):
+        reason = InterruptReason(reason).explain(event.facts.get("minutes"))
     text = f"{format_age(event.at, context.now)}: {_RECENT_EVENTS[event.kind]}"
     return f"{text} ({escape_markdown(reason, MAX_REASON_CHARS)})" if reason else text
 

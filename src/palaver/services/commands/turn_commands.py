@@ -30,7 +30,7 @@ _CLEARED_ERROR = "Removed from the queue before it started."
 def stop_run(context: CommandContext, *, clear_queue: bool = False) -> CommandReply:
     """Ask the running turn to stop; with `clear_queue`, drop the turns that wait as well."""
     row = context.require_session()
-    stopped_turn_id = turns.request_stop(context.tx, row.no, StopRequest.STOP)
+    stopped_turn_id = turns.request_stop(context.tx, row.no, StopRequest.STOP, context.person_id)
     cleared = _drop_queued_turns(context, row) if clear_queue else 0
     queued = turns.summarize_open(context.tx, row.no).queued_count
     sentences = ["Stopping. What was written so far is kept." if stopped_turn_id else "Nothing is running here."]

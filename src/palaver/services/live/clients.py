@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 MAX_FOLLOWED_SESSIONS: Final = 20  # by one client
 POLL_SECONDS: Final = 1.0  # deleted and hidden sessions are looked for at least this often
+IDLE_SECONDS: Final = 60.0  # the same, without clients
 BATCH_SECONDS: Final = 0.05  # changes within this time are sent together
 _MAX_REMEMBERED_SESSIONS = 1000  # to recognize changes that were already sent
 
@@ -119,6 +120,7 @@ class LiveClients:
             raise InvalidInput(f"follow: the limit is {MAX_FOLLOWED_SESSIONS} conversations.")
         client = LiveClient(principal, everything=everything)
         self._clients.add(client)
+        self._wake_event.set()  # without clients, hardly anything is looked for
         joining = asyncio.create_task(self._join_all(client, requests), name="palaver-live-join")
         try:
             yield client
@@ -203,7 +205,7 @@ class LiveClients:
         await asyncio.sleep(BATCH_SECONDS)  # for changes that happen at the same time
         self._wake_event.clear()
         await self._send_updates()
-        return POLL_SECONDS
+        return POLL_SECONDS if self._clients else IDLE_SECONDS
 
     async def _send_updates(self) -> None:
         numbers, self._changed_numbers = self._changed_numbers, set()

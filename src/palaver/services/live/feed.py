@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 from palaver.domain.errors import StoreError
 from palaver.domain.person import check_can_view_all
 from palaver.services.argument_checks import check_count
+from palaver.services.live.access_changes import AccessChanges
 from palaver.services.live.follower import POLL_SECONDS, Follower
 from palaver.services.poll_loop import run_poll_loop
 from palaver.storage import events, sessions, turns
 from palaver.storage.engines import sqlite_changes
-from palaver.storage.engines.base import Read
+from palaver.storage.engines.base import ACCESS_CHANGE, Read
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -43,6 +44,7 @@ class Feed:
 
     def __init__(self, store: SessionStore) -> None:
         self._store = store
+        self.access_changes = AccessChanges()
         self._live_runs: dict[int, LiveRun] = {}  # by session number
         self._followers: dict[int, set[Follower]] = {}  # by session number
         self._change_listeners: list[ChangeListener] = []
@@ -200,10 +202,17 @@ class Feed:
         return sqlite_changes.find_changed_sessions(tx, self._change_marks)
 
     def _notify_changes(self, changed: set[int] | None) -> None:
-        """Wake the followers of changed sessions (None: of all sessions) and call the change listeners."""
-        for session_no in self._followers.keys() if changed is None else changed & self._followers.keys():
+        """Wake the followers of changed sessions (None: of all sessions) and call the change listeners.
+
+        After a change of access all followers read the store, which tells them whether they may go on.
+        """
+        has_access_change = changed is None or ACCESS_CHANGE in changed
+        if has_access_change:
+            self.access_changes.notify()
+        woken = self._followers.keys() if changed is None or has_access_change else changed & self._followers.keys()
+        for session_no in woken:
             for follower in self._followers[session_no]:
                 follower.wake(should_read=True)
-        session_numbers = None if changed is None else frozenset(changed)
+        session_numbers = None if changed is None else frozenset(changed) - {ACCESS_CHANGE}
         for listener in self._change_listeners:
             listener(session_numbers)

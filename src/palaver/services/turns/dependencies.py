@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from palaver.agent.base import Agent
     from palaver.domain.profile import AgentProfile, TurnRules
     from palaver.domain.redact import Redactor
+    from palaver.domain.source import Platform
     from palaver.services.attachments import Attachments
     from palaver.services.live.feed import Feed
     from palaver.services.store import SessionStore
@@ -25,3 +28,4 @@ class RunDependencies:
     feed: Feed
     redactor: Redactor | None = None
     files: Attachments | None = None
+    list_connected_platforms: Callable[[], Collection[Platform]] = frozenset

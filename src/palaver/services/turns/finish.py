@@ -6,23 +6,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from palaver.domain.context import clean_chat_text
+from palaver.domain.delivery import DeliveryKind
 from palaver.domain.events import EventKind
 from palaver.domain.ids import PersonId
-from palaver.domain.message import Message
-from palaver.domain.turn import TurnState
+from palaver.domain.message import MAX_BYTES_PER_CHAR, MAX_MESSAGE_BYTES, Message
+from palaver.domain.turn import InterruptReason, TurnKind, TurnState
 from palaver.services.commands.reply_text import escape_markdown
 from palaver.storage import deliveries, drafts, events, message_log, people, turn_leases, turns, usage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from palaver.domain.draft import Draft
     from palaver.domain.usage import TurnUsage
     from palaver.storage.engines.base import Transaction
     from palaver.storage.turn_leases import TurnLease
 
-STOPPED_REASON = "stopped"  # why a turn was interrupted
 MAX_QUOTE_CHARS = 300
+MAX_STORED_CHARS = MAX_MESSAGE_BYTES // MAX_BYTES_PER_CHAR // 2  # of an answer, so that it always fits into the log
 MAX_NAME_CHARS = 60
 
 
@@ -35,7 +36,8 @@ def build_messages(fields: list[dict[str, Any]], state: TurnState) -> list[Messa
 
 def build_text_only_messages(draft: Draft, input_seq: int) -> list[Message]:
     """Build one interrupted message from the text of a draft, without tools and reasoning; none if it has no text."""
-    fields = {"role": "assistant", "content": draft.text, "answers": input_seq}
+    text = draft.text[:MAX_STORED_CHARS]
+    fields = {"role": "assistant", "content": text, "answers": input_seq}
     return build_messages([fields], TurnState.FAILED) if draft.text.strip() else []
 
 
@@ -47,8 +49,18 @@ def finish_turn(
     state: TurnState,
     error: str | None,
     now: int,
+    *,
+    facts: Mapping[str, object] | None = None,
+    notices: Sequence[str] = (),
 ) -> None:
-    """Store the messages, the usage, the final state and the delivery of a turn. All of it or nothing."""
+    """Store the messages, the usage, the final state and the delivery of a turn. All of it or nothing.
+
+    `facts` are details of a failure for those who want to know more; they are not sent to a chat. `notices` are sent
+    to the chat before the answer.
+    """
+    facts = {"reason": error, **(facts or {})}
+    is_stopped = facts["reason"] == InterruptReason.STOPPED
+    stopper_id = turn_leases.find_stopper(tx, lease) if is_stopped else None
     turn_leases.end_turn(tx, lease, state, now, error)
     drafts.delete(tx, lease.turn_no)
     unrecorded = [replace(each, turn_id=lease.turn_id) for each in usages]
@@ -59,17 +71,45 @@ def finish_turn(
         usage.record_usage(tx, lease.session_id, each, now)
     if state is not TurnState.DONE:
         kind = EventKind.TURN_FAILED if state is TurnState.FAILED else EventKind.TURN_INTERRUPTED
-        events.append_event(tx, lease.session_no, kind, now, lease.person_id, turn=lease.turn_id, reason=error)
-    answer = format_answer(messages, state, error)
-    if lease.address is not None and answer:
+        person_id = stopper_id or lease.person_id
+        events.append_event(tx, lease.session_no, kind, now, person_id, turn=lease.turn_id, **facts)
+    if lease.address is None:
+        return
+    for notice in notices:
+        _enqueue_notice(tx, lease, lease.address, notice, now)
+    stopper_name = _load_name(tx, stopper_id) if stopper_id not in {None, lease.person_id} else None
+    ending = format_ending(lease.kind, state, error, is_stopped=is_stopped, stopper_name=stopper_name)
+    if lease.kind is TurnKind.COMPACT:
+        if ending:
+            _enqueue_notice(tx, lease, lease.address, ending, now)
+        return
+    parts = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
+    parts += [ending] if ending else []
+    if parts:
         delivery = deliveries.NewDelivery(
             address=lease.address,
-            content="\n\n".join([*_format_quotes(tx, lease), answer]),
+            content="\n\n".join([*_format_quotes(tx, lease), *parts]),
             session_no=lease.session_no,
             turn_no=lease.turn_no,
             reply_to=lease.reply_to,
         )
         deliveries.enqueue(tx, delivery, now)
+
+
+def _enqueue_notice(tx: Transaction, lease: TurnLease, address: str, text: str, now: int) -> None:
+    notice = deliveries.NewDelivery(
+        address=address,
+        content=text,
+        kind=DeliveryKind.NOTICE,
+        session_no=lease.session_no,
+        reply_to=lease.reply_to,
+    )
+    deliveries.enqueue(tx, notice, now)
+
+
+def _load_name(tx: Transaction, person_id: PersonId | None) -> str:
+    name = people.load_names(tx, [person_id]).get(person_id, "") if person_id else ""
+    return escape_markdown(clean_chat_text(name, MAX_NAME_CHARS), MAX_NAME_CHARS) or "someone else"
 
 
 def record_orphan_usage(tx: Transaction, lease: TurnLease, usages: Sequence[TurnUsage], now: int) -> None:
@@ -95,13 +135,15 @@ def format_quote(name: str, text: str) -> str:
     return f"> {author}, from the web: {escape_markdown(text, MAX_QUOTE_CHARS) or '(attachment)'}"
 
 
-def format_answer(messages: Sequence[Message], state: TurnState, error: str | None) -> str:
-    """Format what is sent to people: the text of the answer, and why it is incomplete if it is."""
-    parts = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
+def format_ending(
+    kind: TurnKind, state: TurnState, error: str | None, *, is_stopped: bool = False, stopper_name: str | None = None
+) -> str:
+    """Format why a turn did not complete, for people in a chat; empty if it did."""
+    if state is TurnState.DONE:
+        return ""
     if state is TurnState.FAILED:
-        parts.append(f"I couldn't answer. {error}")
-    elif state is TurnState.INTERRUPTED and error != STOPPED_REASON:
-        parts.append(f"(Interrupted. {error})")
-    elif state is TurnState.INTERRUPTED:
-        parts.append("(Stopped)")
-    return "\n\n".join(parts)
+        failure = "I couldn't summarize the conversation." if kind is TurnKind.COMPACT else "I couldn't answer."
+        return f"{failure} {error}"
+    if is_stopped:
+        return f"(Stopped by {stopper_name})" if stopper_name else "(Stopped)"
+    return f"(Interrupted. {error})"

@@ -6,24 +6,16 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.draft import START_POSITION, build_turn_messages
 from palaver.domain.errors import InvalidMessage
-from palaver.domain.turn import CrashedTurnAction, StopRequest, TurnKind, TurnState, decide_crashed_turn
+from palaver.domain.turn import CrashedTurnAction, InterruptReason, TurnKind, TurnState, decide_crashed_turn
 from palaver.services.process_identity import is_owner_dead
-from palaver.services.turns.finish import (
-    STOPPED_REASON,
-    build_messages,
-    build_text_only_messages,
-    finish_turn,
-)
+from palaver.services.turns.finish import build_messages, build_text_only_messages, finish_turn
 from palaver.storage import drafts, turn_leases
 
 if TYPE_CHECKING:
     from palaver.domain.message import Message
     from palaver.storage.engines.base import Transaction
-    from palaver.storage.turn_leases import TurnLease
+    from palaver.storage.turn_leases import OrphanTurn, TurnLease
 
-WORKER_DIED_REASON = (
-    "Palaver stopped while a tool was running, so we don't know if the tool finished. Tell me how you want to continue."
-)
 TOO_MANY_CRASHES_REASON = "Palaver crashed {attempts} times while answering this message, so it will not try again."
 
 
@@ -35,17 +27,32 @@ def recover_orphans(tx: Transaction, now: int) -> int:
     """Requeue or end every turn whose worker died; return how many there were. Two callers cannot both get one."""
     orphans = turn_leases.list_orphans(tx, now, is_owner_dead)
     for orphan in orphans:
-        lease = orphan.lease
-        action = decide_crashed_turn(
-            had_side_effects=orphan.has_side_effects, attempt=lease.attempt, stop_request=orphan.stop_request
-        )
-        if action is CrashedTurnAction.RETRY:
-            turn_leases.requeue_turn(tx, lease)
-            drafts.delete(tx, lease.turn_no)
-            continue
-        state, error = _explain_end(lease, action, orphan.stop_request)
-        finish_turn(tx, lease, _load_partial_answer(tx, lease, state), (), state, error, now)
+        _recover(tx, orphan, now)
     return len(orphans)
+
+
+def recover_broken_run(tx: Transaction, lease: TurnLease, now: int) -> None:
+    """Requeue or end the turn of a run that broke off in this process, without waiting for its lease to expire."""
+    _recover(tx, turn_leases.load_orphan(tx, lease), now)
+
+
+def _recover(tx: Transaction, orphan: OrphanTurn, now: int) -> None:
+    lease = orphan.lease
+    action = decide_crashed_turn(
+        had_side_effects=orphan.has_side_effects, attempt=lease.attempt, stop_request=orphan.stop_request
+    )
+    if action is CrashedTurnAction.RETRY:
+        turn_leases.requeue_turn(tx, lease)
+        drafts.delete(tx, lease.turn_no)
+        return
+    if action is CrashedTurnAction.FAIL:
+        error = TOO_MANY_CRASHES_REASON.format(attempts=lease.attempt)
+        messages = _load_partial_answer(tx, lease, TurnState.FAILED)
+        finish_turn(tx, lease, messages, (), TurnState.FAILED, error, now)
+        return
+    reason = InterruptReason.SERVER_CRASHED if orphan.stop_request is None else InterruptReason.STOPPED
+    messages = _load_partial_answer(tx, lease, TurnState.INTERRUPTED)
+    finish_turn(tx, lease, messages, (), TurnState.INTERRUPTED, reason.explain(), now, facts={"reason": reason.value})
 
 
 def _load_partial_answer(tx: Transaction, lease: TurnLease, state: TurnState) -> list[Message]:
@@ -58,11 +65,3 @@ def _load_partial_answer(tx: Transaction, lease: TurnLease, state: TurnState) ->
         return build_messages([message | {"answers": lease.input_seq} for message in fields], state)
     except InvalidMessage:
         return build_text_only_messages(draft, lease.input_seq)
-
-
-def _explain_end(
-    lease: TurnLease, action: CrashedTurnAction, stop_request: StopRequest | None
-) -> tuple[TurnState, str]:
-    if action is CrashedTurnAction.FAIL:
-        return TurnState.FAILED, TOO_MANY_CRASHES_REASON.format(attempts=lease.attempt)
-    return TurnState.INTERRUPTED, WORKER_DIED_REASON if stop_request is None else STOPPED_REASON

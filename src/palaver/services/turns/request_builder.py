@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from palaver.agent.base import AgentRequest
 from palaver.agent.history import build_messages
 from palaver.domain.context import build_session_context, build_session_context_prompt
 from palaver.domain.errors import NothingToDo
+from palaver.domain.events import Event, EventKind
 from palaver.domain.policy import ResetReason, explain_reset
 from palaver.domain.session import AUTOMATIC_START_REASONS, SessionEntry
+from palaver.services import profiles
+from palaver.services.toolsets import BUILT_IN_TOOLSETS
+from palaver.services.turns.choices import load_turn_choices
 from palaver.storage import compactions, events, people, session_settings, sessions
 from palaver.storage.engines.base import Read
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from palaver.agent.base import Tool
+    from palaver.domain.message import Message
+    from palaver.services.profiles import TurnChoices
     from palaver.services.turns.dependencies import RunDependencies
     from palaver.storage.engines.base import Transaction
     from palaver.storage.session_rows import SessionRow
@@ -38,42 +45,62 @@ class RequestBuilder:
     lease: TurnLease
     wrap_tool: Callable[[Tool], Tool]  # applied to every tool of the request
     take_steering: Callable[[], Awaitable[Sequence[str]]]
+    send_notice: Callable[[str], None] = lambda _text: None
 
-    async def build(self, input_seq: int, agent_tools: Sequence[Tool]) -> tuple[AgentRequest, int]:
+    async def build(
+        self, input_seq: int, agent_tools: Sequence[Tool], answer_so_far: Sequence[Message] = ()
+    ) -> tuple[AgentRequest, int]:
         """Build the request that answers message `input_seq`; also return the prompt tokens of the last answer.
 
-        Raises NothingToDo when the message was undone in the meantime.
+        `answer_so_far` is what the turn has produced already, when it continues with another request. Raises
+        NothingToDo when the message was undone in the meantime.
         """
         engine, files = self.dependencies.store.engine, self.dependencies.files
-        request, last_prompt_tokens = await engine.arun(Read(lambda tx: self._read_request(tx, input_seq, agent_tools)))
+        request, last_prompt_tokens, notices = await engine.arun(
+            Read(lambda tx: self._read_request(tx, input_seq, agent_tools, answer_so_far))
+        )
+        for notice in notices:
+            self.send_notice(notice)
         if files is not None:
             messages = await files.prepare_for_model(self.lease.session_id, request.messages)
             request = replace(request, messages=messages)
         return request, last_prompt_tokens
 
-    def _read_request(self, tx: Transaction, input_seq: int, agent_tools: Sequence[Tool]) -> tuple[AgentRequest, int]:
+    def _read_request(
+        self, tx: Transaction, input_seq: int, agent_tools: Sequence[Tool], answer_so_far: Sequence[Message]
+    ) -> tuple[AgentRequest, int, Sequence[str]]:
         session_no = self.lease.session_no
         row = sessions.get_by_no(tx, session_no)
         settings = session_settings.load(tx, session_no)
+        choices = load_turn_choices(tx, self.dependencies, self.lease, settings)
+        toolset_names = {*BUILT_IN_TOOLSETS, *(tool.toolset for tool in agent_tools)}
+        disabled = profiles.list_left_out_toolsets(choices.toolsets, toolset_names).union(settings.disabled_toolsets)
         compaction = compactions.find_current(tx, session_no)
-        first_seq = compaction.first_kept_seq if compaction else 0
-        log, left_out = events.load_context(tx, session_no, first_seq=first_seq, up_to=input_seq)
-        if all(event.seq != input_seq for event in log):
+        log, is_truncated = compactions.load_view(tx, session_no, compaction, input_seq)
+        question = next((event for event in log if event.seq == input_seq), None)
+        if question is None:
             raise NothingToDo("The message was undone before I could answer it.")
+        if question.message is None:
+            raise NothingToDo("I can't read this message: its entry in the log is damaged. Send it again.")
+        tools = self._list_tools(tx, row, agent_tools, disabled)
         request = AgentRequest(
             turn_id=self.lease.turn_id,
-            instructions=self._build_instructions(row),
+            instructions=self._build_instructions(row, choices, settings.workspace, tools),
             messages=build_messages(
-                log, input_seq=input_seq, compaction=compaction, shared=row.session.shared, is_truncated=left_out
+                [*log, *_make_events(answer_so_far)],
+                input_seq=input_seq,
+                compaction=compaction,
+                shared=row.session.shared,
+                is_truncated=is_truncated,
             ),
-            tools=self._list_tools(tx, row, agent_tools, settings.disabled_toolsets),
-            model=settings.model,
+            tools=tools,
+            model=choices.model,
             take_steering=self.take_steering,
         )
-        return request, row.session.last_prompt_tokens
+        return request, row.session.last_prompt_tokens, choices.notices
 
     def _list_tools(
-        self, tx: Transaction, row: SessionRow, agent_tools: Sequence[Tool], disabled: Sequence[str]
+        self, tx: Transaction, row: SessionRow, agent_tools: Sequence[Tool], disabled: Collection[str]
     ) -> list[Tool]:
         """List the tools of Palaver and of the agent that the asking person may use; no person, no tools."""
         person_row = people.find_by_id(tx, self.lease.person_id) if self.lease.person_id else None
@@ -84,15 +111,33 @@ class RequestBuilder:
         allowed_agent_tools = toolbox.list_agent_tools(principal, row, agent_tools, disabled=disabled)
         return [self.wrap_tool(tool) for tool in (*palaver_tools, *allowed_agent_tools)]
 
-    def _build_instructions(self, row: SessionRow) -> str:
+    def _build_instructions(
+        self, row: SessionRow, choices: TurnChoices, workspace: str | None, tools: Sequence[Tool]
+    ) -> str:
         """Build the system prompt. It is byte-stable for a conversation, so that providers' prompt caches hit."""
         session, config = row.session, self.dependencies.store.config
-        context = build_session_context(session.origin, config, SessionEntry(session.key, session))
+        context = build_session_context(
+            session.origin,
+            config,
+            SessionEntry(session.key, session),
+            connected=self.dependencies.list_connected_platforms(),
+            can_send=any(tool.sends_messages for tool in tools),
+        )
+        context = replace(context, workspace=workspace)
         parts = [
-            self.dependencies.profile.instructions or DEFAULT_INSTRUCTIONS,
+            choices.instructions or DEFAULT_INSTRUCTIONS,
+            *([choices.personality] if choices.personality else []),
             build_session_context_prompt(context, redact_pii=config.redact_pii, redactor=self.dependencies.redactor),
         ]
         if session.start_reason in AUTOMATIC_START_REASONS and session.previous_had_messages:
             reason = explain_reset(ResetReason(session.start_reason.value), config.get_reset_policy(session.origin))
             parts.append(f"When this conversation started, the user was told: {reason}")
         return "\n\n".join(parts)
+
+
+def _make_events(answer: Sequence[Message]) -> list[Event]:
+    """Make events of messages that are not in the log yet, as if they were at its end."""
+    return [
+        Event(seq=events.END_OF_LOG + index, kind=EventKind.MESSAGE, at=datetime.now(UTC), message=message)
+        for index, message in enumerate(answer)
+    ]

@@ -16,20 +16,31 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.agent.base import Notice, TextDelta
 from palaver.domain.crash_points import crash_point
-from palaver.domain.draft import Position
-from palaver.domain.errors import AgentError, ContextOverflow, InvalidInput, LeaseLost, NothingToDo, StoreError
-from palaver.domain.turn import TurnKind, TurnState
+from palaver.domain.draft import PieceKind, Position
+from palaver.domain.errors import (
+    AgentError,
+    ContextOverflow,
+    InvalidInput,
+    LeaseLost,
+    NothingToDo,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    StoreUnavailable,
+)
+from palaver.domain.turn import InterruptReason, TurnKind, TurnState
 from palaver.services.live.live_run import LiveRun
 from palaver.services.turns.answer_recorder import AnswerRecorder
 from palaver.services.turns.compaction import Compactor, format_compaction_reply
 from palaver.services.turns.finish import build_text_only_messages, finish_turn
+from palaver.services.turns.overflow import SHORTENED_NOTICE, OverflowHandler
 from palaver.services.turns.request_builder import RequestBuilder
 from palaver.storage import drafts, events, turn_leases
-from palaver.storage.engines.base import Write
+from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from palaver.agent.base import AgentEvent, AgentRequest, Tool
     from palaver.domain.compaction import Compaction
@@ -41,11 +52,10 @@ if TYPE_CHECKING:
     from palaver.storage.turn_leases import TurnLease
 
 STOP_TIMEOUT_SECONDS = 30.0  # for a driver and its tools to react to being canceled
-COMPACTION_THRESHOLD = 0.85  # fraction of the model's context window; beyond it, the conversation is compacted first
+END_RETRY_SECONDS = 0.5  # pause before an answer that could not be stored is stored again
 MIN_COMPACTION_GAIN = 0.1  # fraction of the context window; compacting less than that is not worth its price
-NEW_MESSAGE_REASON = "A new message arrived."
 INTERNAL_ERROR_REASON = "Internal error in Palaver ({kind}). See its log for details."
-TIMEOUT_REASON = "The answer took longer than {minutes:.0f} minutes, so I stopped."
+PROVIDER_FACTS = ("provider", "model", "status", "detail")  # of an error, stored with the failed turn
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +67,7 @@ class Run:
         self.lease = lease
         self.task: asyncio.Task[None] | None = None
         self.is_ending = False  # the answer is complete, and is being stored
+        self.end_state: TurnState | None = None  # once it is stored
         self.has_side_effects = False
         self.saved_position = Position()  # how much of the draft is stored
         self.save_lock = asyncio.Lock()  # held while more of the draft is being stored, so that nothing is stored twice
@@ -65,13 +76,19 @@ class Run:
         self._live = LiveRun(lease.turn_no, lease.turn_id, lease.session_no, lease.attempt)
         self._recorder = AnswerRecorder(self._live, dependencies.store.clock, lease.input_seq)
         self._request_builder = RequestBuilder(
-            dependencies=dependencies, lease=lease, wrap_tool=self._watch_tool, take_steering=self._take_steering
+            dependencies=dependencies,
+            lease=lease,
+            wrap_tool=self._watch_tool,
+            take_steering=self._take_steering,
+            send_notice=self._send_notice_once,
         )
         self._has_started = False
+        self._chat_notices: list[str] = []  # what people in a chat are told, before the answer
+        self._end_facts: dict[str, object] = {}  # why it was interrupted, or what the provider itself said
         self._give_up_at = time.monotonic() + dependencies.rules.timeout.total_seconds() + STOP_TIMEOUT_SECONDS
-        self._stop_reason: str | None = None
+        self._stop_reason: InterruptReason | None = None
 
-    def stop(self, reason: str) -> None:
+    def stop(self, reason: InterruptReason) -> None:
         """End the run as interrupted, with what the agent has said so far."""
         if self._stop_reason is None and not self.is_ending and self.task is not None:
             self._stop_reason = reason
@@ -105,11 +122,12 @@ class Run:
             self.is_ending = True
             crash_point("turn.before_end")
             try:
-                await self._engine.arun(Write(lambda tx: self._finish(tx, state, error)))
+                await self._store_end(partial(self._finish, state=state, error=error))
+                self.end_state = state
             except (StoreError, LeaseLost):
                 raise
             except Exception as mistake:  # noqa: BLE001  (the driver produced what the log cannot hold: store its text)
-                await self._engine.arun(Write(partial(self._finish_with_text, error=self._report_mistake(mistake))))
+                await self._store_end(partial(self._finish_with_text, error=self._report_mistake(mistake)))
             crash_point("turn.ended")
         finally:
             feed.end_run(self._live)
@@ -117,13 +135,15 @@ class Run:
     async def _run_agent(self) -> tuple[TurnState, str | None]:
         """Answer or compact; return how the turn ended and why."""
         if self._stop_reason is not None:
-            return TurnState.INTERRUPTED, self._stop_reason
+            return self._explain_interruption(self._stop_reason)
         limit = asyncio.timeout(self._dependencies.rules.timeout.total_seconds())
         try:
             async with limit:
                 if self.lease.kind is TurnKind.COMPACT:
                     compaction = await self._compact(self.lease.facts.get("focus"))
-                    self._record(TextDelta(format_compaction_reply(compaction)))
+                    reply = format_compaction_reply(compaction)
+                    self._chat_notices.append(reply)
+                    self._record(TextDelta(reply))
                 else:
                     await self._answer()
         except asyncio.CancelledError as error:
@@ -141,13 +161,23 @@ class Run:
         if self._stop_reason is not None:
             if self.task is not None:
                 self.task.uncancel()
-            return TurnState.INTERRUPTED, self._stop_reason
+            return self._explain_interruption(self._stop_reason)
         if timed_out:
-            minutes = self._dependencies.rules.timeout.total_seconds() / 60
-            return TurnState.INTERRUPTED, TIMEOUT_REASON.format(minutes=minutes)
+            return self._explain_interruption(InterruptReason.TIMED_OUT)
+        if isinstance(error, AgentError):
+            self._end_facts = {key: error.facts[key] for key in PROVIDER_FACTS if key in error.facts}
+            facts = {"turn": self.lease.turn_id, "session": self.lease.session_id, "error": str(error)}
+            log.warning("turn_failed", extra=facts | self._end_facts)
         if isinstance(error, AgentError | NothingToDo | InvalidInput):
             return TurnState.FAILED, str(error)
         return TurnState.FAILED, self._report_mistake(error)
+
+    def _explain_interruption(self, reason: InterruptReason) -> tuple[TurnState, str]:
+        self._end_facts = {"reason": reason.value}
+        minutes = round(self._dependencies.rules.timeout.total_seconds() / 60)
+        if reason is InterruptReason.TIMED_OUT:
+            self._end_facts["minutes"] = minutes
+        return TurnState.INTERRUPTED, reason.explain(minutes)
 
     def _report_mistake(self, error: BaseException) -> str:
         """Log an unexpected error of a driver in full, and return what the person is told of it."""
@@ -157,21 +187,44 @@ class Run:
     async def _answer(self) -> None:
         agent_tools = await self._dependencies.agent.load_tools()
         request, last_prompt_tokens = await self._build_request(agent_tools)
-        is_compacted = await self._compact_if_nearly_full(request.model, last_prompt_tokens)
-        if is_compacted:
+        if await self._compact_if_nearly_full(request.model, last_prompt_tokens):
             request, _ = await self._build_request(agent_tools)
-        try:
-            await self._record_answer(request)
-        except ContextOverflow:
-            if is_compacted or self._recorder.draft.pieces:
-                raise
-            await self._compact(None)
-            self._send_notice("This conversation was too long for the model, so the agent now sees a summary of it.")
-            request, _ = await self._build_request(agent_tools)
-            await self._record_answer(request)
+        overflow = OverflowHandler(
+            self._dependencies.rules.compaction,
+            self._make_compactor(),
+            build_request=lambda: self._build_first(agent_tools),
+            get_input_seq=lambda: self._recorder.input_seq,
+            send_notice=self._send_notice_once,
+            on_shortened=self._report_shortening,
+        )
+        async with contextlib.aclosing(overflow.iterate_requests()) as smaller_requests:
+            while True:
+                try:
+                    await self._record_answer(request)
+                except ContextOverflow:
+                    smaller_request = await anext(smaller_requests, None) if self._can_ask_again() else None
+                    if smaller_request is None:
+                        raise
+                    request = smaller_request
+                else:
+                    return
+
+    def _report_shortening(self) -> None:
+        self._send_notice_once(SHORTENED_NOTICE)
+        if self._dependencies.rules.compaction.notify and not self._chat_notices:
+            self._chat_notices.append(SHORTENED_NOTICE)
+
+    def _can_ask_again(self) -> bool:
+        """Whether the model has said nothing yet, or only used tools, so that it can be asked again with less."""
+        pieces = self._recorder.draft.pieces
+        return not pieces or pieces[-1].kind is PieceKind.RESULT
 
     async def _build_request(self, agent_tools: Sequence[Tool]) -> tuple[AgentRequest, int]:
-        return await self._request_builder.build(self._recorder.input_seq, agent_tools)
+        answer_so_far = self._recorder.build_answer(TurnState.DONE)
+        return await self._request_builder.build(self._recorder.input_seq, agent_tools, answer_so_far)
+
+    async def _build_first(self, agent_tools: Sequence[Tool]) -> AgentRequest:
+        return (await self._build_request(agent_tools))[0]
 
     async def _compact_if_nearly_full(self, model: str | None, last_prompt_tokens: int) -> bool:
         """Compact before the model has to refuse: when the last request nearly filled its context window.
@@ -180,7 +233,7 @@ class Run:
         """
         agent = self._dependencies.agent
         window = await agent.get_context_window(model or agent.model) if last_prompt_tokens else None
-        if window is None or last_prompt_tokens < COMPACTION_THRESHOLD * window:
+        if window is None or not self._dependencies.rules.compaction.is_due(last_prompt_tokens, window):
             return False
         try:
             await self._compact(None, min_tokens=MIN_COMPACTION_GAIN * window)
@@ -191,15 +244,15 @@ class Run:
         return True
 
     async def _compact(self, focus: str | None, *, min_tokens: float = 0) -> Compaction:
-        compactor = Compactor(
-            self._dependencies.store,
-            self._dependencies.agent,
-            self.lease,
-            files=self._dependencies.files,
-            add_usage=self._recorder.add_usage,
-            send_notice=self._send_notice,
+        exchanges = self._dependencies.rules.compaction.keep_exchanges
+        return await self._make_compactor().compact(
+            focus, self._recorder.input_seq, exchanges=exchanges, min_tokens=min_tokens
         )
-        return await compactor.compact(focus, up_to_seq=self._recorder.input_seq, min_tokens=min_tokens)
+
+    def _make_compactor(self) -> Compactor:
+        return Compactor(
+            self._dependencies, self.lease, add_usage=self._recorder.add_usage, send_notice=self._send_notice_once
+        )
 
     async def _record_answer(self, request: AgentRequest) -> None:
         async with contextlib.aclosing(self._dependencies.agent.run(request)) as agent_events:  # type: ignore[type-var]
@@ -213,6 +266,10 @@ class Run:
 
     def _send_notice(self, text: str) -> None:
         self._record(Notice(text))
+
+    def _send_notice_once(self, text: str) -> None:
+        if text not in self._live.notices:
+            self._send_notice(text)
 
     # -- tools and steering --------------------------------------------------------------------------------
 
@@ -261,14 +318,38 @@ class Run:
 
     # -- the end -------------------------------------------------------------------------------------------
 
-    def _finish(self, tx: Transaction, state: TurnState, error: str | None) -> None:
-        messages = [] if self.lease.kind is TurnKind.COMPACT else self._recorder.build_answer(state)
-        finish_turn(tx, self.lease, messages, self.usage, state, error, self._now())
+    async def _store_end(self, finish: Callable[..., None]) -> None:
+        """Store how the turn ended; try again while the store is away, because the answer is complete and paid for."""
+        now = self._now()
+        has_failed = False
+        while True:
+            try:
+                await self._engine.arun(Write(partial(finish, now=now)))
+            except (StoreUnavailable, StoreBusy, StoreFull) as error:
+                if not has_failed:
+                    log.warning("turn_end_delayed", extra={"turn": self.lease.turn_id, "error": str(error)})
+                has_failed = True
+                await asyncio.sleep(END_RETRY_SECONDS)
+            except LeaseLost:  # perhaps because it was stored when the connection broke
+                if not has_failed or not await self._engine.arun(Read(partial(self._is_end_stored, now=now))):
+                    raise
+                return
+            else:
+                return
 
-    def _finish_with_text(self, tx: Transaction, error: str) -> None:
+    def _is_end_stored(self, tx: Transaction, now: int) -> bool:
+        return turn_leases.has_ended_at(tx, self.lease, now)
+
+    def _finish(self, tx: Transaction, state: TurnState, error: str | None, now: int) -> None:
+        messages = [] if self.lease.kind is TurnKind.COMPACT else self._recorder.build_answer(state)
+        finish_turn(
+            tx, self.lease, messages, self.usage, state, error, now, facts=self._end_facts, notices=self._chat_notices
+        )
+
+    def _finish_with_text(self, tx: Transaction, error: str, now: int) -> None:
         """End a turn whose driver produced something that the log cannot hold: keep the text of its answer."""
         messages = build_text_only_messages(self._recorder.draft, self.lease.input_seq)
-        finish_turn(tx, self.lease, messages, self.usage, TurnState.FAILED, error, self._now())
+        finish_turn(tx, self.lease, messages, self.usage, TurnState.FAILED, error, now)
 
     def _now(self) -> int:
         return to_micros(self._dependencies.store.clock.now())

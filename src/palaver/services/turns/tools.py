@@ -67,20 +67,22 @@ class Toolbox:
         self, principal: Principal, session_row: SessionRow, tools: Sequence[Tool], *, disabled: Collection[str] = ()
     ) -> tuple[Tool, ...]:
         """List those of the agent's tools that a principal may use; tools of servers are not for strangers."""
+        permitted = self._list_permitted_agent_tools(principal, session_row, tools)
+        return tuple(limit_results(tool) for tool in permitted if tool.problem is None and tool.toolset not in disabled)
+
+    def _list_permitted_agent_tools(
+        self, principal: Principal, session_row: SessionRow, tools: Sequence[Tool]
+    ) -> tuple[Tool, ...]:
         may_use_servers = toolsets.SERVER_RULE.allows(session_row.session.platform, principal.role)
-        return tuple(
-            limit_results(tool)
-            for tool in tools
-            if tool.toolset not in disabled and (may_use_servers or not tool.toolset.startswith(toolsets.SERVER_PREFIX))
-        )
+        return tuple(tool for tool in tools if may_use_servers or not tool.toolset.startswith(toolsets.SERVER_PREFIX))
 
     def list_toolsets(
         self, principal: Principal, session_row: SessionRow, tools: Sequence[Tool], servers: Iterable[str]
     ) -> list[Toolset]:
-        """List all toolsets for a principal in a conversation, including those that are switched off in it."""
+        """List all toolsets for a principal in a conversation, with those that are off and tools that can't be used."""
         all_tools = (
             *self.list_palaver_tools(principal, session_row),
-            *self.list_agent_tools(principal, session_row, tools),
+            *self._list_permitted_agent_tools(principal, session_row, tools),
         )
         return [
             Toolset(

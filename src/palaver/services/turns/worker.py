@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.crash_points import crash_point
 from palaver.domain.errors import LeaseLost, StoreError
-from palaver.domain.turn import StopRequest
+from palaver.domain.turn import InterruptReason, StopRequest
 from palaver.services.poll_loop import run_poll_loop
 from palaver.services.process_identity import create_lease_owner
 from palaver.services.turns import recovery
-from palaver.services.turns.finish import STOPPED_REASON, record_orphan_usage
-from palaver.services.turns.run import NEW_MESSAGE_REASON, Run
+from palaver.services.turns.finish import record_orphan_usage
+from palaver.services.turns.run import Run
+from palaver.services.turns.title_writer import TitleWriter
 from palaver.storage import drafts, turn_leases
 from palaver.storage.engines.base import Write
 from palaver.storage.timestamps import to_micros
@@ -37,10 +38,10 @@ if TYPE_CHECKING:
 
 LEASE_SECONDS = 30.0
 HEARTBEAT_SECONDS = 8.0  # between two extensions of all leases
+STORE_RETRY_SECONDS = 1.0  # the same, after the store was not available
 DRAFT_SAVE_SECONDS = 0.2  # between two saves of all drafts
 POLL_SECONDS = 10.0  # the worker looks for turns at least this often, also when nothing wakes it
 CANCEL_TIMEOUT_SECONDS = 5.0  # for a run to react to being canceled, when the process stops
-SHUTDOWN_REASON = "Palaver shut down during this answer. What its tools have already done stays done."
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +52,10 @@ class TurnWorker:
     def __init__(self, dependencies: RunDependencies, *, on_change: Callable[[], None] = lambda: None) -> None:
         self._dependencies = dependencies
         self._engine = dependencies.store.engine
+        self._title_writer = TitleWriter(dependencies)
         self._owner = create_lease_owner()
         self._runs: dict[int, Run] = {}  # by turn number
+        self._has_runs = asyncio.Event()  # an idle worker saves no drafts
         self._wake_event = asyncio.Event()
         self._is_stopping = False
         self._claim_loop: asyncio.Task[None] | None = None
@@ -90,6 +93,7 @@ class TurnWorker:
         if tasks:
             await asyncio.wait(tasks, timeout=grace_seconds)
         await asyncio.gather(*(self._hand_over(run) for run in list(self._runs.values())))
+        await self._title_writer.stop()
         loops, self._upkeep_loops = self._upkeep_loops, []
         for loop in loops:
             loop.cancel()
@@ -98,11 +102,13 @@ class TurnWorker:
     async def _hand_over(self, run: Run) -> None:
         """Stop a run. Without side effects another worker starts it again; otherwise it ends as interrupted."""
         if run.has_side_effects:
-            run.stop(SHUTDOWN_REASON)
+            run.stop(InterruptReason.SERVER_STOPPED)
         elif run.task is not None:
             run.task.cancel()
         if run.task is not None:  # a task that does not end cannot write anything after its turn is released
             await asyncio.wait([run.task], timeout=CANCEL_TIMEOUT_SECONDS)
+            if run.has_side_effects:
+                run.task.cancel()  # it could not store how it ended
         if run.has_side_effects:
             return
 
@@ -156,6 +162,7 @@ class TurnWorker:
             crash_point("turn.claimed")
             run = Run(self._dependencies, lease)
             self._runs[lease.turn_no] = run
+            self._has_runs.set()
             run.task = asyncio.create_task(self._execute(run), name=f"palaver-turn-{lease.turn_id}")
         self._stop_requested_runs(work.stop_requests)
         return POLL_SECONDS if work.next_due_at is None else min(POLL_SECONDS, (work.next_due_at - now) / 1e6)
@@ -164,20 +171,49 @@ class TurnWorker:
         turn_id = run.lease.turn_id
         try:
             await run.execute()
+            self._title_writer.handle_ended_run(run)
         except asyncio.CancelledError:  # the lease is lost, or the process stops: another worker takes the turn
             log.info("turn_abandoned", extra={"turn": turn_id})
             await self._record_orphan_usage(run)
         except LeaseLost:  # the answer is dropped
             log.warning("turn_lease_lost", extra={"turn": turn_id})
             await self._record_orphan_usage(run)
-        except StoreError as error:  # the lease expires, and a worker runs the turn again
+        except StoreError as error:
             log.error("turn_not_stored", extra={"turn": turn_id, "error": str(error)})
+            await self._recover_broken_run(run)
         except Exception:  # the same, but by a mistake of ours: the log has to show where
             log.exception("turn_not_stored", extra={"turn": turn_id})
+            await self._recover_broken_run(run)
         finally:
             self._runs.pop(run.lease.turn_no, None)
+            if not self._runs:
+                self._has_runs.clear()
             self.wake()
             self._on_change()
+
+    async def _recover_broken_run(self, run: Run) -> None:
+        """Requeue or end the turn of a run that broke off, as soon as the store is available.
+
+        If this process stops before, another worker recovers the turn when its lease has expired.
+        """
+        run.is_ending = True
+
+        def recover(tx: Transaction, now: int) -> None:
+            recovery.recover_broken_run(tx, run.lease, now)
+            record_orphan_usage(tx, run.lease, run.usage, now)
+
+        while not self._is_stopping:
+            try:
+                await self._engine.arun(Write(partial(recover, now=self._now())))
+            except LeaseLost:
+                await self._record_orphan_usage(run)
+                return
+            except StoreError as error:
+                log.debug("turn_recovery_failed", extra={"turn": run.lease.turn_id, "error": str(error)})
+                await asyncio.sleep(STORE_RETRY_SECONDS)
+            else:
+                log.info("turns_recovered", extra={"count": 1})
+                return
 
     async def _record_orphan_usage(self, run: Run) -> None:
         """Record what a run used before it lost its turn: it has to be paid for, whichever run answers."""
@@ -193,23 +229,30 @@ class TurnWorker:
         for run in self._runs.values():
             stop_request = stop_requests.get(run.lease.turn_id)
             if stop_request is not None:
-                run.stop(STOPPED_REASON if stop_request is StopRequest.STOP else NEW_MESSAGE_REASON)
+                is_stop = stop_request is StopRequest.STOP
+                run.stop(InterruptReason.STOPPED if is_stop else InterruptReason.NEW_MESSAGE)
 
     # -- drafts and leases ---------------------------------------------------------------------------------
 
     async def _run_draft_loop(self) -> None:
         """Save all growing drafts at a steady interval: one transaction, however many runs there are."""
         while True:
+            await self._has_runs.wait()
             await asyncio.sleep(DRAFT_SAVE_SECONDS)
             try:
                 await self._save_drafts()
             except StoreError as error:
                 log.warning("draft_save_failed", extra={"error": str(error)})
+                await asyncio.sleep(STORE_RETRY_SECONDS)
             except Exception:  # whatever it is, later drafts must still be saved
                 log.exception("draft_save_failed")
 
     async def _save_drafts(self) -> None:
-        candidates = [(run, *run.get_unsaved_pieces()) for run in self._runs.values() if not run.save_lock.locked()]
+        candidates = [
+            (run, *run.get_unsaved_pieces())
+            for run in self._runs.values()
+            if not run.is_ending and not run.save_lock.locked()
+        ]
         unsaved = [each for each in candidates if each[1]]
         if not unsaved:
             return
@@ -227,11 +270,14 @@ class TurnWorker:
 
     async def _run_lease_loop(self) -> None:
         """Extend the leases of running turns, and recover the turns of dead workers, at a steady interval."""
+        wait = HEARTBEAT_SECONDS
         while True:
-            await asyncio.sleep(HEARTBEAT_SECONDS)
+            await asyncio.sleep(wait)
+            wait = STORE_RETRY_SECONDS
             try:
                 await self._extend_leases()
                 await self.recover_orphans()
+                wait = HEARTBEAT_SECONDS
             except StoreError as error:
                 log.warning("turn_lease_extension_failed", extra={"error": str(error)})
             except Exception:  # whatever it is: without this loop every running turn loses its lease

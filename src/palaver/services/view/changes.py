@@ -20,7 +20,17 @@ if TYPE_CHECKING:
     from palaver.storage.session_rows import SessionRow
 
 # Each setting, its name for people, and the slash command that changes it too: who may use that may change the setting.
-_SETTINGS = (("model", "model", "model"), ("busy_policy", "busy policy", "busy"), ("toolsets", "tools", "tools"))
+_SETTINGS = (
+    ("model", "model", "model"),
+    ("profile", "profile", "profile"),
+    ("personality", "personality", "personality"),
+    ("workspace", "workspace", "workspace"),
+    ("busy_policy", "busy policy", "busy"),
+    ("toolsets", "tools", "tools"),
+)
+_TEXT_SETTINGS: tuple[session_settings.TextSetting, ...] = (
+    *("model", "profile", "personality", "workspace", "busy_policy"),
+)
 
 
 class SessionChanges(TypedDict, total=False):
@@ -31,6 +41,9 @@ class SessionChanges(TypedDict, total=False):
     archived: bool
     project: str | None
     model: str | None  # already checked by the agent
+    profile: str | None  # already checked
+    personality: str | None  # already checked
+    workspace: str | None  # already checked
     busy_policy: BusyPolicy | None
     toolsets: Mapping[str, bool] | None  # which to turn on or off; None turns all of them on
 
@@ -53,10 +66,9 @@ def apply_changes(tx: Transaction, scope: ViewScope, session_id: str, changes: S
         sessions.rename(tx, row, changes["title"], now, person_id)
     if changes.keys() & {"pinned", "archived", "project"}:
         _organize(tx, scope, scope.get_session_row(tx, session_id, Action.ORGANIZE), changes, now)
-    if "model" in changes:
-        session_settings.set_model(tx, row.no, changes["model"], now, person_id)
-    if "busy_policy" in changes:
-        session_settings.set_busy_policy(tx, row.no, changes["busy_policy"], now, person_id)
+    for setting in _TEXT_SETTINGS:
+        if setting in changes:
+            session_settings.change(tx, row.no, setting, changes[setting], now, person_id)
     if "toolsets" in changes:
         session_settings.switch_toolsets(tx, row.no, changes["toolsets"], now, person_id)
     return sessions.get_by_no(tx, row.no)

@@ -2,43 +2,61 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.ids import PersonId
 from palaver.domain.text import is_storable
 from palaver.services.view.lookup import resolve_project_id
 from palaver.storage import people, session_lists
+from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import datetime
 
     from palaver.domain.session import Page, Session
     from palaver.services.view.scope import ViewScope
     from palaver.storage.engines.base import Transaction
 
 
-def load_session_page(
-    tx: Transaction,
-    scope: ViewScope,
-    *,
-    state: str,
-    limit: int,
-    cursor: str | None,
-    project: str | None = None,
-    person: str | None = None,
-    matches: Callable[[Session], bool] | None = None,
-) -> Page[Session]:
-    """Load a page of the sessions that have messages and meet every given condition, newest first.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListCriteria:
+    """Which sessions a list contains; None stands for no condition."""
 
-    `matches` is a condition that no index covers: with it, and in a lane's scope, a page may be short or even empty and
-    still have a cursor that continues the list.
+    state: str = "active"  # active, archived or pinned
+    project: str | None = None  # id or name
+    platform: str | None = None
+    person: str | None = None  # the id of a person who takes part
+    after: datetime | None = None  # last active at this moment or later
+    before: datetime | None = None  # last active before this moment
+    text: str | None = None  # words in the title, the last line or the name of the place; `-word` must not occur
+
+
+def load_session_page(
+    tx: Transaction, scope: ViewScope, criteria: ListCriteria, *, limit: int, cursor: str | None
+) -> Page[Session]:
+    """Load a page of the sessions that have messages and meet the criteria, newest first.
+
+    No index covers `text`: with it, and in a lane's scope, a page may be short or even empty and still have a cursor
+    that continues the list.
     """
+    platform = None if criteria.platform is None else criteria.platform.strip().lower()
+    if platform is not None and not is_storable(platform):
+        platform = ""  # no session has this platform
     session_filter = session_lists.SessionFilter(
-        state=state, limit=limit, cursor=cursor, project_id=resolve_project_id(tx, scope, project)
+        state=criteria.state,
+        limit=limit,
+        cursor=cursor,
+        project_id=resolve_project_id(tx, scope, criteria.project),
+        platform=platform,
+        active_since=None if criteria.after is None else to_micros(criteria.after),
+        active_before=None if criteria.before is None else to_micros(criteria.before),
     )
     audiences = scope.list_audiences(tx)
-    if person is not None:
-        audiences = _keep_audiences_of(tx, person, audiences)
+    if criteria.person is not None:
+        audiences = _keep_audiences_of(tx, criteria.person, audiences)
+    matches = _build_text_condition(criteria.text)
     if matches is None and scope.lane_key is None:
         return session_lists.list_sessions(tx, session_filter, audiences)
     return session_lists.list_matching_sessions(
@@ -53,3 +71,20 @@ def _keep_audiences_of(tx: Transaction, person: str, audiences: Sequence[int] | 
     """Return those of the audiences (None: of all) that a person is a member of."""
     members = people.list_audiences(tx, PersonId(person)) if is_storable(person) else []
     return members if audiences is None else [no for no in audiences if no in set(members)]
+
+
+def _build_text_condition(text: str | None) -> Callable[[Session], bool] | None:
+    """Build the condition that a text sets for a session; None if every session meets it."""
+    words = (text or "").casefold().split()
+    excluded = [word[1:] for word in words if word.startswith("-") and len(word) > 1]
+    wanted = [word for word in words if not (word.startswith("-") and len(word) > 1)]
+    if not words:
+        return None
+
+    def matches(session: Session) -> bool:
+        origin = session.origin
+        texts = (session.shown_title, session.preview, origin.chat_name, origin.user_name)
+        searched = " ".join(text for text in texts if text).casefold()
+        return all(word in searched for word in wanted) and not any(word in searched for word in excluded)
+
+    return matches

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from palaver.domain.errors import AmbiguousMatch, InvalidTitle, SessionNotFound
 from palaver.domain.text import is_storable
 from palaver.domain.titles import parse_title_slot
-from palaver.storage import projects, sessions
+from palaver.storage import auto_titles, projects, sessions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +41,11 @@ def resolve_project_id(tx: Transaction, scope: ViewScope, project: str | None) -
     return projects.get_by_id_or_name(tx, scope.person_id, project)[1].id
 
 
+def resolve_project_no(tx: Transaction, scope: ViewScope, project: str | None) -> int | None:
+    """Return the number of one of the person's projects, given by id or name; None stays None."""
+    return None if project is None else projects.get_by_id_or_name(tx, scope.person_id, project)[0]
+
+
 def _find_by_id_prefix(tx: Transaction, scope: ViewScope, audiences: Sequence[int] | None, text: str) -> Session | None:
     if len(text) < MIN_ID_PREFIX_CHARS or not is_storable(text):
         return None
@@ -59,6 +64,9 @@ def _find_by_title(tx: Transaction, scope: ViewScope, audiences: Sequence[int] |
         slot = parse_title_slot(text)
         has_number = slot.number > 1 or text.endswith("#1")
         rows = sessions.list_by_title(tx, slot, audiences, exact=has_number)
+        if not rows:
+            nos = auto_titles.find_newest(tx, slot, audiences, exact=has_number)
+            rows = [sessions.get_by_no(tx, no) for no in nos]
         matches = [row.session for row in rows if scope.is_in_lane(row.session)]
         if scope.everything and len(matches) > 1:
             raise _build_ambiguous_match(f"Several people have a conversation called {text!r}", matches)

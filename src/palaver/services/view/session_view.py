@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from palaver.domain.errors import NotFound, SessionBusy, SessionNotFound
 from palaver.domain.events import EventKind
 from palaver.domain.person import Action
+from palaver.domain.search_filter import NO_FILTER
 from palaver.services.argument_checks import check_count
 from palaver.services.export import export_session
 from palaver.services.indexer import build_search
@@ -15,21 +16,23 @@ from palaver.services.markdown_export import export_markdown
 from palaver.services.operation import AsyncRunner, BlockingRunner, R, ReadAfterWork, TransactionRunner, operation
 from palaver.services.view.changes import apply_changes, check_may_change_settings, move_to_project
 from palaver.services.view.deliveries import DeliveryOperations
-from palaver.services.view.listing import load_session_page
-from palaver.services.view.lookup import resolve_session
+from palaver.services.view.listing import ListCriteria, load_session_page
+from palaver.services.view.lookup import resolve_project_no, resolve_session
 from palaver.services.view.memories import MemoryOperations
 from palaver.services.view.part import ViewPart
 from palaver.services.view.projects import ProjectOperations
 from palaver.services.view.summaries import SummaryOperations
 from palaver.services.view.transcripts import TranscriptOperations
 from palaver.services.view.usage import UsageOperations
-from palaver.storage import events, lanes, session_summaries, sessions, turns
+from palaver.storage import events, lanes, session_settings, session_summaries, sessions, turns
 from palaver.storage.engines.base import Read, Write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from palaver.domain.events import Event
+    from palaver.domain.search_filter import SearchFilter
     from palaver.domain.session import Page, SearchHit, Session, UndoResult
     from palaver.domain.session_summary import SessionSummary
     from palaver.domain.turn import Turn
@@ -60,11 +63,18 @@ class ViewOperations(ViewPart[R]):
         limit: int = 50,
         cursor: str | None = None,
         project: str | None = None,
+        platform: str | None = None,
+        after: datetime | None = None,
+        before: datetime | None = None,
+        text: str | None = None,
     ) -> Work[Page[Session]]:
-        """List conversations with messages, newest first. States: active, archived, pinned."""
-        return Read(
-            lambda tx: load_session_page(tx, self._scope, state=state, limit=limit, cursor=cursor, project=project)
-        )
+        """List conversations with messages that meet every given condition, newest first.
+
+        States: active, archived, pinned. `after` and `before` limit when they were last active. `text` is described in
+        `summaries.list`.
+        """
+        criteria = ListCriteria(state=state, project=project, platform=platform, after=after, before=before, text=text)
+        return Read(lambda tx: load_session_page(tx, self._scope, criteria, limit=limit, cursor=cursor))
 
     @operation
     def get(self, session_id: str) -> Work[Session]:
@@ -91,11 +101,17 @@ class ViewOperations(ViewPart[R]):
 
     @operation
     def search(
-        self, text: str, *, limit: int = 20, before: int | None = None, within: str | None = None
+        self,
+        text: str,
+        *,
+        limit: int = 20,
+        cursor: str | None = None,
+        within: str | None = None,
+        search_filter: SearchFilter = NO_FILTER,
     ) -> ReadAfterWork[Any, Sequence[SearchHit]]:
-        """Find the newest messages with these words.
+        """Find the newest messages with these words that pass the filter.
 
-        `before` is the position of a hit and continues the search after it; `within` is the id of one conversation.
+        The `cursor` of a hit continues the search after it; `within` is the id of one conversation.
         """
 
         def get_session_no(tx: Transaction) -> int | None:
@@ -106,7 +122,22 @@ class ViewOperations(ViewPart[R]):
                 return row.no if row else 0  # 0: no session has this number
             return None
 
-        return build_search(text, self._scope.list_audiences, limit=limit, before=before, get_session_no=get_session_no)
+        def get_project_no(tx: Transaction) -> int | None:
+            return resolve_project_no(tx, self._scope, search_filter.project)
+
+        def find_session_no(tx: Transaction, session_id: str) -> int:
+            return self._scope.get_session_row(tx, session_id, Action.READ).no
+
+        return build_search(
+            text,
+            self._scope.list_audiences,
+            find_session_no,
+            limit=limit,
+            cursor=cursor,
+            get_session_no=get_session_no,
+            search_filter=search_filter,
+            get_project_no=get_project_no,
+        )
 
     @operation
     def get_turn(self, turn_id: str) -> Work[Turn]:
@@ -203,7 +234,9 @@ class ViewOperations(ViewPart[R]):
             person_id = self._scope.person_id
             row = self._scope.get_session_row(tx, session_id, Action.FORK)
             audience_no = self._scope.find_fork_audience(tx, row)
-            return sessions.fork(tx, row, at, now, person_id=person_id, audience_no=audience_no).session
+            fork = sessions.fork(tx, row, at, now, person_id=person_id, audience_no=audience_no)
+            session_settings.copy_settings(tx, row.no, fork.no, now, person_id)
+            return fork.session
 
         return Write(run)
 

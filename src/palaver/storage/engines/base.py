@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar
 
 from palaver.domain.errors import StoreClosed
 
@@ -112,6 +112,8 @@ class Engine(Protocol):
         """Finish the work that has started and close every connection."""
         ...
 
+
+ACCESS_CHANGE: Final = -1  # among the numbers of changed sessions: a person may see or do less than before
 
 # Called with the numbers of the sessions that have changed, or with None if the engine does not know which.
 OnChange = Callable[[frozenset[int] | None], None]

@@ -2,7 +2,8 @@
 
 It runs the same statements as on SQLite, through a pool of connections. Work with a `Write.single_statement` is first
 tried without a transaction around it, which saves two round trips; everything else runs in a transaction. After a
-conflict with another process the work runs again.
+conflict with another process the work runs again. A read whose connection breaks runs once more on another one; a write
+does not, because it may have been stored.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from palaver.domain.errors import (
     ConfigError,
@@ -23,15 +24,21 @@ from palaver.domain.errors import (
     StoreUnavailable,
 )
 from palaver.storage.engines import migrate
-from palaver.storage.engines.base import Conflict, Dialect, Read, Row, Work, Write, run_on_thread
+from palaver.storage.engines.base import Conflict, Dialect, Read, Work, Write, run_on_thread
 
 try:
     import psycopg
     from psycopg import errors as pg
     from psycopg.conninfo import conninfo_to_dict
-    from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
     from palaver.storage.engines.postgres_clock import ServerClock
+    from palaver.storage.engines.postgres_pool import (
+        MAX_CONNECTIONS,
+        PooledConnection,
+        PostgresPool,
+        PostgresTransaction,
+        connect,
+    )
     from palaver.storage.engines.postgres_watch import PostgresWatch
 except ModuleNotFoundError as error:
     raise ConfigError(
@@ -39,7 +46,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from typing import LiteralString
 
     from palaver.storage.engines.base import OnChange, Transaction, Watch
@@ -56,50 +63,18 @@ DIALECT = Dialect(
     },
 )
 
-MAX_CONNECTIONS = 16
-CONNECTION_TIMEOUT_SECONDS = 30.0  # how long a caller waits for a free connection
 MAX_ATTEMPTS = 20  # of one unit of work that keeps meeting conflicts with other processes
 MIGRATION_LOCK_KEY: Final = 0x50414C56  # 'PALV': only one process migrates at a time
 
 _CONFLICTS = (Conflict, pg.UniqueViolation, pg.ForeignKeyViolation, pg.SerializationFailure, pg.DeadlockDetected)
 
 
-class PostgresTransaction:
-    """Runs statements on one connection."""
-
-    name: Literal["postgres"] = "postgres"
-    supports_data_ctes = True
-    for_update = "FOR UPDATE"
-
-    def __init__(self, connection: _Connection) -> None:
-        self._cursor: psycopg.RawCursor[Row] = psycopg.RawCursor(connection)
-        self._execute: Any = self._cursor.execute
-
-    def fetch_one(self, sql: str, *params: object) -> Row | None:
-        row: Row | None = self._execute(sql, params).fetchone()
-        return row
-
-    def fetch_all(self, sql: str, *params: object) -> list[Row]:
-        rows: list[Row] = self._execute(sql, params).fetchall()
-        return rows
-
-    def execute(self, sql: str, *params: object) -> int:
-        count: int = self._execute(sql, params).rowcount
-        return count
-
-    def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        self._cursor.executemany(sql, rows)
-
-    def lock_name(self, name: str) -> None:
-        self._execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", (name,))
+# The server ends a connection like this when it shuts down, or does not open one because it is starting.
+_SHUTDOWNS = (pg.AdminShutdown, pg.CrashShutdown, pg.CannotConnectNow)
 
 
-class _Connection(psycopg.Connection[Row]):
-    """A connection that reuses one cursor."""
-
-    @cached_property
-    def tx(self) -> PostgresTransaction:
-        return PostgresTransaction(self)
+class _ConnectionLost(Exception):
+    """The connection broke while it was used."""
 
 
 class PostgresEngine:
@@ -107,7 +82,7 @@ class PostgresEngine:
 
     name: Literal["postgres"] = "postgres"
 
-    def __init__(self, url: str, pool: ConnectionPool[_Connection], server: str, clock: ServerClock) -> None:
+    def __init__(self, url: str, pool: PostgresPool, server: str, clock: ServerClock) -> None:
         self.clock = clock
         self._url = url
         self._pool = pool
@@ -122,47 +97,27 @@ class PostgresEngine:
         """Connect and bring the schema up to date."""
         server = _describe_server(url)
         clock = clock or ServerClock()
-        pool: ConnectionPool[_Connection] = ConnectionPool(
-            url,
-            min_size=1,
-            max_size=MAX_CONNECTIONS,
-            timeout=CONNECTION_TIMEOUT_SECONDS,
-            reconnect_timeout=2,  # then the next caller tries, so that callers are served at once after a long outage
-            open=False,
-            connection_class=_Connection,
-            kwargs={"autocommit": True, "prepare_threshold": 1},
-            name="palaver",
-        )
         try:
-            with _Connection.connect(url, autocommit=True, connect_timeout=10) as connection:
+            with connect(url) as connection:
                 _migrate(connection)
                 clock.sync(connection)
-            pool.open(wait=True, timeout=CONNECTION_TIMEOUT_SECONDS)
-        except (psycopg.OperationalError, PoolTimeout) as error:
-            pool.close()
+        except psycopg.OperationalError as error:
             raise StoreUnavailable(f"Cannot connect to PostgreSQL at {server}: {_get_first_line(error)}") from None
         except pg.InsufficientPrivilege as error:
             raise StoreReadOnly(f"PostgreSQL at {server} denied access: {_get_first_line(error)}") from None
-        return cls(url, pool, server, clock)
+        return cls(url, PostgresPool(url), server, clock)
 
     def run(self, work: Work[T]) -> T:
         if self._closed:
             raise StoreClosed
         try:
-            with self._pool.connection() as connection:
-                if self.clock.needs_sync:
-                    self.clock.sync(connection)
-                if isinstance(work, Read):
-                    return _read(connection, work.run)
-                return _write(connection, work)
-        except PoolClosed:
-            raise StoreClosed from None
-        except PoolTimeout as error:
-            self._check_reachable()
-            raise StoreBusy(
-                f"All connections to PostgreSQL at {self._server} were busy for {CONNECTION_TIMEOUT_SECONDS:.0f} s."
-                " Try again later."
-            ) from error
+            if isinstance(work, Read):
+                return self._read(work.run)
+            if work.read_first is not None and (result := self._read(work.read_first)) is not None:
+                return result
+            return self._run_once(partial(_write, work=work))
+        except _ConnectionLost as lost:
+            raise self._make_unavailable(lost.args[0]) from lost.args[0]
         except (pg.DiskFull, pg.OutOfMemory) as error:
             raise StoreFull(f"PostgreSQL at {self._server} is out of space: {_get_first_line(error)}") from error
         except (pg.ReadOnlySqlTransaction, pg.InsufficientPrivilege) as error:
@@ -172,6 +127,25 @@ class PostgresEngine:
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             raise self._make_unavailable(error) from error
 
+    def _read(self, run: Callable[[Transaction], T]) -> T:
+        """Read, and once more if the connection breaks."""
+        read = partial(_read, run=run)
+        try:
+            return self._run_once(read)
+        except _ConnectionLost:
+            return self._run_once(read)
+
+    def _run_once(self, run: Callable[[PooledConnection], T]) -> T:
+        with self._pool.borrow() as connection:
+            try:
+                if self.clock.needs_sync:
+                    self.clock.sync(connection)
+                return run(connection)
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                if connection.closed or isinstance(error, _SHUTDOWNS):
+                    raise _ConnectionLost(error) from error
+                raise
+
     async def arun(self, work: Work[T]) -> T:
         return await run_on_thread(self._get_worker_threads(), self.run, work)
 
@@ -179,13 +153,6 @@ class PostgresEngine:
         watch = PostgresWatch(self._url, on_change, self._watches)
         self._watches.append(watch)
         return watch
-
-    def _check_reachable(self) -> None:
-        """Raise `StoreUnavailable` if the server is down, after no connection came free: it may just be busy."""
-        try:
-            psycopg.connect(self._url, connect_timeout=5).close()
-        except psycopg.OperationalError as error:
-            raise self._make_unavailable(error) from error
 
     def _make_unavailable(self, error: Exception) -> StoreUnavailable:
         return StoreUnavailable(f"Lost the connection to PostgreSQL at {self._server}: {_get_first_line(error)}")
@@ -210,7 +177,7 @@ class PostgresEngine:
             return self._threads
 
 
-def _read(connection: _Connection, run: Callable[[Transaction], T]) -> T:
+def _read(connection: PooledConnection, run: Callable[[Transaction], T]) -> T:
     """Read from one consistent state. A single statement needs no transaction for that: it takes one round trip."""
     try:
         return run(_SingleStatementTransaction(connection))
@@ -227,7 +194,7 @@ class _SecondStatementNeeded(Exception):
 class _SingleStatementTransaction(PostgresTransaction):
     """Runs one statement without a transaction; raises `_SecondStatementNeeded` at the second."""
 
-    def __init__(self, connection: _Connection) -> None:
+    def __init__(self, connection: PooledConnection) -> None:
         super().__init__(connection)
         execute = self._execute
         has_executed = False
@@ -245,9 +212,7 @@ class _SingleStatementTransaction(PostgresTransaction):
         raise _SecondStatementNeeded  # a change: the read-only transaction that follows refuses it
 
 
-def _write(connection: _Connection, work: Write[T]) -> T:
-    if work.read_first is not None and (result := _read(connection, work.read_first)) is not None:
-        return result
+def _write(connection: PooledConnection, work: Write[T]) -> T:
     for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
             if work.single_statement is not None:
@@ -263,7 +228,7 @@ def _write(connection: _Connection, work: Write[T]) -> T:
     raise AssertionError("unreachable")
 
 
-def _migrate(connection: _Connection) -> None:
+def _migrate(connection: PooledConnection) -> None:
     tx = connection.tx
     with connection.transaction():
         tx.fetch_one("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK_KEY)
@@ -278,7 +243,7 @@ def _migrate(connection: _Connection) -> None:
             migrate.apply_migration(tx, name, time.time_ns() // 1000, partial(_run_script, connection, script))
 
 
-def _run_script(connection: _Connection, script: str) -> None:
+def _run_script(connection: PooledConnection, script: str) -> None:
     connection.execute(script)  # our own migration file
 
 

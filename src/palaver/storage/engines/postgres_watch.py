@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import threading
 from typing import TYPE_CHECKING
 
 import psycopg
 
+from palaver.storage.engines.file_events import WakeUp
+from palaver.storage.engines.postgres_pool import connect
+
 if TYPE_CHECKING:
     from palaver.storage.engines.base import OnChange
 
-RECONNECT_SECONDS = 1.0  # pause before a new connection when the server has gone away
-STOP_CHECK_SECONDS = 0.1  # how often the thread checks whether the watch was closed
+RECONNECT_SECONDS = 0.5  # pause before a new connection when the server has gone away
 
 
 class PostgresWatch:
@@ -26,6 +29,7 @@ class PostgresWatch:
         self._on_change = on_change
         self._watches = watches
         self._closed = threading.Event()
+        self._wake_up = WakeUp()
         self._listening = threading.Event()
         self._thread = threading.Thread(target=self._run, name="palaver-listen", daemon=True)
         self._thread.start()
@@ -33,6 +37,7 @@ class PostgresWatch:
 
     def close(self) -> None:
         self._closed.set()
+        self._wake_up.send()
         with contextlib.suppress(ValueError):  # closed before
             self._watches.remove(self)
         if threading.current_thread() is not self._thread:
@@ -43,15 +48,19 @@ class PostgresWatch:
             with contextlib.suppress(psycopg.Error):  # the connection broke: open another after a pause
                 self._listen()
             self._closed.wait(RECONNECT_SECONDS)
+        self._wake_up.close()
 
     def _listen(self) -> None:
-        with psycopg.connect(self._url, autocommit=True, connect_timeout=5) as connection:
+        with connect(self._url) as connection:
             connection.execute("LISTEN palaver")
             if self._listening.is_set():
                 self._on_change(None)  # a reconnect: what changed in between is not known
             self._listening.set()
+            poll = select.poll()
+            poll.register(connection.fileno(), select.POLLIN)
+            poll.register(self._wake_up.fd, select.POLLIN)
             while not self._closed.is_set():
-                payloads = [notify.payload for notify in connection.notifies(timeout=STOP_CHECK_SECONDS, stop_after=1)]
-                payloads += [notify.payload for notify in connection.notifies(timeout=0)] if payloads else []
+                payloads = [notify.payload for notify in connection.notifies(timeout=0)]
                 if payloads and not self._closed.is_set():
-                    self._on_change(frozenset(int(number) for number in payloads if number.isdecimal()))
+                    self._on_change(frozenset(int(number) for number in payloads if number.lstrip("-").isdecimal()))
+                poll.poll()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from palaver.storage.engines.base import ACCESS_CHANGE
+
 if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
-
 
 _SELECT_OPEN_TURNS = "SELECT no, session_no, state, input_seq, stop_request FROM turn"
 MAX_WATCHED_QUEUED_TURNS = 500  # changes of turns further back in the queue are noticed when those turns start
@@ -21,6 +22,7 @@ class ChangeMarks:
     draft_no: int = 0
     turn_no: int = 0
     delivery_no: int = 0
+    access_change_no: int = 0
     open_turns: frozenset[tuple[int, int, str, int, str | None]] = field(default_factory=frozenset)
     sending: frozenset[tuple[int, int | None]] = field(default_factory=frozenset)  # (delivery, its session)
 
@@ -36,13 +38,16 @@ def read_marks(tx: Transaction) -> ChangeMarks:
 
 
 def find_changed_sessions(tx: Transaction, marks: ChangeMarks | None) -> tuple[ChangeMarks, frozenset[int]]:
-    """Return new marks, and the numbers of the sessions with something new or something in another state."""
+    """Return new marks, and the numbers of the sessions with something new or something in another state.
+
+    `ACCESS_CHANGE` is among them if a person may have lost access.
+    """
     last_numbers = tx.fetch_one(
         "SELECT (SELECT MAX(no) FROM event), (SELECT MAX(no) FROM draft), (SELECT MAX(no) FROM turn),"
-        " (SELECT MAX(no) FROM delivery)"
+        " (SELECT MAX(no) FROM delivery), (SELECT no FROM access_change WHERE id = 1)"
     )
     assert last_numbers is not None  # noqa: S101
-    event_no, draft_no, turn_no, delivery_no = (int(no or 0) for no in last_numbers)
+    event_no, draft_no, turn_no, delivery_no, access_change_no = (int(no or 0) for no in last_numbers)
     open_turns = frozenset(
         tx.fetch_all(f"{_SELECT_OPEN_TURNS} WHERE state = 'running'")
         + tx.fetch_all(
@@ -50,10 +55,12 @@ def find_changed_sessions(tx: Transaction, marks: ChangeMarks | None) -> tuple[C
         )
     )
     sending = frozenset(tx.fetch_all("SELECT no, session_no FROM delivery WHERE state = 'sending'"))
-    new_marks = ChangeMarks(event_no, draft_no, turn_no, delivery_no, open_turns, sending)
+    new_marks = ChangeMarks(event_no, draft_no, turn_no, delivery_no, access_change_no, open_turns, sending)
     if marks is None:
         return new_marks, frozenset()
     changed = {turn[1] for turn in open_turns ^ marks.open_turns}
+    if access_change_no != marks.access_change_no:
+        changed.add(ACCESS_CHANGE)
     changed |= {session_no for _, session_no in sending ^ marks.sending if session_no is not None}
     for table, before, last in (
         ("event", marks.event_no, event_no),

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-WRITER_CACHE_KIB = 65536  # at most: only pages that were touched are cached
-READER_CACHE_KIB = 8192
+# At most: only pages that were touched are cached. The system caches the whole file anyway.
+WRITER_CACHE_KIB = 4096
+READER_CACHE_KIB = 1024
 LOCK_TIMEOUT_SECONDS = 30.0  # how long to wait for another process's transaction
 
 # SQLite's error → ours.

@@ -1,17 +1,22 @@
 """Notices commits to a SQLite file: our own at once, those of other processes within a few milliseconds.
 
-SQLite cannot notify other processes. `data_version` is an integer that changes whenever any other connection commits;
-reading it a hundred times a second costs next to nothing.
+SQLite cannot notify other processes. `data_version` is an integer that changes whenever any other connection commits,
+so it only has to be read at the right moment. Every commit writes to the WAL first, which is an event of the file
+system; the commit becomes visible a moment later, when the WAL is on the disk. So after an event `data_version` is read
+a few times, first often and then less and less. Without file events it is read at a steady interval.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import apsw
 
+from palaver.storage.engines.file_events import FileEvents
 from palaver.storage.engines.sqlite_file import connect
 
 if TYPE_CHECKING:
@@ -19,7 +24,12 @@ if TYPE_CHECKING:
 
     from palaver.storage.engines.base import OnChange
 
-POLL_INTERVAL_SECONDS = 0.01
+POLL_SECONDS = 0.04  # between two reads where the system has no file events
+MIN_WAIT_SECONDS = 0.01  # between two reads right after an event
+MAX_WAIT_SECONDS = 1.0  # between two reads when there are no events: finds out whether events are reliable
+WAIT_GROWTH = 0.2  # each wait is this fraction of the time since the last event
+
+log = logging.getLogger(__name__)
 
 
 class SqliteWatch:
@@ -32,33 +42,48 @@ class SqliteWatch:
         self._path = path
         self._on_change = on_change
         self._watches = watches
-        self._wake_up = threading.Event()
+        real_path = path.resolve()  # SQLite puts the WAL beside the file that a link points to
+        self._events = FileEvents(real_path.with_name(f"{real_path.name}-wal"))
+        self._has_own_commit = False
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="palaver-watch", daemon=True)
         self._thread.start()
 
     def wake(self) -> None:
         """Check at once, because this process has committed something."""
-        self._wake_up.set()
+        if not self._has_own_commit:
+            self._has_own_commit = True
+            self._events.wake()
 
     def close(self) -> None:
-        self._closed = True
-        self._wake_up.set()
         with contextlib.suppress(ValueError):  # closed before
             self._watches.remove(self)
+        if not self._closed:
+            self._closed = True
+            self._events.wake()
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
     def _run(self) -> None:
-        with contextlib.closing(connect(self._path, reader=True)) as db:
+        with contextlib.closing(self._events), contextlib.closing(connect(self._path, reader=True)) as db:
             version = self._read_version(db)
+            is_reliable = self._events.is_supported
+            last_event = 0.0
             while not self._closed:
-                self._wake_up.wait(POLL_INTERVAL_SECONDS)
-                self._wake_up.clear()
+                since_event = time.monotonic() - last_event
+                wait = min(MAX_WAIT_SECONDS, max(MIN_WAIT_SECONDS, since_event * WAIT_GROWTH))
+                has_event = self._events.wait(wait if is_reliable else POLL_SECONDS)
+                is_expected, self._has_own_commit = has_event or self._has_own_commit, False
+                if has_event:
+                    last_event = time.monotonic()
                 new_version = self._read_version(db)
-                if new_version != version and not self._closed:
-                    version = new_version
-                    self._on_change(None)
+                if new_version == version or self._closed:
+                    continue
+                version = new_version
+                if is_reliable and wait >= MAX_WAIT_SECONDS and not (is_expected or self._events.wait(0)):
+                    is_reliable = False  # a network file system, for example
+                    log.info("file_events_missing", extra={"path": str(self._path)})
+                self._on_change(None)
 
     def _read_version(self, db: apsw.Connection) -> int:
         try:

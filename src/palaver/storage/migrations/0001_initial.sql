@@ -104,9 +104,18 @@ CREATE TABLE passkey_challenge (
     expires_at  BIGINT NOT NULL
 );
 
+-- A browser in which a person has signed in before: strangers' guesses do not lock it out.
+CREATE TABLE known_device (
+    digest       TEXT NOT NULL,                              -- of its cookie
+    person_id    TEXT NOT NULL REFERENCES account (person_id) ON DELETE CASCADE,
+    signed_in_at BIGINT NOT NULL,                            -- the last time
+    PRIMARY KEY (digest, person_id)
+);
+CREATE INDEX known_device_person ON known_device (person_id, signed_in_at);
+
 -- Rate limits of sign-in attempts. Stored, so that a restart or another process does not reset them.
 CREATE TABLE sign_in_attempt (
-    subject     TEXT PRIMARY KEY,                            -- what is limited: a name or a network address
+    subject     TEXT PRIMARY KEY,                            -- what is limited: a name, a network address or a device
     busy_until  BIGINT NOT NULL                              -- each attempt moves it on; too far ahead is too often
 );
 CREATE INDEX sign_in_attempt_busy ON sign_in_attempt (busy_until);
@@ -125,7 +134,8 @@ CREATE TABLE project (
     UNIQUE (person_id, name_key)
 );
 
--- One conversation, with the counters that lists show. Always true: the counters match the session's visible events.
+-- One conversation, with the counters that lists show. Always true: `message_count`, `preview` and `last_message_at` match
+-- the session's visible messages; `tool_call_count`, tokens and cost count what was done, also if it was undone since.
 CREATE TABLE session (
     no                  @SERIAL_KEY_NEVER_REUSED@,
     id                  TEXT NOT NULL UNIQUE,
@@ -135,9 +145,12 @@ CREATE TABLE session (
     source              TEXT NOT NULL,                       -- JSON
     audience_no         BIGINT NOT NULL REFERENCES audience (no),
     shared              SMALLINT NOT NULL CHECK (shared IN (0, 1)),
-    title               TEXT,
+    has_shared_content  SMALLINT NOT NULL DEFAULT 0,         -- copied from a shared session, directly or through other copies
+    title               TEXT,                                -- chosen by a person
     title_base          TEXT,                                -- case folded, without its number
     title_number        BIGINT,
+    auto_title          TEXT,                                -- the first words, later a model's title; not unique
+    auto_title_asked    SMALLINT NOT NULL DEFAULT 0,         -- a model was asked for it; never asked twice
     preview             TEXT NOT NULL DEFAULT '',
     project_no          BIGINT REFERENCES project (no) ON DELETE SET NULL,
     parent_no           BIGINT REFERENCES session (no) ON DELETE SET NULL,   -- the session it was forked from
@@ -149,6 +162,7 @@ CREATE TABLE session (
     end_reason          TEXT,
     start_reason        TEXT NOT NULL,
     previous_had_messages SMALLINT NOT NULL DEFAULT 0,       -- the session before it in its lane had messages
+    is_first_contact    SMALLINT NOT NULL DEFAULT 0,         -- its audience had no session with messages before it
     pinned_at           BIGINT,
     archived_at         BIGINT,
     last_seq            BIGINT NOT NULL DEFAULT 0,           -- of the last event
@@ -157,7 +171,11 @@ CREATE TABLE session (
     indexed_seq         BIGINT NOT NULL DEFAULT 0,           -- the search index holds everything up to here
     unindexed           SMALLINT NOT NULL DEFAULT 0 CHECK (unindexed IN (0, 1)),   -- there are messages after it
     message_count       BIGINT NOT NULL DEFAULT 0,           -- visible messages
-    chosen_model        TEXT,                                -- for this session only; NULL: the gateway's model
+    tool_call_count     BIGINT NOT NULL DEFAULT 0,           -- tool calls that the agent has made in this session
+    chosen_model        TEXT,                                -- for this session only; NULL: the profile's or gateway's
+    profile             TEXT,                                -- name in config.yaml; NULL: the default
+    personality         TEXT,                                -- name in config.yaml; NULL: none
+    workspace           TEXT,                                -- a folder or label that the agent is told; NULL: none
     busy_policy         TEXT,                                -- for this session only; NULL: the gateway's policy
     disabled_toolsets   TEXT,                                -- JSON list of names; NULL: none
     model               TEXT,
@@ -177,11 +195,12 @@ CREATE TABLE session (
     CHECK ((ended_at IS NULL) = (end_reason IS NULL))
 ) @ROOM_FOR_UPDATES@;
 CREATE INDEX session_audience_id ON session (audience_no, id);
-CREATE INDEX session_active ON session (active_at, no) WHERE active_at IS NOT NULL AND archived_at IS NULL;
-CREATE INDEX session_audience_active ON session (audience_no, active_at, no) WHERE active_at IS NOT NULL AND archived_at IS NULL;
-CREATE INDEX session_archived ON session (active_at, no) WHERE active_at IS NOT NULL AND archived_at IS NOT NULL;
-CREATE INDEX session_audience_archived ON session (audience_no, active_at, no) WHERE active_at IS NOT NULL AND archived_at IS NOT NULL;
-CREATE INDEX session_audience_pinned ON session (audience_no, active_at, no) WHERE pinned_at IS NOT NULL;
+-- `platform` is in the indexes of lists so that a list of one platform skips the others without reading their rows.
+CREATE INDEX session_active ON session (active_at, no, platform) WHERE active_at IS NOT NULL AND archived_at IS NULL;
+CREATE INDEX session_audience_active ON session (audience_no, active_at, no, platform) WHERE active_at IS NOT NULL AND archived_at IS NULL;
+CREATE INDEX session_archived ON session (active_at, no, platform) WHERE active_at IS NOT NULL AND archived_at IS NOT NULL;
+CREATE INDEX session_audience_archived ON session (audience_no, active_at, no, platform) WHERE active_at IS NOT NULL AND archived_at IS NOT NULL;
+CREATE INDEX session_audience_pinned ON session (audience_no, active_at, no, platform) WHERE pinned_at IS NOT NULL;
 CREATE INDEX session_project ON session (project_no, active_at, no) WHERE project_no IS NOT NULL;
 CREATE INDEX session_parent ON session (parent_no) WHERE parent_no IS NOT NULL;
 CREATE UNIQUE INDEX one_title_per_audience ON session (audience_no, title_base, title_number) WHERE title IS NOT NULL;
@@ -275,6 +294,7 @@ CREATE TABLE share (
     secret_hash   TEXT NOT NULL UNIQUE,                      -- SHA-256; the secret itself is not stored
     person_id     TEXT NOT NULL REFERENCES person (id) ON DELETE CASCADE,   -- who made it
     session_no    BIGINT NOT NULL REFERENCES session (no) ON DELETE CASCADE,
+    title         TEXT,                                      -- of the copy
     body          TEXT NOT NULL,                             -- JSON: the copy, never changed
     message_count BIGINT NOT NULL,
     created_at    BIGINT NOT NULL
@@ -301,11 +321,13 @@ CREATE TABLE inbound_message (
     platform    TEXT NOT NULL,
     account     TEXT NOT NULL,
     chat        TEXT NOT NULL,
+    sender      TEXT NOT NULL,                               -- who chose the id; empty if the platform did
     message_id  TEXT NOT NULL,
     receipt     TEXT NOT NULL,                               -- JSON: what was answered the first time
     received_at BIGINT NOT NULL,
-    PRIMARY KEY (platform, account, chat, message_id)
+    PRIMARY KEY (platform, account, chat, sender, message_id)
 ) @CLUSTERED@;
+CREATE INDEX inbound_message_received ON inbound_message (received_at);  -- old ones are deleted
 
 -- One run of the agent for one accepted input. Always true: at most one turn of a session runs at a time.
 CREATE TABLE turn (
@@ -327,6 +349,7 @@ CREATE TABLE turn (
     lease_until      BIGINT,
     has_side_effects SMALLINT NOT NULL DEFAULT 0,            -- a tool whose work cannot be repeated has started
     stop_request     TEXT CHECK (stop_request IN ('stop', 'interrupt')),
+    stopped_by       TEXT,                                   -- the person who asked to stop it
     created_at       BIGINT NOT NULL,
     started_at       BIGINT,
     ended_at         BIGINT,

@@ -42,3 +42,19 @@ CREATE TRIGGER turn_changed AFTER UPDATE OF state, stop_request, input_seq ON tu
 CREATE TRIGGER draft_added AFTER INSERT ON draft FOR EACH ROW EXECUTE FUNCTION palaver_notify_change();
 CREATE TRIGGER delivery_added AFTER INSERT ON delivery FOR EACH ROW EXECUTE FUNCTION palaver_notify_change();
 CREATE TRIGGER delivery_due_changed AFTER UPDATE OF due_at ON delivery FOR EACH ROW EXECUTE FUNCTION palaver_notify_change();
+
+-- Tells every listening process that a person may see or do less than before: a sign-out, a revoked token, another role,
+-- the end of a membership. -1 is ACCESS_CHANGE in engines/base.py.
+CREATE FUNCTION palaver_notify_access_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_notify('palaver', '-1');
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER sign_in_ended AFTER DELETE ON sign_in FOR EACH ROW EXECUTE FUNCTION palaver_notify_access_change();
+CREATE TRIGGER token_revoked AFTER DELETE ON api_token FOR EACH ROW EXECUTE FUNCTION palaver_notify_access_change();
+CREATE TRIGGER role_changed AFTER UPDATE OF role ON person FOR EACH ROW WHEN (OLD.role <> NEW.role)
+    EXECUTE FUNCTION palaver_notify_access_change();
+CREATE TRIGGER membership_ended AFTER DELETE ON audience_member FOR EACH ROW EXECUTE FUNCTION palaver_notify_access_change();
+CREATE TRIGGER session_audience_changed AFTER UPDATE OF audience_no ON session FOR EACH ROW
+    WHEN (OLD.audience_no <> NEW.audience_no) EXECUTE FUNCTION palaver_notify_access_change();

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import FileResponse
 from pydantic import Field
 from starlette.datastructures import UploadFile
@@ -12,6 +12,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 
 from palaver.domain.attachment import MAX_FILE_BYTES, PLAIN_TEXT_TYPE, AttachmentTooLarge
 from palaver.domain.errors import InvalidInput
+from palaver.web.api_route import ApiRoute, make_router
 from palaver.web.auth import Caller, IncludeAll
 from palaver.web.errors import error_responses
 from palaver.web.schemas import ResponseModel
@@ -20,7 +21,14 @@ from palaver.web.state import State
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-router = APIRouter(tags=["attachments"])
+
+class UploadRoute(ApiRoute):
+    """A route that takes files. It writes them to disk as they arrive, and limits their size itself."""
+
+    max_body_bytes = None
+
+
+router = make_router("attachments", "/api", route_class=UploadRoute)
 
 _MULTIPART_OVERHEAD_BYTES: Final = 100_000  # what a request may contain besides the file itself
 _CHUNK_BYTES: Final = 256 * 1024
@@ -67,7 +75,8 @@ async def upload_attachment(request: Request, state: State, caller: Caller) -> A
     """
     parser = MultiPartParser(request.headers, _limit_stream(request), max_files=1, max_fields=4)
     try:
-        form = await parser.parse()
+        with state.attachments.translate_errors():  # a large file is first written to a temporary one
+            form = await parser.parse()
     except (MultiPartException, KeyError) as error:
         raise InvalidInput("Send one file as multipart/form-data, in a field named `file`.") from error
     try:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter
 from pydantic import Field, StringConstraints
 
 from palaver.services.commands import COMMANDS
 from palaver.services.commands.permissions import can_use_command
+from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses
 from palaver.web.message_schemas import ReceiptOut, to_receipt_out
-from palaver.web.schemas import IdempotencyKey, RequestModel, ResponseModel
+from palaver.web.schemas import IdempotencyKey, RequestModel, ResponseModel, ShortText
 from palaver.web.state import State
 from palaver.web.submit_message import submit_command_text
 
-router = APIRouter(prefix="/commands", tags=["commands"], responses=error_responses(401))
+router = make_router("commands", "/api/commands", responses=error_responses(401))
 
 
 class CommandOut(ResponseModel):
@@ -39,7 +39,7 @@ class CommandIn(RequestModel):
 
     text: Annotated[str, StringConstraints(min_length=1, max_length=10_000)] = Field(examples=["/new Trip to Lisbon"])
     key: IdempotencyKey
-    session_id: str | None = Field(None, description="The conversation to run it in.")
+    session_id: ShortText | None = Field(None, description="The conversation to run it in.")
 
 
 @router.get("")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 
 from palaver import __version__
+from palaver.web.api_route import make_router
 from palaver.web.auth import OwnerCaller
 from palaver.web.errors import error_responses
 from palaver.web.metrics import Metrics
 from palaver.web.schemas import ResponseModel
 from palaver.web.state import State
 
-router = APIRouter(tags=["operation"])
+router = make_router("operation", "")
 
 
 class HealthOut(ResponseModel):

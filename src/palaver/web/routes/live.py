@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import json
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from fastapi import APIRouter, Header, Query
+from fastapi import Header, Query
 from fastapi.responses import StreamingResponse
 
-from palaver.domain.errors import InvalidInput, StoreError
+from palaver.domain.errors import InvalidInput
 from palaver.domain.feed_events import DeliveryChanged, DraftGrew, EventAppended, NoticeSent, TurnChanged
 from palaver.domain.ids import SESSION_ID_PATTERN
 from palaver.services.live.channels import FollowCursor, FollowedItem, ListsChanged, SessionChanged, SessionRemoved
 from palaver.services.live.clients import MAX_FOLLOWED_SESSIONS, FollowRequest
-from palaver.web.auth import Caller, IncludeAll
+from palaver.web.api_route import make_router
+from palaver.web.auth import Caller, IncludeAll, wait_until_signed_out
 from palaver.web.errors import error_responses
 from palaver.web.message_schemas import to_delivery_out, to_event_out, to_turn_out
 from palaver.web.schemas import replace_surrogates
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from palaver.services.live.channels import LiveItem
     from palaver.web.state import WebState
 
-router = APIRouter(tags=["live"])
+router = make_router("live", "/api")
 
 _FOLLOW_PATTERN = r"^\d{8}_\d{6}_[0-9a-f]{8}(:\d{1,15})?$"
 _MAX_OPEN_TURNS = 1001  # one running turn, and as many queued ones as `turns.max_queued` can allow
@@ -78,14 +79,7 @@ async def open_live_stream(
     """
     follows = _parse_follows(follow or [], last_event_id)
     chunks = _encode_stream(state, caller, follows, include_all=include_all, is_reconnect=last_event_id is not None)
-
-    async def is_still_allowed() -> bool:
-        try:
-            return await state.accounts.is_still_signed_in(caller)
-        except StoreError:  # unknown, so close the stream: the client reconnects and is authenticated again
-            return False
-
-    return EventStream(chunks, is_still_allowed=is_still_allowed)
+    return EventStream(chunks, partial(wait_until_signed_out, state, caller))
 
 
 async def _encode_stream(
@@ -166,7 +160,7 @@ def _parse_follows(follow: Sequence[str], cursor: str | None) -> list[FollowRequ
 # ---- encoding --------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=512)  # several clients receive the same object
+@lru_cache(maxsize=32)  # several clients receive the same object at about the same time; items can be large
 def _encode_item(
     item: SessionChanged | SessionRemoved | ListsChanged | FollowedItem, connected: frozenset[str]
 ) -> tuple[str, str]:

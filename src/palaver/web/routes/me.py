@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import Field
 
 from palaver import __version__
 from palaver.domain.account import MAX_PASSWORD_CHARS, ApiToken, Device, Passkey, Scope, SignInMethods
 from palaver.services.accounts.accounts import MAX_TOKEN_DAYS
+from palaver.web.api_route import make_router
 from palaver.web.auth import BrowserCaller, Caller
 from palaver.web.errors import error_responses
 from palaver.web.routes.sign_in import PersonOut, get_site
 from palaver.web.schemas import RequestModel, ResponseModel, Time
 from palaver.web.state import State
 
-router = APIRouter(prefix="/me", tags=["me"], responses=error_responses(401, 403))
+router = make_router("me", "/api/me", responses=error_responses(401, 403))
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 

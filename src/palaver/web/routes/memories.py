@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from pydantic import Field
 
 from palaver.domain.memory import MAX_MEMORY_CHARS
 from palaver.services.toolsets import find_memory_rule
 from palaver.services.view.memories import MAX_PAGE_MEMORIES
+from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, OwnView
 from palaver.web.errors import error_responses
 from palaver.web.schemas import RequestModel, ResponseModel, Time
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from palaver.domain.memory import MemoryEntry
     from palaver.web.state import WebState
 
-router = APIRouter(prefix="/memories", tags=["memories"], responses=error_responses(401))
+router = make_router("memories", "/api/memories", responses=error_responses(401))
 
 MemoryText = Annotated[str, Field(max_length=MAX_MEMORY_CHARS, examples=["My cat is called Ada."])]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
+from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, CallerView, OwnView
 from palaver.web.errors import error_responses
 from palaver.web.message_schemas import (
@@ -20,7 +21,7 @@ from palaver.web.routes.sessions import SessionId
 from palaver.web.state import State
 from palaver.web.submit_message import submit_message
 
-router = APIRouter(prefix="/sessions", tags=["messages"], responses=error_responses(401, 404))
+router = make_router("messages", "/api/sessions", responses=error_responses(401, 404))
 
 
 DeliveryId = Annotated[str, Path(description="The id of a delivery.", examples=["d_1a2b3c4d5e6f7a8b"])]

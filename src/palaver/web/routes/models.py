@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 
+from palaver.services.models import is_model_allowed, list_allowed_models
+from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses
 from palaver.web.schemas import ResponseModel
 from palaver.web.state import State
 
-router = APIRouter(tags=["models"], responses=error_responses(401))
+router = make_router("models", "/api", responses=error_responses(401))
 
 
 class ModelOut(ResponseModel):
@@ -23,21 +25,30 @@ class ModelOut(ResponseModel):
 
 
 class ModelsOut(ResponseModel):
-    """The models that conversations can use."""
+    """The models that you can choose."""
 
     models: list[ModelOut]
     default: str
+    compaction_percent: int | None = Field(
+        description="How full a model's context may get before a summary of the conversation is made; null: never."
+    )
     description: str = Field(description="Describes the agent that answers, and why it was chosen.")
 
 
 @router.get("/models")
 async def list_models(
     state: State,
-    _caller: Caller,
+    caller: Caller,
     include: Annotated[str | None, Query(max_length=200, description="The name of another model to include.")] = None,
 ) -> ModelsOut:
-    """List the models that conversations can use, and the default."""
-    agent = state.gateway.agent
-    names = dict.fromkeys([*agent.list_models(), *([include] if include else [])])
+    """List the models that you can choose for a conversation, and the default."""
+    agent, rules, role = state.gateway.agent, state.gateway.rules, caller.person.role
+    is_included = include is not None and is_model_allowed(agent, rules, role, include)
+    names = dict.fromkeys([*list_allowed_models(agent, rules, role), *([include] if include and is_included else [])])
     models = [ModelOut(name=name, context_window=await agent.get_context_window(name)) for name in names]
-    return ModelsOut(models=models, default=agent.model, description=agent.description)
+    return ModelsOut(
+        models=models,
+        default=agent.model,
+        compaction_percent=rules.compaction.at_percent if rules.compaction.enabled else None,
+        description=agent.description,
+    )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import Depends, Query, Request
 from pydantic import Field
 
 from palaver.domain.account import Invitation, Member
 from palaver.domain.person import Role
 from palaver.services.accounts.people import People
+from palaver.web.api_route import make_router
 from palaver.web.auth import OwnerCaller
 from palaver.web.errors import error_responses
 from palaver.web.routes.me import Name, SignInMethodsOut, to_sign_in_methods_out
@@ -17,7 +18,7 @@ from palaver.web.routes.sign_in import get_site
 from palaver.web.schemas import RequestModel, ResponseModel, Time
 from palaver.web.state import State, WebState
 
-router = APIRouter(prefix="/people", tags=["people"], responses=error_responses(401, 403))
+router = make_router("people", "/api/people", responses=error_responses(401, 403))
 
 
 class MemberOut(ResponseModel):

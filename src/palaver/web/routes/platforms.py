@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from pydantic import Field
 
 from palaver.services.delivery.health import load_platform_health
+from palaver.web.api_route import make_router
 from palaver.web.auth import OwnerCaller
 from palaver.web.errors import error_responses
 from palaver.web.schemas import ResponseModel, Time, to_utf8_text
 from palaver.web.state import State
 
-router = APIRouter(prefix="/platforms", tags=["operation"], responses=error_responses(401, 403))
+router = make_router("operation", "/api/platforms", responses=error_responses(401, 403))
 
 
 class PlatformOut(ResponseModel):
     """A platform. Problems are those of the last 24 hours."""
 
     platform: str
+    configured: bool = Field(description="It is set up in config.yaml or by environment variables.")
     connected: bool = Field(description="This server receives and sends messages there.")
     pending: int = Field(description="Deliveries that are pending or being sent.")
     uncertain: int = Field(description="Deliveries with unknown status: they may or may not have arrived.")
@@ -34,12 +35,16 @@ class PlatformsOut(ResponseModel):
 
 @router.get("")
 async def list_platforms(state: State, _owner: OwnerCaller) -> PlatformsOut:
-    """List all platforms that are connected or have open or failed deliveries."""
+    """List all platforms that are set up or connected, or have open or failed deliveries.
+
+    A platform that is set up but not connected neither receives nor sends messages.
+    """
     gateway = state.gateway
     return PlatformsOut(
         platforms=[
             PlatformOut(
                 platform=str(health.platform),
+                configured=health.configured,
                 connected=health.connected,
                 pending=health.pending,
                 uncertain=health.uncertain,

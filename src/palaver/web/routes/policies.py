@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastapi import APIRouter
 from pydantic import Field
 
 from palaver.config.yaml_export import format_platform_rules
 from palaver.domain.policy import ResetMode
 from palaver.domain.source import ChatType
 from palaver.domain.turn import BusyPolicy
+from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses
 from palaver.web.schemas import ResponseModel
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from palaver.domain.gateway_config import GatewayConfig
     from palaver.domain.platform_rules import PlatformRules, ResetRule
 
-router = APIRouter(tags=["policies"], responses=error_responses(401))
+router = make_router("policies", "/api", responses=error_responses(401))
 
 
 class ResetRuleOut(ResponseModel):

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from pydantic import Field
 
+from palaver.web.api_route import make_router
 from palaver.web.auth import OwnView
 from palaver.web.errors import error_responses
-from palaver.web.schemas import RequestModel, ResponseModel, Time
+from palaver.web.schemas import RequestModel, ResponseModel, ShortText, Time
 
 if TYPE_CHECKING:
     from palaver.domain.session import Project
 
-router = APIRouter(prefix="/projects", tags=["projects"], responses=error_responses(401))
+router = make_router("projects", "/api/projects", responses=error_responses(401))
 
 
 class ProjectOut(ResponseModel):
@@ -36,15 +37,15 @@ class ProjectsOut(ResponseModel):
 class NewProjectIn(RequestModel):
     """A new project."""
 
-    name: str
-    color: str | None = Field(None, examples=["#3b82f6"])
+    name: ShortText
+    color: ShortText | None = Field(None, examples=["#3b82f6"])
 
 
 class ProjectChangesIn(RequestModel):
     """Changes to a project. Fields that you leave out stay as they are."""
 
-    name: str | None = None
-    color: str | None = None
+    name: ShortText | None = None
+    color: ShortText | None = None
 
 
 ProjectId = Annotated[str, Path(description="The id of a project.", examples=["proj_1a2b3c4d"])]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 
+from palaver.domain.search_filter import SearchFilter
+from palaver.domain.search_text import MAX_QUERY_CHARS
 from palaver.domain.session_json import hit_to_json
+from palaver.web.api_route import make_router
 from palaver.web.auth import CallerView
 from palaver.web.errors import error_responses
-from palaver.web.schemas import MAX_SEQ, ResponseModel, Time, replace_surrogates
+from palaver.web.schemas import Moment, ResponseModel, Time
 
-router = APIRouter(tags=["search"], responses=error_responses(401, 404))
+router = make_router("search", "/api", responses=error_responses(401, 404))
 
 
 class SearchHitOut(ResponseModel):
@@ -27,26 +30,40 @@ class SearchHitOut(ResponseModel):
     highlights: list[tuple[int, int]] = Field(
         description="The parts of the snippet to highlight: start and end (exclusive) of each."
     )
-    position: int = Field(description="The position of the message in the order of the results.")
 
 
 class SearchResultsOut(ResponseModel):
     """A page of matching messages, newest first."""
 
     hits: list[SearchHitOut]
-    next_cursor: int | None = Field(description="Pass this as `cursor` to get the next page; null on the last page.")
+    next_cursor: str | None = Field(description="Pass this as `cursor` to get the next page; null on the last page.")
 
 
 @router.get("/search")
 async def search_messages(
     view: CallerView,
-    query: Annotated[str, Query(max_length=1000, description='Words, "exact phrases", beginnings* and -exclusions.')],
+    query: Annotated[
+        str, Query(max_length=MAX_QUERY_CHARS, description='Words, "exact phrases", beginnings* and -exclusions.')
+    ],
     session_id: Annotated[str | None, Query(description="The id of a conversation to search in.")] = None,
-    cursor: Annotated[int | None, Query(ge=0, le=MAX_SEQ, description="The cursor of an earlier page.")] = None,
+    without: Annotated[
+        str | None, Query(max_length=MAX_QUERY_CHARS, description='Words and "exact phrases" that must not occur.')
+    ] = None,
+    platform: Annotated[
+        str | None, Query(description="The platform that the conversation comes from.", examples=["telegram"])
+    ] = None,
+    role: Annotated[Literal["user", "assistant", "tool"] | None, Query(description="Who wrote the message.")] = None,
+    after: Annotated[Moment | None, Query(description="Only messages from this time or later.")] = None,
+    before: Annotated[Moment | None, Query(description="Only messages from before this time.")] = None,
+    project: Annotated[str | None, Query(description="One of your projects, by id or name.")] = None,
+    cursor: Annotated[str | None, Query(description="The cursor of an earlier page.")] = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
 ) -> SearchResultsOut:
     """Search for messages, newest first. To read a match in context, list the messages `around` its `seq`."""
-    hits = await view.search(query, limit=limit, before=cursor, within=session_id)
-    cursor = hits[-1].position if len(hits) == limit else None
-    found = [SearchHitOut.model_validate(replace_surrogates(hit_to_json(hit))) for hit in hits]
-    return SearchResultsOut(hits=found, next_cursor=cursor)
+    search_filter = SearchFilter(
+        platform=platform, role=role, after=after, before=before, project=project, without=without
+    )
+    hits = await view.search(query, limit=limit, cursor=cursor, within=session_id, search_filter=search_filter)
+    next_cursor = hits[-1].cursor if len(hits) == limit else None
+    found = [SearchHitOut.model_validate(hit_to_json(hit)) for hit in hits]
+    return SearchResultsOut(hits=found, next_cursor=next_cursor)

@@ -6,21 +6,27 @@ Actions that slash commands offer too run the same command through the inbox, so
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from fastapi.responses import JSONResponse
 
+from palaver.services import profiles
 from palaver.services.commands import history_commands
 from palaver.services.commands.permissions import check_permission
 from palaver.services.commands.turn_commands import stop_run
 from palaver.services.conversations import NewConversation
+from palaver.services.inbox import check_content
+from palaver.services.models import check_model_choice
 from palaver.services.toolsets import check_toolsets_exist, list_session_toolsets
+from palaver.services.view.changes import check_may_change_settings
 from palaver.services.view.transcripts import MAX_PAGE_EVENTS
+from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, CallerView, IncludeAll
 from palaver.web.errors import error_responses
 from palaver.web.message_schemas import EventsOut, ReceiptOut, to_events_out, to_receipt_out
-from palaver.web.schemas import MAX_SEQ, replace_surrogates
+from palaver.web.schemas import MAX_SEQ, Moment
 from palaver.web.session_schemas import (
     ActionIn,
     CompactIn,
@@ -40,7 +46,10 @@ from palaver.web.session_schemas import (
 from palaver.web.state import State
 from palaver.web.submit_message import run_action, submit_message
 
-router = APIRouter(prefix="/sessions", tags=["sessions"], responses=error_responses(401))
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+router = make_router("sessions", "/api/sessions", responses=error_responses(401))
 
 SessionId = Annotated[str, Path(description="The id of a conversation.", examples=["20261115_081200_1a2b3c4d"])]
 SeqQuery = Annotated[int | None, Query(ge=0, le=MAX_SEQ)]
@@ -55,7 +64,11 @@ async def list_sessions(
     project: Annotated[str | None, Query(description="One of your projects, by id or name.")] = None,
     platform: Annotated[str | None, Query(description="The platform they come from.", examples=["telegram"])] = None,
     person_id: Annotated[str | None, Query(description="The id of a person who takes part.")] = None,
-    query: Annotated[str | None, Query(description="Text in the title, the preview or the name of the chat.")] = None,
+    after: Annotated[Moment | None, Query(description="Only those last active at this time or later.")] = None,
+    before: Annotated[Moment | None, Query(description="Only those last active before this time.")] = None,
+    query: Annotated[
+        str | None, Query(description="Words in the title, the preview or the name of the chat; -word excludes a word.")
+    ] = None,
     cursor: Annotated[str | None, Query(description="The cursor of an earlier page.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> SessionsOut:
@@ -67,6 +80,8 @@ async def list_sessions(
         project=project,
         platform=platform,
         person=person_id,
+        after=after,
+        before=before,
         text=query,
     )
     connected = state.gateway.platforms
@@ -79,8 +94,12 @@ async def list_sessions(
 async def create_session(state: State, caller: Caller, body: NewSessionIn) -> SessionOut:
     """Start a new conversation. Lists show it after its first message."""
     if body.model is not None:
-        state.gateway.agent.check_model(body.model)
-    conversation = NewConversation(title=body.title, project=body.project, model=body.model)
+        check_model_choice(state.gateway.agent, state.gateway.rules, caller.person.role, body.model)
+    choices = body.model_dump(include={"profile", "personality", "workspace"}, exclude_none=True)
+    check_may_change_settings(caller.principal, choices)  # type: ignore[arg-type]
+    conversation = NewConversation(
+        title=body.title, project=body.project, model=body.model, **_check_choices(state, caller, choices)
+    )
     summary = await state.conversations.start(caller.person, conversation, key=body.key)
     return to_session_out(summary, state.gateway.platforms)
 
@@ -103,13 +122,27 @@ async def update_session(
     """Change a conversation. If one of the changes is not possible, none is made."""
     changes = body.model_dump(exclude_unset=True)
     if changes.get("model") is not None:
-        state.gateway.agent.check_model(changes["model"])
+        check_model_choice(state.gateway.agent, state.gateway.rules, caller.person.role, changes["model"])
+    changes |= _check_choices(state, caller, changes)
     if body.toolsets:
         session, gateway = (await view.summaries.get(session_id)).session, state.gateway
         allowed = list_session_toolsets(session, gateway.rules, gateway.agent.list_tool_servers(), caller.person.role)
         check_toolsets_exist((name for name, is_on in body.toolsets.items() if not is_on), allowed)
     summary = await view.update(session_id, changes)  # type: ignore[arg-type]
     return to_session_out(summary, state.gateway.platforms, with_owner=include_all)
+
+
+def _check_choices(state: State, caller: Caller, changes: Mapping[str, Any]) -> dict[str, str]:
+    """Return the chosen profile, personality and workspace as they are stored; raises for one that is not possible."""
+    gateway, checked = state.gateway, {}
+    if (profile := changes.get("profile")) is not None:
+        check_model = partial(check_model_choice, gateway.agent, gateway.rules, caller.person.role)
+        checked["profile"] = profiles.find_profile(gateway.profile, profile, check_model)
+    if (personality := changes.get("personality")) is not None:
+        checked["personality"] = profiles.find_personality(gateway.profile, personality)
+    if (workspace := changes.get("workspace")) is not None:
+        checked["workspace"] = profiles.clean_workspace(workspace)
+    return checked
 
 
 @router.delete("/{session_id}", status_code=204, responses=error_responses(404))
@@ -184,7 +217,7 @@ async def export_session(
         content = await view.export(session_id)
         headers = _build_download_headers(session_id, "json")
         # A long one would block the event loop for everyone else.
-        return await asyncio.to_thread(lambda: JSONResponse(replace_surrogates(content), headers=headers))
+        return await asyncio.to_thread(lambda: JSONResponse(content, headers=headers))
     text = await view.export_markdown(session_id)
     return Response(
         text.encode("utf-8", "replace"),
@@ -254,6 +287,7 @@ async def fork_session(state: State, caller: Caller, session_id: SessionId, fork
 @router.post("/{session_id}/edit", status_code=202, responses=error_responses(404))
 async def edit_message(state: State, caller: Caller, session_id: SessionId, edit: EditIn) -> EditOut:
     """Edit a message: send another one in its place, in a copy of everything before it."""
+    check_content(edit.content, edit.attachment_ids)  # before there is a copy
     copy = await state.conversations.fork_before(caller.person, session_id, edit.seq, edit.key)
     receipt = await submit_message(
         state,

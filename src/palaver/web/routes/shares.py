@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Response
+from fastapi import Query, Response
 from pydantic import Field
 
+from palaver.domain.share import MAX_SHARES_PER_PERSON
+from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, IncludeAll
 from palaver.web.errors import error_responses
 from palaver.web.schemas import ResponseModel, Time
@@ -15,7 +17,14 @@ from palaver.web.state import State
 if TYPE_CHECKING:
     from palaver.domain.share import Share
 
-router = APIRouter(tags=["shares"])
+router = make_router("shares", "/api")
+
+
+class SharePersonOut(ResponseModel):
+    """The person who shares something."""
+
+    id: str
+    name: str
 
 
 class ShareOut(ResponseModel):
@@ -23,6 +32,7 @@ class ShareOut(ResponseModel):
 
     id: str
     session_id: str
+    person: SharePersonOut
     title: str | None
     message_count: int
     created_at: Time
@@ -39,9 +49,10 @@ class NewShareOut(ShareOut):
 
 
 class SharesOut(ResponseModel):
-    """Your shares, newest first."""
+    """Shares, newest first."""
 
     shares: list[ShareOut]
+    next_cursor: str | None = Field(description="Pass this as `cursor` to get the next page; null on the last page.")
 
 
 class SharedMessageOut(ResponseModel):
@@ -68,11 +79,17 @@ async def create_share(session_id: str, state: State, caller: Caller, include_al
     return NewShareOut(**_to_share_out(new_share.item).model_dump(), secret=new_share.secret, path=path)
 
 
-@router.get("/shares", responses=error_responses(401, 403))
-async def list_shares(state: State, caller: Caller) -> SharesOut:
-    """List your shares."""
-    shares = await state.shares.list(caller.principal)
-    return SharesOut(shares=[_to_share_out(each) for each in shares])
+@router.get("/shares", responses=error_responses(401, 403, 422))
+async def list_shares(
+    state: State,
+    caller: Caller,
+    include_all: IncludeAll,
+    limit: Annotated[int, Query(ge=1, le=MAX_SHARES_PER_PERSON)] = 100,
+    cursor: Annotated[str | None, Query(description="The cursor of an earlier page.")] = None,
+) -> SharesOut:
+    """List your shares. Owners list everybody's with `all`."""
+    shares = await state.shares.list(caller.principal, everything=include_all, limit=limit, cursor=cursor)
+    return SharesOut(shares=[_to_share_out(each) for each in shares], next_cursor=shares.cursor)
 
 
 @router.delete("/shares/{share_id}", status_code=204, responses=error_responses(401, 403, 404, 422, 503))
@@ -94,6 +111,7 @@ def _to_share_out(share: Share) -> ShareOut:
     return ShareOut(
         id=share.id,
         session_id=share.session_id,
+        person=SharePersonOut(id=share.person_id, name=share.person_name),
         title=share.title,
         message_count=share.message_count,
         created_at=share.created_at,

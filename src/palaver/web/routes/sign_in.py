@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import Field
 
-from palaver.domain.account import MAX_PASSWORD_CHARS
+from palaver.domain.account import MAX_PASSWORD_CHARS, NewSecret
 from palaver.domain.person import Person, Role
 from palaver.services.accounts.passkeys import Site
 from palaver.services.accounts.sign_in import Visitor
+from palaver.web.api_route import make_router
 from palaver.web.auth import (
     BrowserCaller,
     clear_sign_in_cookie,
     get_client_address,
     get_cookie_name,
+    get_device_cookie_name,
+    set_device_cookie,
     set_sign_in_cookie,
 )
 from palaver.web.errors import error_responses
 from palaver.web.schemas import RequestModel, ResponseModel
 from palaver.web.state import State, WebState
 
-router = APIRouter(tags=["sign-in"])
+router = make_router("sign-in", "/api")
 
 
 class PersonOut(ResponseModel):
@@ -79,15 +82,17 @@ async def list_sign_in_methods(request: Request, state: State) -> ServerSignInMe
 @router.post("/sign-in/link", responses=error_responses(401, 403, 429))
 async def sign_in_by_link(body: LinkSignInIn, request: Request, response: Response, state: State) -> SignInOut:
     """Sign in with a link. Each link works once."""
-    signed_in = await state.accounts.sign_in_by_link(body.token, _get_visitor(request, state))
-    return _finish_sign_in(request, response, state, signed_in.item, signed_in.secret)
+    visitor = _get_visitor(request, state)
+    signed_in = await state.accounts.sign_in_by_link(body.token, visitor)
+    return _finish_sign_in(request, response, state, signed_in, visitor)
 
 
 @router.post("/sign-in/password", responses=error_responses(401, 403, 429))
 async def sign_in_by_password(body: PasswordSignInIn, request: Request, response: Response, state: State) -> SignInOut:
     """Sign in with your name and password."""
-    signed_in = await state.accounts.sign_in_by_password(body.name, body.password, _get_visitor(request, state))
-    return _finish_sign_in(request, response, state, signed_in.item, signed_in.secret)
+    visitor = _get_visitor(request, state)
+    signed_in = await state.accounts.sign_in_by_password(body.name, body.password, visitor)
+    return _finish_sign_in(request, response, state, signed_in, visitor)
 
 
 @router.post("/sign-in/passkey/options", responses=error_responses(403, 422, 429))
@@ -99,8 +104,9 @@ async def get_passkey_sign_in_options(request: Request, state: State) -> dict[st
 @router.post("/sign-in/passkey", responses=error_responses(401, 403, 429))
 async def sign_in_by_passkey(body: PasskeySignInIn, request: Request, response: Response, state: State) -> SignInOut:
     """Sign in with a passkey."""
-    signed_in = await state.accounts.passkeys.sign_in(get_site(request), body.credential, _get_visitor(request, state))
-    return _finish_sign_in(request, response, state, signed_in.item, signed_in.secret)
+    visitor = _get_visitor(request, state)
+    signed_in = await state.accounts.passkeys.sign_in(get_site(request), body.credential, visitor)
+    return _finish_sign_in(request, response, state, signed_in, visitor)
 
 
 @router.post("/sign-out", status_code=204, responses=error_responses(401, 403))
@@ -127,9 +133,13 @@ def _get_visitor(request: Request, state: WebState) -> Visitor:
         address=get_client_address(request),
         user_agent=request.headers.get("user-agent", ""),
         cookie=request.cookies.get(get_cookie_name(request, state), ""),
+        device_cookie=request.cookies.get(get_device_cookie_name(request, state), ""),
     )
 
 
-def _finish_sign_in(request: Request, response: Response, state: WebState, person: Person, secret: str) -> SignInOut:
-    set_sign_in_cookie(response, request, state, secret)
-    return SignInOut(person=PersonOut.from_person(person))
+def _finish_sign_in(
+    request: Request, response: Response, state: WebState, signed_in: NewSecret[Person], visitor: Visitor
+) -> SignInOut:
+    set_sign_in_cookie(response, request, state, signed_in.secret)
+    set_device_cookie(response, request, state, visitor.new_device_cookie)
+    return SignInOut(person=PersonOut.from_person(signed_in.item))

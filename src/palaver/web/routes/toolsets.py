@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from pydantic import Field
 
+from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, CallerView
 from palaver.web.errors import error_responses
 from palaver.web.routes.sessions import SessionId
 from palaver.web.schemas import ResponseModel, to_utf8_text
 from palaver.web.state import State
 
-router = APIRouter(prefix="/sessions", tags=["sessions"], responses=error_responses(401))
+router = make_router("sessions", "/api/sessions", responses=error_responses(401))
 
 
 class ToolOut(ResponseModel):
@@ -19,6 +19,7 @@ class ToolOut(ResponseModel):
 
     name: str
     description: str
+    problem: str | None = Field(description="Why the agent can't use it; null if it can.")
 
 
 class ToolsetOut(ResponseModel):
@@ -46,7 +47,8 @@ async def list_toolsets(state: State, caller: Caller, view: CallerView, session_
             description=each.description,
             enabled=each.name not in disabled,
             tools=[
-                ToolOut(name=to_utf8_text(tool.name), description=to_utf8_text(tool.description)) for tool in each.tools
+                ToolOut(name=to_utf8_text(tool.name), description=to_utf8_text(tool.description), problem=tool.problem)
+                for tool in each.tools
             ],
         )
         for each in await state.gateway.list_toolsets(caller.principal, session_id)

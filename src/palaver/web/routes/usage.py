@@ -5,16 +5,17 @@ from __future__ import annotations
 from datetime import date
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 
 from palaver.domain.session_json import usage_to_json
 from palaver.domain.usage_report import UsageGrouping, UsageReport, UsageRow
+from palaver.web.api_route import make_router
 from palaver.web.auth import CallerView
 from palaver.web.errors import error_responses
-from palaver.web.schemas import ResponseModel, UsageCounts, to_utf8_text
+from palaver.web.schemas import ResponseModel, UsageCounts
 
-router = APIRouter(tags=["usage"], responses=error_responses(401))
+router = make_router("usage", "/api", responses=error_responses(401))
 
 
 class UsageRowOut(UsageCounts):
@@ -50,4 +51,4 @@ def _to_report_out(report: UsageReport) -> UsageReportOut:
 
 
 def _to_usage_row_out(row: UsageRow) -> UsageRowOut:
-    return UsageRowOut(group=row.group, label=to_utf8_text(row.label), turns=row.turns, **usage_to_json(row))
+    return UsageRowOut(group=row.group, label=row.label, turns=row.turns, **usage_to_json(row))

@@ -1,0 +1,81 @@
+/** The fields that narrow a search down: who wrote it, platform, project, and days. */
+import type { ReactNode } from "react";
+import { getPlatformName } from "../format/platforms";
+import { useProjects } from "../sessions/useProjects";
+import { words } from "../words";
+import { countFilters, NO_FILTERS, type SearchFilters } from "./searchFilters";
+
+const PLATFORMS = ["web", "local", "api", "telegram", "discord", "slack", "whatsapp", "signal", "matrix", "webhook"];
+
+interface Props {
+  filters: SearchFilters;
+  onChange: (filters: SearchFilters) => void;
+}
+
+export function SearchFilterFields({ filters, onChange }: Props) {
+  const projects = useProjects();
+  const count = countFilters(filters);
+  const set = (change: Partial<SearchFilters>) => onChange({ ...filters, ...change });
+  return (
+    <details className="search-filters">
+      <summary>{count === 0 ? words.filters : words.filtersActive(count)}</summary>
+      <div className="search-filter-fields">
+        <SelectField label={words.filterRole} value={filters.role} onChange={(role) => set({ role })}>
+          <option value="user">{words.filterRoleUser}</option>
+          <option value="assistant">{words.filterRoleAgent}</option>
+          <option value="tool">{words.filterRoleTool}</option>
+        </SelectField>
+        <SelectField label={words.filterPlatform} value={filters.platform} onChange={(platform) => set({ platform })}>
+          {PLATFORMS.map((platform) => (
+            <option key={platform} value={platform}>
+              {getPlatformName(platform)}
+            </option>
+          ))}
+        </SelectField>
+        {projects.length > 0 && (
+          <SelectField label={words.filterProject} value={filters.project} onChange={(project) => set({ project })}>
+            {projects.map((project) => (
+              <option key={project.id} value={project.id}>
+                {project.name}
+              </option>
+            ))}
+          </SelectField>
+        )}
+        <DayField label={words.filterFrom} value={filters.from} onChange={(from) => set({ from })} />
+        <DayField label={words.filterTo} value={filters.to} onChange={(to) => set({ to })} />
+        {count > 0 && (
+          <button type="button" className="text-button" onClick={() => onChange(NO_FILTERS)}>
+            {words.clearFilters}
+          </button>
+        )}
+      </div>
+    </details>
+  );
+}
+
+interface FieldProps {
+  label: string;
+  value: string;
+  onChange: (value: string) => void;
+}
+
+function SelectField({ label, value, onChange, children }: FieldProps & { children: ReactNode }) {
+  return (
+    <label>
+      {label}
+      <select value={value} onChange={(event) => onChange(event.target.value)}>
+        <option value="">{words.filterAny}</option>
+        {children}
+      </select>
+    </label>
+  );
+}
+
+function DayField({ label, value, onChange }: FieldProps) {
+  return (
+    <label>
+      {label}
+      <input type="date" value={value} onChange={(event) => onChange(event.target.value)} />
+    </label>
+  );
+}

@@ -1,0 +1,56 @@
+"""The servers that run on a home folder: each announces its address in a file that it keeps locked.
+
+The system releases the lock when the process ends, however it ends. So a file without a lock is a leftover.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import logging
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_FOLDER = "servers"  # in the home folder
+
+log = logging.getLogger(__name__)
+
+
+@contextlib.contextmanager
+def announce_server(home: Path, port: int, url: str) -> Iterator[None]:
+    """Let other processes find this server as long as the block runs."""
+    path = home / _FOLDER / f"{port}.json"
+    with contextlib.ExitStack() as stack:
+        try:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            file = stack.enter_context(path.open("w", encoding="utf-8"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+            json.dump({"url": url}, file)
+            file.flush()
+            stack.callback(path.unlink, missing_ok=True)
+        except OSError as error:  # the server works all the same
+            log.warning("server_not_announced", extra={"path": str(path), "error": str(error)})
+        yield
+
+
+def find_running_server(home: Path, port: int | None) -> str | None:
+    """Return the address of a server that runs on a home folder; with a port, only of the server on that port."""
+    paths = list((home / _FOLDER).glob("*.json" if port is None else f"{port}.json"))
+    return next((url for path in paths if (url := _read_url_if_running(path))), None)
+
+
+def _read_url_if_running(path: Path) -> str | None:
+    try:
+        with path.open(encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:  # its server lives
+                return str(json.load(file)["url"])
+    except (OSError, ValueError, KeyError):  # it has just ended, or has not written its address yet
+        return None
+    path.unlink(missing_ok=True)
+    return None

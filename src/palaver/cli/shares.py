@@ -1,0 +1,102 @@
+"""`palaver shares`: the copies of conversations that anyone with a link can read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from palaver.cli import json_output, output
+from palaver.cli.options import confirm_or_exit, json_option, load_cli_settings, yes_option
+from palaver.cli.output import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from palaver.domain.person import Principal
+    from palaver.domain.share import Share
+    from palaver.services.shares import Shares
+
+T = TypeVar("T")
+
+_COLUMNS = (
+    Column("ID", style="dim"),
+    Column("CREATED"),
+    Column("SHARED BY", width_divisor=4),
+    Column("MESSAGES", align="right"),
+    Column("TITLE", fills_width=True),
+)
+
+
+@click.group()
+def shares() -> None:
+    """Manage shared links: copies of conversations that anyone with the link can read."""
+
+
+@shares.command("list")
+@click.option("--mine", is_flag=True, help="Only what you share, not everybody's.")
+@json_option
+@click.pass_context
+def list_shares(ctx: click.Context, mine: bool, as_json: bool) -> None:
+    """List what is shared, newest first."""
+
+    async def run(service: Shares, owner: Principal) -> list[Share]:
+        page = await service.list(owner, everything=not mine)
+        found = list(page)
+        while page.cursor is not None:
+            page = await service.list(owner, everything=not mine, cursor=page.cursor)
+            found += page
+        return found
+
+    found = _run_with_shares(ctx, run)
+    if as_json:
+        output.print_json({"shares": [json_output.share_to_json(share) for share in found]})
+    elif found:
+        now = datetime.now(UTC)
+        output.print_table(_COLUMNS, [_make_row(share, now) for share in found])
+    else:
+        click.echo("Nothing is shared.")
+
+
+@shares.command("end")
+@click.argument("share_id", metavar="SHARE")
+@yes_option
+@json_option
+@click.pass_context
+def end_share(ctx: click.Context, share_id: str, yes: bool, as_json: bool) -> None:
+    """Stop sharing a copy, whoever shares it.
+
+    SHARE is an id from `palaver shares list`. The link stops working.
+    """
+    confirm_or_exit(f"Stop sharing {output.clean_line(share_id)}? Its link will stop working.", skip=yes)
+
+    async def run(service: Shares, owner: Principal) -> None:
+        await service.revoke(owner, share_id, everything=True)
+
+    _run_with_shares(ctx, run)
+    if as_json:
+        output.print_json({"ended": share_id})
+    else:
+        click.echo("No longer shared. The link has stopped working.")
+
+
+def _run_with_shares(ctx: click.Context, run: Callable[[Shares, Principal], Coroutine[None, None, T]]) -> T:
+    """Open the store and run a coroutine with all shares, as the owner of this gateway."""
+    import asyncio
+
+    from palaver.app import open_store
+    from palaver.services.shares import Shares
+
+    with open_store(load_cli_settings(ctx)) as store:
+        return asyncio.run(run(Shares(store), store.get_owner().principal))
+
+
+def _make_row(share: Share, now: datetime) -> tuple[str, ...]:
+    return (
+        share.id,
+        output.format_relative_time(share.created_at, now),
+        output.clean_line(share.person_name),
+        str(share.message_count),
+        output.clean_line(share.title or "untitled"),
+    )

@@ -1,0 +1,94 @@
+"""The class of all API routes: it finds out who sent a request before anything of the request's body is read.
+
+FastAPI reads and parses the body of a request before it calls any dependency, so a dependency that authenticates comes
+too late: a stranger could make the server parse whatever it lets a signed-in person send.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fastapi import APIRouter, Request
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+from palaver.web.auth import authenticate, needs_caller
+from palaver.web.body_limit import MAX_BODY_BYTES, LargeRequests, check_json_values, set_body_limit
+from palaver.web.body_text import make_body_storable
+from palaver.web.errors import error_responses
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+    from fastapi import Response
+    from starlette.types import Message
+
+
+class ApiRoute(APIRoute):
+    """A route of the API. Every router is created with `route_class=ApiRoute`, or with a subclass."""
+
+    max_body_bytes: ClassVar[int | None] = MAX_BODY_BYTES  # from a signed-in person; None: the route limits it
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        has_json_body = self.body_field is not None
+
+        async def handle_body(request: Request) -> Response:
+            if has_json_body:
+                body = await _read_body(request)
+                check_json_values(body)
+                request = _replace_body(request, body, make_body_storable(body))
+            return await handle(request)
+
+        async def handle_authenticated(request: Request) -> Response:
+            caller = await authenticate(request)
+            set_body_limit(request.scope, self.max_body_bytes)
+            large_requests: LargeRequests = request.app.state.large_requests
+            async with large_requests.wait_for_turn(request.scope, caller.person.id):
+                return await handle_body(request)
+
+        return handle_authenticated if needs_caller(self.dependant) else handle_body
+
+
+def make_router(
+    tag: str,
+    prefix: str,
+    *,
+    route_class: type[ApiRoute] = ApiRoute,
+    responses: Mapping[int | str, dict[str, Any]] | None = None,
+) -> APIRouter:
+    """Make a router whose routes are complete: `create_app` uses them as they are.
+
+    `include_router` would build every route a second time, for each application, during its first request.
+    """
+    return APIRouter(
+        prefix=prefix,
+        tags=[tag],
+        route_class=route_class,
+        responses=error_responses(400, 403, 422, 500, 503) | dict(responses or {}),
+        generate_unique_id_function=_get_operation_id,
+    )
+
+
+def _get_operation_id(route: APIRoute) -> str:
+    """Return the operation id of a route: the name of its function."""
+    return route.name
+
+
+def _replace_body(request: Request, body: bytes, storable: bytes) -> Request:
+    """Return the request with another body, if it differs."""
+    if storable is body:
+        return request
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": storable, "more_body": False}
+
+    return Request(request.scope, receive)
+
+
+async def _read_body(request: Request) -> bytes:
+    try:
+        return await request.body()  # kept in the request, so that FastAPI gets it from there
+    except ClientDisconnect:
+        raise HTTPException(400, "The connection was closed before the request was complete.") from None

@@ -1,0 +1,95 @@
+"""Limits of request bodies: how many bytes of a body are read, and how many values its JSON may have.
+
+Always true: nothing of a body is read before its sender is known, except on the few routes that strangers may use, and
+there bodies are small. Of one person, only a few large bodies are in memory at once. Parsing a body needs memory in
+proportion to the limits here, whatever it contains: a list of a million empty lists is small as text and large in
+memory, so the values are counted before they are parsed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.types import Message, Receive, Scope
+
+MAX_ANONYMOUS_BODY_BYTES: Final = 64 * 2**10
+MAX_BODY_BYTES: Final = 4 * 2**20  # a message of 200,000 characters, each written as two \uXXXX escapes, fits
+MAX_JSON_VALUES: Final = 50_000
+LARGE_BODY_BYTES: Final = 2**20
+MAX_LARGE_REQUESTS_PER_PERSON: Final = 4  # at once; further ones wait, and nothing of their bodies is read
+_SCOPE_KEY: Final = "palaver.body_limit"
+_JSON_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+
+
+class BodyLimit:
+    """The body of one request, which can be read up to a limit; reading more fails with status 413."""
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.max_bytes: int | None = MAX_ANONYMOUS_BODY_BYTES
+        headers = Headers(scope=scope)
+        self._declared_bytes = int(headers.get("content-length", "0"))  # the HTTP parser has checked it
+        self.is_large = self._declared_bytes > LARGE_BODY_BYTES or "transfer-encoding" in headers
+        self._received_bytes = 0
+        self._receive = receive
+        scope[_SCOPE_KEY] = self
+
+    async def receive(self) -> Message:
+        if self.max_bytes is not None:
+            self._check(self._declared_bytes, self.max_bytes)
+        message = await self._receive()
+        self._received_bytes += len(message.get("body", b""))
+        if self.max_bytes is not None:
+            self._check(self._received_bytes, self.max_bytes)
+        return message
+
+    @staticmethod
+    def _check(size: int, max_bytes: int) -> None:
+        if size > max_bytes:
+            raise HTTPException(413, f"The request body is too large. The limit is {max_bytes} bytes.")
+
+
+def set_body_limit(scope: Scope, max_bytes: int | None) -> None:
+    """Change how much of a request's body can be read; None means that the route limits it."""
+    limit: BodyLimit = scope[_SCOPE_KEY]
+    limit.max_bytes = max_bytes
+
+
+class LargeRequests:
+    """Limits how many large requests of one person are in memory at once."""
+
+    def __init__(self) -> None:
+        self._slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    @contextlib.asynccontextmanager
+    async def wait_for_turn(self, scope: Scope, person_id: str) -> AsyncIterator[None]:
+        """Hold one of the person's places inside the block, if the request is large."""
+        limit: BodyLimit = scope[_SCOPE_KEY]
+        if not limit.is_large:
+            yield
+            return
+        slots = self._slots.get(person_id)
+        if slots is None:
+            slots = self._slots[person_id] = asyncio.Semaphore(MAX_LARGE_REQUESTS_PER_PERSON)
+        async with slots:
+            yield
+
+
+def check_json_values(body: bytes) -> None:
+    """Refuse JSON with too many values: parsed, each needs far more memory than its text."""
+    if _count_separators(body) > MAX_JSON_VALUES and _count_separators(_JSON_STRING.sub(b"", body)) > MAX_JSON_VALUES:
+        raise HTTPException(413, f"The request body has too many values. The limit is {MAX_JSON_VALUES}.")
+
+
+def _count_separators(body: bytes) -> int:
+    """Count the characters that come with every JSON value but the first; those in strings count too."""
+    return body.count(b",") + body.count(b"[") + body.count(b"{")

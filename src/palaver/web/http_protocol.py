@@ -1,0 +1,199 @@
+"""One HTTP connection: uvicorn's protocol, with a deadline for everything that the server waits for.
+
+At any moment a connection is in one phase:
+
+    headers     the client has not sent a complete request yet      deadline: `header_seconds`
+    body        the rest of the body is missing                     deadline: `body_seconds`, and more for what has come
+    busy        the server works on the request                     no deadline
+    sending     the client does not read the (rest of the) response deadline: `send_seconds`
+    discarding  the response was sent, and the body still comes     deadline: `discard_seconds`
+    idle        the client may send another request                 deadline: uvicorn's `timeout_keep_alive`
+
+Always true: in every phase but `busy`, the connection ends by itself, or makes room for another (`Connections`).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from email.utils import formatdate
+from enum import Enum, auto
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from palaver.web.connections import Connections
+
+MIN_BODY_BYTES_PER_SECOND: Final = 4096
+_TIMED_OUT: Final = (
+    b"HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 47\r\n"
+    b"Connection: close\r\n\r\nThe request did not arrive completely in time.\n"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """How long the server waits for a client."""
+
+    header_seconds: float = 15.0
+    body_seconds: float = 20.0  # and one second more for every `MIN_BODY_BYTES_PER_SECOND` that have arrived
+    send_seconds: float = 30.0  # without any progress of a client that reads its response
+    discard_seconds: float = 5.0
+    keep_alive_seconds: int = 30
+
+
+class Phase(Enum):
+    """What the server waits for; see the top of this module."""
+
+    HEADERS = auto()
+    BODY = auto()
+    BUSY = auto()
+    SENDING = auto()
+    DISCARDING = auto()
+    IDLE = auto()
+
+
+@lru_cache(maxsize=1)
+def _build_date_headers(second: int) -> list[tuple[bytes, bytes]]:
+    return [(b"date", formatdate(second, usegmt=True).encode())]
+
+
+class HttpProtocol(H11Protocol):
+    """A connection that ends when its client takes too long."""
+
+    def __init__(self, *args: Any, connections: Connections, address: str, timeouts: Timeouts, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._inner_app = self.app
+        self.app = self._run_app
+        self._registry = connections
+        self._address = address
+        self._timeouts = timeouts
+        self._phase = Phase.BUSY
+        self._phase_started_at = 0.0
+        self._received_bytes = 0  # in this phase
+        self._has_unanswered_data = False  # something arrived since the last response
+        self._is_lost = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    # -- events of the connection --------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._registry.add(self, self._address)
+        self._enter_phase(Phase.HEADERS)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_lost = True
+        self._registry.remove(self)
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._has_unanswered_data = True
+        self._received_bytes += len(data)
+        self._update_date_header()
+        super().data_received(data)
+        self._update_phase()
+
+    def on_response_complete(self) -> None:
+        self._has_unanswered_data = False
+        super().on_response_complete()
+        self._update_phase()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._update_phase()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._update_phase()
+
+    def give_up(self) -> None:
+        """Close the connection to make room for another."""
+        if self._phase is Phase.SENDING:
+            self.transport.abort()  # closing would wait for the client to read
+        else:
+            self.transport.close()
+            self._update_phase()
+
+    async def _run_app(self, scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await self._inner_app(scope, receive, send)
+        finally:  # uvicorn then closes the connection, if the response is not complete
+            self.loop.call_soon(self._update_phase)
+
+    # -- phases --------------------------------------------------------------------------------------------
+
+    def _get_phase(self) -> Phase:
+        if self.flow.write_paused or self.transport.is_closing():  # closing waits until everything was read
+            return Phase.SENDING
+        if self.cycle is not None and not self.cycle.response_complete:
+            return Phase.BODY if self.cycle.more_body else Phase.BUSY
+        if self.conn.their_state is h11.SEND_BODY:
+            return Phase.DISCARDING
+        return Phase.HEADERS if self.cycle is None or self._has_unanswered_data else Phase.IDLE
+
+    def _update_phase(self) -> None:
+        phase = self._get_phase()
+        if phase is not self._phase and not self._is_lost:
+            self._enter_phase(phase)
+
+    def _enter_phase(self, phase: Phase) -> None:
+        self._phase = phase
+        self._phase_started_at = self.loop.time()
+        self._received_bytes = 0
+        self._stop_timer()
+        if phase is Phase.BUSY:
+            self._registry.mark_busy(self, self._address)
+        else:
+            self._registry.mark_waiting(self)
+            self._check_deadline()
+
+    # -- deadlines -----------------------------------------------------------------------------------------
+
+    def _check_deadline(self) -> None:
+        """End the connection if its client had its time; otherwise check again when that will be."""
+        if self._phase is Phase.BODY and self.flow.read_paused:
+            self._phase_started_at = self.loop.time()  # it is the server that does not take more
+        seconds = self._get_allowed_seconds()
+        if seconds is None:
+            return
+        deadline = self._phase_started_at + seconds
+        if self.loop.time() < deadline:
+            self._timer = self.loop.call_at(deadline, self._check_deadline)
+        else:
+            self._time_out()
+
+    def _get_allowed_seconds(self) -> float | None:
+        match self._phase:
+            case Phase.HEADERS:
+                return self._timeouts.header_seconds
+            case Phase.BODY:
+                return self._timeouts.body_seconds + self._received_bytes / MIN_BODY_BYTES_PER_SECOND
+            case Phase.SENDING:
+                return self._timeouts.send_seconds
+            case Phase.DISCARDING:
+                return self._timeouts.discard_seconds
+            case _:
+                return None
+
+    def _time_out(self) -> None:
+        is_unanswered = self.cycle is None or self.cycle.response_complete or not self.cycle.response_started
+        is_request = self._phase is Phase.BODY or (self._phase is Phase.HEADERS and self._has_unanswered_data)
+        if is_request and is_unanswered:  # browsers also open connections that they may not use: those get nothing
+            self.transport.write(_TIMED_OUT)
+        self.give_up()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _update_date_header(self) -> None:
+        """Keep the `Date` of responses current, without a timer that wakes an idle server."""
+        self.server_state.default_headers = _build_date_headers(int(time.time()))

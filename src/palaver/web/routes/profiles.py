@@ -1,0 +1,60 @@
+"""Profiles and personalities that conversations can use."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from palaver.services.commands.permissions import can_use_command
+from palaver.services.models import is_model_allowed
+from palaver.web.api_route import make_router
+from palaver.web.auth import Caller
+from palaver.web.errors import error_responses
+from palaver.web.schemas import ResponseModel
+from palaver.web.state import State
+
+router = make_router("models", "/api", responses=error_responses(401))
+
+
+class ProfileOut(ResponseModel):
+    """A profile: the agent's instructions, model and tools for a kind of work."""
+
+    name: str
+    description: str
+    model: str | None = Field(description="The model of its conversations; null for the default.")
+    toolsets: list[str] | None = Field(description="It has only these of the allowed toolsets; null for all of them.")
+
+
+class PersonalityOut(ResponseModel):
+    """A personality: a style that is added to the agent's instructions."""
+
+    name: str
+    instructions: str
+
+
+class ProfilesOut(ResponseModel):
+    """What conversations can choose from."""
+
+    profiles: list[ProfileOut]
+    personalities: list[PersonalityOut]
+
+
+@router.get("/profiles")
+async def list_profiles(state: State, caller: Caller) -> ProfilesOut:
+    """List the profiles and personalities that you can choose; none for guests."""
+    if not can_use_command(caller.person.role, "profile"):
+        return ProfilesOut(profiles=[], personalities=[])
+    gateway, config = state.gateway, state.gateway.profile
+    return ProfilesOut(
+        profiles=[
+            ProfileOut(
+                name=name,
+                description=profile.description,
+                model=profile.model,
+                toolsets=None if profile.toolsets is None else sorted(profile.toolsets),
+            )
+            for name, profile in config.profiles.items()
+            if profile.model is None
+            or is_model_allowed(gateway.agent, gateway.rules, caller.person.role, profile.model)
+        ],
+        personalities=[PersonalityOut(name=name, instructions=text) for name, text in config.personalities.items()],
+    )

@@ -1,0 +1,42 @@
+"""Tests of `palaver shares`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from palaver.domain.share import ShareNotFound
+from palaver.services.shares import Shares
+
+if TYPE_CHECKING:
+    from cli.conftest import Home
+
+
+def share_conversation(home: Home) -> tuple[str, str]:
+    """Share a conversation of somebody else as the owner; return its id and its secret."""
+    session_id = home.add_conversation("hello", title="Lisbon")
+    with home.open_store() as store:
+        created = asyncio.run(Shares(store).create(store.get_owner().principal, session_id, everything=True))
+    return created.item.id, created.secret
+
+
+def test_the_list_shows_what_is_shared_and_by_whom(home: Home) -> None:
+    assert home("shares", "list").stdout == "Nothing is shared.\n"
+    share_id, _ = share_conversation(home)
+    [share] = home.get_json("shares", "list")["shares"]
+    assert (share["id"], share["title"], share["message_count"]) == (share_id, "Lisbon", 1)
+    assert home.get_json("shares", "list", "--mine")["shares"] == [share]
+    text = home("shares", "list").stdout
+    assert share_id in text
+    assert share["person"]["name"] in text
+
+
+def test_a_share_that_was_ended_no_longer_works(home: Home) -> None:
+    share_id, secret = share_conversation(home)
+    home("shares", "end", share_id, code=2)  # asks first
+    assert home("shares", "end", share_id, "--yes").stdout == "No longer shared. The link has stopped working.\n"
+    with home.open_store() as store, pytest.raises(ShareNotFound):
+        asyncio.run(Shares(store).open(secret))
+    assert "not found" in home("shares", "end", share_id, "--yes", code=3).stderr

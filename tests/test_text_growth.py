@@ -1,0 +1,86 @@
+"""Functions that process people's text take time in proportion to it. `benchmarks/text.py` measures all of them.
+
+A text that is ten times as long may take ten times as long; with a quadratic algorithm it takes a hundred times as
+long. Only the time that this thread computes is counted, so a busy machine changes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from palaver.agent.compaction import check_summary
+from palaver.cli.output import clean_text
+from palaver.domain.errors import AgentError, InvalidInput
+from palaver.domain.events import Event, EventKind
+from palaver.domain.message import Message
+from palaver.domain.search_text import MAX_QUERY_WORDS, build_snippet, parse_query, split_words
+from palaver.domain.share import build_shared_copy
+from palaver.domain.text import normalize_unicode
+from palaver.logs import remove_secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MAX_GROWTH = 50  # for ten times the text
+MIN_SECONDS = 0.005  # what is faster than this counts as this much
+
+
+def share(text: str) -> object:
+    event = Event(seq=1, kind=EventKind.MESSAGE, at=datetime.now(UTC), message=Message("user", text))
+    return build_shared_copy(None, [event], ["aaa", "a a a a a"])
+
+
+def build_near_match_snippet(text: str) -> object:
+    return build_snippet(text, parse_query('"' + "a " * (MAX_QUERY_WORDS - 1) + 'b"'))
+
+
+def summarize(text: str) -> object:
+    with suppress(AgentError):  # it is too long for a summary
+        return check_summary(text)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("function", "unit"),
+    [
+        (share, "a"),
+        (share, "a."),
+        (share, "a@"),
+        (share, "eyJ-"),
+        (share, "a@b.cd+"),
+        (share, "-----BEGIN "),
+        (share, "a a a a a "),
+        (build_near_match_snippet, "a "),
+        (build_near_match_snippet, "é a a a a a a a a a a a a "),
+        (split_words, "\u0301\u0316"),
+        (lambda text: normalize_unicode("NFC", text), "\u0f73\u0316"),
+        (summarize, "<think>"),
+        (remove_secrets, "a"),
+        (remove_secrets, "eyJ-"),
+        (clean_text, "\x9d"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None) or ascii(value),
+)
+def test_time_grows_in_proportion_to_the_text(function: Callable[[str], object], unit: str) -> None:
+    def measure(length: int) -> float:
+        text = (unit * length)[:length]
+        start = time.thread_time()
+        function(text)
+        return time.thread_time() - start
+
+    function("é")  # builds what is built once
+    short = max(MIN_SECONDS, measure(20_000))
+    assert measure(200_000) < MAX_GROWTH * short
+
+
+@pytest.mark.parametrize(
+    "query", ["word " * (MAX_QUERY_WORDS + 1), '"' + "漢" * (MAX_QUERY_WORDS + 1) + '"', "-x " * 100, "x" * 1001]
+)
+def test_a_search_that_is_too_long_is_refused(query: str) -> None:
+    with pytest.raises(InvalidInput, match="at most"):
+        parse_query(query)
