@@ -13,9 +13,10 @@ const MAX_WORKSPACE_CHARS = 240;
 interface Props {
   choices: SessionChoices;
   onChange: (changes: Partial<SessionChoices>) => unknown;
+  isLabeled?: boolean; // where it stands alone, its icon is not enough
 }
 
-export function ProfileMenu({ choices: { profile, personality, workspace }, onChange }: Props) {
+export function ProfileMenu({ choices: { profile, personality, workspace }, onChange, isLabeled = false }: Props) {
   const data = useProfiles();
   const [isEditing, setEditing] = useState(false);
   if (data === undefined) return null;
@@ -23,13 +24,15 @@ export function ProfileMenu({ choices: { profile, personality, workspace }, onCh
   const label = chosen.length === 0 ? words.profileMenu : words.profileMenuLabel(chosen.join(", "));
   const profiles = addMissing(data.profiles.map((each) => ({ name: each.name, hint: each.description })), profile);
   const personalities = addMissing(data.personalities.map((each) => ({ name: each.name, hint: each.instructions })), personality);
+  const text = profile ?? (isLabeled ? words.profile : null);
   return (
     <>
       <Menu
+        align={isLabeled ? "start" : "end"}
         button={
           <button type="button" className="chip-button" title={label} aria-label={label}>
             <UserIcon />
-            {profile !== null && <span className="model-name">{profile}</span>}
+            {text !== null && <span className="model-name">{text}</span>}
           </button>
         }
       >

@@ -67,7 +67,7 @@ export function Home() {
         />
         {me.person.role !== "guest" && (
           <div className="home-choices">
-            <ProfileMenu choices={choices} onChange={(changes) => setChoices({ ...choices, ...changes })} />
+            <ProfileMenu choices={choices} onChange={(changes) => setChoices({ ...choices, ...changes })} isLabeled />
           </div>
         )}
         <div className="examples">

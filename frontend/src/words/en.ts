@@ -195,7 +195,7 @@ export const en = {
   contextOmitted: (count: number) =>
     `This conversation is too long for the model, so the agent no longer sees ${count} older messages. You still see all of them.`,
   compactionUndone: "Compaction undone. The agent sees all messages again.",
-  unreadableEntry: "This entry can't be read. The rest of the conversation isn't affected.",
+  unreadableEntry: "This entry can’t be read. The rest of the conversation isn’t affected.",
   answerResent: (platform: string) => `An answer was sent to ${platform} again.`,
   modelChanged: (model: string) => `Model changed to ${model}.`,
   defaultModel: "the default model",

@@ -1,0 +1,114 @@
+"""Texts that take a parser minutes: the page shows them and stays usable."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from playwright.async_api import expect
+
+from browser.conftest import send_message
+from palaver.agent.demo import DemoAgent
+from palaver.domain.errors import AgentError
+from palaver.testing import ScriptedAgent
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from playwright.async_api import Page
+
+    from browser.conftest import Visitors
+    from palaver.agent.base import AgentEvent, AgentRequest
+    from support.web import StartWebServer
+
+HOSTILE_TEXTS = {
+    "a formula that never ends": "$$" + " " * 6000,
+    "quotes in quotes": ">" * 3000 + " deep",
+    "emphasis": "*_" * 10_000,
+    "links": "[" * 10_000,
+    "code": "```java\n" + "$" * 30_000 + "\n```",
+    "many languages": "\n".join(f"```{name}\n{'a ' * 5000}\n```" for name in ("c", "ini", "perl", "scala")),
+}
+
+
+def get_question(request: AgentRequest) -> str:
+    return str(request.messages[-1]["content"])
+
+
+async def count_frames(page: Page, milliseconds: int) -> int:
+    """Count how often the page is drawn in a time: a page that is busy is not drawn."""
+    count: int = await page.evaluate(
+        """milliseconds => new Promise(resolve => {
+            const end = performance.now() + milliseconds;
+            let count = 0;
+            const next = () => { count += 1; performance.now() < end ? requestAnimationFrame(next) : resolve(count); };
+            requestAnimationFrame(next);
+        })""",
+        milliseconds,
+    )
+    return count
+
+
+async def test_hostile_texts_are_shown_and_the_page_stays_usable(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web(ScriptedAgent(lambda request: f"{HOSTILE_TEXTS[get_question(request)]}\n\nthe end"))
+    page = await visitors.visit(web)
+    for number, name in enumerate(HOSTILE_TEXTS, 1):
+        await send_message(page, name)
+        await expect(page.get_by_text("the end")).to_have_count(number)
+        assert await asyncio.wait_for(count_frames(page, 300), 20) > 1
+    await page.locator("#composer").fill("still here")
+    await expect(page.locator("#composer")).to_have_value("still here")
+
+
+async def test_code_is_highlighted_after_a_text_that_took_too_long(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    slow = "```java\n" + "$" * 40_000 + "\n```"
+    code = "```python\ndef greet(name: str) -> str:\n    return name\n```"
+    web = await start_web(ScriptedAgent(lambda request: slow if get_question(request) == "something slow" else code))
+    page = await visitors.visit(web)
+    await send_message(page, "something slow")
+    await expect(page.locator("pre code")).to_have_count(1)
+    await send_message(page, "some code")
+    await expect(page.locator("pre code .hljs-keyword").first).to_have_text("def")
+
+
+async def test_the_providers_own_message_is_shown_on_demand(start_web: StartWebServer, visitors: Visitors) -> None:
+    error = AgentError(
+        "The provider rejected the key.",
+        detail="Incorrect API key provided: (key removed)",
+        status=401,
+        provider="openai",
+    )
+
+    async def fail(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        raise error
+        yield
+
+    page = await visitors.visit(await start_web(ScriptedAgent(fail)))
+    await send_message(page, "hello")
+    await expect(page.get_by_text("The provider rejected the key.")).to_be_visible()
+    await expect(page.get_by_text("Incorrect API key provided")).to_be_hidden()
+    await page.get_by_text("Details").click()
+    await expect(page.get_by_text("Incorrect API key provided")).to_be_visible()
+
+
+async def test_an_owner_sees_and_ends_everybodys_shared_links(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    grace = await web.sign_in("grace")
+    session_id = await web.create_conversation(grace, "Trip to Lisbon")
+    shared = await grace.post(f"/api/sessions/{session_id}/shares")
+    assert shared.is_success, shared.text
+    page = await visitors.visit(web)
+    await page.goto(f"{web.url}/settings")
+    await (
+        page.get_by_role("button", name="Shared links")
+        .or_(page.get_by_role("tab", name="Shared links"))
+        .or_(page.get_by_role("link", name="Shared links"))
+        .first.click()
+    )
+    await expect(page.get_by_text("grace")).to_be_visible()
+    await page.get_by_role("button", name="Stop sharing").first.click()
+    await page.get_by_role("dialog").get_by_role("button", name="Stop sharing").click()
+    await expect(page.get_by_text("grace")).to_be_hidden()
+    assert (await grace.get("/api/shares")).json()["shares"] == []
