@@ -86,7 +86,7 @@ def test_why_lists_summaries_interruptions_and_failures(chat: Chat, dm: Source) 
     reply = chat.run(dm(), "/why")
     assert "1 h ago: an answer failed (the provider is down)" in reply.text
     assert "just now: an answer was interrupted" in reply.text
-    assert "The agent sees a summary of the first 4 messages." in reply.text
+    assert "The agent sees a summary of the first 4 messages; you still see them." in reply.text
     assert [each["kind"] for each in reply.data["recent_events"]] == ["compacted", "turn_interrupted", "turn_failed"]
 
 
