@@ -2,6 +2,9 @@
 .PHONY: run chat test quick check bench screenshots format clean lock help
 .DEFAULT_GOAL := help
 
+# Some machines switch the bytecode cache off. Then every process, and every worker of the tests, compiles everything again.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 BIN := .venv/bin
 UV := $(BIN)/uv
