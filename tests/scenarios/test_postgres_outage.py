@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
 
     from palaver.agent.base import AgentEvent, AgentRequest
+    from palaver.domain.turn import Turn
     from palaver.storage.engines.base import Transaction
 
 OUTAGE_SECONDS = 4.5
@@ -121,6 +122,15 @@ class WaitingCallers:
             assert isinstance(result, asyncio.CancelledError), result  # nothing else but `StoreUnavailable` was raised
 
 
+async def wait_for_turn_after_outage(gateway: Gateway, turn_id: str | None) -> Turn:
+    """Wait for a turn; the first calls may still fail, until one of them has found that the server is back."""
+    while True:
+        try:
+            return await wait_for_turn(gateway, turn_id)
+        except StoreUnavailable:
+            await asyncio.sleep(postgres_pool.RETRY_SECONDS)
+
+
 async def test_all_callers_fail_soon_while_the_server_is_away_and_continue_when_it_is_back(server: Server) -> None:
     async with run_gateway(server, ScriptedAgent("Done.")) as gateway:
         session_id = (await gateway.store.aio.get_or_create_session(build_source())).session_id
@@ -156,7 +166,7 @@ async def test_an_answer_that_ends_during_an_outage_is_stored_once_when_the_serv
         await asyncio.sleep(OUTAGE_SECONDS)
         await asyncio.to_thread(server.start)
         back = time.monotonic()
-        turns = [await wait_for_turn(gateway, turn_id) for turn_id in turn_ids]
+        turns = [await wait_for_turn_after_outage(gateway, turn_id) for turn_id in turn_ids]
         recovered = time.monotonic() - back
         sessions = [await gateway.store.aio.get_session(turn.session_id) for turn in turns]
     assert [(turn.state, turn.attempt) for turn in turns] == [(TurnState.DONE, 1)] * 3
@@ -184,7 +194,7 @@ async def test_a_turn_whose_run_broke_off_in_an_outage_runs_again_at_once(server
         await asyncio.sleep(OUTAGE_SECONDS)
         await asyncio.to_thread(server.start)
         back = time.monotonic()
-        turn = await wait_for_turn(gateway, turn_id)
+        turn = await wait_for_turn_after_outage(gateway, turn_id)
         recovered = time.monotonic() - back
     assert (turn.state, turn.attempt) == (TurnState.DONE, 2)
     assert recovered < RECOVERY_SECONDS

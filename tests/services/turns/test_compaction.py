@@ -267,7 +267,9 @@ async def test_people_in_a_chat_are_told_of_a_summary_once_and_before_the_answer
     while not filling.summary_count:
         receipt = await loopback.say("more")
         await wait_for_turn(gateway, receipt.turn_id)
-    await wait_until(lambda: loopback.sent[-1].kind is DeliveryKind.ANSWER and len(loopback.sent) > 2)
+    await wait_until(
+        lambda: [delivery.kind for delivery in loopback.sent[-2:]] == [DeliveryKind.NOTICE, DeliveryKind.ANSWER]
+    )
     notices = [delivery for delivery in loopback.sent if delivery.kind is DeliveryKind.NOTICE]
     assert loopback.sent[-2:] == [notices[0], loopback.sent[-1]]
     assert len(notices) == 1
