@@ -13,12 +13,10 @@ from palaver.domain.errors import AgentError
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
     from playwright.async_api import Page
 
     from browser.conftest import Visitors
-    from palaver.agent.base import AgentEvent, AgentRequest
+    from palaver.agent.base import AgentRequest
     from support.web import StartWebServer
 
 HOSTILE_TEXTS = {
@@ -81,9 +79,8 @@ async def test_the_providers_own_message_is_shown_on_demand(start_web: StartWebS
         provider="openai",
     )
 
-    async def fail(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+    def fail(_request: AgentRequest) -> str:
         raise error
-        yield
 
     page = await visitors.visit(await start_web(ScriptedAgent(fail)))
     await send_message(page, "hello")
