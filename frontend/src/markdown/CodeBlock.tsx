@@ -1,7 +1,7 @@
 /** A block of code with syntax highlighting, its language and a copy button. */
 import { memo, useDeferredValue, useEffect, useState } from "react";
 import { CopyButton } from "../ui/CopyButton";
-import { findHighlighted, highlightCode } from "./highlight";
+import { findHighlightedCode, highlightCode } from "./highlight";
 
 interface Props {
   code: string;
@@ -22,7 +22,7 @@ export const CodeBlock = memo(function CodeBlock({ code, language }: Props) {
 
 export function Code({ code, language }: Props) {
   const deferredCode = useDeferredValue(code);
-  const { html, rest } = useHighlighted(deferredCode, language);
+  const { html, rest } = useHighlightedCode(deferredCode, language);
   return (
     <pre dir="ltr">
       {html === null ? <code>{rest}</code> : (
@@ -36,9 +36,9 @@ export function Code({ code, language }: Props) {
 }
 
 /** Highlighted code as HTML, and the rest of it that is not highlighted yet, as code that grows has. */
-function useHighlighted(code: string, language: string): { html: string | null; rest: string } {
+function useHighlightedCode(code: string, language: string): { html: string | null; rest: string } {
   const [latest, setLatest] = useState<{ code: string; html: string }>();
-  const known = findHighlighted(code, language);
+  const known = findHighlightedCode(code, language);
   useEffect(() => {
     if (known !== undefined) return;
     let isNeeded = true;

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { findHighlighted } from "./highlight";
+import { findHighlightedCode } from "./highlight";
 import { highlightNow } from "./languages";
 
 it("highlights code in a known language, by its name or an alias", async () => {
@@ -18,7 +18,7 @@ it("escapes markup in code", async () => {
 });
 
 it("leaves code alone that is very long or has no language", () => {
-  expect(findHighlighted("int a;\n".repeat(10_000), "c")).toBeNull();
-  expect(findHighlighted("int a;", "")).toBeNull();
-  expect(findHighlighted("int a;", "c")).toBeUndefined();
+  expect(findHighlightedCode("int a;\n".repeat(10_000), "c")).toBeNull();
+  expect(findHighlightedCode("int a;", "")).toBeNull();
+  expect(findHighlightedCode("int a;", "c")).toBeUndefined();
 });

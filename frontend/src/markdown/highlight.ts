@@ -27,14 +27,14 @@ let lastId = 0;
 let queue: Promise<unknown> = Promise.resolve();
 
 /** Code that was highlighted before, as HTML; undefined if it was not, null if it stays plain. */
-export function findHighlighted(code: string, language: string): string | null | undefined {
+export function findHighlightedCode(code: string, language: string): string | null | undefined {
   return language === "" || code.length > MAX_CODE_CHARS ? null : results.get(makeKey(code, language));
 }
 
 /** Highlights code, unless `isNeeded` says no when its turn has come. */
 export async function highlightCode(code: string, language: string, isNeeded: () => boolean): Promise<string | null> {
   const waiting = queue.then(async () => {
-    const known = findHighlighted(code, language);
+    const known = findHighlightedCode(code, language);
     if (known !== undefined) return known;
     if (!isNeeded()) return null;
     const { html, isFinal } = await askWorker(code, language);

@@ -65,7 +65,7 @@ def list_shares(ctx: click.Context, mine: bool, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def end_share(ctx: click.Context, share_id: str, yes: bool, as_json: bool) -> None:
-    """Stop sharing a copy, whoever shares it.
+    """Stop sharing a copy. It may be another person's.
 
     SHARE is an id from `palaver shares list`. The link stops working.
     """

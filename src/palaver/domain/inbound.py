@@ -59,7 +59,7 @@ class Inbound:
     def message_id_owner(self) -> str:
         """Who chose `message_id`: on Palaver's own surfaces the sender, whose keys say nothing about those of others.
 
-        It is empty for an id that a platform chose, which is the same whoever reports it.
+        It is empty for an id that a platform chose: such an id belongs to the chat, not to a person.
         """
         return (self.source.user_id or "") if self.source.platform in PLATFORMS_WITHOUT_DELIVERY else ""
 

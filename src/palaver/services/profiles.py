@@ -41,7 +41,7 @@ def apply_choices(
     agent_profile: AgentProfile,
     settings: SessionSettings,
     check_model: Callable[[str], None],
-    is_model_allowed: Callable[[str], bool] = lambda _model: True,
+    is_model_allowed: Callable[[str], bool],
 ) -> TurnChoices:
     """Return what the settings of a conversation mean for the person who asks.
 

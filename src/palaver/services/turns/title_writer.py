@@ -20,7 +20,7 @@ from palaver.domain.titles import clean_model_title
 from palaver.domain.turn import TurnKind, TurnState
 from palaver.services.turns.choices import load_turn_choices
 from palaver.storage import auto_titles, events, session_settings, usage
-from palaver.storage.engines.base import Write
+from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
@@ -79,14 +79,15 @@ class TitleWriter:
     async def _make_title(self, lease: TurnLease) -> None:
         facts = {"session": lease.session_id}
         try:
-            request = await self._engine.arun(
+            may_ask = await self._engine.arun(
                 Write(
-                    lambda tx: self._start_request(tx, lease),
-                    read_first=lambda tx: None if auto_titles.can_ask_model(tx, lease.session_no) else _NO_REQUEST,
+                    lambda tx: auto_titles.mark_model_asked(tx, lease.session_no),
+                    read_first=lambda tx: None if auto_titles.can_ask_model(tx, lease.session_no) else False,
                     is_quick=True,
                 )
             )
-            if request is not _NO_REQUEST:
+            if may_ask:  # the messages are read outside the write, because they may be long
+                request = await self._engine.arun(Read(lambda tx: self._build_request(tx, lease)))
                 await self._ask_model(lease, request)
         except PalaverError as error:  # the first words stay
             log.info("title_not_made", extra=facts | {"error": str(error)})
@@ -95,10 +96,7 @@ class TitleWriter:
         except Exception:
             log.exception("title_not_made", extra=facts)
 
-    def _start_request(self, tx: Transaction, lease: TurnLease) -> AgentRequest:
-        """Record that the model is asked, and build the request."""
-        if not auto_titles.mark_model_asked(tx, lease.session_no):
-            return _NO_REQUEST
+    def _build_request(self, tx: Transaction, lease: TurnLease) -> AgentRequest:
         settings = session_settings.load(tx, lease.session_no)
         log_events, _ = events.load_context(tx, lease.session_no, first_seq=0, up_to=lease.input_seq)
         texts = {"user": "", "assistant": ""}
@@ -142,9 +140,6 @@ class TitleWriter:
                 auto_titles.set_model_title(tx, lease.session_no, title, now)
 
         await self._engine.arun(Write(write))
-
-
-_NO_REQUEST = AgentRequest()
 
 
 def _is_built_in(turn_usage: TurnUsage) -> bool:
