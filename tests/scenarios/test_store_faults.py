@@ -666,9 +666,8 @@ def test_interrupted_work_in_a_batch_affects_no_other_caller(store: SessionStore
 
 
 def test_the_store_works_after_ctrl_c_at_any_moment(process: StoreProcess, store_url: str) -> None:
-    times = 150 if store_url.startswith("sqlite:") else 50
     process.call("open_store", url=store_url)
-    assert process.call("interrupt_writes", times=times, seed=7) == times
+    assert process.call("interrupt_writes", times=150, seed=7) == 150
 
 
 async def test_a_canceled_caller_affects_no_other_caller(store: SessionStore, dm: Source) -> None:

@@ -10,9 +10,11 @@ on. After that, callers fail at once, and one of them at a time finds out whethe
 from __future__ import annotations
 
 import contextlib
+import queue
 import select
 import threading
 import time
+import weakref
 from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
@@ -103,12 +105,31 @@ class _Outage:
     error: psycopg.OperationalError
 
 
+class _Slot:
+    """The right to use one connection.
+
+    No interrupt (Ctrl-C) can lose it, at whatever moment it comes: a slot that is not returned goes back by itself. A
+    semaphore of `threading` would stay locked for good if the interrupt came inside its own code.
+    """
+
+    __slots__ = ("_free",)
+
+    def __init__(self, free: weakref.ref[queue.SimpleQueue[_Slot]]) -> None:
+        self._free = free
+
+    def __del__(self) -> None:
+        if (free := self._free()) is not None:
+            free.put(_Slot(self._free))
+
+
 class PostgresPool:
     """Lends connections to callers."""
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._free_slots: queue.SimpleQueue[_Slot] = queue.SimpleQueue()
+        for _ in range(MAX_CONNECTIONS):
+            self._free_slots.put(_Slot(weakref.ref(self._free_slots)))
         self._idle: deque[PooledConnection] = deque()  # the last one returned is the first one lent
         self._lock = threading.Lock()
         self._outage: _Outage | None = None
@@ -117,10 +138,7 @@ class PostgresPool:
     @contextlib.contextmanager
     def borrow(self) -> Iterator[PooledConnection]:
         """Lend a connection. Raises `psycopg.OperationalError` if the server is away."""
-        if not self._slots.acquire(timeout=BUSY_TIMEOUT_SECONDS):
-            raise StoreBusy(
-                f"All connections to PostgreSQL were busy for {BUSY_TIMEOUT_SECONDS:.0f} s. Try again later."
-            )
+        slot = self._take_slot()
         try:
             connection = self._take()
             try:
@@ -128,7 +146,7 @@ class PostgresPool:
             finally:
                 self._return(connection)
         finally:
-            self._slots.release()
+            self._free_slots.put(slot)
 
     def close(self) -> None:
         """Close the connections that are not in use; the others are closed when they are returned."""
@@ -137,6 +155,14 @@ class PostgresPool:
             idle, self._idle = self._idle, deque()
         for connection in idle:
             connection.close()
+
+    def _take_slot(self) -> _Slot:
+        try:
+            return self._free_slots.get(timeout=BUSY_TIMEOUT_SECONDS)
+        except queue.Empty:
+            raise StoreBusy(
+                f"All connections to PostgreSQL were busy for {BUSY_TIMEOUT_SECONDS:.0f} s. Try again later."
+            ) from None
 
     def _take_idle(self) -> PooledConnection | None:
         while True:
