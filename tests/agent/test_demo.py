@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from palaver.agent.base import AgentRequest
+
+WORDS = Path(__file__).parents[2] / "frontend/src/words"
 
 
 @pytest.fixture
@@ -48,6 +53,24 @@ async def test_the_default_answer_repeats_the_message(demo: DemoAgent) -> None:
     answer = get_text(await collect_events(demo, make_request("The kettle is on")))
     assert "demo agent" in answer
     assert "The kettle is on" in answer
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+async def test_the_examples_of_the_page_are_understood_in_its_language(demo: DemoAgent, language: str) -> None:
+    line = re.search(r"^  examples: (\[.*\]),$", (WORDS / f"{language}.ts").read_text("utf-8"), re.MULTILINE)
+    assert line is not None
+    examples: list[str] = json.loads(line[1])
+    assert len(examples) == 4
+    answers = [
+        get_text(await collect_events(demo, make_request(example, tools=RecordingTools().tools)))
+        for example in examples
+    ]
+    beginnings = {
+        "en": ("I'm Palaver's", "## What Markdown", "I have thought about the sea", "I'll remember that."),
+        "de": ("Ich bin der", "## So sieht Markdown", "Ich habe über das Meer nachgedacht", "Das merke ich mir."),
+    }
+    for answer, beginning in zip(answers, beginnings[language], strict=True):
+        assert answer.startswith(beginning)
 
 
 async def test_an_answer_comes_word_by_word(demo: DemoAgent) -> None:

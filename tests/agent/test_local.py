@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+pytestmark = pytest.mark.slow  # each test loads the model
+
 
 @pytest.fixture
 async def local() -> AsyncIterator[LocalAgent]:
@@ -90,7 +92,6 @@ async def test_two_turns_at_once_are_answered_one_after_the_other(local: LocalAg
     assert all(get_text(events).strip() for events in both)
 
 
-@pytest.mark.slow
 async def test_the_oldest_messages_are_omitted_with_a_notice_if_the_conversation_is_too_long(local: LocalAgent) -> None:
     long = make_messages(*(f"Sentence number {number}, about boats and the sea." for number in range(61)))
     events = await collect_events(local, make_request(messages=long, instructions="You are kind.", max_tokens=8))
@@ -103,7 +104,6 @@ async def test_the_oldest_messages_are_omitted_with_a_notice_if_the_conversation
     assert report.usage.input_tokens <= 384 - 8
 
 
-@pytest.mark.slow
 async def test_messages_with_more_tokens_than_estimated_are_omitted_too(local: LocalAgent) -> None:
     dense = make_messages("x!? " * 80, "Yes.", "Well?")  # many more tokens than its length suggests
     events = await collect_events(local, make_request(messages=dense, max_tokens=160))

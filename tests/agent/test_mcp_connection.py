@@ -115,9 +115,9 @@ async def test_an_unreachable_server_is_reported_once_and_tried_again() -> None:
     )
     assert await servers.load_tools() == ()
     first, second = servers.take_notices()
-    assert "mcp_servers.absent" in first
-    assert "mcp_servers.deaf" in second
-    assert "secret-token" not in first + second
+    assert "mcp_servers.absent" in first.text
+    assert "mcp_servers.deaf" in second.text
+    assert "secret-token" not in first.text + second.text
     assert await servers.load_tools() == ()
     assert servers.take_notices() == []
     await servers.close()
@@ -148,5 +148,5 @@ async def test_a_server_can_not_replace_one_of_our_tools(caplog: pytest.LogCaptu
     finally:
         await servers.close()
     [notice] = servers.take_notices()
-    assert "Rename the server under mcp_servers" in notice
+    assert "Rename the server under mcp_servers" in notice.text
     assert [record.message for record in caplog.records if record.name.startswith("palaver")] == ["mcp_tool_refused"]

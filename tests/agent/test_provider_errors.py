@@ -15,6 +15,7 @@ from palaver.domain.errors import (
     ContextOverflow,
 )
 from palaver.domain.profile import Provider
+from palaver.domain.turn_codes import FailureCode, NoticeCode
 
 from .conftest import MODEL, collect_events, collect_events_into, get_text, make_request, make_tool
 from .openai_server import (
@@ -80,6 +81,10 @@ async def test_a_fallback_model_answers_with_a_notice(make_agent: MakeAgent, ser
     assert isinstance(events[0], Notice)
     assert MODEL in events[0].text
     assert "mine:spare" in events[0].text
+    assert events[0].code == NoticeCode.FALLBACK_USED
+    assert (events[0].facts["model"], events[0].facts["instead_of"]) == ("mine:spare", MODEL)
+    assert events[0].facts["failure"]["code"] == FailureCode.UNAVAILABLE
+    assert events[0].facts["failure"]["status"] == 500
     assert get_text(events) == "I am here."
     assert [request["model"] for request in server.requests] == ["gpt-5.4-mini"] * 3 + ["spare"]
 

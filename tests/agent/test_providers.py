@@ -24,11 +24,16 @@ if TYPE_CHECKING:
     from .conftest import MakeAgent
     from .openai_server import Exchange, OpenAIServer, Reply
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # Google's library emits warnings when it is compiled
-    importlib.import_module("google.genai")
-
 pytestmark = pytest.mark.slow  # loads the SDKs of all providers
+
+
+@pytest.fixture(scope="module", autouse=True)
+def import_google_library() -> None:
+    """Import it outside the tests: it emits warnings when it is compiled, and takes every worker a second."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        importlib.import_module("google.genai")
+
 
 MODELS = ("anthropic:claude-sonnet-5-5", "google:gemini-3.5-flash")
 

@@ -139,16 +139,26 @@ async def visitors(browser: Browser) -> AsyncIterator[Visitors]:
     assert visitors.problems == []
 
 
-async def create_sign_in_link(web: WebServer, person: str) -> str:
-    """Create a link that signs a person in once."""
+async def create_sign_in_link(web: WebServer, person: str, *, is_welcomed: bool = True) -> str:
+    """Create a link that signs a person in once; usually it is not their first visit."""
     if person == "owner":
-        return f"{web.url}/sign-in#{await web.state.accounts.create_owner_link()}"
+        secret = await web.state.accounts.create_owner_link()
+        if is_welcomed:
+            await web.state.accounts.finish_welcome((await web.gateway.store.aio.get_owner()).id)
+        return f"{web.url}/sign-in#{secret}"
     await web.sign_in(person)  # creates the person
     owner = await web.sign_in()
     people = (await owner.get("/api/people")).json()["people"]
     person_id = next(each["id"] for each in people if each["name"] == person)
     created = await owner.post(f"/api/people/{person_id}/link")
+    if is_welcomed:
+        await web.state.accounts.finish_welcome(person_id)
     return f"{web.url}/sign-in#{created.json()['link']['url'].partition('#')[2]}"
+
+
+async def skip_welcome(page: Page) -> None:
+    """Decline to choose a name and a password on the first visit."""
+    await page.get_by_role("button", name="Skip for now").click()
 
 
 async def send_message(page: Page, text: str) -> None:

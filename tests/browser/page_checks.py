@@ -20,11 +20,15 @@ _FIND_SMALL_TARGETS = """minimum => [...document.querySelectorAll('button, a, in
     .map(([box, each]) => `${each.outerHTML.slice(0, 90)} ${box.width}x${box.height}`)"""
 
 
+# A skip link that leads nowhere is serious, though axe calls it moderate.
+_ALSO_SERIOUS = frozenset({"skip-link"})
+
+
 async def find_violations(page: Page) -> list[str]:
     """Run axe and list the serious and critical violations with their places."""
     await page.evaluate(AXE_SCRIPT.read_text("utf-8"))
     violations: list[dict[str, Any]] = await page.evaluate("async () => (await axe.run()).violations")
-    serious = [each for each in violations if each["impact"] in {"serious", "critical"}]
+    serious = [each for each in violations if each["impact"] in {"serious", "critical"} or each["id"] in _ALSO_SERIOUS]
     return [f"{each['id']} at {node['target']}: {node['failureSummary']}" for each in serious for node in each["nodes"]]
 
 

@@ -25,6 +25,37 @@ if TYPE_CHECKING:
 
 PANELS = ("memory", "usage", "people", "platforms", "settings")
 DEMO_MESSAGES = ("show me markdown", "think about the sea", "remember that my cat is called Ada")
+EVERYTHING_IN_MARKDOWN = """A plan[^1] with H<sub>2</sub>O and <kbd>Ctrl</kbd>.
+
+- [x] Buy milk
+  - [ ] from the shop
+
+| {cells} |
+| {rules} |
+| {cells} |
+
+```python
+# a comment in a long line {words}
+def greet(name: str) -> str: return f"Hello {{name}}" + 'x' * 42
+```
+
+<details><summary>The steps</summary>
+
+- one
+
+</details>
+
+![A cat](https://images.example/cat.png)
+
+$$ {formula} $$
+
+[^1]: The note.
+""".format(
+    cells=" | ".join(f"A cell in column {number}, with some text" for number in range(12)),
+    rules=" | ".join(["---"] * 12),
+    words="and " * 60,
+    formula=" + ".join(f"x_{{{number}}}" for number in range(80)),
+)
 
 
 async def create_rich_conversation(web: WebServer) -> str:
@@ -61,6 +92,9 @@ async def test_axe_finds_nothing_serious_on_any_page(
         await expect(page.locator(".card").first).to_be_visible()
         await expect(page.locator(".panel .spinner")).to_have_count(0)
         found[panel] = await find_violations(page)
+        await page.get_by_role("link", name="Skip to content").focus()
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#main")).to_be_focused()
 
     await page.keyboard.press("Control+k")
     await expect(page.get_by_role("dialog")).to_be_visible()
@@ -77,6 +111,23 @@ async def test_axe_finds_nothing_serious_on_any_page(
     await expect(stranger.locator(".answer").first).to_be_visible()
     found["shared"] = await find_violations(stranger)
     assert {where: faults for where, faults in found.items() if faults} == {}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+async def test_axe_finds_nothing_in_any_kind_of_text(start_web: StartWebServer, visitors: Visitors, theme: str) -> None:
+    web = await start_web(ScriptedAgent(lambda _request: EVERYTHING_IN_MARKDOWN))
+    page = await visitors.visit(web, color_scheme=theme, reduced_motion="reduce")
+    long_line = f"x = '{'long ' * 40}'"
+    await send_message(page, f"See https://example.org\n\n```python\n# mine\n{long_line}\n```\n" + "line\n" * 60)
+    await wait_for_answer(page)
+    await page.get_by_text("The steps").click()
+    await expect(page.locator(".katex").first).to_be_visible()
+    await expect(page.locator(".answer .hljs-comment")).to_be_visible()
+    for name in ("Code (python)", "Table", "Formula"):
+        await expect(page.locator(".answer").get_by_role("group", name=name)).to_have_attribute("tabindex", "0")
+    assert await find_violations(page) == []
+    await page.get_by_role("link", name="Footnote 1").click()
+    await expect(page.locator(".footnotes li")).to_be_focused()
 
 
 async def test_axe_finds_nothing_serious_in_dialogs_and_menus(start_web: StartWebServer, visitors: Visitors) -> None:
@@ -170,7 +221,7 @@ async def test_the_page_can_be_used_with_the_keyboard_alone(start_web: StartWebS
 async def open_palette(page: Page) -> None:
     """Open the command palette and wait until it has the focus."""
     await page.keyboard.press("Control+k")
-    await expect(page.get_by_role("combobox")).to_be_focused()
+    await expect(page.get_by_role("dialog").get_by_role("combobox")).to_be_focused()
 
 
 async def press_tab_until(page: Page, selector: str, *, backwards: bool = False) -> None:

@@ -39,18 +39,42 @@ async def test_stopping_keeps_the_partial_answer(start_web: StartWebServer, visi
     await expect(page.locator(".answer .tag")).to_have_text("stopped")
 
 
+async def list_rows(page: Page) -> list[str]:
+    """Return the first word of each row after the day."""
+    texts = await page.locator(".row").all_inner_texts()
+    return [text.split()[0] for text in texts[1:]]
+
+
 async def test_a_message_during_an_answer_is_queued(start_web: StartWebServer, visitors: Visitors) -> None:
     slow_agent = SlowAgent()
-    page = await visitors.visit(await start_web(slow_agent.agent))
+    page = await visitors.visit(await start_web(slow_agent.agent), viewport={"width": 500, "height": 480})
     await send_message(page, "first")
     slow_agent.allow_words(2)
     await expect(page.locator(".answer")).to_contain_text("word1")
+    other = await page.context.new_page()
+    await other.goto(page.url)
     await send_message(page, "second")
-    await expect(page.get_by_text(QUEUED_FIRST)).to_be_visible()
-    slow_agent.allow_words(78)
-    await expect(page.locator(".answer")).to_have_count(2)
+    for each in (page, other):
+        await expect(each.get_by_text(QUEUED_FIRST)).to_be_visible()
+        assert await list_rows(each) == ["first", "word0", "second", "Queued"]
+    slow_agent.allow_words(36)
+    await expect(page.locator(".answer")).to_contain_text("word37")
+    await expect(page.get_by_text(QUEUED_FIRST)).to_be_in_viewport()  # the list follows the answer above it
+    await other.reload()
+    await expect(other.locator(".answer")).to_contain_text("word37")
+    assert await list_rows(other) == ["first", "word0", "second", "Queued"]
+    slow_agent.allow_words(42)
+    for each in (page, other):
+        await expect(each.locator(".answer")).to_have_count(2)
+        await wait_for_answer(each)
+        await expect(each.get_by_text(QUEUED_FIRST)).to_be_hidden()
+    await other.reload()
+    await wait_for_answer(other)
+    assert await list_rows(page) == await list_rows(other) == ["first", "word0", "second", "word0"]
+    await page.get_by_role("button", name="Regenerate", exact=True).click()
+    slow_agent.allow_words(40)
     await wait_for_answer(page)
-    await expect(page.get_by_text(QUEUED_FIRST)).to_be_hidden()
+    await expect(page.locator(".answer")).to_have_count(2)  # the answer to the first message stays
 
 
 async def test_stop_and_clear_queue_drops_queued_messages(start_web: StartWebServer, visitors: Visitors) -> None:

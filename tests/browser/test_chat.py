@@ -70,7 +70,7 @@ async def test_the_next_person_to_sign_in_sees_nothing_of_the_previous_one(
     await expect(other.get_by_role("heading", name="Hello, owner")).to_be_visible()
     visitors.allowed_errors = ("401",)
     await page.context.clear_cookies()  # as if the owner had been signed out on another device
-    await page.get_by_role("searchbox").fill("anything")
+    await page.get_by_role("combobox", name="Search").fill("anything")
     await page.get_by_label("Name", exact=True).fill("Ann")
     await page.get_by_label("Password").fill("correct horse battery")
     await page.get_by_role("button", name="Sign in").click()
@@ -87,7 +87,7 @@ async def test_the_home_page_describes_the_server_and_can_be_hidden(
 ) -> None:
     page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
     about = page.get_by_role("region", name="About this server")
-    await expect(about).to_contain_text("Demo agent: scripted answers, no model.")
+    await expect(about).to_contain_text("A placeholder with scripted answers, no model.")
     await expect(about).to_contain_text("Continue the same conversations in the terminal:")
     await about.get_by_role("button", name="Hide").click()
     await page.reload()

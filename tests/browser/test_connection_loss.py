@@ -1,4 +1,4 @@
-"""An open page when the server dies during an answer, or a part of the page fails to load."""
+"""An open page when the server dies during an answer, something fails to load, or an address leads nowhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.async_api import expect
 
-from browser.conftest import send_message
+from browser.conftest import send_message, skip_welcome
 from palaver.agent.demo import DemoAgent
 from support.process import TIMEOUT_SECONDS, find_free_port, run_server
 
@@ -33,6 +33,7 @@ async def test_the_page_recovers_when_the_server_is_killed_during_an_answer(tmp_
     async with run_server(tmp_path, port) as link:
         page = await (await visitors.open_context(link)).new_page()
         await page.goto(link)
+        await skip_welcome(page)
         await send_message(page, f"think about {long_text}")
         await expect(page.locator(".answer .reasoning")).to_contain_text("thing20")
     await expect(page.get_by_text("Reconnecting…")).to_be_visible()
@@ -71,3 +72,43 @@ async def test_a_panel_that_fails_to_load_says_so_and_the_rest_keeps_working(
     await expect(page.get_by_role("heading", name="Usage")).to_be_visible()
     await page.get_by_role("button", name="New conversation").click()
     await expect(page.locator("#composer")).to_have_value("half a thought")
+
+
+async def test_a_conversation_that_was_not_loaded_yet_can_be_written_to_offline(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    owner = await web.sign_in()
+    await web.create_conversation(owner, "hello", title="Not visited")
+    await web.create_conversation(owner, "hello", title="Earlier")
+    page = await visitors.visit(web)
+    await page.get_by_role("link", name="Earlier").click()
+    await expect(page.locator(".answer")).to_be_visible()
+    visitors.allowed_errors = ("ERR_INTERNET_DISCONNECTED", "ERR_FAILED")
+    await page.context.set_offline(True)
+    await page.get_by_role("link", name="Not visited").click()
+    await expect(page.get_by_role("heading", name="Not visited")).to_be_visible()
+    await expect(page.get_by_role("status")).to_contain_text(["Messages not available offline"])
+    await send_message(page, "for later")
+    await expect(page.locator(".user-message.pending")).to_contain_text("Will be sent when you’re back online")
+    await page.context.set_offline(False)
+    await expect(page.locator(".answer")).to_have_count(2)
+    await expect(page.locator(".user-message").last).to_contain_text("for later")
+    await expect(page.locator(".user-message.pending")).to_have_count(0)
+
+
+async def test_unknown_addresses_say_so_and_lead_back(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    page = await visitors.visit(web)
+    for path in ("nothing", "settings/nothing", "one/two/three"):
+        await page.goto(f"{web.url}/{path}")
+        await expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
+    await page.get_by_role("link", name="Home").click()
+    await expect(page.get_by_role("heading", name="Hello, owner")).to_be_visible()
+    await page.goto(f"{web.url}/settings/")
+    await expect(page.get_by_role("heading", name="Settings", level=1)).to_be_visible()
+    visitors.allowed_errors = ("404",)
+    await page.goto(f"{web.url}/20200101_000000_00000000")
+    await expect(page.get_by_role("heading", name="Conversation not found")).to_be_visible()
+    await page.get_by_role("link", name="Home").click()
+    await expect(page.locator("#composer")).to_be_focused()

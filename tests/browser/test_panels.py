@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.async_api import expect
 
-from browser.conftest import wait_for_answer
+from browser.conftest import create_sign_in_link, skip_welcome, wait_for_answer
 from palaver import GatewayConfig, Platform, Role, SessionSource
 from palaver.agent.demo import DemoAgent
 from palaver.config import load_settings
@@ -59,7 +59,7 @@ async def test_memories_are_listed_edited_deleted_and_restored(start_web: StartW
     await page.locator("#composer").press("Enter")
     await wait_for_answer(page)
     await page.keyboard.press("Control+k")
-    await page.get_by_role("combobox").fill("memory")
+    await page.get_by_role("dialog").get_by_role("combobox").fill("memory")
     await page.keyboard.press("Enter")
 
     rows = page.get_by_role("list", name="Memory").get_by_role("listitem")
@@ -225,6 +225,10 @@ async def test_an_invited_person_signs_in_and_is_removed(start_web: StartWebServ
     await page.get_by_role("dialog").get_by_role("button", name="Invite someone").click()
     link = await page.get_by_role("textbox", name="Sign-in link").input_value()
     assert link.startswith(f"{web.url}/sign-in#")
+    await expect(page.get_by_role("dialog")).to_contain_text(
+        "This link works only on the computer that Palaver runs on"
+    )
+    await expect(page.get_by_role("dialog").locator("code")).to_have_text("palaver serve --host 0.0.0.0")
     await page.get_by_role("button", name="Copy").click()
     await expect(page.get_by_role("button", name="Copied")).to_be_focused()
     assert await page.evaluate("navigator.clipboard.readText()") == link
@@ -234,6 +238,7 @@ async def test_an_invited_person_signs_in_and_is_removed(start_web: StartWebServ
 
     guest_page = await (await visitors.open_context(web.url)).new_page()
     await guest_page.goto(link)
+    await skip_welcome(guest_page)
     await expect(guest_page.get_by_role("heading", name="Hello, Amina")).to_be_visible()
 
     visitors.allowed_errors = ("401",)
@@ -264,6 +269,8 @@ async def test_members_have_no_people_panel(start_web: StartWebServer, visitors:
     web = await start_web(DemoAgent(word_delay=0))
     page = await visitors.visit(web, "Jonas")
     await page.goto(f"{web.url}/people")
+    await expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
+    await page.get_by_role("link", name="Home").click()
     await expect(page.get_by_role("heading", name="Hello, Jonas")).to_be_visible()
     about = page.get_by_role("region", name="About this server")
     await expect(about).to_contain_text("The server’s owner can connect a real model.")
@@ -430,20 +437,28 @@ async def test_a_shared_conversation_is_public_until_sharing_stops(
 ) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     session = await web.create_conversation(await web.sign_in(), "show me markdown", title="What it can look like")
-    page = await visitors.visit(web)
+    await (await web.sign_in()).patch("/api/me", json={"name": "Grace"})
+    page = await visitors.visit(web, permissions=["clipboard-read", "clipboard-write"])
     await page.goto(f"{web.url}/{session}")
     await page.locator("header").get_by_role("button", name="Actions for").click()
     await page.get_by_role("menuitem", name="Share").click()
+    await expect(page.get_by_role("dialog")).to_contain_text("Your name, “Grace”, is shown with your messages.")
     await page.get_by_role("button", name="Create link").click()
     link = await page.get_by_role("textbox", name="Shared link").input_value()
+    await expect(page.get_by_role("dialog")).to_contain_text("You can copy it again in Settings")
     await close_dialog(page)
 
     stranger = await (await visitors.open_context(web.url)).new_page()
     await stranger.goto(link)
     await expect(stranger.get_by_role("heading", name="What it can look like", level=1)).to_be_visible()
+    await expect(stranger).to_have_title(re.compile("What it can look like"))
     await expect(stranger.get_by_role("article").last.get_by_role("table")).to_be_visible()
+    await expect(stranger.locator(".author")).to_have_text(["Grace", "Agent"])
 
     await page.goto(f"{web.url}/settings")
+    await page.get_by_role("button", name="Copy the link to “What it can look like”").click()
+    await expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert await page.evaluate("navigator.clipboard.readText()") == link
     await page.get_by_role("button", name="Stop sharing “What it can look like”").click()
     await page.get_by_role("dialog").get_by_role("button", name="Stop sharing").click()
     await expect(page.get_by_text("Nothing shared yet.")).to_be_visible()
@@ -469,7 +484,7 @@ async def test_a_panel_is_preloaded_when_its_menu_item_is_hovered_or_focused(
     await page.keyboard.press("Escape")
     await expect(page.get_by_role("menu")).to_have_count(0)
     await page.keyboard.press("Control+k")
-    await expect(page.get_by_role("combobox")).to_be_focused()
+    await expect(page.get_by_role("dialog").get_by_role("combobox")).to_be_focused()
     async with page.expect_response("**/PlatformsPanel-*.js"):
         await page.keyboard.type("platforms")
     assert page.url == f"{web.url}/"
@@ -515,7 +530,7 @@ _IS_SHELL_CACHED = f"async () => (await ({_LIST_CACHED_URLS})()).some(each => ea
 async def test_the_page_works_below_a_base_path(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0), base_path="/talk")
     page = await (await visitors.open_context(web.url)).new_page()
-    await page.goto(f"{web.url}/talk/sign-in#{await web.state.accounts.create_owner_link()}")
+    await page.goto((await create_sign_in_link(web, "owner")).replace("/sign-in", "/talk/sign-in"))
     await expect(page.locator("main.main h1")).to_be_visible()
     await page.get_by_role("button", name="owner").click()
     await page.get_by_role("menuitem", name="Settings").click()

@@ -54,7 +54,7 @@ class Laptop:
         await expect(self.page.get_by_role("button", name="Sign in with a passkey")).to_be_visible()
 
 
-async def open_laptop(visitors: Visitors, web: WebServer, person: str = "owner") -> Laptop:
+async def open_laptop(visitors: Visitors, web: WebServer, person: str = "owner", *, is_welcomed: bool = True) -> Laptop:
     """Sign a person in by a link. The page is opened as localhost, because passkeys belong to a domain name."""
     address = web.url.replace("127.0.0.1", "localhost")
     context = await visitors.open_context(address)
@@ -62,8 +62,9 @@ async def open_laptop(visitors: Visitors, web: WebServer, person: str = "owner")
     device = await context.new_cdp_session(page)
     await device.send("WebAuthn.enable")
     made = await device.send("WebAuthn.addVirtualAuthenticator", {"options": _AUTHENTICATOR})
-    await page.goto((await create_sign_in_link(web, person)).replace(web.url, address))
-    await expect(page.locator("main.main h1")).to_be_visible()
+    link = await create_sign_in_link(web, person, is_welcomed=is_welcomed)
+    await page.goto(link.replace(web.url, address))
+    await expect(page.locator("main h1")).to_have_text(f"Hello, {person}" if is_welcomed else "Welcome to Palaver")
     return Laptop(page, device, made["authenticatorId"], address)
 
 
@@ -84,6 +85,22 @@ async def test_a_passkey_is_added_signs_in_and_is_removed(start_web: StartWebSer
     await owner_laptop.page.get_by_role("button", name="Remove passkey “My laptop”").click()
     await owner_laptop.page.get_by_role("dialog").get_by_role("button", name="Remove").click()
     await expect(owner_laptop.page.get_by_text("No passkeys yet")).to_be_visible()
+
+
+async def test_a_passkey_is_added_on_the_first_visit(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    laptop = await open_laptop(visitors, web, is_welcomed=False)
+    await laptop.page.get_by_label("Your name").fill("Grace")
+    await laptop.set_verification(False)
+    await laptop.page.get_by_role("button", name="Use a passkey instead").click()
+    await expect(laptop.page.get_by_role("alert")).to_contain_text("Passkey setup was canceled.")
+    await laptop.set_verification(True)
+    await laptop.page.get_by_role("button", name="Use a passkey instead").click()
+    await expect(laptop.page.get_by_role("heading", name="Hello, Grace")).to_be_visible()
+    visitors.allowed_errors = ("401",)
+    await laptop.sign_out()
+    await laptop.page.get_by_role("button", name="Sign in with a passkey").click()
+    await expect(laptop.page.get_by_role("heading", name="Hello, Grace")).to_be_visible()
 
 
 async def test_a_canceled_passkey_prompt_can_be_retried(start_web: StartWebServer, visitors: Visitors) -> None:

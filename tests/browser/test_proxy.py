@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from playwright.async_api import expect
 
-from browser.conftest import send_message, wait_for_answer
+from browser.conftest import send_message, skip_welcome, wait_for_answer
 from browser.test_files import build_upload, expect_image_loaded
 from support.process import find_free_port, run_server
 from support.proxy import Proxy
@@ -70,6 +70,7 @@ async def use_all_features(visitors: Visitors, proxy: Proxy, link: str) -> None:
     context = await visitors.open_context(proxy.url)
     page = await context.new_page()
     await page.goto(link)
+    await skip_welcome(page)
     await expect(page.get_by_role("heading", name="Hello, owner")).to_be_visible()
     assert page.url == f"{proxy.url}/"
 
@@ -115,6 +116,7 @@ async def use_all_features(visitors: Visitors, proxy: Proxy, link: str) -> None:
     await page.get_by_role("dialog").get_by_role("button", name="Invite someone").click()
     invitation = await page.get_by_role("textbox", name="Sign-in link").input_value()
     await stranger.goto(invitation)
+    await skip_welcome(stranger)
     await expect(stranger.get_by_role("heading", name="Hello, Amina")).to_be_visible()
 
     await page.goto(proxy.url)  # without a trailing slash

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from playwright.async_api import expect
 
+from palaver.agent.base import Notice
 from palaver.agent.demo import DemoAgent
+from palaver.domain.errors import AgentUnavailable
+from palaver.domain.turn_codes import FailureCode, NoticeCode
+from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from playwright.async_api import Page
 
     from browser.conftest import Visitors
+    from palaver.agent.base import AgentEvent, AgentRequest
     from support.web import StartWebServer, WebServer
 
 # Collects visible texts, accessible names and hints.
@@ -29,12 +37,11 @@ _COLLECT_TEXTS = """() => {
   return texts.map(each => each.trim()).filter(each => /\\p{L}{2}/u.test(each));
 }"""
 
-# Names, texts of people, and prompts for the demo agent.
+# Names and texts of people.
 SAME_IN_BOTH_LANGUAGES = {
     *("Palaver", "English", "Deutsch", "Agent", "Name", "Person", "Token", "Passkeys", "Web", "Terminal", "API"),
     *("Tools", "System", "Version"),
     *("owner", "Travels", "Alpha", "Beta", "demo", "Chrome, Linux"),
-    *("What can you do?", "Show me Markdown", "Think about the sea", "Remember that my cat is called Ada"),
 }
 
 
@@ -58,10 +65,10 @@ async def collect_texts(page: Page, address: str, session: str) -> dict[str, set
     await collect("shortcuts")
     await keys.press("Escape")
     await expect(page.get_by_role("dialog")).to_have_count(0)
-    await page.get_by_role("searchbox").fill("hello")
+    await page.locator("#search").fill("hello")
     await expect(page.locator(".search-hit").first).to_be_visible()
     await collect("search")
-    await page.get_by_role("searchbox").fill("")
+    await page.locator("#search").fill("")
     await page.locator(".session").first.hover()
     await page.locator(".session").first.get_by_role("button").click()
     await expect(page.get_by_role("menu")).to_be_visible()
@@ -103,7 +110,10 @@ async def test_errors_are_shown_in_german_with_their_details(start_web: StartWeb
         await web.create_conversation(await web.sign_in(), "hello", title=title)
     page = await visitors.visit(web, locale="de-DE")
     visitors.allowed_errors = ("409", "422")
-    await page.locator(".session").filter(has_text="Beta").get_by_role("link").dblclick()
+    link = page.locator(".session").filter(has_text="Beta").get_by_role("link")
+    await link.click()
+    await expect(page.locator("#composer")).to_be_focused()  # the focus does not move again while the title is edited
+    await link.dblclick()
     await page.get_by_role("textbox", name="Chattitel").fill("Alpha")
     await page.keyboard.press("Enter")
     await expect(
@@ -113,6 +123,26 @@ async def test_errors_are_shown_in_german_with_their_details(start_web: StartWeb
     await page.locator("header.bar").get_by_role("button", name="Aktionen für „Beta“").click()
     await page.get_by_role("menuitem", name="Kontext komprimieren").click()
     await expect(page.get_by_text("Zu kurz zum Komprimieren: Mindestens 6 Nachrichten sind nötig.")).to_be_visible()
+
+
+async def test_notices_and_failures_of_a_turn_are_shown_in_german(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    has_seen_notice = asyncio.Event()
+
+    async def fail_after_notice(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        yield Notice("Summarizing older messages…", NoticeCode.SUMMARIZING)
+        await has_seen_notice.wait()
+        facts = {"code": FailureCode.DROPPED_MID_ANSWER, "provider_title": "OpenAI"}
+        raise AgentUnavailable("The connection to OpenAI dropped mid-answer.", **facts)
+
+    web = await start_web(ScriptedAgent(fail_after_notice))
+    page = await visitors.visit(web, locale="de-DE")
+    await page.get_by_role("textbox").last.fill("Hallo")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_text("Ältere Nachrichten werden zusammengefasst …")).to_be_visible()
+    has_seen_notice.set()
+    await expect(page.get_by_text("Die Verbindung zu OpenAI ist mitten in der Antwort abgebrochen.")).to_be_visible()
 
 
 async def test_a_page_in_german_has_no_english_left(start_web: StartWebServer, visitors: Visitors) -> None:

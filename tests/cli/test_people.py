@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cli.pseudo_terminal import run_in_terminal
+from palaver.cli.running_servers import RunningServer, announce_server
 from palaver.domain.errors import SignInFailed
 from palaver.domain.person import Role
 from palaver.services.accounts.accounts import Accounts
 from palaver.services.accounts.sign_in import Visitor
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from cli.conftest import Home
 
 PASSWORD = "eleven grey herons"
@@ -74,3 +77,39 @@ def test_a_guest_gets_no_password(home: Home) -> None:
     home.add_conversation("hello")
     code, output = run_in_terminal("--home", str(home.path), "people", "password", "Ada", keys=PASSWORD_KEYS)
     assert (code, "is a guest and can't sign in" in output) == (4, True), output
+
+
+def start_fake_server(home: Home, network_url: str | None) -> AbstractContextManager[None]:
+    home.path.mkdir(exist_ok=True)
+    return announce_server(home.path, 8765, RunningServer(url="http://localhost:8765", network_url=network_url))
+
+
+def test_an_invitation_carries_an_address_that_others_can_reach(home: Home) -> None:
+    with start_fake_server(home, "http://192.168.1.20:8765"):
+        text = home.get_text("people", "invite", "Ben")
+        link = home.get_json("people", "invite", "Cleo", "--role", "owner")["link"]
+    assert "Send this link to 'Ben'. It works once, until " in text
+    assert "\n  http://192.168.1.20:8765/sign-in#" in text
+    assert "this machine only" not in text
+    assert link["is_local_only"] is False
+    with home.open_store() as store:
+        signed_in = asyncio.run(
+            Accounts(store).sign_in_by_link(link["url"].partition("#")[2], Visitor(address="127.0.0.1"))
+        )
+    assert (signed_in.item.name, signed_in.item.role) == ("Cleo", Role.OWNER)
+
+
+def test_an_invitation_that_works_on_this_machine_only_says_so(home: Home) -> None:
+    add_members(home, "Ben")
+    with start_fake_server(home, None):
+        text = home.get_text("people", "link", "ben")
+    assert "\n  http://localhost:8765/sign-in#" in text
+    assert "works on this machine only" in text
+    assert "serve --host 0.0.0.0`" in text
+
+
+def test_an_invitation_needs_a_running_server_or_a_public_address(home: Home) -> None:
+    assert "Start it in another terminal" in home("people", "invite", "Ben", code=7).stderr
+    assert [each["name"] for each in home.get_json("people", "list")["people"]] == ["owner"]
+    environment = {"PALAVER_PUBLIC_URL": "https://chat.example.org/"}
+    assert "\n  https://chat.example.org/sign-in#" in home("people", "invite", "Ben", env=environment).stdout

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -15,9 +17,13 @@ from typing import TYPE_CHECKING
 import httpx2
 import pytest
 
+from palaver.web.server import DEFAULT_PORT, MAX_PORTS_TRIED
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from support.warm_process import WarmLauncher
 
 TIMEOUT_SECONDS = 60
 
@@ -25,19 +31,16 @@ TIMEOUT_SECONDS = 60
 class ServerProcess:
     """A server process that has printed its sign-in link."""
 
-    def __init__(self, home: Path, *options: str) -> None:
+    def __init__(self, launcher: WarmLauncher, home: Path, *options: str, port: int | None = 0) -> None:
+        chosen_port = () if port is None else ("--port", str(port))
         environment = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "palaver", "--home", str(home), "serve", "--port", "0", "--no-open", *options],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+        self.process = launcher.launch(
+            *("--home", str(home), "serve", *chosen_port, "--no-open", *options),
             env=environment | {"PALAVER_MODEL": "demo", "PYTHONUNBUFFERED": "1"},
         )
         self._kill_timer = threading.Timer(TIMEOUT_SECONDS, self.process.kill)
         self._kill_timer.start()
         self.output = ""
-        assert self.process.stdout is not None
         while "/sign-in#" not in self.output and (line := self.process.stdout.readline()):
             self.output += line
 
@@ -58,15 +61,16 @@ class ServerProcess:
         self.process.send_signal(number)
         _, log = self.process.communicate(timeout=TIMEOUT_SECONDS)
         self._kill_timer.cancel()
+        assert self.process.returncode is not None
         return self.process.returncode, log
 
 
 @pytest.fixture
-def start_server(tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
+def start_server(launcher: WarmLauncher, tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
     servers: list[ServerProcess] = []
 
-    def start(*options: str) -> ServerProcess:
-        servers.append(ServerProcess(tmp_path / "home", *options))
+    def start(*options: str, port: int | None = 0) -> ServerProcess:
+        servers.append(ServerProcess(launcher, tmp_path / "home", *options, port=port))
         return servers[-1]
 
     yield start
@@ -74,6 +78,14 @@ def start_server(tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
         if server.process.poll() is None:
             server.process.kill()
             server.stop()
+
+
+def run_serve(launcher: WarmLauncher, home: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run `palaver serve` until it ends by itself."""
+    args = ["--home", str(home), "serve", "--no-open", *options]
+    process = launcher.launch(*args, env=os.environ | {"PALAVER_MODEL": "demo"})
+    output, errors = process.communicate(timeout=TIMEOUT_SECONDS)
+    return subprocess.CompletedProcess(args, process.wait(), output, errors)
 
 
 @contextmanager
@@ -122,20 +134,44 @@ def test_two_servers_can_use_the_same_data(start_server: Callable[..., ServerPro
 
 
 def test_a_port_in_use_is_an_error_that_says_how_to_choose_another(
-    start_server: Callable[..., ServerProcess], tmp_path: Path
+    launcher: WarmLauncher, start_server: Callable[..., ServerProcess], tmp_path: Path
 ) -> None:
     port = start_server().url.rpartition(":")[2]
-    ran = subprocess.run(
-        [sys.executable, "-m", "palaver", "--home", str(tmp_path / "home"), "serve", "--port", port, "--no-open"],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_SECONDS,
-        check=False,
-        env=os.environ | {"PALAVER_MODEL": "demo"},
-    )
+    ran = run_serve(launcher, tmp_path / "home", "--port", port)
     assert ran.returncode == 7
-    assert f"Port {port} on 127.0.0.1 is already in use. Choose another with --port" in ran.stderr
+    assert f"Palaver is already running at http://localhost:{port}. For a sign-in link to it, run" in ran.stderr
+    assert "choose another port with --port" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_an_error_about_a_chosen_port_names_the_program_that_uses_it(launcher: WarmLauncher, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        ran = run_serve(launcher, tmp_path / "home", "--port", str(port))
+    assert ran.returncode == 7
+    assert f"Port {port} is already in use by" in ran.stderr
+    assert not sys.platform.startswith("linux") or f"(process {os.getpid()})" in ran.stderr
+    assert "web.port" in ran.stderr
+
+
+def test_without_a_chosen_port_the_next_free_one_is_used_and_a_second_server_is_not_started(
+    launcher: WarmLauncher, start_server: Callable[..., ServerProcess], tmp_path: Path
+) -> None:
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # another program uses it already
+            stack.enter_context(socket.create_server(("127.0.0.1", DEFAULT_PORT)))
+        server = start_server(port=None)
+        port = int(server.url.rpartition(":")[2])
+        assert DEFAULT_PORT < port < DEFAULT_PORT + MAX_PORTS_TRIED
+        assert f"Port {DEFAULT_PORT} is already in use by " in server.output
+        assert f", so Palaver uses port {port}." in server.output
+        other = run_serve(launcher, tmp_path / "home")
+    assert (other.returncode, other.stderr) == (0, "")
+    assert f"Palaver is already running at {server.url}\n" in other.stdout
+    assert "choose a port with --port" in other.stdout
+    server.output = server.output.partition("Sign in")[0] + other.stdout
+    with sign_in(server) as client:  # the owner has no password yet, so there was a new link
+        assert client.get("/api/me").is_success
 
 
 def test_the_server_is_not_reachable_from_other_machines_before_the_owner_has_a_password(tmp_path: Path) -> None:
@@ -151,20 +187,12 @@ def test_the_server_is_not_reachable_from_other_machines_before_the_owner_has_a_
     assert "no owner has a password or a passkey yet" in ran.stderr
 
 
-def run_serve(home: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "palaver", "--home", str(home), "serve", "--no-open", *options]
-    environment = os.environ | {"PALAVER_MODEL": "demo"}
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, env=environment, check=False
-    )
-
-
 def test_a_new_link_to_a_running_server_from_another_process(
-    start_server: Callable[..., ServerProcess], tmp_path: Path
+    launcher: WarmLauncher, start_server: Callable[..., ServerProcess], tmp_path: Path
 ) -> None:
     server = start_server()
     with sign_in(server):  # the first link is used up
-        other = run_serve(tmp_path / "home", "--link")
+        other = run_serve(launcher, tmp_path / "home", "--link")
     assert (other.returncode, other.stderr) == (0, "")
     assert f"Palaver is already running at {server.url}\n" in other.stdout
     server.output = server.output.splitlines()[0] + other.stdout

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from palaver.cli.running_servers import RunningServer, announce_server
 from palaver.domain.share import ShareNotFound
 from palaver.services.shares import Shares
 
@@ -19,7 +20,7 @@ def share_conversation(home: Home) -> tuple[str, str]:
     session_id = home.add_conversation("hello", title="Lisbon")
     with home.open_store() as store:
         created = asyncio.run(Shares(store).create(store.get_owner().principal, session_id, everything=True))
-    return created.item.id, created.secret
+    return created.id, created.secret
 
 
 def test_the_list_shows_what_is_shared_and_by_whom(home: Home) -> None:
@@ -31,6 +32,28 @@ def test_the_list_shows_what_is_shared_and_by_whom(home: Home) -> None:
     text = home("shares", "list").stdout
     assert share_id in text
     assert share["person"]["name"] in text
+    assert "shares link ID" in home("shares", "list").stderr
+
+
+def test_the_link_of_a_share_can_be_printed_again(home: Home) -> None:
+    share_id, secret = share_conversation(home)
+    home.path.joinpath("config.yaml").write_text("web: {public_url: 'https://chat.example.org/'}\n")
+    assert home("shares", "link", share_id).stdout == f"https://chat.example.org/shared#{secret}\n"
+    assert home.get_json("shares", "link", share_id) == {"link": f"https://chat.example.org/shared#{secret}"}
+    [share] = home.get_json("shares", "list")["shares"]
+    assert share["path"] == f"/shared#{secret}"
+    assert "not found" in home("shares", "link", "sh_0123456789abcdef", code=3).stderr
+
+
+def test_the_link_of_a_share_is_that_of_the_running_server_or_of_the_settings(home: Home) -> None:
+    share_id, secret = share_conversation(home)
+    home.path.joinpath("config.yaml").write_text("web: {port: 9999}\n")
+    assert home("shares", "link", share_id).stdout == f"http://localhost:9999/shared#{secret}\n"
+    with announce_server(
+        home.path, 1234, RunningServer(url="http://localhost:1234", network_url="http://10.0.0.7:1234")
+    ):
+        assert home("shares", "link", share_id).stdout == f"http://10.0.0.7:1234/shared#{secret}\n"
+    assert "works only on this machine" in home("shares", "link", share_id).stderr
 
 
 def test_a_share_that_was_ended_no_longer_works(home: Home) -> None:

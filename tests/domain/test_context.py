@@ -123,7 +123,7 @@ def test_the_complete_prompt() -> None:
 @pytest.mark.parametrize(
     ("source", "line"),
     [
-        (SessionSource.local_cli(), "- Source: the machine running this agent"),
+        (SessionSource.local_cli(), "- Source: Terminal, on the machine running this agent"),
         (DM, '- Source: Telegram, direct message, target "telegram:4242"'),
         (SessionSource("telegram"), "- Source: Telegram, direct message"),
         (

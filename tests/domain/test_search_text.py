@@ -130,6 +130,27 @@ def test_a_query_is_parsed_as_people_type_it(text: str, terms: list[Term]) -> No
 
 
 @pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("dep", [Term(("dep",), prefix=True)]),
+        ("big ser", [Term(("big",)), Term(("ser",), prefix=True)]),
+        ("ser big ", [Term(("ser",)), Term(("big",))]),  # the space ends the word
+        ("a de", [Term(("a",)), Term(("de",))]),  # too short
+        ('"big ser', [Term(("big", "ser"), prefix=True)]),
+        ('"big ser"', [Term(("big", "ser"))]),
+        ("“big ser”", [Term(("big", "ser"))]),
+        ("plan -dra", [Term(("plan",)), Term(("dra",), excluded=True)]),
+        ("服务器", [Term(("服", "务", "器"))]),
+        ("Äpf", [Term(("apf",), prefix=True)]),
+        ("", []),
+        (" ", []),
+    ],
+)
+def test_the_word_that_is_being_typed_may_be_incomplete(text: str, terms: list[Term]) -> None:
+    assert parse_query(text, is_typing=True) == Query(tuple(terms))
+
+
+@pytest.mark.parametrize(
     ("text", "is_empty"), [("", True), ("?!", True), ("-draft", True), ("-draft plan", False), ("plan", False)]
 )
 def test_a_query_with_only_exclusions_is_empty(text: str, is_empty: bool) -> None:

@@ -81,7 +81,7 @@ def test_a_platform_cannot_be_changed_and_survives_pickling() -> None:
 @pytest.mark.parametrize(
     ("name", "label"),
     [
-        ("local", "CLI"),
+        ("local", "Terminal"),
         ("web", "Web"),
         ("api", "API"),
         ("whatsapp", "WhatsApp"),
@@ -156,8 +156,8 @@ def test_a_source_is_immutable_hashable_and_picklable() -> None:
 @pytest.mark.parametrize(
     ("source", "description"),
     [
-        (SessionSource.local_cli(), "CLI terminal"),
-        (SessionSource("local", thread_id="5"), "CLI terminal"),
+        (SessionSource.local_cli(), "Terminal"),
+        (SessionSource("local", thread_id="5"), "Terminal"),
         (SessionSource("telegram", "1", user_id="7", user_name="Ada"), "DM with Ada"),
         (SessionSource("telegram", "1", user_id="7"), "DM with 7"),
         (SessionSource("telegram", "1"), "DM with user"),
@@ -189,7 +189,7 @@ def test_the_participant_is_the_more_stable_id(
 
 def test_the_source_of_the_terminal() -> None:
     cli = SessionSource.local_cli()
-    assert (cli.platform, cli.chat_id, cli.chat_name, cli.chat_type) == ("local", "cli", "CLI terminal", "dm")
+    assert (cli.platform, cli.chat_id, cli.chat_name, cli.chat_type) == ("local", "cli", "Terminal", "dm")
 
 
 def test_the_json_form_has_second_ids_only_if_they_are_known() -> None:

@@ -34,6 +34,7 @@ from palaver.domain.errors import (
     SessionNotFound,
     TitleTaken,
 )
+from palaver.domain.message import make_preview
 from palaver.domain.text import make_storable
 from palaver.storage.engines.base import Write
 from palaver.testing import FakeClock
@@ -144,7 +145,7 @@ def build_preview(transcript: list[MessageFields]) -> str:
     for message in reversed(transcript):
         words = get_text(message)
         if message["role"] in {"user", "assistant"} and words.split():
-            return " ".join(words.split())[:120]
+            return make_preview(words)
     return ""
 
 
@@ -388,7 +389,7 @@ class StoreMachine(RuleBasedStateMachine):
             base, _ = split_title(session.title)
             last_number = max(number for each, number in self.list_title_slots(session) if each == base)
             fork.title = f"{re.sub(r' #[0-9]+$', '', session.title)} #{last_number + 1}"
-        fork.log += [ModelEvent("message", message) for message in copied]
+        fork.log[:0] = [ModelEvent("message", message) for message in copied]
         fork.active_at = self.now if copied else None
         self.sessions.append(fork)
         session.log.append(ModelEvent("forked"))

@@ -59,5 +59,5 @@ def test_a_choice_that_is_no_longer_allowed_falls_back_and_says_so(
     settings = SessionSettings(model=chosen, profile=profile)
     choices = apply_choices(agent_profile, settings, lambda _name: None, lambda name: name == "small")
     assert choices.model == used
-    assert [notice.split()[2] for notice in choices.notices] == refused
-    assert all("so the default is used. Use /model" in notice for notice in choices.notices)
+    assert [notice.text.split()[2] for notice in choices.notices] == refused
+    assert all("so the default is used. Use /model" in notice.text for notice in choices.notices)

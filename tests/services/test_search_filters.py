@@ -173,6 +173,26 @@ def test_a_range_of_dates_is_covered_by_few_words() -> None:
     assert len(cover(at(2026, 6), None)) < 100
 
 
+def test_a_search_while_typing_finds_words_that_begin_with_the_last_one(trip: Trip) -> None:
+    def find(view: SessionView, text: str) -> list[str]:
+        return [hit.message.text for hit in view.search(text, is_typing=True)]
+
+    assert find(trip.ada, "lis") == find(trip.ada, "train lisb") == [LISBON]
+    assert find(trip.ada, "tra") == [TABLE, PORTO_TRAIN, PORTO, LEAVES, LISBON]
+    assert find(trip.ada, "lis train") == find(trip.ada, "lis ") == []  # only the last word is incomplete
+    assert find(trip.open_view("eve"), "tra") == []
+    assert find(trip.bob, "tra") == find(trip.bob, "train") != []
+    assert all("secret" in text for text in find(trip.bob, "tra"))
+
+
+def test_a_match_in_an_archived_conversation_is_found_and_marked(trip: Trip) -> None:
+    trip.ada.update(trip.slack, {"archived": True})
+    assert {hit.session_id: hit.archived for hit in trip.ada.search("train")} == {
+        trip.slack: True,
+        trip.telegram: False,
+    }
+
+
 # -- lists ---------------------------------------------------------------------------------------------------
 
 
@@ -188,6 +208,18 @@ def test_lists_are_filtered_by_platform_date_and_words(trip: Trip) -> None:
     assert trip.list(text="porto") == [trip.slack]
     assert trip.list(text="-porto") == [trip.telegram]
     assert trip.list(platform="telegram", text="train -porto", after=JUNE) == [trip.telegram]
+
+
+def test_a_search_for_titles_ignores_everything_else(trip: Trip) -> None:
+    trip.ada.update(trip.slack, {"title": "Café plans"})
+
+    def find_titles(title: str) -> list[str]:
+        return [each.session.id for each in trip.ada.summaries.list(title=title)]
+
+    assert find_titles("caf pla") == find_titles('"cafe plans"') == [trip.slack]
+    assert find_titles("porto") == find_titles("afe") == []
+    assert find_titles("-cafe") == [trip.telegram]
+    assert list(trip.open_view("eve").summaries.list(title="caf")) == []
 
 
 def test_pages_of_a_filtered_list_continue(trip: Trip) -> None:

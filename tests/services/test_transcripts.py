@@ -266,6 +266,66 @@ def test_a_fork_copies_the_turns_up_to_a_message(store: SessionStore, session_id
     assert load_texts(store, session_id) == ["one", "1", "two", "2"]
 
 
+def append_overlapping_turns(store: SessionStore, session_id: str) -> dict[str, int]:
+    """Append a question that arrives during the answer to another one; return the number of each message."""
+    seqs: dict[str, int] = {}
+    for role, text, answered in [
+        ("user", "one", None),
+        ("user", "two", None),
+        ("tool", "look", "one"),
+        ("assistant", "1", "one"),
+        ("assistant", "2", "two"),
+    ]:
+        answers = {} if answered is None else {"answers": seqs[answered]}
+        tool = {"tool_call_id": "x"} if role == "tool" else {}
+        store.append_to_transcript(session_id, {"role": role, "content": text} | tool | answers)
+        seqs[text] = store.load_events(session_id)[-1].seq
+    return seqs
+
+
+def test_undo_keeps_the_answer_to_an_earlier_message_that_was_stored_later(
+    store: SessionStore, session_id: str
+) -> None:
+    append_overlapping_turns(store, session_id)
+    assert (store.undo(session_id).messages, load_texts(store, session_id)) == (2, ["one", "look", "1"])
+    assert load_texts(store, session_id, 2) == ["look", "1"]
+    assert store.get_session(session_id).preview == "1"
+    append_turns(store, session_id, ("three", "3"))
+    store.undo(session_id)
+    assert load_texts(store, session_id, 50) == ["one", "look", "1"]
+    store.undo(session_id)
+    assert store.load_transcript(session_id) == []
+    store.redo(session_id)
+    store.redo(session_id)
+    assert load_texts(store, session_id) == ["one", "look", "1", "three", "3"]
+
+
+@pytest.mark.parametrize("at", ["one", "look", "1"])
+def test_a_fork_copies_the_answer_that_was_stored_after_a_later_message(
+    store: SessionStore, session_id: str, at: str
+) -> None:
+    seqs = append_overlapping_turns(store, session_id)
+    fork = store.fork(session_id, seqs[at])
+    assert load_texts(store, fork.id) == ["one", "look", "1"]
+    answer = next(event for event in store.load_events(fork.id) if event.message and event.message.content == "1")
+    assert answer.message is not None
+    assert answer.message.extra["answers"] == 1
+    assert load_texts(store, store.fork(session_id, seqs["2"]).id) == ["one", "two", "look", "1", "2"]
+
+
+def test_the_line_of_a_fork_stands_after_the_copied_messages(store: SessionStore, session_id: str) -> None:
+    append_turns(store, session_id, ("one", "1"), ("two", "2"))
+    fork = store.fork(session_id)
+    append_turns(store, fork.id, ("only here", "yes"))
+    log = store.load_events(fork.id)
+    assert [event.message.content if event.message else event.kind for event in log] == [
+        *("one", "1", "two", "2"),
+        EventKind.STARTED,
+        *("only here", "yes"),
+    ]
+    assert log[4].facts == {"reason": "fork", "previous": session_id, "copied_count": 4}
+
+
 @pytest.mark.parametrize("at", [0, 1, 999])
 def test_a_fork_at_a_missing_message_is_refused(store: SessionStore, session_id: str, at: int) -> None:
     append_turns(store, session_id, ("one", "1"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import count
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -189,7 +190,8 @@ async def create_shared_memory(web: WebServer, *clients: httpx2.AsyncClient) -> 
     return (await memory.remember("The club meets on Monday.")).id
 
 
+@cache
 def build_api_document() -> dict[str, Any]:
-    """Build the OpenAPI document without a server, for tests that are generated from it."""
+    """Build the OpenAPI document without a server, once, for tests that are generated from it."""
     state = SimpleNamespace(metrics=None, public_host=None, base_path="", trusted_proxies=())
     return create_app(cast("Any", state)).openapi()

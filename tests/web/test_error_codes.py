@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain import account, attachment, share
 from palaver.domain.errors import PalaverError
+from palaver.domain.turn_codes import FailureCode, NoticeCode
 from palaver.services import attachments
 from palaver.services import shares as shares_service
 from palaver.services.accounts import accounts
@@ -38,6 +39,11 @@ def test_the_page_translates_only_existing_error_codes() -> None:
     translated = set(re.findall(r"^  (\w+):", PAGE_MESSAGES.read_text("utf-8"), re.MULTILINE))
     assert len(translated) > 30
     assert translated - {error_class().code for error_class in list_subclasses(PalaverError)} - OTHER_CODES == set()
+
+
+def test_the_page_translates_every_code_of_a_turn() -> None:
+    texts = (PAGE_MESSAGES.parent / "turns.en.ts").read_text("utf-8")
+    assert set(re.findall(r"^  (\w+):", texts, re.MULTILINE)) == {*FailureCode, *NoticeCode}
 
 
 async def test_an_impossible_action_names_its_error(web: WebServer) -> None:

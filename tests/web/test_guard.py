@@ -52,9 +52,9 @@ async def test_every_response_has_the_security_headers_including_errors(web: Web
     assert [each.status_code for each in responses] == [200, 200, 404, 422, 400, 500]
     for response in responses:
         assert response.headers["content-security-policy"] == (
-            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self';"
-            " font-src 'self'; manifest-src 'self'; worker-src 'self'; frame-src 'self'; base-uri 'none';"
-            " form-action 'self'; frame-ancestors 'none'"
+            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
+            " img-src 'self' data: blob: https:; font-src 'self'; manifest-src 'self'; worker-src 'self';"
+            " frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
         )
         assert response.headers["x-frame-options"] == "DENY"
         assert response.headers["cross-origin-resource-policy"] == "same-origin"

@@ -11,8 +11,7 @@ import pytest
 from palaver import Principal, Role, SessionSource
 from palaver.agent.base import TextDelta
 from palaver.domain.ids import PersonId
-from palaver.services.live import clients as live_clients
-from palaver.services.live import follower
+from palaver.services.live import feed
 from palaver.storage.engines.base import Write
 from palaver.testing import ScriptedAgent
 from palaver.web import auth
@@ -36,8 +35,7 @@ NEVER_SECONDS = 1000.0
 @pytest.fixture(autouse=True)
 def notice_changes_only_when_notified(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auth, "_EXPIRY_CHECK_SECONDS", NEVER_SECONDS)
-    monkeypatch.setattr(live_clients, "POLL_SECONDS", NEVER_SECONDS)
-    monkeypatch.setattr(follower, "POLL_SECONDS", NEVER_SECONDS)
+    monkeypatch.setattr(feed, "CATCH_UP_SECONDS", NEVER_SECONDS)
 
 
 async def get_person_id(client: httpx2.AsyncClient) -> PersonId:

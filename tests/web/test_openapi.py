@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
-import schemathesis
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis.strategies import one_of
 from requests.adapters import HTTPAdapter
-from schemathesis.checks import not_a_server_error
-from schemathesis.generation import GenerationMode
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
 
 from support.web import WebServer, build_api_document, run_web_server
 
@@ -26,8 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from hypothesis.strategies import SearchStrategy
+
 DOCUMENT = build_api_document()
-SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
 OPERATIONS = [
     (method.upper(), path, operation)
     for path, operations in DOCUMENT["paths"].items()
@@ -35,12 +29,6 @@ OPERATIONS = [
 ]
 STREAMS = {"open_live_stream"}  # tested in `test_live.py`
 EXAMPLES_PER_OPERATION = 12
-CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-]
 
 
 class _SourceAddressAdapter(HTTPAdapter):
@@ -93,6 +81,42 @@ class ServerThread:
         self._thread.join(20)
 
 
+class Checker:
+    """Makes requests of the document and checks responses, with schemathesis, which is slow to import."""
+
+    def __init__(self, url: str) -> None:
+        import schemathesis
+        from schemathesis.checks import not_a_server_error
+        from schemathesis.specs.openapi import checks
+
+        self._schema = schemathesis.openapi.from_dict(deepcopy(DOCUMENT))
+        self._schema.config.update(base_url=url)
+        self._checks = [
+            not_a_server_error,
+            checks.status_code_conformance,
+            checks.content_type_conformance,
+            checks.response_schema_conformance,
+        ]
+
+    def generate_cases(self, method: str, path: str) -> SearchStrategy[Any]:
+        """Generate valid requests, and invalid ones if there is something that can be invalid."""
+        from schemathesis.generation import GenerationMode
+
+        operation = self._schema[path][method]
+        valid = operation.as_strategy()
+        if operation.query or operation.body:
+            return one_of(valid, operation.as_strategy(GenerationMode.NEGATIVE))
+        return valid
+
+    def check(self, case: Any, response: requests.Response) -> None:
+        case.validate_response(response, checks=self._checks)
+
+
+@pytest.fixture(scope="module")
+def checker(server: ServerThread) -> Checker:
+    return Checker(server.web.url)
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerThread]:
     with ServerThread(tmp_path_factory.mktemp("openapi")) as thread:
@@ -103,17 +127,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerThread]:
     ("method", "path"),
     [(method, path) for method, path, operation in OPERATIONS if operation["operationId"] not in STREAMS],
 )
-def test_every_request_gets_a_documented_response(server: ServerThread, method: str, path: str) -> None:
-    SCHEMA.config.update(base_url=server.web.url)
+def test_every_request_gets_a_documented_response(
+    server: ServerThread, checker: Checker, method: str, path: str
+) -> None:
     client = server.sign_in()
     counter = iter(range(10_000))
 
-    operation = SCHEMA[path][method]
-    cases = [operation.as_strategy()]
-    if operation.query or operation.body:  # there is something that can be invalid
-        cases.append(operation.as_strategy(GenerationMode.NEGATIVE))
-
-    @given(case=one_of(cases))
+    @given(case=checker.generate_cases(method, path))
     @settings(
         max_examples=EXAMPLES_PER_OPERATION,
         deadline=None,
@@ -129,7 +149,7 @@ def test_every_request_gets_a_documented_response(server: ServerThread, method: 
                 name: server.existing_ids[name] for name in case.path_parameters if name in server.existing_ids
             }
         response = case.call(session=client, timeout=20)
-        case.validate_response(response, checks=CHECKS)
+        checker.check(case, response)
 
     check()
     client.close()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver import SessionSource
+from palaver import SessionSource, invocation
 from palaver.domain.inbound import Inbound, Outcome
 from palaver.testing import FakeClock
 from support.gateway import ask
@@ -238,3 +238,48 @@ async def test_changing_a_missing_person_fails(web: WebServer) -> None:
 async def test_a_guest_cannot_be_invited(web: WebServer) -> None:
     response = await (await web.sign_in()).post("/api/people", json={"name": "Ada", "role": "guest"})
     assert response.status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("options", "url", "is_local_only"),
+    [
+        ({}, None, True),
+        ({"network_url": "http://192.168.1.20:8765"}, "http://192.168.1.20:8765", False),
+        (
+            {"network_url": "http://192.168.1.20:8765", "public_url": "https://chat.example.org"},
+            "https://chat.example.org",
+            False,
+        ),
+        ({"public_url": "http://localhost:8765"}, "http://localhost:8765", True),
+    ],
+)
+async def test_an_invitation_from_the_machine_of_the_server_has_an_address_for_others(
+    start_web: StartWebServer, options: dict[str, Any], url: str | None, is_local_only: bool
+) -> None:
+    web = await start_web(**options)
+    link = (await (await web.sign_in()).post("/api/people", json={"name": "Ada"})).json()["link"]
+    assert link["url"].startswith(f"{url or web.url}/sign-in#")
+    assert link["is_local_only"] is is_local_only
+
+
+@BOTH_ENGINES
+async def test_a_welcome_is_offered_until_it_is_declined_or_there_is_another_way_to_sign_in(web: WebServer) -> None:
+    async def needs_welcome(client: httpx2.AsyncClient) -> bool:
+        return bool((await client.get("/api/me")).json()["needs_welcome"])
+
+    owner, ada = await web.sign_in(), await web.sign_in("ada")
+    assert await needs_welcome(owner)
+    assert (await owner.post("/api/me/welcome")).status_code == 204
+    assert not await needs_welcome(owner)
+    assert await needs_welcome(ada)
+    response = await ada.put("/api/me/password", json={"new_password": "eleven grey herons"})
+    assert response.status_code == 204
+    assert not await needs_welcome(ada)
+
+
+async def test_only_an_owner_sees_where_the_program_is(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(invocation, "_find_program", lambda: "/srv/palaver/.venv/bin/palaver")
+    owner, ada, stranger = await web.sign_in(), await web.sign_in("ada"), await web.open_anonymous_client()
+    assert (await owner.get("/api/me")).json()["command"] == "/srv/palaver/.venv/bin/palaver"
+    assert (await ada.get("/api/me")).json()["command"] == "palaver"
+    assert (await stranger.get("/api/sign-in")).json()["link_command"] == "palaver serve --link"

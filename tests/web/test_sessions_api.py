@@ -328,6 +328,31 @@ async def test_an_edited_message_is_sent_in_a_fork(web: WebServer, index: int, k
     assert (repeated["session"]["id"], repeated["receipt"]["outcome"]) == (copy, "duplicate")
 
 
+@BOTH_ENGINES
+@pytest.mark.parametrize("index", [0, 1])
+async def test_an_edit_and_a_fork_keep_the_title_and_make_nothing_unread(web: WebServer, index: int) -> None:
+    owner = await web.sign_in()
+    session_id = await web.create_conversation(owner, "one", "two")
+    url = f"/api/sessions/{session_id}"
+    await owner.put(f"{url}/read", json={"seq": 10_000})
+    events = (await owner.get(f"{url}/messages")).json()["events"]
+    question_seqs = [event["seq"] for event in events if event["message"] and event["message"]["role"] == "user"]
+    body = {"seq": question_seqs[index], "content": "instead", "key": "edit-1"}
+    edited = (await owner.post(f"{url}/edit", json=body)).json()
+    await wait_for_turn(web.gateway, edited["receipt"]["turn_id"])
+    copy = (await owner.get(f"/api/sessions/{edited['session']['id']}")).json()
+    assert (copy["title"], copy["auto_title"]) == (None, "one #2")
+    assert copy["last_seq"] - copy["read_seq"] == 2  # the new message and its answer
+    fork = (await owner.post(f"{url}/fork", json={})).json()
+    assert (fork["auto_title"], fork["read_seq"]) == ("one #3", fork["last_seq"])
+    await owner.patch(url, json={"title": "Numbers", "pinned": True})
+    original = (await owner.get(url)).json()
+    assert original["read_seq"] == original["last_seq"]
+    await web.send_message(owner, session_id, "three")
+    original = (await owner.get(url)).json()
+    assert original["last_seq"] - original["read_seq"] == 2
+
+
 async def test_an_edited_message_keeps_its_files(web: WebServer) -> None:
     owner, ben = await web.sign_in(), await web.sign_in("ben")
     uploaded = await owner.post("/api/attachments", files={"file": ("notes.txt", b"milk")})

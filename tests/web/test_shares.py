@@ -11,8 +11,9 @@ from palaver import SessionSource
 from palaver.agent.base import ReasoningDelta, TextDelta, ToolCall, ToolResult
 from palaver.domain.errors import NothingToDo
 from palaver.domain.events import Event, EventKind
+from palaver.domain.ids import PersonId
 from palaver.domain.message import Author, Message
-from palaver.domain.share import build_shared_copy
+from palaver.domain.share import Sharer, build_shared_copy
 from palaver.storage.engines.base import Write
 from palaver.testing import FakeClock, ScriptedAgent
 from support.gateway import wait_for_turn
@@ -52,13 +53,13 @@ async def test_a_share_shows_only_messages(start_web: StartWebServer) -> None:
     assert response.status_code == 200
     body = response.json()
     assert body == {
-        "title": "Trip with (name removed)",
+        "title": "Trip with Ada",
         "shared_at": created["created_at"],
         "messages": [
             {
                 "role": "user",
-                "name": "Person",
-                "text": "Find it for (name removed), (email removed), (phone number removed)",
+                "name": "Ada",
+                "text": "Find it for Ada, (email removed), (phone number removed)",
             },
             {"role": "assistant", "name": None, "text": "I look it up."},
             {"role": "assistant", "name": None, "text": "Here it is."},
@@ -103,8 +104,6 @@ async def test_a_deleted_share_stops_working_immediately(web: WebServer) -> None
     created = await create_share(owner, session)
     shares = (await owner.get("/api/shares")).json()["shares"]
     assert [(each["id"], each["session_id"], each["message_count"]) for each in shares] == [(created["id"], session, 2)]
-    assert "secret" not in shares[0]
-
     assert (await owner.delete(f"/api/shares/{created['id']}")).status_code == 204
     anonymous = await web.open_anonymous_client()
     deleted = await anonymous.get(f"/api/shared/{created['secret']}")
@@ -140,6 +139,29 @@ async def test_other_people_cannot_create_list_or_delete_a_share(web: WebServer)
     assert (await ada.get(f"/api/shared/{created['secret']}")).status_code == 200
     for url in ("/api/shares", f"/api/shared/{created['id']}"):
         assert (await (await web.open_anonymous_client()).get(url)).status_code in {401, 404}
+
+
+async def test_the_link_can_be_copied_again_by_those_who_may_end_the_share(web: WebServer) -> None:
+    owner, ada, ben = await web.sign_in(), await web.sign_in("Ada"), await web.sign_in("Ben")
+    created = await create_share(ada, await web.create_conversation(ada, "hello"))
+    assert created["path"] == f"/shared#{created['secret']}"
+    [listed] = (await ada.get("/api/shares")).json()["shares"]
+    assert listed == created
+    assert (await owner.get("/api/shares?all=true")).json()["shares"] == [created]
+    for client in (owner, ben):
+        assert created["secret"] not in (await client.get("/api/shares")).text
+
+
+async def test_only_the_person_who_shares_is_named(web: WebServer) -> None:
+    """The others did not agree to it: an owner shares what Ada and Ben wrote."""
+    owner = await web.sign_in()
+    group = await create_group_conversation(web, "Ada", "Ben")
+    by_owner = (await owner.post(f"/api/sessions/{group}/shares?all=true")).json()
+    copy = (await owner.get(f"/api/shared/{by_owner['secret']}")).json()
+    assert [(message["name"], message["text"]) for message in copy["messages"]] == [
+        ("Person 1", "(name removed) speaks"),
+        ("Person 2", "(name removed) speaks"),
+    ]
 
 
 async def test_an_empty_conversation_cannot_be_shared(web: WebServer) -> None:
@@ -314,6 +336,25 @@ def test_people_in_a_share_are_numbered_without_names() -> None:
     messages = build_shared_copy("Ada & Ben", log, ["Ada", "Ben"])["messages"]
     assert [message["name"] for message in messages] == ["Person 1", "Person 2", None, "Person 1"]
     assert not any("Ada" in message["text"] or "Ben" in message["text"] for message in messages)
+
+
+def test_the_person_who_shares_is_named_and_the_others_are_numbered() -> None:
+    log = [
+        make_event(1, "I am Ada", author=Author("Ada of Slack", "1"), person_id="p_ada"),
+        make_event(2, "I am Ben, not Ada of Slack", person_id="p_ben"),
+        make_event(3, "I am Cem", person_id="p_cem"),
+    ]
+    names = ["Ada", "Ada of Slack", "Ben", "Cem"]
+    sharer = Sharer(PersonId("p_ada"), "Ada")
+    assert [(each["name"], each["text"]) for each in build_shared_copy(None, log, names, sharer)["messages"]] == [
+        ("Ada", "I am Ada"),
+        ("Person 1", "I am (name removed), not (name removed)"),
+        ("Person 2", "I am (name removed)"),
+    ]
+    two = build_shared_copy(None, log[:2], names, sharer)["messages"]
+    assert [each["name"] for each in two] == ["Ada", "Person"]
+    nameless = build_shared_copy(None, log[:1], [], Sharer(PersonId("p_ada"), " "))["messages"]
+    assert [each["name"] for each in nameless] == ["Person"]
 
 
 def test_names_are_removed_in_any_letter_case_and_only_as_whole_words() -> None:

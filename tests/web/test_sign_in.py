@@ -266,9 +266,10 @@ async def test_a_new_password_signs_out_other_browsers_and_invalidates_links(web
 
 async def test_the_available_sign_in_methods_are_listed(web: WebServer) -> None:
     anonymous = await web.open_anonymous_client()
-    assert (await anonymous.get("/api/sign-in")).json() == {"password": False, "passkey": False}
+    methods = {"password": False, "passkey": False, "link_command": "palaver serve --link"}
+    assert (await anonymous.get("/api/sign-in")).json() == methods
     await set_password(web)
-    assert (await anonymous.get("/api/sign-in")).json() == {"password": True, "passkey": False}
+    assert (await anonymous.get("/api/sign-in")).json() == methods | {"password": True}
 
 
 # ---- guessing -----------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 import { useState } from "react";
 import type { SessionChoices } from "../api/types";
 import { CloseIcon, FolderIcon, UserIcon } from "../ui/icons";
-import { Menu, MenuChoice, MenuChoices, MenuItem, MenuLabel, MenuSeparator } from "../ui/Menu";
+import { Menu, MenuChoice, MenuChoices, MenuItem, MenuLabel, MenuSeparator, SubMenu } from "../ui/Menu";
 import { NameDialog } from "../ui/NameDialog";
 import { words } from "../words";
 import { useProfiles } from "./profiles";
@@ -16,15 +16,11 @@ interface Props {
   isLabeled?: boolean; // where it stands alone, its icon is not enough
 }
 
-export function ProfileMenu({ choices: { profile, personality, workspace }, onChange, isLabeled = false }: Props) {
-  const data = useProfiles();
+export function ProfileMenu({ choices, onChange, isLabeled = false }: Props) {
   const [isEditing, setEditing] = useState(false);
-  if (data === undefined) return null;
-  const chosen = [profile, personality, workspace].filter((each) => each !== null);
-  const label = chosen.length === 0 ? words.profileMenu : words.profileMenuLabel(chosen.join(", "));
-  const profiles = addMissing(data.profiles.map((each) => ({ name: each.name, hint: each.description })), profile);
-  const personalities = addMissing(data.personalities.map((each) => ({ name: each.name, hint: each.instructions })), personality);
-  const text = profile ?? (isLabeled ? words.profile : null);
+  if (useProfiles() === undefined) return null;
+  const label = describeChoices(choices);
+  const text = choices.profile ?? (isLabeled ? words.profile : null);
   return (
     <>
       <Menu
@@ -36,49 +32,84 @@ export function ProfileMenu({ choices: { profile, personality, workspace }, onCh
           </button>
         }
       >
-        {profiles.length > 0 && (
-          <Choices
-            label={words.profile}
-            none={words.defaultProfile}
-            value={profile}
-            choices={profiles}
-            onChange={(name) => onChange({ profile: name })}
-          />
-        )}
-        {personalities.length > 0 && (
-          <Choices
-            label={words.personality}
-            none={words.noPersonality}
-            value={personality}
-            choices={personalities}
-            onChange={(name) => onChange({ personality: name })}
-          />
-        )}
-        {profiles.length + personalities.length > 0 && <MenuSeparator />}
-        <MenuLabel>{words.workspace}</MenuLabel>
-        <MenuItem icon={<FolderIcon />} onSelect={() => setEditing(true)}>
-          <span dir="auto">{workspace ?? words.setWorkspace}</span>
-        </MenuItem>
-        {workspace !== null && (
-          <MenuItem icon={<CloseIcon />} onSelect={() => onChange({ workspace: null })}>
-            {words.removeWorkspace}
-          </MenuItem>
-        )}
+        <ProfileItems choices={choices} onChange={onChange} onEditWorkspace={() => setEditing(true)} />
       </Menu>
-      {isEditing && (
-        <NameDialog
-          title={words.setWorkspace}
-          label={words.workspaceField}
-          name={workspace ?? ""}
-          maxLength={MAX_WORKSPACE_CHARS}
-          onClose={() => setEditing(false)}
-          onDone={async (text) => {
-            await onChange({ workspace: text });
-            setEditing(false);
-          }}
+      {isEditing && <WorkspaceDialog choices={choices} onChange={onChange} onClose={() => setEditing(false)} />}
+    </>
+  );
+}
+
+interface ItemsProps extends Omit<Props, "isLabeled"> {
+  onEditWorkspace: () => void;
+}
+
+/** The same as a part of another menu, which shows `WorkspaceDialog` when it is asked to: the menu itself closes. */
+export function ProfileSubMenu(props: ItemsProps) {
+  if (useProfiles() === undefined) return null;
+  return (
+    <SubMenu icon={<UserIcon />} label={describeChoices(props.choices)}>
+      <ProfileItems {...props} />
+    </SubMenu>
+  );
+}
+
+function describeChoices({ profile, personality, workspace }: SessionChoices): string {
+  const chosen = [profile, personality, workspace].filter((each) => each !== null);
+  return chosen.length === 0 ? words.profileMenu : words.profileMenuLabel(chosen.join(", "));
+}
+
+function ProfileItems({ choices: { profile, personality, workspace }, onChange, onEditWorkspace }: ItemsProps) {
+  const data = useProfiles();
+  if (data === undefined) return null;
+  const profiles = addMissing(data.profiles.map((each) => ({ name: each.name, hint: each.description })), profile);
+  const personalities = addMissing(data.personalities.map((each) => ({ name: each.name, hint: each.instructions })), personality);
+  return (
+    <>
+      {profiles.length > 0 && (
+        <Choices
+          label={words.profile}
+          none={words.defaultProfile}
+          value={profile}
+          choices={profiles}
+          onChange={(name) => onChange({ profile: name })}
         />
       )}
+      {personalities.length > 0 && (
+        <Choices
+          label={words.personality}
+          none={words.noPersonality}
+          value={personality}
+          choices={personalities}
+          onChange={(name) => onChange({ personality: name })}
+        />
+      )}
+      {profiles.length + personalities.length > 0 && <MenuSeparator />}
+      <MenuLabel>{words.workspace}</MenuLabel>
+      <MenuItem icon={<FolderIcon />} onSelect={onEditWorkspace}>
+        <span dir="auto">{workspace ?? words.setWorkspace}</span>
+      </MenuItem>
+      {workspace !== null && (
+        <MenuItem icon={<CloseIcon />} onSelect={() => onChange({ workspace: null })}>
+          {words.removeWorkspace}
+        </MenuItem>
+      )}
     </>
+  );
+}
+
+export function WorkspaceDialog({ choices: { workspace }, onChange, onClose }: Omit<Props, "isLabeled"> & { onClose: () => void }) {
+  return (
+    <NameDialog
+      title={words.setWorkspace}
+      label={words.workspaceField}
+      name={workspace ?? ""}
+      maxLength={MAX_WORKSPACE_CHARS}
+      onClose={onClose}
+      onDone={async (text) => {
+        await onChange({ workspace: text });
+        onClose();
+      }}
+    />
   );
 }
 

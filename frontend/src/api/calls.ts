@@ -26,6 +26,7 @@ interface SessionListQuery {
   platform?: string;
   after?: string;
   before?: string;
+  title?: string;
   query?: string;
   all: boolean;
 }
@@ -72,7 +73,16 @@ export const signInByPassword = (name: string, password: string) =>
 export const getPasskeyOptions = () => request<Record<string, unknown>>("POST", "/sign-in/passkey/options");
 export const signInByPasskey = (credential: unknown) => request<unknown>("POST", "/sign-in/passkey", { body: { credential } });
 export const signOut = () => request<undefined>("POST", "/sign-out");
+
+// -- the account that is signed in
+
 export const getMe = () => request<Me>("GET", "/me");
+export const renameMe = (name: string) => request<unknown>("PATCH", "/me", { body: { name } });
+export const setPassword = (current: string | null, next: string) =>
+  request<undefined>("PUT", "/me/password", { body: { current_password: current, new_password: next } });
+export const getNewPasskeyOptions = () => request<Record<string, unknown>>("POST", "/me/passkeys/options");
+export const addPasskey = (name: string, credential: unknown) => request<unknown>("POST", "/me/passkeys", { body: { name, credential } });
+export const finishWelcome = () => request<undefined>("POST", "/me/welcome");
 
 // -- conversations
 
@@ -122,8 +132,9 @@ export const buildExportPath = (id: string, format: "json" | "markdown") => `api
 
 // -- everything else
 
+/** Also finds words that begin with the last one, which may not be complete yet. */
 export const searchMessages = (query: string, filters: SearchFilterQuery, all: boolean, signal: AbortSignal) =>
-  request<MessageSearchResults>("GET", "/search", { query: { query, ...filters, limit: 20, all }, signal });
+  request<MessageSearchResults>("GET", "/search", { query: { query, typing: true, ...filters, limit: 20, all }, signal });
 export const listProjects = () => request<{ projects: Project[] }>("GET", "/projects");
 export const createProject = (name: string, color: string) => request<Project>("POST", "/projects", { body: { name, color } });
 export const updateProject = (id: string, changes: { name?: string; color?: string }) =>

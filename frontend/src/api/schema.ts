@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 5744973a2368c47ebab353fcf510e9854178e704045a01c45635c69663fcd547
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: f1873ed31551b2ddf969e0db95ae69873ca034a86cae4baf85d8766e870d76f9
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -564,8 +564,18 @@ export interface components {
         MeOut: {
             person: components["schemas"]["PersonOut"];
             sign_in_methods: components["schemas"]["SignInMethodsOut"];
+            /**
+             * Needs Welcome
+             * @description Whether the page should offer to choose a name and a way to sign in again. True after the first link, until you set a password, add a passkey or decline.
+             */
+            needs_welcome: boolean;
             /** Version */
             version: string;
+            /**
+             * Command
+             * @description How to call Palaver in a terminal of the server.
+             */
+            command: string;
             agent: components["schemas"]["AgentOut"];
         };
         /**
@@ -862,36 +872,6 @@ export interface components {
              * @description Your own id for this request. Repeating it with the same key returns the same conversation.
              */
             key?: string | null;
-        };
-        /**
-         * NewShareOut
-         * @description A new share, with the secret that opens it.
-         */
-        NewShareOut: {
-            /** Id */
-            id: string;
-            /** Session Id */
-            session_id: string;
-            person: components["schemas"]["SharePersonOut"];
-            /** Title */
-            title: string | null;
-            /** Message Count */
-            message_count: number;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Secret
-             * @description Shown only once: store it now.
-             */
-            secret: string;
-            /**
-             * Path
-             * @description The path of the page that shows it. The secret comes after `#`, which browsers do not send to any server.
-             */
-            path: string;
         };
         /**
          * NewTokenIn
@@ -1326,6 +1306,16 @@ export interface components {
             session_id: string;
             /** Title */
             title: string | null;
+            /**
+             * Archived
+             * @description Whether the conversation is archived.
+             */
+            archived: boolean;
+            /**
+             * Owner Name
+             * @description The name of the person whose conversation it is; only in requests with `all`.
+             */
+            owner_name: string | null;
             /** Seq */
             seq: number;
             /**
@@ -1368,6 +1358,11 @@ export interface components {
             password: boolean;
             /** Passkey */
             passkey: boolean;
+            /**
+             * Link Command
+             * @description What the owner runs on the server for a new link.
+             */
+            link_command: string;
         };
         /**
          * SessionChangesIn
@@ -1636,6 +1631,16 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Secret
+             * @description Opens the copy.
+             */
+            secret: string;
+            /**
+             * Path
+             * @description The path of the page that shows it. The secret comes after `#`, which browsers do not send to any server.
+             */
+            path: string;
         };
         /**
          * SharePersonOut
@@ -1649,7 +1654,7 @@ export interface components {
         };
         /**
          * SharedConversationOut
-         * @description A conversation as it was when it was shared, without ids, names, tool calls and files.
+         * @description A conversation as it was when it was shared, without ids, names of other people, tool calls and files.
          */
         SharedConversationOut: {
             /** Title */
@@ -1674,7 +1679,7 @@ export interface components {
             role: "assistant" | "user";
             /**
              * Name
-             * @description `Person`, with a number if there are several; null for the agent.
+             * @description The name of the person who shares it; for others `Person`, with a number if there are several; null for the agent.
              */
             name: string | null;
             /** Text */
@@ -1708,6 +1713,11 @@ export interface components {
              * Format: date-time
              */
             expires_at: string;
+            /**
+             * Is Local Only
+             * @description Whether it works only on the machine of the server.
+             */
+            is_local_only: boolean;
         };
         /**
          * SignInMethodsOut

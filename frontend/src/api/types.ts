@@ -61,6 +61,6 @@ export type LiveItem =
   | { name: "event"; data: { session_id: string; event: LogEvent } }
   | { name: "turn"; data: { session_id: string; turn: Turn } }
   | { name: "draft"; data: { session_id: string; turn_id: string; replaces_draft: boolean; pieces: DraftPiece[] } }
-  | { name: "notice"; data: { session_id: string; turn_id: string; text: string } }
+  | { name: "notice"; data: { session_id: string; turn_id: string; text: string; code: string; facts: Record<string, unknown> } }
   | { name: "delivery"; data: { session_id: string; delivery: Delivery } }
   | { name: "lists_changed"; data: Record<string, never> };

@@ -1,8 +1,9 @@
 /** The field in which people write messages and commands and add files. */
 import { useQuery } from "@tanstack/react-query";
-import { useCallback, useEffect, useId, useRef, useState, type ClipboardEvent, type KeyboardEvent } from "react";
+import { useCallback, useEffect, useRef, useState, type ClipboardEvent, type KeyboardEvent } from "react";
 import * as calls from "../api/calls";
-import type { BusyPolicy, Command } from "../api/types";
+import type { BusyPolicy } from "../api/types";
+import { focusNewField } from "../layout/focus";
 import { useStore } from "../lib/store";
 import { useLiveClient } from "../live/context";
 import type { ComposerDrafts } from "../outbox/composerDrafts";
@@ -12,8 +13,9 @@ import { ArrowUpIcon, ChevronDownIcon, PaperclipIcon, StopIcon } from "../ui/ico
 import { Menu, MenuChoice, MenuChoices } from "../ui/Menu";
 import { words } from "../words";
 import { DraftFiles } from "./Attachments";
-import { completeCommand, findCompletions } from "./completion";
 import { readPastedFiles } from "./pastedFiles";
+import { isComposing, isSendKey, isTouch } from "./sendKey";
+import { useCompletion } from "./useCompletion";
 
 interface Props {
   draftId: string; // a session id or `NEW_DRAFT`
@@ -23,8 +25,6 @@ interface Props {
   onSend: (message: Pick<OutboxEntry, "text" | "attachments" | "busy">) => void;
   onStop?: () => void;
 }
-
-const NO_COMMANDS: readonly Command[] = [];
 
 export function Composer({ draftId, placeholder, isRunning, policy, onSend, onStop }: Props) {
   const { composerDrafts: drafts } = useLiveClient();
@@ -40,6 +40,10 @@ export function Composer({ draftId, placeholder, isRunning, policy, onSend, onSt
   const isEmpty = text.trim() === "" && files.length === 0;
   const completion = useCompletion(text, setText);
 
+  useEffect(() => {
+    if (!isTouch() && field.current !== null) focusNewField(field.current); // on a touch screen a keyboard would cover the page
+  }, []);
+
   const send = () => {
     const current = drafts.getFiles(draftId); // `files` is one frame late
     if ((text.trim() === "" && current.length === 0) || current.some((file) => file.uploaded === null)) return;
@@ -51,11 +55,9 @@ export function Composer({ draftId, placeholder, isRunning, policy, onSend, onSt
   };
 
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.nativeEvent.isComposing || completion.onKeyDown(event)) return;
-    if (event.key === "Enter" && !event.shiftKey && !isTouch()) {
-      event.preventDefault();
-      send();
-    }
+    if (isComposing(event) || completion.onKeyDown(event) || !isSendKey(event)) return;
+    event.preventDefault();
+    send();
   };
 
   const onPaste = (event: ClipboardEvent) => {
@@ -185,77 +187,4 @@ function BusyMenu({ busy, onChange }: { busy: BusyPolicy; onChange: (busy: BusyP
       </MenuChoices>
     </Menu>
   );
-}
-
-/** The list of commands that start with the text, and the keys that control it. */
-function useCompletion(text: string, setText: (text: string) => void) {
-  const id = useId();
-  const isCommand = text.startsWith("/");
-  const { data } = useQuery({ queryKey: ["commands"], queryFn: calls.listCommands, enabled: isCommand, staleTime: Infinity });
-  const [index, setIndex] = useState(0);
-  const [closedFor, setClosedFor] = useState<string | null>(null); // the text for which the list was closed
-  const matches = closedFor === text ? NO_COMMANDS : findCompletions(text, data?.commands ?? NO_COMMANDS);
-  const highlighted = matches[Math.min(index, matches.length - 1)];
-  const isOpen = highlighted !== undefined && completeCommand(highlighted) !== text;
-
-  const complete = (command: Command) => {
-    setText(completeCommand(command));
-    setClosedFor(completeCommand(command));
-    setIndex(0);
-  };
-
-  /** Returns whether the list handled the key. */
-  const onKeyDown = (event: KeyboardEvent): boolean => {
-    if (!isOpen || (event.key === "Enter" && text === highlighted.name)) return false; // a complete command is sent
-    const keys: Record<string, () => void> = {
-      ArrowDown: () => setIndex((index + 1) % matches.length),
-      ArrowUp: () => setIndex((index + matches.length - 1) % matches.length),
-      Tab: () => complete(highlighted),
-      Enter: () => complete(highlighted),
-      Escape: () => setClosedFor(text),
-    };
-    const act = keys[event.key];
-    if (act === undefined || event.shiftKey) return false;
-    event.preventDefault();
-    event.stopPropagation();
-    act();
-    return true;
-  };
-
-  const list = isOpen && (
-    <ul className="completion" role="listbox" id={id} aria-label={words.commands}>
-      {matches.map((command) => (
-        <li
-          key={command.name}
-          id={`${id}${command.name}`}
-          role="option"
-          aria-selected={command === highlighted}
-          ref={(element) => {
-            if (command === highlighted) element?.scrollIntoView({ block: "nearest" });
-          }}
-          onPointerDown={(event) => {
-            event.preventDefault(); // the field keeps the focus
-            complete(command);
-          }}
-        >
-          <b>{command.name}</b> <i>{command.usage}</i>
-          <span>{command.summary}</span>
-        </li>
-      ))}
-    </ul>
-  );
-  const field = isOpen
-    ? ({
-        role: "combobox",
-        "aria-expanded": true,
-        "aria-controls": id,
-        "aria-activedescendant": `${id}${highlighted.name}`,
-      } as const)
-    : {};
-  return { list, field, onKeyDown };
-}
-
-/** On a touch screen, Enter starts a new line and a button sends. */
-function isTouch(): boolean {
-  return window.matchMedia("(pointer: coarse)").matches;
 }

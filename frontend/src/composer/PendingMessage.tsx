@@ -1,4 +1,6 @@
 /** A message that was sent on this page and has not arrived yet, or was rejected. */
+import { Suspense } from "react";
+import { lazyWithPreload } from "../lib/lazyWithPreload";
 import { useLiveClient } from "../live/context";
 import type { OutboxEntry } from "../outbox/entries";
 import { moveToComposer } from "../sessions/actions";
@@ -6,6 +8,9 @@ import { WarningIcon } from "../ui/icons";
 import { words } from "../words";
 import { AlsoSentTo } from "./AlsoSentTo";
 import { MessageFiles } from "./Attachments";
+
+// Offline it may not be loaded yet, but the text of an unsent message is always shown.
+const UserText = lazyWithPreload(() => import("../markdown/UserText").catch(() => ({ default: PlainText })));
 
 interface Props {
   entry: OutboxEntry;
@@ -21,9 +26,9 @@ export function PendingMessage({ entry, draftId, isOffline, alsoSentTo = null }:
     <article className="user-message pending" aria-label={words.you}>
       <MessageFiles files={entry.attachments} all={false} />
       {entry.text !== "" && (
-        <div className="bubble" dir="auto">
-          {entry.text}
-        </div>
+        <Suspense fallback={<PlainText text={entry.text} />}>
+          <UserText text={entry.text} />
+        </Suspense>
       )}
       {entry.rejection === null ? (
         <div className="message-foot shown">
@@ -48,5 +53,13 @@ export function PendingMessage({ entry, draftId, isOffline, alsoSentTo = null }:
         </div>
       )}
     </article>
+  );
+}
+
+function PlainText({ text }: { text: string }) {
+  return (
+    <div className="bubble" dir="auto">
+      {text}
+    </div>
   );
 }

@@ -7,6 +7,8 @@ import { retryTurn } from "../sessions/actions";
 import { RetryIcon } from "../ui/icons";
 import { words } from "../words";
 import { DeliveryStatus } from "./DeliveryStatus";
+import { Fold } from "./Fold";
+import { isLongAnswer } from "./folding";
 import { MessageActions } from "./MessageActions";
 import { Reasoning } from "./Reasoning";
 import type { AnswerRow } from "./rows";
@@ -34,7 +36,11 @@ export const Answer = memo(function Answer({ sessionId, row, isLast, canAct, can
         const isGrowing = row.running && index === lastIndex;
         if (part.kind === "tool") return <ToolCard key={index} tool={part} isRunning={row.running} />;
         if (part.kind === "reasoning") return <Reasoning key={index} text={part.text} isRunning={isGrowing} />;
-        return <Markdown key={index} text={part.text} />;
+        return (
+          <Fold key={index} rowKey={row.key} part={index} isLong={!row.running && isLongAnswer(part.text)}>
+            <Markdown text={part.text} />
+          </Fold>
+        );
       })}
       {isWaiting && (
         <div className="waiting-dots" role="status" aria-label={words.working}>

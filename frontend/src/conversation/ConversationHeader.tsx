@@ -1,24 +1,31 @@
-/** The header of a conversation: title, platform, meter, model, profile, tools and menu. */
+/** The header of a conversation: title, platform, meter, model, profile, tools and menu. On a phone most of it is in the menu. */
 import { useState } from "react";
-import { ProfileMenu } from "../agent/ProfileMenu";
-import type { Session } from "../api/types";
+import { ProfileMenu, ProfileSubMenu, WorkspaceDialog } from "../agent/ProfileMenu";
+import type { Session, SessionChoices } from "../api/types";
 import { SidebarButton } from "../layout/SidebarButton";
+import { isNarrow } from "../layout/sidebarVisibility";
+import { useStore } from "../lib/store";
 import { useLiveClient, useMe } from "../live/context";
 import { updateSessions } from "../sessions/actions";
 import { getSessionName } from "../sessions/names";
 import { SessionMenu } from "../sessions/SessionMenu";
 import { TitleField } from "../sessions/TitleField";
+import { MenuSeparator } from "../ui/Menu";
 import { PlatformBadge } from "../ui/PlatformBadge";
 import { words } from "../words";
 import { ContextMeter, MeterMenuLines } from "./ContextMeter";
-import { ModelMenu } from "./ModelMenu";
-import { ToolsMenu } from "./ToolsMenu";
+import { ModelMenu, ModelSubMenu } from "./ModelMenu";
+import { ToolsMenu, ToolsSubMenu } from "./ToolsMenu";
 
 export function ConversationHeader({ session, canAct }: { session: Session; canAct: boolean }) {
   const client = useLiveClient();
   const me = useMe();
   const [isRenaming, setRenaming] = useState(false);
+  const [isEditingWorkspace, setEditingWorkspace] = useState(false);
+  const isPhone = useStore(isNarrow); // its header has room for the title only
   const name = getSessionName(session);
+  const canChoose = canAct && me.person.role !== "guest";
+  const change = (changes: Partial<SessionChoices>) => updateSessions(client, [session.id], changes);
   return (
     <header className="bar">
       <SidebarButton />
@@ -43,20 +50,37 @@ export function ConversationHeader({ session, canAct }: { session: Session; canA
       )}
       <span className="spacer" />
       <ContextMeter session={session} canAct={canAct} />
-      {canAct && <ModelMenu session={session} />}
-      {canAct && me.person.role !== "guest" && (
+      {canAct && !isPhone && <ModelMenu session={session} />}
+      {canChoose && !isPhone && (
         <>
-          <ProfileMenu choices={session} onChange={(changes) => updateSessions(client, [session.id], changes)} />
+          <ProfileMenu choices={session} onChange={change} />
           <ToolsMenu session={session} />
         </>
       )}
       <SessionMenu
         session={session}
         onRename={() => setRenaming(true)}
-        info={<MeterMenuLines session={session} />}
+        info={
+          <>
+            <MeterMenuLines session={session} />
+            {isPhone && canAct && (
+              <>
+                <ModelSubMenu session={session} />
+                {canChoose && (
+                  <>
+                    <ProfileSubMenu choices={session} onChange={change} onEditWorkspace={() => setEditingWorkspace(true)} />
+                    <ToolsSubMenu session={session} />
+                  </>
+                )}
+                <MenuSeparator />
+              </>
+            )}
+          </>
+        }
         isInHeader
         canAct={canAct}
       />
+      {isEditingWorkspace && <WorkspaceDialog choices={session} onChange={change} onClose={() => setEditingWorkspace(false)} />}
     </header>
   );
 }

@@ -23,6 +23,7 @@ import { ContextWarning } from "./ContextMeter";
 import { ConversationHeader } from "./ConversationHeader";
 import { Messages } from "./Messages";
 import { ReplyChoice, useReplyTarget } from "./ReplyChoice";
+import { UnloadedConversation } from "./UnloadedConversation";
 
 const OWN_SURFACES = new Set(["web", "local", "api"]); // where people see the conversation itself, so that nothing has to be delivered
 const MAX_COMMAND_REPLIES = 2;
@@ -32,6 +33,7 @@ export default function ConversationPage({ id, seq }: { id: string; seq: number 
   const client = useLiveClient();
   const session = useSession(id);
   const isMissing = useStore(client.missingSessions, (missing) => missing.has(id));
+  const isUnreachable = useStore(client.unreachableSession, (unreachable) => unreachable === id);
   const isReady = useStore(
     client.state,
     useCallback(
@@ -46,7 +48,8 @@ export default function ConversationPage({ id, seq }: { id: string; seq: number 
   useDocumentTitle(session === undefined ? "" : getSessionName(session));
 
   if (isMissing) return <MissingConversation id={id} />;
-  return session === undefined || !isReady ? <LoadingConversation /> : <OpenConversation key={id} session={session} seq={seq} />;
+  if (session !== undefined && isReady) return <OpenConversation key={id} session={session} seq={seq} />;
+  return isUnreachable ? <UnloadedConversation key={id} id={id} /> : <LoadingConversation />;
 }
 
 /** Only `Messages` renders a growing answer, so that typing in the composer stays fast meanwhile. */

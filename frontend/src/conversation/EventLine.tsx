@@ -1,6 +1,7 @@
 /** An event of a conversation other than a message, with a button to undo it where that is possible. */
 import { useState, type ReactNode } from "react";
 import type { Delivery, LogEvent } from "../api/types";
+import { describeFailure } from "../format/errors";
 import { getPlatformName } from "../format/platforms";
 import { formatDateTime, formatTime } from "../format/time";
 import { useLiveClient, useMe } from "../live/context";
@@ -34,7 +35,7 @@ export function EventLine({ sessionId, event, canAct, delivery, canResend }: Pro
   const retryButton = canAct && <ActionButton label={words.regenerate} act={() => retryTurn(sessionId)} />;
   switch (event.kind) {
     case "started":
-      return buildLine(describeStart(facts.reason), <SessionLink id={facts.previous} label={getStartLinkLabel(facts.reason)} />);
+      return buildLine(describeStart(facts), <SessionLink id={facts.previous} label={getStartLinkLabel(facts.reason)} />);
     case "reopened":
       return buildLine(words.reopened);
     case "undone":
@@ -49,7 +50,7 @@ export function EventLine({ sessionId, event, canAct, delivery, canResend }: Pro
     case "turn_failed":
       return (
         <div className="event-block">
-          {buildLine(typeof facts.reason === "string" ? words.answerFailedBecause(facts.reason) : words.answerFailed, retryButton, true)}
+          {buildLine(describeTurnFailure(facts), retryButton, true)}
           <ProviderMessage facts={facts} />
         </div>
       );
@@ -66,6 +67,11 @@ export function EventLine({ sessionId, event, canAct, delivery, canResend }: Pro
     default:
       return null;
   }
+}
+
+function describeTurnFailure(facts: Record<string, unknown>): string {
+  const why = describeFailure(facts);
+  return why === null ? words.answerFailed : words.answerFailedBecause(why);
 }
 
 /** What the provider itself said about a failure, folded. */
@@ -140,10 +146,11 @@ function SessionLink({ id, label }: { id: unknown; label: string }) {
   ) : null;
 }
 
-function describeStart(reason: unknown): string {
+function describeStart({ reason, copied_count: copiedCount }: Record<string, unknown>): string {
   if (reason === "idle") return words.startedIdle;
   if (reason === "daily") return words.startedDaily;
-  return reason === "fork" ? words.startedFork : words.startedManual;
+  if (reason === "fork") return copiedCount === 0 ? words.startedEmptyFork : words.startedFork;
+  return words.startedManual;
 }
 
 function getStartLinkLabel(reason: unknown): string {

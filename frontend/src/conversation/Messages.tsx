@@ -8,10 +8,12 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { attempt } from "../api/attempt";
 import * as calls from "../api/calls";
+import { readText } from "../api/messageContent";
 import type { Session } from "../api/types";
 import { PendingMessage } from "../composer/PendingMessage";
 import { stripMarkdown } from "../format/text";
 import { formatDay, getDayKey } from "../format/time";
+import { searchJump } from "../layout/searchJump";
 import { navigate } from "../lib/router";
 import { useStore } from "../lib/store";
 import { useConversation, useLiveClient, useMe } from "../live/context";
@@ -22,8 +24,11 @@ import { words } from "../words";
 import { Answer } from "./Answer";
 import { findAnswerDelivery, findEndDelivery, findMessageTarget } from "./deliveries";
 import { EventLine } from "./EventLine";
-import { buildLiveRows, buildStoredRows, findRow, makeKeysUnique, type Row } from "./rows";
+import { FoldContext } from "./Fold";
+import { ALL_FOLDED, estimateTextHeight, isLongAnswer, isLongMessage, isOpen, openRows, type FoldState } from "./folding";
+import { addLiveRows, buildStoredRows, findRow, makeKeysUnique, type Row } from "./rows";
 import { UserMessage } from "./UserMessage";
+import { useShownMatch } from "./useShownMatch";
 
 const LOAD_DISTANCE_PX = 800; // from an end; more is loaded then
 const MAX_SPOKEN_CHARS = 600; // of an answer that screen readers announce
@@ -52,11 +57,15 @@ function MessageList({ session, conversation, targetSeq, canAct, sentCount }: Pr
   const isOffline = useStore(client.connection, (connection) => connection !== "live");
   const lastMessage = rows.findLastIndex((row) => row.kind === "message" || row.kind === "answer");
 
+  const targetIndex = targetSeq === null ? -1 : findRow(rows, targetSeq);
+  const [folds, setFolds] = useFolds(rows, rows[targetIndex]?.key ?? null);
+  const foldContext = useMemo(() => ({ state: folds, onChange: setFolds }), [folds, setFolds]);
+
   const virtualizer = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
     getItemKey: (index) => rows[index]?.key ?? index,
-    estimateSize: (index) => estimateHeight(rows[index]),
+    estimateSize: (index) => estimateHeight(rows[index], folds),
     overscan: 8,
     anchorTo: "end",
     followOnAppend: targetSeq === null || isSettled,
@@ -68,13 +77,18 @@ function MessageList({ session, conversation, targetSeq, canAct, sentCount }: Pr
   virtualizer.shouldAdjustScrollPositionOnItemSizeChange = ({ key, start, end }, _, { itemSizeCache, scrollOffset }) =>
     (itemSizeCache.has(key) ? end : start) <= (scrollOffset ?? 0);
 
-  const targetIndex = targetSeq === null ? -1 : findRow(rows, targetSeq);
   useLayoutEffect(() => {
     if (targetIndex >= 0) virtualizer.scrollToIndex(targetIndex, { align: "center" });
     else virtualizer.scrollToEnd();
     // Only once for each target; the list keeps its position afterwards.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [virtualizer, session.id, targetSeq]);
+
+  const jump = useStore(searchJump);
+  const isJumpTarget = jump !== null && jump.sessionId === session.id && jump.seq === targetSeq;
+  useShownMatch(scroller, isJumpTarget ? jump : null, (pixels) =>
+    virtualizer.scrollToOffset((scroller.current?.scrollTop ?? 0) + pixels),
+  );
 
   useEffect(() => {
     const timer = setTimeout(() => setSettled(true), SETTLE_MS);
@@ -113,30 +127,32 @@ function MessageList({ session, conversation, targetSeq, canAct, sentCount }: Pr
   return (
     <div className="messages">
       <div className="scroller" ref={scroller} onScroll={checkPosition} tabIndex={0} role="region" aria-label={words.conversationLog}>
-        <div className="rows" style={{ height: virtualizer.getTotalSize() }}>
-          {virtualizer.getVirtualItems().map((item) => {
-            const row = rows[item.index];
-            return row === undefined ? null : (
-              <div
-                key={row.key} // not `item.key`: the virtualizer may still have the key of another row at this index
-                ref={virtualizer.measureElement}
-                data-index={item.index}
-                className={item.index === targetIndex ? "row target" : "row"}
-                style={{ transform: `translateY(${item.start}px)` }}
-              >
-                <RowView
-                  row={row}
-                  session={session}
-                  isLast={item.index === lastMessage}
-                  canAct={canAct}
-                  isOffline={isOffline}
-                  conversation={conversation}
-                  isFirst={item.index === 0 && !conversation.moreBefore}
-                />
-              </div>
-            );
-          })}
-        </div>
+        <FoldContext value={foldContext}>
+          <div className="rows" style={{ height: virtualizer.getTotalSize() }}>
+            {virtualizer.getVirtualItems().map((item) => {
+              const row = rows[item.index];
+              return row === undefined ? null : (
+                <div
+                  key={row.key} // not `item.key`: the virtualizer may still have the key of another row at this index
+                  ref={virtualizer.measureElement}
+                  data-index={item.index}
+                  className={item.index === targetIndex ? "row target" : "row"}
+                  style={{ transform: `translateY(${item.start}px)` }}
+                >
+                  <RowView
+                    row={row}
+                    session={session}
+                    isLast={item.index === lastMessage}
+                    canAct={canAct}
+                    isOffline={isOffline}
+                    conversation={conversation}
+                    isFirst={item.index === 0 && !conversation.moreBefore}
+                  />
+                </div>
+              );
+            })}
+          </div>
+        </FoldContext>
       </div>
       <AnswerAnnouncement rows={rows} />
       {(!isAtEnd || conversation.moreAfter) && (
@@ -149,6 +165,14 @@ function MessageList({ session, conversation, targetSeq, canAct, sentCount }: Pr
   );
 }
 
+/** Which long texts are open. */
+function useFolds(rows: readonly Row[], targetKey: string | null): [FoldState, (state: FoldState) => void] {
+  const [state, setState] = useState(ALL_FOLDED);
+  const next = openRows(state, rows, targetKey);
+  if (next !== state) setState(next);
+  return [next, setState];
+}
+
 function useRows(id: string, conversation: Conversation): readonly Row[] {
   const client = useLiveClient();
   const me = useMe();
@@ -158,7 +182,7 @@ function useRows(id: string, conversation: Conversation): readonly Row[] {
     const ownEntries = entries.filter((entry) => entry.session === id);
     return findPendingEntries(ownEntries, conversation.events, me.person.id);
   }, [entries, conversation.events, id, me.person.id]);
-  return useMemo(() => makeKeysUnique([...stored, ...buildLiveRows(conversation, pending, stored)]), [conversation, pending, stored]);
+  return useMemo(() => makeKeysUnique(addLiveRows(stored, conversation, pending)), [conversation, pending, stored]);
 }
 
 /** Marks a conversation as read while its end is visible. */
@@ -211,6 +235,7 @@ function RowView({ row, session, isLast, isFirst, canAct, isOffline, conversatio
       return (
         <UserMessage
           sessionId={session.id}
+          rowKey={row.key}
           event={row.event}
           isShared={session.shared}
           canAct={canAct}
@@ -241,7 +266,7 @@ function RowView({ row, session, isLast, isFirst, canAct, isOffline, conversatio
       );
     case "waiting":
       return (
-        <div className="event-line">
+        <div className="event-line waiting">
           <span>{row.turn.is_steering ? words.willSteer : words.queuedBehind(row.ahead)}</span>
           {row.ahead === 1 && canAct && (
             <button type="button" className="text-button" onClick={() => void attempt(() => calls.stopTurn(session.id, true))}>
@@ -262,11 +287,16 @@ function RowView({ row, session, isLast, isFirst, canAct, isOffline, conversatio
   }
 }
 
-function estimateHeight(row: Row | undefined): number {
-  if (row?.kind === "message") return 90;
+function estimateHeight(row: Row | undefined, folds: FoldState): number {
+  if (row?.kind === "message") {
+    const text = readText(row.event.message?.content ?? null);
+    return 64 + estimateTextHeight(text, isLongMessage(text) && !isOpen(folds, row.key, 0));
+  }
   if (row?.kind !== "answer") return 44;
-  const length = row.parts.reduce((sum, part) => sum + (part.kind === "text" ? part.text.length : 60), 0);
-  return 60 + Math.ceil(length / 80) * 26;
+  const heights = row.parts.map((part, index) =>
+    part.kind === "text" ? estimateTextHeight(part.text, isLongAnswer(part.text) && !isOpen(folds, row.key, index)) : 26,
+  );
+  return heights.reduce((sum, height) => sum + height, 60);
 }
 
 function prefersReducedMotion(): boolean {

@@ -1,26 +1,19 @@
-/** The menu that chooses the model of a conversation. */
-import type { Session } from "../api/types";
+/** The menu that chooses the model of a conversation: a button of its own, or a part of the conversation's menu. */
+import type { Models, Session } from "../api/types";
 import { formatCount } from "../format/numbers";
 import { useLiveClient } from "../live/context";
 import { updateSessions } from "../sessions/actions";
-import { ChevronDownIcon } from "../ui/icons";
-import { Menu, MenuChoice, MenuChoices } from "../ui/Menu";
+import { ChevronDownIcon, SparkIcon } from "../ui/icons";
+import { Menu, MenuChoice, MenuChoices, SubMenu } from "../ui/Menu";
 import { words } from "../words";
 import { useModels } from "./models";
 
 const DEFAULT_MODEL = "";
 
 export function ModelMenu({ session }: { session: Session }) {
-  const client = useLiveClient();
   const data = useModels(session);
   if (data === undefined) return null;
   const current = session.chosen_model ?? data.default;
-  const windows = new Map(data.models.map((model) => [model.name, model.context_window]));
-  const others = [...windows.keys()].filter((model) => model !== data.default);
-  const buildHint = (model: string) => {
-    const tokens = windows.get(model) ?? null;
-    return tokens === null ? {} : { hint: words.modelContextSize(formatCount(tokens)) };
-  };
   return (
     <Menu
       button={
@@ -30,21 +23,44 @@ export function ModelMenu({ session }: { session: Session }) {
         </button>
       }
     >
-      <MenuChoices
-        label={words.model}
-        value={session.chosen_model ?? DEFAULT_MODEL}
-        onChange={(value) => void updateSessions(client, [session.id], { model: value === DEFAULT_MODEL ? null : value })}
-      >
-        <MenuChoice value={DEFAULT_MODEL} {...buildHint(data.default)}>
-          {words.defaultModelChoice(removeProvider(data.default))}
-        </MenuChoice>
-        {others.map((model) => (
-          <MenuChoice key={model} value={model} {...buildHint(model)}>
-            {model}
-          </MenuChoice>
-        ))}
-      </MenuChoices>
+      <ModelChoices session={session} data={data} label={words.model} />
     </Menu>
+  );
+}
+
+export function ModelSubMenu({ session }: { session: Session }) {
+  const data = useModels(session);
+  if (data === undefined) return null;
+  return (
+    <SubMenu icon={<SparkIcon />} label={words.modelLabel(removeProvider(session.chosen_model ?? data.default))}>
+      <ModelChoices session={session} data={data} />
+    </SubMenu>
+  );
+}
+
+function ModelChoices({ session, data, label }: { session: Session; data: Models; label?: string }) {
+  const client = useLiveClient();
+  const windows = new Map(data.models.map((model) => [model.name, model.context_window]));
+  const others = [...windows.keys()].filter((model) => model !== data.default);
+  const buildHint = (model: string) => {
+    const tokens = windows.get(model) ?? null;
+    return tokens === null ? {} : { hint: words.modelContextSize(formatCount(tokens)) };
+  };
+  return (
+    <MenuChoices
+      {...(label !== undefined && { label })}
+      value={session.chosen_model ?? DEFAULT_MODEL}
+      onChange={(value) => void updateSessions(client, [session.id], { model: value === DEFAULT_MODEL ? null : value })}
+    >
+      <MenuChoice value={DEFAULT_MODEL} {...buildHint(data.default)}>
+        {words.defaultModelChoice(removeProvider(data.default))}
+      </MenuChoice>
+      {others.map((model) => (
+        <MenuChoice key={model} value={model} {...buildHint(model)}>
+          {model}
+        </MenuChoice>
+      ))}
+    </MenuChoices>
   );
 }
 

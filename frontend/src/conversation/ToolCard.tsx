@@ -1,7 +1,10 @@
 /** A tool call of the agent: its arguments, its result and its state. */
 import { useEffect, useState } from "react";
 import { formatDuration } from "../format/time";
+import { searchJump } from "../layout/searchJump";
+import { useStore } from "../lib/store";
 import { CheckIcon, ChevronIcon, ToolIcon, WarningIcon } from "../ui/icons";
+import { watchScroller } from "../ui/scrollFocus";
 import { words } from "../words";
 import type { ToolPart } from "./rows";
 
@@ -32,7 +35,9 @@ export function ToolCard({ tool, isRunning }: { tool: ToolPart; isRunning: boole
           <>
             <dt>{words.toolArguments}</dt>
             <dd>
-              <pre dir="ltr">{indentJson(tool.arguments)}</pre>
+              <pre dir="ltr" ref={watchArguments}>
+                {indentJson(tool.arguments)}
+              </pre>
             </dd>
           </>
         )}
@@ -44,6 +49,9 @@ export function ToolCard({ tool, isRunning }: { tool: ToolPart; isRunning: boole
     </details>
   );
 }
+
+const watchArguments = (element: HTMLPreElement | null) => watchScroller(element, words.toolArguments);
+const watchResult = (element: HTMLPreElement | null) => watchScroller(element, words.toolResult);
 
 /** How long a tool has been running. Hidden from screen readers, which would announce every second. */
 function RunningTime({ since }: { since: string }) {
@@ -61,10 +69,14 @@ function RunningTime({ since }: { since: string }) {
 }
 
 function ToolResult({ text }: { text: string }) {
-  const [isExpanded, setExpanded] = useState(text.length <= MAX_PREVIEW_CHARS);
+  const isMatch = useStore(searchJump, (jump) => jump?.texts.some((each) => text.includes(each)) ?? false);
+  const [isOpen, setExpanded] = useState(text.length <= MAX_PREVIEW_CHARS);
+  const isExpanded = isOpen || isMatch;
   return (
     <>
-      <pre dir="auto">{isExpanded ? text : `${text.slice(0, MAX_PREVIEW_CHARS)}…`}</pre>
+      <pre dir="auto" ref={watchResult}>
+        {isExpanded ? text : `${text.slice(0, MAX_PREVIEW_CHARS)}…`}
+      </pre>
       {!isExpanded && (
         <button type="button" className="text-button" onClick={() => setExpanded(true)}>
           {words.showAll}

@@ -1,11 +1,11 @@
-/** The menu with a switch for each toolset of a conversation. */
+/** The menu with a switch for each toolset of a conversation: a button of its own, or a part of the conversation's menu. */
 import { useQuery } from "@tanstack/react-query";
 import * as calls from "../api/calls";
 import type { Session, Toolset } from "../api/types";
 import { useLiveClient } from "../live/context";
 import { updateSessions } from "../sessions/actions";
 import { ToolIcon, UndoIcon } from "../ui/icons";
-import { Menu, MenuItem, MenuLabel, MenuNote, MenuSeparator, MenuSwitch } from "../ui/Menu";
+import { Menu, MenuItem, MenuLabel, MenuNote, MenuSeparator, MenuSwitch, SubMenu } from "../ui/Menu";
 import { words } from "../words";
 import { getToolsetName } from "./toolsets";
 
@@ -20,8 +20,17 @@ export function ToolsMenu({ session }: { session: Session }) {
         </button>
       }
     >
+      <MenuLabel>{words.tools}</MenuLabel>
       <ToolsetSwitches session={session} />
     </Menu>
+  );
+}
+
+export function ToolsSubMenu({ session }: { session: Session }) {
+  return (
+    <SubMenu icon={<ToolIcon />} label={words.tools}>
+      <ToolsetSwitches session={session} />
+    </SubMenu>
   );
 }
 
@@ -33,7 +42,6 @@ function ToolsetSwitches({ session }: { session: Session }) {
   const toolsets = data?.toolsets ?? [];
   return (
     <>
-      <MenuLabel>{words.tools}</MenuLabel>
       {data === undefined && <MenuNote isMuted>{words.loading}</MenuNote>}
       {data !== undefined && toolsets.length === 0 && <MenuNote isMuted>{words.noTools}</MenuNote>}
       {toolsets.map((toolset) => (

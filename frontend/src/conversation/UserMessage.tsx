@@ -4,33 +4,37 @@ import { readFiles, readText } from "../api/messageContent";
 import type { LogEvent } from "../api/types";
 import { AlsoSentTo } from "../composer/AlsoSentTo";
 import { MessageFiles } from "../composer/Attachments";
+import { isComposing, isSendKey, isTouch } from "../composer/sendKey";
 import { formatDateTime, formatTime } from "../format/time";
 import { useLiveClient, useMe } from "../live/context";
-import { UserText } from "../markdown/UserText";
+import UserText from "../markdown/UserText";
 import { editInFork } from "../sessions/actions";
 import { EditIcon } from "../ui/icons";
 import { words } from "../words";
+import { Fold } from "./Fold";
+import { isLongMessage } from "./folding";
 import { MessageActions } from "./MessageActions";
 
 interface Props {
   sessionId: string;
+  rowKey: string;
   event: LogEvent;
   isShared: boolean; // the conversation has several people
   canAct: boolean;
   alsoSentTo: string | null; // the platform that the message goes to together with its answer
 }
 
-export const UserMessage = memo(function UserMessage({ sessionId, event, isShared, canAct, alsoSentTo }: Props) {
+export const UserMessage = memo(function UserMessage({ sessionId, rowKey, event, isShared, canAct, alsoSentTo }: Props) {
   const client = useLiveClient();
   const me = useMe();
   const [edit, setEdit, hasJustStarted] = useEdit(sessionId, event.seq);
   const text = readText(event.message?.content ?? null);
   const files = <MessageFiles files={readFiles(event.message?.content ?? null)} all={client.showsAll.value} />;
   const isMine = event.person?.id === me.person.id;
-  const author = event.message?.author?.name ?? event.person?.name ?? "";
+  const author = isMine ? words.you : (event.message?.author?.name ?? event.person?.name ?? "");
   const isSystem = event.message?.role === "system";
   return (
-    <article className={isSystem ? "user-message system" : "user-message"} aria-label={isMine ? words.you : author}>
+    <article className={isSystem ? "user-message system" : "user-message"} aria-label={author}>
       {(isShared || !isMine) && author !== "" && <div className="author">{author}</div>}
       {files}
       {edit !== null ? (
@@ -45,7 +49,11 @@ export const UserMessage = memo(function UserMessage({ sessionId, event, isShare
         />
       ) : (
         <>
-          {text !== "" && <UserText text={text} />}
+          {text !== "" && (
+            <Fold rowKey={rowKey} part={0} isLong={isLongMessage(text)}>
+              <UserText text={text} />
+            </Fold>
+          )}
           <div className="message-foot">
             <MessageActions sessionId={sessionId} seq={event.seq} text={text} canFork={canAct}>
               {canAct && (
@@ -113,11 +121,14 @@ function EditForm({ text, takesFocus, onChange, onCancel, onDone }: EditFormProp
         dir="auto"
         value={text}
         aria-label={words.editMessage}
+        enterKeyHint={isTouch() ? "enter" : "send"}
         onChange={(event) => onChange(event.target.value)}
         onKeyDown={(event) => {
-          if (event.nativeEvent.isComposing) return;
+          if (isComposing(event)) return;
           if (event.key === "Escape") onCancel();
-          if (event.key === "Enter" && (event.metaKey || event.ctrlKey)) send();
+          if (!isSendKey(event)) return;
+          event.preventDefault();
+          send();
         }}
       />
       <p className="hint">{words.editHint}</p>
@@ -125,7 +136,7 @@ function EditForm({ text, takesFocus, onChange, onCancel, onDone }: EditFormProp
         <button type="button" className="button" onClick={onCancel}>
           {words.cancel}
         </button>
-        <button type="submit" className="button primary" disabled={!isReady}>
+        <button type="submit" className="button primary" title={words.enterKeyHint} disabled={!isReady}>
           {words.sendInBranch}
         </button>
       </div>

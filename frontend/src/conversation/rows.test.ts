@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { Conversation } from "../live/state";
 import { answer, event, message, turn } from "../testing/samples";
-import { buildLiveRows, buildParts, buildStoredRows, findRow } from "./rows";
+import { addLiveRows, buildParts, buildStoredRows, findRow } from "./rows";
 
 const getDay = (at: string) => at.slice(0, 10);
 const listKinds = (events: Parameters<typeof buildStoredRows>[0]) => buildStoredRows(events, getDay).map((row) => row.kind);
+const listKeys = (rows: ReturnType<typeof addLiveRows>) => rows.filter((row) => row.kind !== "day").map((row) => row.key);
 
 function buildConversation(more: Partial<Conversation>): Conversation {
   return {
@@ -62,13 +63,37 @@ describe("the rows of a log", () => {
     });
   });
 
-  it("keep two consecutive answers apart", () => {
-    expect(listKinds([message(1, "a"), message(2, "b"), answer(3, "A", 1), answer(4, "B", 2)])).toEqual([
-      "day",
-      "message",
-      "message",
-      "answer",
-      "answer",
+  it("have each answer under its question, also if other messages arrived during the answer", () => {
+    const events = [message(1, "a"), message(2, "b"), message(3, "c"), answer(4, "A", 1), answer(5, "more A", 1), answer(6, "B", 2)];
+    const expected = ["message-1", "answer-1", "message-2", "answer-2", "message-3"];
+    expect(listKeys(buildStoredRows(events, getDay))).toEqual(expected);
+    expect(listKeys(buildStoredRows(events.slice(1), getDay))).toEqual(expected.slice(1)); // its question is not loaded yet
+  });
+
+  it("have the end of an answer under it, without an offer to retry another message", () => {
+    const interrupted = event(4, "turn_interrupted", { turn: "t", input_seq: 1 });
+    const rows = buildStoredRows([message(1, "a"), message(2, "b"), answer(3, "A", 1), interrupted], getDay);
+    expect(listKeys(rows)).toEqual(["message-1", "answer-1", "event-4", "message-2"]);
+    expect(rows.find((row) => row.kind === "event")).toMatchObject({ isLatest: false });
+    const failed = event(5, "turn_failed", { turn: "u", input_seq: 3 });
+    expect(buildStoredRows([message(1, "a"), answer(2, "A", 1), message(3, "b"), failed], getDay).at(-1)).toMatchObject({
+      key: "event-5",
+      isLatest: true,
+    });
+  });
+
+  it("keep other events where they happened", () => {
+    const compacted = event(3, "compacted");
+    const rows = buildStoredRows([message(1, "a"), answer(2, "A", 1), compacted, message(4, "b"), answer(5, "B", 4)], getDay);
+    expect(listKeys(rows)).toEqual(["message-1", "answer-1", "event-3", "message-4", "answer-4"]);
+  });
+
+  it("start no day between a question and an answer that was moved up to it", () => {
+    const [monday, tuesday] = ["2026-11-16T23:59:00Z", "2026-11-17T00:01:00Z"];
+    const late = { ...answer(3, "A", 1), at: tuesday };
+    expect(listKinds([message(1, "a", monday), message(2, "b", monday), late, message(4, "c", tuesday)])).toEqual([
+      ...["day", "message", "answer", "message"],
+      ...["day", "message"],
     ]);
   });
 
@@ -76,6 +101,19 @@ describe("the rows of a log", () => {
     expect(listKinds([message(1, "a"), event(2, "undone"), event(3, "redone", { undo_seq: 2 }), event(4, "pinned")])).toEqual([
       "day",
       "message",
+    ]);
+  });
+
+  it("show several undos in a row as one", () => {
+    const undone = (seq: number, turns: number) => event(seq, "undone", { turns });
+    const listUndos = (events: Parameters<typeof buildStoredRows>[0]) =>
+      buildStoredRows(events, getDay).flatMap((row) => (row.kind === "event" ? [[row.event.seq, row.event.facts.turns]] : []));
+    const three = [message(1, "a"), undone(5, 1), undone(6, 2), event(7, "renamed"), undone(8, 1)];
+    expect(listUndos(three)).toEqual([[8, 4]]);
+    expect(listUndos([...three, event(9, "redone", { undo_seq: 8 })])).toEqual([[6, 3]]);
+    expect(listUndos([...three, message(9, "b"), undone(10, 1)])).toEqual([
+      [8, 4],
+      [10, 1],
     ]);
   });
 
@@ -101,21 +139,31 @@ describe("the rows of a log", () => {
   });
 });
 
-describe("the rows after the log", () => {
+describe("the rows of what is not stored yet", () => {
   it("are a draft with the key that the answer will have", () => {
     const conversation = buildConversation({ turns: [turn("t", 1, "running")], drafts: { t: [{ kind: "text", text: "He" }] } });
-    expect(buildLiveRows(conversation, [], [])).toMatchObject([{ kind: "answer", key: "answer-1", running: true }]);
+    expect(addLiveRows([], conversation, [])).toMatchObject([{ kind: "answer", key: "answer-1", running: true }]);
     const stored = buildStoredRows([message(1, "a"), answer(2, "Hello", 1)], getDay);
-    expect(buildLiveRows(conversation, [], stored)).toEqual([]);
+    expect(addLiveRows(stored, conversation, [])).toEqual(stored);
   });
 
   it("tell how many turns are ahead of a queued one", () => {
     const conversation = buildConversation({ turns: [turn("t", 1, "running"), turn("u", 2, "queued"), turn("v", 3, "queued")] });
-    expect(buildLiveRows(conversation, [], []).slice(1)).toMatchObject([{ ahead: 1 }, { ahead: 2 }]);
+    expect(addLiveRows([], conversation, []).slice(1)).toMatchObject([{ ahead: 1 }, { ahead: 2 }]);
+  });
+
+  it("have a running answer above a message that is queued behind it", () => {
+    const stored = buildStoredRows([message(1, "a"), message(2, "b"), message(3, "c")], getDay);
+    const conversation = buildConversation({ turns: [turn("t", 1, "running"), turn("u", 2, "queued"), turn("v", 3, "queued")] });
+    expect(listKeys(addLiveRows(stored, conversation, []))).toEqual([
+      ...["message-1", "answer-1"],
+      ...["message-2", "waiting-u"],
+      ...["message-3", "waiting-v"],
+    ]);
   });
 
   it("are not shown in the middle of a conversation", () => {
-    expect(buildLiveRows(buildConversation({ moreAfter: true, turns: [turn("t", 1, "running")] }), [], [])).toEqual([]);
+    expect(addLiveRows([], buildConversation({ moreAfter: true, turns: [turn("t", 1, "running")] }), [])).toEqual([]);
   });
 
   it("add a result to its tool call, or show it alone if there is none", () => {

@@ -1,8 +1,8 @@
 /**
  * The rows of a conversation, built from its log, the running answers and the messages that were just sent. Pure.
  *
- * Always true: an answer has the same key while it is a draft and after it is stored, so that the row does not flicker. No two
- * rows have the same key.
+ * Always true: an answer stands under its question, also if other messages arrived while it was written. It has the same key
+ * while it is a draft and after it is stored, so that the row does not flicker. No two rows have the same key.
  */
 import { readText, readToolCalls } from "../api/messageContent";
 import type { DraftPiece, LogEvent, Message, Turn } from "../api/types";
@@ -64,34 +64,35 @@ const SHOWN_START_REASONS = new Set(["idle", "daily", "manual", "fork"]);
 /** Builds the rows of a log. `getDay` returns the day of a time in the reader's time zone. */
 export function buildStoredRows(events: readonly LogEvent[], getDay: (at: string) => string): Row[] {
   const rows: Row[] = [];
-  const redoneSeqs = new Set(events.filter((each) => each.kind === "redone").map((each) => each.facts.undo_seq));
+  const undoneTurns = countUndoneTurns(events);
   const lastMessageSeq = events.findLast((event) => event.kind === "message")?.seq ?? 0;
   const lastChangeSeqs = new Map(
     events.filter((each) => each.kind === "setting_changed").map((each) => [each.facts.setting, each.seq]),
   );
   let day = "";
-  for (const event of events) {
-    if (!isShown(event, redoneSeqs)) continue;
-    const eventDay = getDay(event.at);
+  for (const { event, isMoved } of orderByQuestion(events.filter((each) => isShown(each, undoneTurns)))) {
+    const eventDay = isMoved && day !== "" ? day : getDay(event.at);
     if (eventDay !== day) rows.push({ kind: "day", key: `day-${event.seq}`, at: event.at });
     day = eventDay;
     const isOutdated = event.kind === "setting_changed" && lastChangeSeqs.get(event.facts.setting) !== event.seq;
-    addEvent(rows, event, event.seq > lastMessageSeq && !isOutdated);
+    const turns = undoneTurns.get(event.seq);
+    const shown = turns === undefined ? event : { ...event, facts: { ...event.facts, turns } };
+    addEvent(rows, shown, event.seq > lastMessageSeq && !isOutdated && !isMoved);
   }
   return makeKeysUnique(rows);
 }
 
-/** Builds the rows after the log: running answers, queued turns and messages that have not arrived yet. */
-export function buildLiveRows(conversation: Conversation, pending: readonly OutboxEntry[], stored: readonly Row[]): Row[] {
-  if (conversation.moreAfter) return [];
-  const rows: Row[] = [];
+/** Adds running answers and queued turns below their messages and, at the end, messages that have not arrived yet. */
+export function addLiveRows(stored: readonly Row[], conversation: Conversation, pending: readonly OutboxEntry[]): readonly Row[] {
+  if (conversation.moreAfter) return stored;
+  const rows = [...stored];
   let ahead = 0;
   for (const turn of conversation.turns) {
     const key = buildAnswerKey(turn.input_seq);
     if (turn.state === "queued" && ahead > 0) {
-      rows.push({ kind: "waiting", key: `waiting-${turn.id}`, turn, ahead });
+      insertBelowQuestion(rows, turn.input_seq, { kind: "waiting", key: `waiting-${turn.id}`, turn, ahead });
     } else if (turn.kind === "answer" && !stored.some((row) => row.key === key)) {
-      rows.push(buildDraftRow(turn.input_seq, buildParts(conversation.drafts[turn.id] ?? [])));
+      insertBelowQuestion(rows, turn.input_seq, buildDraftRow(turn.input_seq, buildParts(conversation.drafts[turn.id] ?? [])));
     }
     ahead += 1;
   }
@@ -99,11 +100,75 @@ export function buildLiveRows(conversation: Conversation, pending: readonly Outb
   return rows;
 }
 
-function isShown(event: LogEvent, redoneSeqs: ReadonlySet<unknown>): boolean {
+function insertBelowQuestion(rows: Row[], questionSeq: number, row: Row): void {
+  const index = findNextQuestion(rows, questionSeq, (each) => (each.kind === "message" ? each.event.seq : null));
+  rows.splice(index ?? rows.length, 0, row);
+}
+
+/**
+ * Puts answers, and why there is none, below their questions. In the log, a message that arrives during an answer stands before
+ * that answer. `isMoved` tells what does not stand where the log has it.
+ */
+function orderByQuestion(events: readonly LogEvent[]): { event: LogEvent; isMoved: boolean }[] {
+  const ordered: { event: LogEvent; isMoved: boolean }[] = [];
+  for (const event of events) {
+    const answeredSeq = getAnsweredSeq(event);
+    const index = answeredSeq === null ? null : findNextQuestion(ordered, answeredSeq, (each) => getQuestionSeq(each.event));
+    ordered.splice(index ?? ordered.length, 0, { event, isMoved: index !== null });
+  }
+  return ordered;
+}
+
+/** The index of the first question after another one; null if there is none. Almost always the last question is the other one. */
+function findNextQuestion<T>(items: readonly T[], seq: number, getSeq: (item: T) => number | null): number | null {
+  let next: number | null = null;
+  for (let index = items.length - 1; index >= 0; index -= 1) {
+    const item = items[index];
+    const questionSeq = item === undefined ? null : getSeq(item);
+    if (questionSeq === null) continue;
+    if (questionSeq <= seq) break;
+    next = index;
+  }
+  return next;
+}
+
+const isAnswer = (message: Message) => message.role === "assistant" || message.role === "tool";
+
+function getQuestionSeq({ seq, message }: LogEvent): number | null {
+  return message === null || isAnswer(message) ? null : seq;
+}
+
+/** The message that an event answers, or leaves without an answer. */
+function getAnsweredSeq({ kind, message, facts }: LogEvent): number | null {
+  if (kind === "message") return message !== null && isAnswer(message) ? (message.answers_seq ?? null) : null;
+  const isEnd = kind === "turn_failed" || kind === "turn_interrupted";
+  return isEnd && typeof facts.input_seq === "number" ? facts.input_seq : null;
+}
+
+/**
+ * How many turns were undone, by the last undo in a row: undos without a visible message between them are shown as one. Undos
+ * that were redone do not count.
+ */
+function countUndoneTurns(events: readonly LogEvent[]): ReadonlyMap<number, number> {
+  const redoneSeqs = new Set(events.filter((each) => each.kind === "redone").map((each) => each.facts.undo_seq));
+  const counts = new Map<number, number>();
+  let previousSeq: number | null = null;
+  for (const { kind, seq, hidden, facts } of events) {
+    if (kind === "message" && !hidden) previousSeq = null;
+    if (kind !== "undone" || redoneSeqs.has(seq)) continue;
+    const before: number = previousSeq === null ? 0 : (counts.get(previousSeq) ?? 0);
+    if (previousSeq !== null) counts.delete(previousSeq);
+    counts.set(seq, before + Number(facts.turns ?? 1));
+    previousSeq = seq;
+  }
+  return counts;
+}
+
+function isShown(event: LogEvent, undoneTurns: ReadonlyMap<number, number>): boolean {
   if (event.kind === "message") return !event.hidden && event.message !== null;
   if (event.kind === "started") return SHOWN_START_REASONS.has(String(event.facts.reason));
   if (event.kind === "unreadable") return !event.hidden;
-  if (event.kind === "undone") return !redoneSeqs.has(event.seq);
+  if (event.kind === "undone") return undoneTurns.has(event.seq);
   return SHOWN_EVENTS.has(event.kind);
 }
 
@@ -111,7 +176,7 @@ function addEvent(rows: Row[], event: LogEvent, isLatest: boolean): void {
   const message = event.message;
   if (event.kind !== "message" || message === null) {
     rows.push({ kind: "event", key: `event-${event.seq}`, event, isLatest });
-  } else if (message.role === "assistant" || message.role === "tool") {
+  } else if (isAnswer(message)) {
     addAnswer(rows, event, message);
   } else {
     rows.push({ kind: "message", key: `message-${event.seq}`, event });

@@ -2,16 +2,39 @@
 import { getLocale, words, type ErrorFacts, type ErrorTexts } from "../words";
 import { formatBytes } from "./numbers";
 
+type Facts = Readonly<Record<string, unknown>>;
+
 const SIZE_FACT = "limit_bytes"; // the fact in which the server names the largest size it accepts
 
 /** Explains an error by its code. Without a text for the code, returns `fallback`, the server's own message. */
-export function describeErrorCode(code: string, facts: Readonly<Record<string, unknown>>, fallback: string): string {
-  const texts: ErrorTexts = words.errors;
+export function describeErrorCode(code: string, facts: Facts, fallback: string): string {
   const name = code === "request_rejected" && typeof facts.error === "string" ? facts.error : code;
-  return (Object.hasOwn(texts, name) ? texts[name]?.(formatFacts(facts)) : null) ?? fallback;
+  return findText(words.errors, name, facts) ?? fallback;
 }
 
-function formatFacts(facts: Readonly<Record<string, unknown>>): ErrorFacts {
+/** Explains why a turn failed by the facts of its event; null if they say nothing. */
+export function describeFailure(facts: Facts): string | null {
+  const reason = typeof facts.reason === "string" ? facts.reason : null;
+  const code = typeof facts.code === "string" ? facts.code : "";
+  return findText(words.failures, code, facts) ?? findText(words.errors, code, facts) ?? reason;
+}
+
+/** The text of a notice about a turn. */
+export function describeNotice(notice: { text: string; code: string; facts: Facts }): string {
+  const { failure, ...facts } = notice.facts;
+  const reason = isFacts(failure) ? describeFailure({ reason: facts.reason, ...failure }) : facts.reason;
+  return findText(words.notices, notice.code, { ...facts, reason }) ?? notice.text;
+}
+
+function isFacts(value: unknown): value is Facts {
+  return typeof value === "object" && value !== null;
+}
+
+function findText(texts: ErrorTexts, code: string, facts: Facts): string | null {
+  return (Object.hasOwn(texts, code) ? texts[code]?.(formatFacts(facts)) : null) ?? null;
+}
+
+function formatFacts(facts: Facts): ErrorFacts {
   const texts = Object.entries(facts).flatMap(([name, value]): [string, string][] => {
     if (typeof value === "string") return [[name, value]];
     if (typeof value !== "number") return [];

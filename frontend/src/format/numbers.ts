@@ -24,13 +24,15 @@ export function formatDollars(amount: string): string {
   }).format(value);
 }
 
+/** Formats the size of a file: 11 bytes, 12 kB, 1.5 MB. */
 export function formatBytes(size: number): string {
-  const units = ["byte", "kilobyte", "megabyte"] as const;
-  const power = size < 1000 ? 0 : size < 1_000_000 ? 1 : 2;
+  const units = ["byte", "kilobyte", "megabyte", "gigabyte"] as const;
+  const limits = [1000, 999_500, 999_950_000]; // from here on, the number would be rounded to 1000
+  const power = limits.filter((limit) => size >= limit).length;
   return new Intl.NumberFormat(getLocale(), {
     style: "unit",
     unit: units[power],
-    unitDisplay: "short",
-    maximumFractionDigits: power === 2 ? 1 : 0,
+    unitDisplay: power === 0 ? "long" : "short", // the short form of bytes has no plural
+    maximumFractionDigits: power < 2 ? 0 : 1,
   }).format(size / 1000 ** power);
 }

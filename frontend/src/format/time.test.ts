@@ -25,8 +25,17 @@ describe("days go by the calendar, not by hours", () => {
   });
 
   it("groups cover more days the older they are", () => {
-    const groups = [at(11, 10), at(10, 25), at(3, 2), at(3, 2, 12, 2024)].map((time) => getDayGroup(time, NOW));
-    expect(groups).toEqual(["This week", "This month", "March", "March 2024"]);
+    const wednesday = new Date(2026, 10, 18, 9).getTime();
+    const times = [at(11, 16), at(11, 14), at(11, 1), at(10, 31), at(3, 2), at(3, 2, 12, 2024)];
+    const groups = times.map((time) => getDayGroup(time, wednesday));
+    expect(groups).toEqual(["This week", "This month", "This month", "October", "March", "March 2024"]);
+  });
+
+  it("a month ends with the calendar's month, and a week may begin in the month before", () => {
+    const second = new Date(2026, 11, 2, 9).getTime(); // a Wednesday
+    const groups = [at(12, 1), at(11, 30), at(11, 28), at(11, 3)].map((time) => getDayGroup(time, second));
+    expect(groups).toEqual(["Yesterday", "This week", "November", "November"]);
+    expect(getDayGroup(at(12, 31, 12, 2025), new Date(2026, 0, 10, 9).getTime())).toBe("December 2025");
   });
 
   it("a day of another year is shown with its year", () => {

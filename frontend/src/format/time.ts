@@ -44,15 +44,23 @@ export function formatDay(at: string, now = Date.now()): string {
   return getFormat({ weekday: "long", day: "numeric", month: "long", ...year }).format(new Date(at));
 }
 
-/** The heading of a list under which something from that day belongs. */
+/** The heading of a list under which something from that day belongs. Weeks and months are those of the calendar. */
 export function getDayGroup(at: string, now = Date.now()): string {
   const days = countDaysAgo(at, now);
   if (days <= 0) return words.today;
   if (days === 1) return words.yesterday;
-  if (days < 7) return words.thisWeek;
-  if (days < 30) return words.thisMonth;
-  const sameYear = new Date(at).getFullYear() === new Date(now).getFullYear();
-  return getFormat(sameYear ? { month: "long" } : { month: "long", year: "numeric" }).format(new Date(at));
+  const [then, today] = [new Date(at), new Date(now)];
+  if (days <= countDaysSinceWeekStart(today)) return words.thisWeek;
+  const sameYear = then.getFullYear() === today.getFullYear();
+  if (sameYear && then.getMonth() === today.getMonth()) return words.thisMonth;
+  return getFormat(sameYear ? { month: "long" } : { month: "long", year: "numeric" }).format(then);
+}
+
+/** Weeks begin on the day that is usual in the reader's language; on Monday where the browser does not know it. */
+function countDaysSinceWeekStart(today: Date): number {
+  const locale: Intl.Locale & { getWeekInfo?: () => { firstDay: number } } = new Intl.Locale(getLocale());
+  const firstDay = locale.getWeekInfo?.().firstDay ?? 1; // 1 is Monday, 7 is Sunday
+  return (today.getDay() - firstDay + 7) % 7;
 }
 
 /** Formats a time as briefly as possible: the time of today, the weekday of this week, or the date. */

@@ -109,19 +109,19 @@ function AboutServer({ onHide }: { onHide: () => void }) {
           {words.aboutHide}
         </button>
       </div>
+      <ModelSetupHint me={me} />
       <p>{words.aboutServer(me.version)}</p>
       <div className="about-columns">
         <div>
           <h3>{words.aboutAgent}</h3>
           <p dir="auto">{describeAgent(me)}</p>
-          <ModelSetupHint me={me} />
         </div>
         <div>
           <h3>{words.aboutPlatforms}</h3>
           {me.person.role === "owner" && (
             <>
               <p>{words.aboutTerminal}</p>
-              <pre dir="ltr">palaver</pre>
+              <pre dir="ltr">{me.command}</pre>
             </>
           )}
           <p>{words.aboutPrograms}</p>

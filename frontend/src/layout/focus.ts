@@ -13,6 +13,18 @@ export function focusComposer(): void {
   document.getElementById("composer")?.focus();
 }
 
+/** The composer, on a page that has one. */
+export function focusContent(): void {
+  (document.getElementById("composer") ?? document.getElementById("main"))?.focus();
+}
+
+/** Moves the focus to a field that has just appeared, unless the person is writing elsewhere or has something open. */
+export function focusNewField(field: HTMLElement): void {
+  const isWriting = document.activeElement?.matches("input, textarea, select") === true;
+  const isCovered = document.querySelector("dialog[open], .menu") !== null;
+  if (!isWriting && !isCovered) field.focus({ preventScroll: true });
+}
+
 export function focusSearch(): void {
   showSidebar(true);
   requestAnimationFrame(() => document.getElementById("search")?.focus());

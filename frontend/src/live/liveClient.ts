@@ -43,6 +43,7 @@ export class LiveClient {
   readonly connection = new Store<Connection>("connecting");
   readonly commandReplies = new Store<Readonly<Record<string, readonly CommandReply[]>>>({});
   readonly missingSessions = new Store<ReadonlySet<string>>(new Set()); // not found or deleted
+  readonly unreachableSession = new Store<string | null>(null); // it cannot be loaded at the moment, and is tried again
   readonly showsAll = new Store(false); // an owner can see everybody's conversations
   readonly lists: SessionLists;
   readonly outbox: Outbox;
@@ -107,6 +108,7 @@ export class LiveClient {
     const openNumber = ++this.#openCount;
     const isCurrent = () => openNumber === this.#openCount; // no other conversation was opened meanwhile
     this.#openId = id;
+    this.unreachableSession.update((unreachable) => (unreachable === id ? id : null));
     this.missingSessions.update((missing) => (missing.has(id) ? new Set([...missing].filter((each) => each !== id)) : missing));
     this.state.update((state) => clearLiveData(state, id));
     const conversation = this.state.value.conversations[id];
@@ -121,7 +123,9 @@ export class LiveClient {
       if (isCurrent()) this.#handleOpenError(id, seq, error);
       return;
     }
-    if (isCurrent()) this.#follow();
+    if (!isCurrent()) return;
+    this.unreachableSession.update(() => null);
+    this.#follow();
   }
 
   closeSession(): void {
@@ -187,12 +191,13 @@ export class LiveClient {
 
   /** Sends a message; without a session, in a new conversation. */
   sendMessage(message: Pick<OutboxEntry, "text" | "attachments" | "busy" | "reply" | "session" | "newSession">): OutboxEntry {
-    const events = message.session === null ? [] : (this.state.value.conversations[message.session]?.events ?? []);
+    const { sessions, conversations } = this.state.value;
+    const id = message.session ?? "";
     const entry: OutboxEntry = {
       ...message,
       key: calls.createKey(),
       at: new Date().toISOString(),
-      afterSeq: events.at(-1)?.seq ?? 0,
+      afterSeq: conversations[id]?.events.at(-1)?.seq ?? sessions.get(id)?.last_seq ?? 0,
       seq: null,
       rejection: null,
     };
@@ -324,8 +329,10 @@ export class LiveClient {
 
   #handleOpenError(id: string, seq: number | null, error: unknown): void {
     if (error instanceof ApiError && (error.status === 404 || error.status === 422)) this.#handleMissing(id);
-    else if (!this.#isStopped)
+    else if (!this.#isStopped) {
+      this.unreachableSession.update(() => id);
       this.#openRetryTimer = setTimeout(() => this.#openId === id && void this.openSession(id, seq), OPEN_RETRY_MS);
+    }
   }
 
   #handleMissing(id: string): void {

@@ -50,6 +50,8 @@ describe("events of a conversation", () => {
   it("are removed by an undo if they are messages, and stay otherwise", () => {
     const state = openConversation(message(1, "one"), answer(2, "two", 1), event(3, "setting_changed"), message(4, "four"));
     expect(getSeqs(receive(state, event(5, "undone", { first_seq: 2 })))).toEqual([1, 3, 5]);
+    const queued = openConversation(message(1, "one"), message(2, "two"), answer(3, "1", 1), answer(4, "2", 2));
+    expect(getSeqs(receive(queued, event(5, "undone", { first_seq: 2, answers_kept_before: 4 })))).toEqual([1, 3, 5]);
   });
 
   it("are loaded again after a redo, because the restored messages are not among them", () => {

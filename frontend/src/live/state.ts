@@ -5,6 +5,7 @@
  * the first and the last. Applying the same event twice changes nothing.
  */
 import type { Delivery, DraftPiece, LiveItem, LogEvent, Session, TranscriptPage, Turn } from "../api/types";
+import { describeNotice } from "../format/errors";
 
 export interface Conversation {
   events: readonly LogEvent[];
@@ -50,7 +51,7 @@ export function applyLiveItem(state: State, item: LiveItem): State {
     case "draft":
       return updateConversation(state, item.data.session_id, (conversation) => applyDraft(conversation, item.data));
     case "notice":
-      return updateConversation(state, item.data.session_id, (conversation) => ({ ...conversation, notice: item.data.text }));
+      return updateConversation(state, item.data.session_id, (conversation) => ({ ...conversation, notice: describeNotice(item.data) }));
     case "delivery":
       return updateConversation(state, item.data.session_id, (conversation) => applyDelivery(conversation, item.data.delivery));
     case "lists_changed":
@@ -142,11 +143,14 @@ function applyEvent(conversation: Conversation, event: LogEvent): Conversation {
   return { ...conversation, events, stale, drafts };
 }
 
-/** Removes the messages that an undo hides. */
+/** Removes the messages that an undo hides. It keeps answers to earlier messages that were stored after the first one. */
 function removeUndone(events: readonly LogEvent[], event: LogEvent): readonly LogEvent[] {
-  const firstSeq = event.facts.first_seq;
+  const { first_seq: firstSeq, answers_kept_before: keptBefore } = event.facts;
   if (event.kind !== "undone" || typeof firstSeq !== "number") return events;
-  return events.filter((each) => each.kind !== "message" || each.seq < firstSeq);
+  return events.filter(({ seq, message }) => {
+    const isAnswer = message?.role === "assistant" || message?.role === "tool";
+    return message === null || seq < (isAnswer && typeof keptBefore === "number" ? keptBefore : firstSeq);
+  });
 }
 
 /** Removes the draft of an answer that is stored now. */

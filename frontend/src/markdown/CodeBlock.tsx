@@ -1,6 +1,8 @@
 /** A block of code with syntax highlighting, its language and a copy button. */
-import { memo, useDeferredValue, useEffect, useState } from "react";
+import { memo, useCallback, useDeferredValue, useEffect, useState } from "react";
 import { CopyButton } from "../ui/CopyButton";
+import { watchScroller } from "../ui/scrollFocus";
+import { words } from "../words";
 import { findHighlightedCode, highlightCode } from "./highlight";
 
 interface Props {
@@ -23,8 +25,9 @@ export const CodeBlock = memo(function CodeBlock({ code, language }: Props) {
 export function Code({ code, language }: Props) {
   const deferredCode = useDeferredValue(code);
   const { html, rest } = useHighlightedCode(deferredCode, language);
+  const watch = useCallback((element: HTMLPreElement | null) => watchScroller(element, words.code(language)), [language]);
   return (
-    <pre dir="ltr">
+    <pre dir="ltr" ref={watch}>
       {html === null ? <code>{rest}</code> : (
         <code>
           <span dangerouslySetInnerHTML={{ __html: html }} />

@@ -3,7 +3,7 @@ import { Suspense } from "react";
 import { lazyWithPreload } from "../lib/lazyWithPreload";
 import { ErrorBoundary } from "../ui/ErrorBoundary";
 import { CodeBlock } from "./CodeBlock";
-import { DIAGRAM_LANGUAGE } from "./diagrams";
+import { DIAGRAM_LANGUAGE } from "./language";
 
 const Diagram = lazyWithPreload(() => import("./Diagram"));
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { splitBlocks } from "./blocks";
-import { splitDiagrams } from "./diagrams";
 import { parseBlocks, renderHtml } from "./html";
+import { splitLinks, splitUserText } from "./messageParts";
 
 const fill = (piece: string, length: number) => piece.repeat(Math.ceil(length / piece.length)).slice(0, length);
 
@@ -31,6 +31,16 @@ const COSTLY: Record<string, (length: number) => string> = {
   "a table": (length) => "a|b\n-|-\n" + fill("|", length),
   "tables": (length) => fill("|a|b|\n|-|-|\n", length),
   "footnotes": (length) => fill("[^1]", length),
+  "footnote definitions": (length) => fill("[^1]: a\n", length),
+  "footnotes that are never closed": (length) => fill("\n[^", length),
+  "a footnote of empty lines": (length) => "[^1]: a" + fill("\n", length) + "b",
+  "details": (length) => fill("<details>\n", length),
+  "nested details": (length) => fill("<details>\n", length / 2) + fill("</details>\n", length / 2),
+  "details beside details": (length) => fill("<details>a</details>\n\n", length),
+  "details in open code": (length) => "<details>" + fill("\n```\n<details>", length),
+  "details with an open summary": (length) => fill("<details><summary>", length),
+  "open tags": (length) => fill("<sub>", length),
+  "nested tags": (length) => fill("<sub><sup><kbd>", length / 2) + fill("</kbd></sup></sub>", length / 2),
   "definitions": (length) => fill("[a]: b\n", length),
   "list items": (length) => fill("- a\n", length),
   "marks": (length) => fill("!", length),
@@ -61,12 +71,36 @@ describe("a costly text", () => {
 
   it("in a person's message is shown as it was typed", () => {
     const text = `${fill(">", 3000)}\n\nmermaid`;
-    expect(splitDiagrams(text)).toEqual([{ isDiagram: false, text }]);
+    expect(splitUserText(text)).toEqual([{ kind: "text", text }]);
   });
 });
 
+// Nothing bounds the time for these texts but the functions themselves.
+const COSTLY_MESSAGES: Record<string, string> = {
+  "fences": "```a\n",
+  "empty blocks of code": "```\n",
+  "fences of all kinds": "```\n~~~~\n`````\n",
+  "fences in one line": "```",
+  "open addresses": "http://",
+  "addresses": "http://a.b/) ",
+  "brackets after an address": "http://a.b/" + ")".repeat(50),
+  "empty lines": "\n",
+  "spaces": "  \n",
+};
+
+describe("a person's message", () => {
+  for (const [name, piece] of Object.entries(COSTLY_MESSAGES)) {
+    it(`is split in linear time: ${name}`, { timeout: 10_000 }, () => {
+      const text = fill(piece, 300_000); // with quadratic time, minutes
+      const parts = splitUserText(text);
+      for (const part of parts) splitLinks(part.text);
+      splitLinks(text);
+    });
+  }
+});
+
 describe("ordinary texts", () => {
-  const html = (text: string) => renderHtml(...(parseBlocks(text) ?? []));
+  const html = (text: string) => renderHtml(parseBlocks(text) ?? []);
 
   it("may nest as deeply as people nest", () => {
     expect(parseBlocks(`${fill("> ", 20)}a`)).not.toBeNull();

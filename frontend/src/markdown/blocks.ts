@@ -5,6 +5,7 @@
  * rendered again.
  */
 import type { Token, Tokens } from "marked";
+import type { Footnote } from "./footnotes";
 import { parseBlocks } from "./html";
 
 export interface Blocks {
@@ -49,23 +50,30 @@ function countDefinitions(tokens: readonly Token[]): number {
   return tokens.filter((token) => token.type === "def").length;
 }
 
-/** Whether a block is code, or a list or a quote with code in it. Those are rendered as components, not as HTML. */
-export function hasCode(token: Token): boolean {
-  return token.type === "code" || getChildren(token).some((children) => children.some(hasCode));
+/** Whether a block is code or `<details>`, or contains one. Those are rendered as components, not as HTML. */
+export function isComponent(token: Token): boolean {
+  return token.type === "code" || token.type === "details" || getChildren(token).some((children) => children.some(isComponent));
 }
 
 /** The blocks inside a block: one array for each item of a list. */
 export function getChildren(token: Token): readonly (readonly Token[])[] {
   if (token.type === "list") return (token as Tokens.List).items.map((item) => item.tokens);
-  return token.type === "blockquote" ? [(token as Tokens.Blockquote).tokens] : [];
+  return token.type === "blockquote" || token.type === "details" ? [(token as Tokens.Blockquote).tokens] : [];
 }
 
-/** Groups blocks that are rendered together: a block with code is alone, the text between such blocks is not. */
+/** All footnotes of a message, in the order in which they are defined. */
+export function findFootnotes(tokens: readonly Token[]): Footnote[] {
+  return tokens.flatMap((token) =>
+    token.type === "footnote" ? [token as Footnote] : getChildren(token).flatMap((children) => findFootnotes(children)),
+  );
+}
+
+/** Groups blocks that are rendered together: a component is alone, the text between components is not. */
 export function groupBlocks(tokens: readonly Token[]): Token[][] {
   const groups: Token[][] = [];
   let canGrow = false;
   for (const token of tokens) {
-    const isAlone = hasCode(token);
+    const isAlone = isComponent(token);
     if (canGrow && !isAlone) groups.at(-1)?.push(token);
     else groups.push([token]);
     canGrow = !isAlone;

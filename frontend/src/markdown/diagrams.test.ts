@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readDiagram, splitDiagrams } from "./diagrams";
+import { readDiagram } from "./diagrams";
 import { parseBlocks } from "./html";
 
 const first = (text: string) => readDiagram(parseBlocks(text)![0]!); // eslint-disable-line @typescript-eslint/no-non-null-assertion
@@ -17,19 +17,5 @@ describe("a diagram", () => {
     const block = "````mermaid\ngraph TD\n```\n  A --> B\n````";
     for (let end = 1; end < block.length; end += 1) expect(first(block.slice(0, end)), block.slice(0, end)).toBeNull();
     expect(first(block)).toContain("A --> B");
-  });
-
-  it("in a person's message is separated from the text around it, which does not change", () => {
-    const parts = splitDiagrams("  Look *here*:\n\n```mermaid\npie\n```\n\n<b>and</b>\n\n- there\n");
-    expect(parts).toEqual([
-      { isDiagram: false, text: "  Look *here*:" },
-      { isDiagram: true, text: "pie" },
-      { isDiagram: false, text: "<b>and</b>\n\n- there" },
-    ]);
-  });
-
-  it("is not found in text that only mentions one", () => {
-    const text = "I like mermaid\n\n\n  diagrams:\n\n```mermaid\npie\n\n";
-    expect(splitDiagrams(text)).toEqual([{ isDiagram: false, text }]);
   });
 });

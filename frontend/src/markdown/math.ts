@@ -1,6 +1,7 @@
 /** Formulas in Markdown: `$…$`, `$$…$$`, `\(…\)` and `\[…\]`. KaTeX typesets them; it is loaded when the first one is shown. */
 import type { MarkedExtension, Tokens } from "marked";
 import { checkBudget } from "./budget";
+import { escapeHtml } from "./escape";
 
 const MAX_FORMULA_CHARS = 5000; // longer ones stay text; it also keeps the search for the end of a formula short
 const MAX_TYPESET_MS = 1000; // for the formulas of one block; the rest stays TeX
@@ -84,10 +85,6 @@ function isEscaped(source: string, position: number, start: number): boolean {
 
 function renderFormula({ tex }: Formula, className: string): string {
   return `<span class="${className}">${escapeHtml(tex)}</span>`;
-}
-
-export function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
 /** Typesets every formula in an element once. If KaTeX cannot be loaded, the formulas stay as TeX. */

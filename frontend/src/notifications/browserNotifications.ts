@@ -5,7 +5,6 @@
  * and only one tab notifies.
  */
 import type { Session } from "../api/types";
-import { stripMarkdown } from "../format/text";
 import { baseUrl } from "../lib/baseUrl";
 import { navigate } from "../lib/router";
 import { storage } from "../lib/storage";
@@ -14,7 +13,6 @@ import { getSessionName } from "../sessions/names";
 import { words } from "../words";
 
 const STORAGE_KEY = "notifications";
-const MAX_PREVIEW_CHARS = 140;
 
 export type NotificationState = "on" | "off" | "denied" | "unsupported";
 
@@ -40,7 +38,7 @@ export async function setNotifications(isOn: boolean): Promise<void> {
 export async function notifyAnswer(session: Session): Promise<void> {
   const name = getSessionName(session);
   const options = {
-    body: stripMarkdown(session.preview).slice(0, MAX_PREVIEW_CHARS) || words.answerReady,
+    body: session.preview || words.answerReady,
     tag: session.id,
     icon: new URL("icons/192.png", baseUrl).href,
     data: { session: session.id },

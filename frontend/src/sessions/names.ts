@@ -1,6 +1,5 @@
 /** The names under which the page shows conversations. Pure. */
 import type { Session } from "../api/types";
-import { stripMarkdown } from "../format/text";
 import { words } from "../words";
 
 const OWN_SURFACES = new Set(["web", "local", "api"]);
@@ -12,6 +11,6 @@ const OWN_SURFACES = new Set(["web", "local", "api"]);
 export function getSessionName(session: Session): string {
   const title = session.title ?? session.auto_title;
   if (title) return title;
-  if (OWN_SURFACES.has(session.platform)) return stripMarkdown(session.preview) || words.untitled;
+  if (OWN_SURFACES.has(session.platform)) return session.preview || words.untitled;
   return session.display_name || words.untitled;
 }

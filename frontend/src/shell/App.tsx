@@ -8,10 +8,11 @@ import { createQueryClient } from "../api/queryClient";
 import type { Me } from "../api/types";
 import { Home } from "../home/Home";
 import { closePalette, closeShareDialog, isPaletteOpen, sessionToShare } from "../layout/dialogs";
-import { focusComposer } from "../layout/focus";
+import { focusContent } from "../layout/focus";
 import { SidebarButton } from "../layout/SidebarButton";
 import { isNarrow, isSidebarShown, toggleSidebar } from "../layout/sidebarVisibility";
 import { watchAccount } from "../lib/accountWatch";
+import { useDocumentTitle } from "../lib/documentTitle";
 import { lazyWithPreload } from "../lib/lazyWithPreload";
 import { getLocation, navigate, parseSessionLocation, useLocation } from "../lib/router";
 import { useStore } from "../lib/store";
@@ -23,6 +24,7 @@ import { selectView } from "../sessions/selectedView";
 import { Sidebar } from "../sidebar/Sidebar";
 import { ConfirmDialog } from "../ui/ConfirmDialog";
 import { DialogLoadError, ErrorBoundary, LoadError } from "../ui/ErrorBoundary";
+import { Link } from "../ui/Link";
 import { Toasts } from "../ui/toasts";
 import { words } from "../words";
 import { AccountMenu } from "./AccountMenu";
@@ -36,6 +38,7 @@ const Palette = lazyWithPreload(() => import("../palette/Palette"));
 const ShareDialog = lazy(() => import("../panels/sharing/ShareDialog"));
 const SharedPage = lazy(() => import("../panels/sharing/SharedPage"));
 const SignIn = lazy(() => import("../sign-in/SignIn"));
+const Welcome = lazy(() => import("../sign-in/Welcome"));
 
 const SIGN_IN_PATH = "sign-in";
 const SHARED_PATH = "shared";
@@ -86,6 +89,13 @@ function SignedInPages() {
 
   const handleRejectedLink = useCallback(() => void refetch(), [refetch]);
 
+  if (me?.needs_welcome) {
+    return (
+      <Suspense>
+        <Welcome me={me} refetch={refetch} />
+      </Suspense>
+    );
+  }
   if (me != null) return <SignedIn key={me.person.id} me={me} refetch={refetch} />;
   if (error instanceof ApiError || me === null || isLinkPending) {
     return (
@@ -146,14 +156,14 @@ function Frame() {
   useShortcuts(useCallback(() => listedIds.current, []));
   return (
     <div className="frame" data-sidebar={isSidebarVisible}>
-      <a className="skip-link" href="#composer" onClick={skipToComposer}>
-        {words.skipToConversation}
+      <a className="skip-link" href="#main" onClick={skipToContent}>
+        {words.skipToContent}
       </a>
       {isSidebarVisible && <Sidebar accountMenu={<AccountMenu panels={panels} />} onOrder={onOrder} />}
       {isSidebarVisible && (
         <button type="button" className="sidebar-backdrop" tabIndex={-1} aria-hidden="true" onClick={toggleSidebar} />
       )}
-      <main className="main" inert={isPageCovered}>
+      <main id="main" className="main" tabIndex={-1} inert={isPageCovered}>
         <ConnectionStatus />
         <ErrorBoundary resetKey={path} fallback={<PageLoadError />}>
           <Suspense fallback={<div className="page-loading" />}>
@@ -195,15 +205,35 @@ function PageLoadError() {
   );
 }
 
+/** An address that leads nowhere, or to a panel of owners. */
+function UnknownPage() {
+  useDocumentTitle(words.pageNotFound);
+  return (
+    <section className="conversation">
+      <header className="bar plain">
+        <SidebarButton />
+      </header>
+      <div className="empty-page">
+        <h1>{words.pageNotFound}</h1>
+        <p>{words.pageNotFoundHint}</p>
+        <Link to="" className="button">
+          {words.goHome}
+        </Link>
+      </div>
+    </section>
+  );
+}
+
 function Page({ panels }: { panels: readonly Panel[] }) {
   const location = useLocation();
   const session = parseSessionLocation(location);
   const panel = panels.find(({ path }) => path === location.path);
   if (session !== null) return <ConversationPage id={session.id} seq={session.seq} />;
-  return panel === undefined ? <Home /> : <panel.page />;
+  if (panel !== undefined) return <panel.page />;
+  return location.path === "" || location.path === SIGN_IN_PATH ? <Home /> : <UnknownPage />;
 }
 
-function skipToComposer(event: React.MouseEvent): void {
+function skipToContent(event: React.MouseEvent): void {
   event.preventDefault();
-  focusComposer();
+  focusContent();
 }

@@ -14,6 +14,9 @@ import { words } from "../words";
 import { readDraggedIds, SESSION_DRAG_TYPE } from "./sessionDrag";
 
 const MAX_NAME_CHARS = 100;
+const FOLDED_COUNT = 5; // projects that are shown before all are
+
+const LIST_ID = "projects";
 
 interface Props {
   selectedId: string | null;
@@ -23,6 +26,7 @@ interface Props {
 export function Projects({ selectedId, onSelect }: Props) {
   const projects = useProjects();
   const refresh = useRefreshProjects();
+  const [showsAll, setShowsAll] = useState(false);
   const [editing, setEditing] = useState<Project | "new" | null>(null);
   const isDeleted = selectedId !== null && projects !== PROJECTS_NOT_LOADED && projects.every((project) => project.id !== selectedId);
   useEffect(() => {
@@ -60,8 +64,8 @@ export function Projects({ selectedId, onSelect }: Props) {
         </button>
       </div>
       {projects.length > 0 && (
-        <ul>
-          {projects.map((project) => (
+        <ul id={LIST_ID}>
+          {(showsAll ? projects : foldProjects(projects, selectedId)).map((project) => (
             <ProjectRow
               key={project.id}
               project={project}
@@ -73,11 +77,27 @@ export function Projects({ selectedId, onSelect }: Props) {
           ))}
         </ul>
       )}
+      {projects.length > FOLDED_COUNT && (
+        <button
+          type="button"
+          className="text-button show-projects"
+          aria-expanded={showsAll}
+          aria-controls={LIST_ID}
+          onClick={() => setShowsAll(!showsAll)}
+        >
+          {showsAll ? words.showFewerProjects : words.showAllProjects(projects.length)}
+        </button>
+      )}
       {editing !== null && (
         <ProjectDialog project={editing === "new" ? null : editing} onClose={() => setEditing(null)} onSave={save} />
       )}
     </section>
   );
+}
+
+/** The first projects, and the selected one. */
+function foldProjects(projects: readonly Project[], selectedId: string | null): Project[] {
+  return projects.filter((project, index) => index < FOLDED_COUNT || project.id === selectedId);
 }
 
 interface RowProps {

@@ -2,6 +2,7 @@
 import type { ReactNode } from "react";
 import { getPlatformName } from "../format/platforms";
 import { useProjects } from "../sessions/useProjects";
+import { ChevronDownIcon } from "../ui/icons";
 import { words } from "../words";
 import { countFilters, NO_FILTERS, type SearchFilters } from "./searchFilters";
 
@@ -18,7 +19,10 @@ export function SearchFilterFields({ filters, onChange }: Props) {
   const set = (change: Partial<SearchFilters>) => onChange({ ...filters, ...change });
   return (
     <details className="search-filters">
-      <summary>{count === 0 ? words.filters : words.filtersActive(count)}</summary>
+      <summary>
+        {count === 0 ? words.filters : words.filtersActive(count)}
+        <ChevronDownIcon />
+      </summary>
       <div className="search-filter-fields">
         <SelectField label={words.filterRole} value={filters.role} onChange={(role) => set({ role })}>
           <option value="user">{words.filterRoleUser}</option>

@@ -1,61 +1,63 @@
 /** The results of a search: conversations by title, messages by text. */
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import * as calls from "../api/calls";
+import { type ReactNode } from "react";
 import { describeError } from "../api/errors";
 import type { SearchHit, Session } from "../api/types";
 import { formatRecent } from "../format/time";
+import { setSearchJump } from "../layout/searchJump";
 import { hideSidebarIfNarrow } from "../layout/sidebarVisibility";
-import { useStore } from "../lib/store";
-import { useDebounced } from "../lib/useDebounced";
 import { useLiveClient, useSession } from "../live/context";
 import { getSessionName } from "../sessions/names";
+import { ArchiveIcon } from "../ui/icons";
 import { Link } from "../ui/Link";
 import { PlatformBadge } from "../ui/PlatformBadge";
 import { words } from "../words";
 import { splitHighlights } from "./highlights";
-import { buildFilterQuery, type SearchFilters } from "./searchFilters";
+import { SessionOwner } from "./SessionRow";
+import type { useSearchResults } from "./useSearchResults";
 
-const MAX_SESSION_HITS = 8;
+export const RESULTS_ID = "search-results";
 
-export function SearchResults({ text, filters }: { text: string; filters: SearchFilters }) {
-  const client = useLiveClient();
-  const all = useStore(client.showsAll);
-  const query = useDebounced(text.trim());
-  const filterQuery = buildFilterQuery(filters);
-  const { role, ...listFilters } = filterQuery;
-  const titles = useQuery({
-    queryKey: ["titles", query, listFilters, all],
-    queryFn: () => calls.listSessions({ state: "active", query, ...listFilters, all }, null, MAX_SESSION_HITS),
-    enabled: query !== "",
-    placeholderData: keepPreviousData,
-  });
-  const messages = useQuery({
-    queryKey: ["search", query, filterQuery, all],
-    queryFn: ({ signal }) => calls.searchMessages(query, filterQuery, all, signal),
-    enabled: query !== "",
-    placeholderData: keepPreviousData,
-  });
-  const sessions = role === undefined ? (titles.data?.sessions ?? []) : []; // nobody writes a title
-  const hits = messages.data?.hits ?? [];
-  const error = titles.error ?? messages.error;
-  const isDone = messages.isSuccess && titles.isSuccess && !messages.isPlaceholderData && !titles.isPlaceholderData;
+/** The id of the element of a result. */
+export function buildResultId(index: number): string {
+  return `${RESULTS_ID}-${index}`;
+}
+
+interface Props {
+  results: ReturnType<typeof useSearchResults>;
+  highlighted: number; // index among all results
+}
+
+export function SearchResults({ results: { sessions, hits, error, isDone, retry }, highlighted }: Props) {
   return (
     <div className="session-list search-results" aria-busy={!isDone && error === null}>
       <p className="visually-hidden" role="status">
         {isDone ? words.resultCount(sessions.length + hits.length) : ""}
       </p>
-      {sessions.length > 0 && <h3>{words.titles}</h3>}
-      {sessions.map((session) => (
-        <SessionHit key={session.id} session={session} />
-      ))}
-      {hits.length > 0 && <h3>{words.messages}</h3>}
-      {hits.map((hit) => (
-        <MessageHit key={`${hit.session_id}-${hit.seq}`} hit={hit} />
-      ))}
+      <div id={RESULTS_ID} role="listbox" aria-label={words.search}>
+        {sessions.length > 0 && (
+          <ResultGroup label={words.titles}>
+            {sessions.map((session, index) => (
+              <SessionHit key={session.id} session={session} id={buildResultId(index)} isHighlighted={index === highlighted} />
+            ))}
+          </ResultGroup>
+        )}
+        {hits.length > 0 && (
+          <ResultGroup label={words.messages}>
+            {hits.map((hit, index) => (
+              <MessageHit
+                key={`${hit.session_id}-${hit.seq}`}
+                hit={hit}
+                id={buildResultId(sessions.length + index)}
+                isHighlighted={sessions.length + index === highlighted}
+              />
+            ))}
+          </ResultGroup>
+        )}
+      </div>
       {error !== null && (
         <p className="empty-note" role="alert">
           {describeError(error)}{" "}
-          <button type="button" className="text-button" onClick={() => void Promise.all([titles.refetch(), messages.refetch()])}>
+          <button type="button" className="text-button" onClick={retry}>
             {words.tryAgain}
           </button>
         </p>
@@ -71,34 +73,101 @@ export function SearchResults({ text, filters }: { text: string; filters: Search
   );
 }
 
-function SessionHit({ session }: { session: Session }) {
+function ResultGroup({ label, children }: { label: string; children: ReactNode }) {
   return (
-    <Link to={session.id} className="search-hit" onClick={hideSidebarIfNarrow}>
+    <div role="group" aria-label={label}>
+      <h3 aria-hidden="true">{label}</h3>
+      {children}
+    </div>
+  );
+}
+
+interface ResultProps {
+  id: string;
+  isHighlighted: boolean;
+}
+
+function SessionHit({ session, ...result }: ResultProps & { session: Session }) {
+  return (
+    <ResultLink {...result} to={session.id} onOpen={() => setSearchJump(null)}>
       <span className="session-top">
         {session.platform !== "web" && <PlatformBadge platform={session.platform} />}
         <span className="session-name" dir="auto">
           {getSessionName(session)}
         </span>
+        {session.archived && <ArchivedMark />}
       </span>
-    </Link>
+      <ResultOwner owner={session} />
+    </ResultLink>
   );
 }
 
-function MessageHit({ hit }: { hit: SearchHit }) {
+function MessageHit({ hit, ...result }: ResultProps & { hit: SearchHit }) {
   const session = useSession(hit.session_id);
+  const parts = splitHighlights(hit.snippet, hit.highlights);
+  const texts = parts.filter((part) => part.isHighlighted).map((part) => part.text);
   return (
-    <Link to={hit.session_id} seq={hit.seq} className="search-hit" onClick={hideSidebarIfNarrow}>
+    <ResultLink
+      {...result}
+      to={hit.session_id}
+      seq={hit.seq}
+      onOpen={() => setSearchJump({ sessionId: hit.session_id, seq: hit.seq, texts })}
+    >
       <span className="session-top">
         <span className="session-name" dir="auto">
           {hit.title ?? (session === undefined ? words.untitled : getSessionName(session))}
         </span>
+        {hit.archived && <ArchivedMark />}
         <time dateTime={hit.at}>{formatRecent(hit.at)}</time>
       </span>
+      <ResultOwner owner={hit} />
       <span className="snippet" dir="auto">
-        {splitHighlights(hit.snippet, hit.highlights).map((part, index) =>
+        {parts.map((part, index) =>
           part.isHighlighted ? <mark key={index}>{part.text}</mark> : <span key={index}>{part.text}</span>,
         )}
       </span>
+    </ResultLink>
+  );
+}
+
+interface LinkProps extends ResultProps {
+  to: string;
+  seq?: number;
+  onOpen: () => void;
+  children: ReactNode;
+}
+
+function ResultLink({ id, isHighlighted, to, seq, onOpen, children }: LinkProps) {
+  return (
+    <Link
+      to={to}
+      seq={seq}
+      id={id}
+      role="option"
+      aria-selected={isHighlighted}
+      className="search-hit"
+      ref={(element) => {
+        if (isHighlighted) element?.scrollIntoView({ block: "nearest" });
+      }}
+      onClick={() => {
+        onOpen();
+        hideSidebarIfNarrow();
+      }}
+    >
+      {children}
     </Link>
   );
+}
+
+function ArchivedMark() {
+  return (
+    <span className="archived-mark" role="img" aria-label={words.archived} title={words.archived}>
+      <ArchiveIcon />
+    </span>
+  );
+}
+
+function ResultOwner({ owner }: { owner: Pick<Session, "owner_name"> }) {
+  const client = useLiveClient();
+  return client.showsAll.value ? <SessionOwner session={owner} /> : null;
 }

@@ -1,15 +1,15 @@
 /** One conversation in the list. */
 import { memo, useEffect, useRef, useState, type DragEvent, type MouseEvent } from "react";
 import type { Project, Session } from "../api/types";
-import { stripMarkdown } from "../format/text";
 import { formatDateTime, formatRecent } from "../format/time";
 import { hideSidebarIfNarrow } from "../layout/sidebarVisibility";
-import { useLiveClient } from "../live/context";
+import { useLiveClient, useMe } from "../live/context";
 import { updateSessions } from "../sessions/actions";
 import { getSessionName } from "../sessions/names";
 import { SessionMenu } from "../sessions/SessionMenu";
 import { TitleField } from "../sessions/TitleField";
 import { isUnread } from "../sessions/unread";
+import { UserIcon } from "../ui/icons";
 import { Link } from "../ui/Link";
 import { PlatformBadge } from "../ui/PlatformBadge";
 import { words } from "../words";
@@ -103,9 +103,9 @@ export const SessionRow = memo(function SessionRow(props: Props) {
           {project !== undefined && (
             <span className="swatch" style={{ backgroundColor: project.color ?? undefined }} title={project.name} />
           )}
+          {client.showsAll.value && <SessionOwner session={session} />}
           <span className="session-preview" dir="auto">
-            {session.owner_name !== null ? `${session.owner_name}: ` : ""}
-            {stripMarkdown(session.preview)}
+            {session.preview}
           </span>
           <time dateTime={session.active_at ?? session.created_at} title={formatDateTime(session.active_at ?? session.created_at)}>
             {formatRecent(session.active_at ?? session.created_at, today)}
@@ -118,3 +118,14 @@ export const SessionRow = memo(function SessionRow(props: Props) {
     </div>
   );
 });
+
+/** Whose conversation it is, where the conversations of several people are listed. */
+export function SessionOwner({ session: { owner_name: name } }: { session: Pick<Session, "owner_name"> }) {
+  const me = useMe();
+  return (
+    <span className="session-owner" dir="auto">
+      <UserIcon />
+      {name === null ? words.severalPeople : name === me.person.name ? words.you : name}
+    </span>
+  );
+}

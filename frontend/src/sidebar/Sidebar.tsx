@@ -1,20 +1,22 @@
 /** The sidebar: search, projects, the list of conversations and the account menu. */
 import { useEffect, useState, type ReactNode } from "react";
-import { startConversation } from "../layout/focus";
+import { focusContent, startConversation } from "../layout/focus";
 import { TOGGLE_ID, toggleSidebar } from "../layout/sidebarVisibility";
 import { useStore } from "../lib/store";
 import { useLiveClient, useMe } from "../live/context";
 import { ACTIVE_VIEW, ARCHIVE_VIEW } from "../live/listViews";
 import { selectedView, selectView } from "../sessions/selectedView";
-import { ArchiveIcon, MenuIcon, PeopleIcon, PlusIcon } from "../ui/icons";
+import { ArchiveIcon, CloseIcon, DoubleBubbleIcon, MenuIcon, PlusIcon } from "../ui/icons";
 import { SearchField } from "../ui/SearchField";
 import { words } from "../words";
 import { Projects } from "./Projects";
 import { SearchFilterFields } from "./SearchFilterFields";
 import { NO_FILTERS } from "./searchFilters";
-import { SearchResults } from "./SearchResults";
+import { buildResultId, RESULTS_ID, SearchResults } from "./SearchResults";
 import { SelectionBar } from "./SelectionBar";
 import { SessionList } from "./SessionList";
+import { useResultKeys } from "./useResultKeys";
+import { useSearchResults } from "./useSearchResults";
 import { useSelection } from "./useSelection";
 
 interface Props {
@@ -26,6 +28,10 @@ export function Sidebar({ accountMenu, onOrder }: Props) {
   const view = useStore(selectedView);
   const [query, setQuery] = useState("");
   const [filters, setFilters] = useState(NO_FILTERS);
+  const results = useSearchResults(query, filters);
+  const resultCount = results.sessions.length + results.hits.length;
+  const keys = useResultKeys(query.trim(), resultCount, results.isDone, openResult, focusContent);
+  const isSearching = query.trim() !== "";
   const selection = useSelection();
   const { end } = selection;
   const showsAll = useStore(useLiveClient().showsAll);
@@ -51,15 +57,28 @@ export function Sidebar({ accountMenu, onOrder }: Props) {
         <PlusIcon />
         {words.newConversation}
       </button>
-      <SearchField id="search" text={query} label={words.searchPlaceholder} shortcut="/" onChange={setQuery} />
-      {query.trim() !== "" ? (
+      <SearchField
+        id="search"
+        text={query}
+        label={words.searchPlaceholder}
+        shortcut="/"
+        onChange={setQuery}
+        list={{
+          id: RESULTS_ID,
+          isShown: isSearching,
+          highlightedId: isSearching && resultCount > 0 ? buildResultId(keys.highlighted) : undefined,
+          onKeyDown: keys.onKeyDown,
+        }}
+      />
+      {isSearching ? (
         <>
           <SearchFilterFields filters={filters} onChange={setFilters} />
-          <SearchResults text={query} filters={filters} />
+          <SearchResults results={results} highlighted={keys.highlighted} />
         </>
       ) : (
         <>
           {view.state === "active" && <Projects selectedId={view.project} onSelect={selectProject} />}
+          <ListHeading isArchive={view.state === "archived"} showsAll={showsAll} />
           {selection.isActive && <SelectionBar selection={selection} isArchive={view.state === "archived"} />}
           <SessionList view={view} selection={selection} onOrder={onOrder} />
         </>
@@ -87,6 +106,34 @@ function selectProject(id: string | null): void {
   selectView(id === null ? ACTIVE_VIEW : { state: "active", project: id });
 }
 
+/** Opens a result as a click on it does. */
+function openResult(index: number): void {
+  document.getElementById(buildResultId(index))?.click();
+}
+
+/** Says what is listed, if it is not the person's own active conversations. */
+function ListHeading({ isArchive, showsAll }: { isArchive: boolean; showsAll: boolean }) {
+  const client = useLiveClient();
+  if (!isArchive && !showsAll) return null;
+  const names = [...(isArchive ? [words.archive] : []), ...(showsAll ? [words.everybodysConversations] : [])];
+  const label = isArchive ? words.closeArchive : words.showOwnConversations;
+  return (
+    <div className="section-head list-heading">
+      {isArchive ? <ArchiveIcon /> : <DoubleBubbleIcon />}
+      <h2>{names.join(" · ")}</h2>
+      <button
+        type="button"
+        className="icon-button small"
+        title={label}
+        aria-label={label}
+        onClick={() => (isArchive ? selectView(ACTIVE_VIEW) : client.setShowsAll(false))}
+      >
+        <CloseIcon />
+      </button>
+    </div>
+  );
+}
+
 function ShowAllSwitch() {
   const client = useLiveClient();
   const showsAll = useStore(client.showsAll);
@@ -100,7 +147,7 @@ function ShowAllSwitch() {
       aria-label={words.everybodysConversations}
       onClick={() => client.setShowsAll(!showsAll)}
     >
-      <PeopleIcon />
+      <DoubleBubbleIcon />
     </button>
   );
 }

@@ -63,7 +63,7 @@ export default function SignIn({ onDone, onLinkRejected }: Props) {
           </button>
         )}
         <p className="hint">
-          {words.signInHint} <code>palaver serve --link</code>. {words.signInAskOwner}
+          {words.signInHint} <code>{methods?.link_command ?? "palaver serve --link"}</code>. {words.signInAskOwner}
         </p>
       </div>
     </main>

@@ -1,4 +1,4 @@
-/** A modal dialog. The browser keeps the focus inside, closes it on Escape and returns the focus afterwards. */
+/** A modal dialog. The browser keeps the focus inside and closes it on Escape. Afterwards the focus is where it was. */
 import { useLayoutEffect, useRef, type ReactNode } from "react";
 
 interface Props {
@@ -15,7 +15,10 @@ export function Dialog({ label, className = "dialog", onClose, children }: Props
     const dialog = element.current;
     if (dialog === null) return;
     dialog.showModal();
-    return () => dialog.close();
+    return () => {
+      dialog.close();
+      refocusField();
+    };
   }, []);
   return (
     <dialog
@@ -37,4 +40,12 @@ export function Dialog({ label, className = "dialog", onClose, children }: Props
       <div className="dialog-body">{children}</div>
     </dialog>
   );
+}
+
+/** Chromium returns the focus to a field that then accepts no input, until the field gets the focus anew. */
+function refocusField(): void {
+  const field = document.activeElement;
+  if (!(field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement)) return;
+  field.blur();
+  field.focus({ preventScroll: true });
 }

@@ -5,8 +5,10 @@
  * policy forbids.
  */
 import * as Radix from "@radix-ui/react-dropdown-menu";
-import type { ReactNode } from "react";
-import { CheckIcon, ChevronIcon } from "./icons";
+import { useState, type ReactNode } from "react";
+import { CheckIcon, ChevronDownIcon, ChevronIcon } from "./icons";
+
+const NARROW_QUERY = "(max-width: 800px)";
 
 interface MenuProps {
   button: ReactNode; // one element that can take a ref
@@ -77,7 +79,30 @@ export function MenuChoice({ value, children, hint }: ChoiceProps) {
   );
 }
 
+/** A menu in a menu: beside it or, on a narrow screen, which has no room there, within it. */
 export function SubMenu({ label, icon, children }: { label: string; icon?: ReactNode; children: ReactNode }) {
+  const [isOpen, setOpen] = useState(false);
+  if (window.matchMedia(NARROW_QUERY).matches) {
+    return (
+      <>
+        <Radix.Item
+          className="menu-item"
+          aria-expanded={isOpen}
+          onSelect={(event) => {
+            event.preventDefault();
+            setOpen(!isOpen);
+          }}
+        >
+          <span className="menu-icon">{icon}</span>
+          <span className="menu-text">{label}</span>
+          <span className="submenu-arrow">
+            <ChevronDownIcon />
+          </span>
+        </Radix.Item>
+        {isOpen && <div className="inline-submenu">{children}</div>}
+      </>
+    );
+  }
   return (
     <Radix.Sub>
       <Radix.SubTrigger className="menu-item">

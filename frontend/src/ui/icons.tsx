@@ -25,6 +25,7 @@ export const CloseIcon = createIcon("M6 6l12 12", "M18 6L6 18");
 export const CodeIcon = createIcon("M8 7l-5 5 5 5", "M16 7l5 5-5 5");
 export const CopyIcon = createIcon("M9 9h11v11H9z", "M15 9V4H4v11h5");
 export const DotsIcon = createIcon("M5.5 12a.5.5 0 1 0 1 0 .5.5 0 0 0-1 0", "M11.5 12a.5.5 0 1 0 1 0 .5.5 0 0 0-1 0", "M17.5 12a.5.5 0 1 0 1 0 .5.5 0 0 0-1 0");
+export const DoubleBubbleIcon = createIcon("M3.5 4h11v8h-6l-3 3v-3h-2z", "M17.5 9h3v8h-2v3l-3-3h-5v-2");
 export const DownloadIcon = createIcon("M12 4v11", "M7 11l5 5 5-5", "M5 20h14");
 export const EditIcon = createIcon("M4 20l1-4L16 5l3 3L8 19z", "M14 7l3 3");
 export const EnlargeIcon = createIcon("M14 4h6v6", "M20 4l-7 7", "M10 20H4v-6", "M4 20l7-7");

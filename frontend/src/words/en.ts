@@ -2,6 +2,7 @@
 import { errorsEn } from "./errors.en";
 import type { ErrorTexts } from "./index";
 import { panelsEn } from "./panels.en";
+import { failuresEn, noticesEn } from "./turns.en";
 
 export const en = {
   // days
@@ -25,7 +26,7 @@ export const en = {
   loadFailed: "This part of the page failed to load.",
   loadFailedHint: "The server may be down or was just updated. Your draft is saved.",
   reloadPage: "Reload page",
-  skipToConversation: "Skip to conversation",
+  skipToContent: "Skip to content",
 
   // connection
   reconnecting: "Reconnecting…",
@@ -42,6 +43,19 @@ export const en = {
   signInHint: "Palaver prints a sign-in link in the terminal it runs in. For a new link, run",
   signInAskOwner: "Not your server? Ask its owner for a link.",
   signOut: "Sign out",
+
+  // the first visit
+  welcomeTitle: "Welcome to Palaver",
+  welcomeIntro: "Choose your name, and how you sign in next time.",
+  passwordOptional: "Password (optional)",
+  passwordLengthHint: "At least 8 characters.",
+  welcomeContinue: "Continue",
+  usePasskeyInstead: "Use a passkey instead",
+  firstPasskeyName: "My first passkey",
+  welcomeSkip: "Skip for now",
+  welcomeWithout: "Without a password or passkey, you need a new link to sign in again.",
+  welcomeNewLink: "To get one, run this on the server:",
+  welcomeAskOwner: "Ask the owner of this server for one.",
 
   // sidebar
   conversations: "Conversations",
@@ -70,11 +84,15 @@ export const en = {
   noResultsHint: "Try fewer or shorter words, or the start of a word, like “lisb*”.",
   pinned: "Pinned",
   archive: "Archive",
+  closeArchive: "Close archive",
+  archived: "Archived",
   listEmpty: "No conversations yet.",
   listEmptyHint: "Send your first message to start one.",
   archiveEmpty: "No archived conversations",
   projectEmpty: "This project is empty. Drag conversations here, or use their menu.",
   everybodysConversations: "Everyone’s conversations",
+  showOwnConversations: "Show only my conversations",
+  severalPeople: "Several people",
   unread: "unread",
   answering: "Responding…",
   untitled: "Untitled",
@@ -105,6 +123,8 @@ export const en = {
 
   // projects
   projects: "Projects",
+  showAllProjects: (count: number) => `Show all ${count}`,
+  showFewerProjects: "Show fewer",
   newProject: "New project",
   projectName: "Project name",
   color: "Color",
@@ -143,6 +163,11 @@ export const en = {
   conversationStart: "This is the start of the conversation.",
   conversationNotFound: "Conversation not found",
   conversationNotFoundHint: "It may have been deleted, or you don’t have access.",
+  conversationUnreachable: "Messages not available offline",
+  conversationUnreachableHint:
+    "This conversation hasn’t been loaded yet, and the server can’t be reached. Its messages appear when you’re back online. You can already write: your message is sent then.",
+  pageNotFound: "Page not found",
+  pageNotFoundHint: "There’s nothing at this address, or you don’t have access.",
   goHome: "Home",
   toolRunning: "running",
   toolDone: "done",
@@ -152,6 +177,7 @@ export const en = {
   answerDuration: (time: string) => `took ${time}`,
   toolNoResult: "No result recorded.",
   showAll: "Show all",
+  showLess: "Show less",
   download: (name: string) => `Download ${name}`,
   dismiss: "Dismiss",
 
@@ -165,11 +191,26 @@ export const en = {
   diagramTooSlow: "Rendering this diagram took too long.",
   diagramUnreachable: "Can’t render this diagram right now: the server can’t be reached.",
 
+  // text of messages
+  code: (language: string) => (language === "" ? "Code" : `Code (${language})`),
+  table: "Table",
+  formula: "Formula",
+  details: "Details",
+  taskDone: "Completed task",
+  taskOpen: "Incomplete task",
+  footnotes: "Footnotes",
+  footnote: (number: number) => `Footnote ${number}`,
+  footnoteBack: (number: number) => `Back to reference ${number}`,
+  image: "Image",
+  loadImage: "Load image",
+  imageFailed: "Couldn’t load image",
+
   // quiet lines
   startedIdle: "Started automatically after a period of inactivity.",
   startedDaily: "Started automatically for a new day.",
   startedManual: "New conversation.",
   startedFork: "Branched here. Everything above is from the original conversation.",
+  startedEmptyFork: "Branched from the start of the original conversation.",
   openPrevious: "Previous conversation",
   openOriginal: "Original conversation",
   reopened: "Resumed.",
@@ -183,17 +224,17 @@ export const en = {
   answerInterrupted: "The answer was interrupted.",
   stoppedBy: (name: string) => `${name || "Another member"} stopped this answer.`,
   interruptedByMessage: "This answer was interrupted by a new message.",
-  interruptedByTimeout: (minutes: number) => `The answer took longer than ${minutes} minutes, so it was stopped.`,
+  interruptedByTimeout: (minutes: number) => `The answer took longer than ${minutes === 1 ? "1 minute" : `${minutes} minutes`}, so it was stopped.`,
   interruptedByShutdown: "The server shut down during this answer. What its tools have already done stays done.",
   interruptedByRestart: "The server restarted while a tool was running, so we don’t know if the tool finished.",
   answerFailed: "The agent couldn’t answer.",
   answerFailedBecause: (why: string) => `The agent couldn’t answer: ${why}`,
   failureDetails: "Details",
-  contextCompacted: (count: number) => `The agent now sees a summary of ${count} older messages. You still see all of them.`,
+  contextCompacted: (count: number) => `The agent now sees a summary of ${count === 1 ? "1 older message" : `${count} older messages`}. You still see all of them.`,
   showSummary: "Show summary",
   undoCompaction: "Undo",
   contextOmitted: (count: number) =>
-    `This conversation is too long for the model, so the agent no longer sees ${count} older messages. You still see all of them.`,
+    `This conversation is too long for the model, so the agent no longer sees ${count === 1 ? "1 older message" : `${count} older messages`}. You still see all of them.`,
   compactionUndone: "Compaction undone. The agent sees all messages again.",
   unreadableEntry: "This entry can’t be read. The rest of the conversation isn’t affected.",
   answerResent: (platform: string) => `An answer was sent to ${platform} again.`,
@@ -252,13 +293,13 @@ export const en = {
   readOnlyConversation: "You’re viewing someone else’s conversation. Only its participants can write here.",
 
   // meters
-  tokenCount: (count: string) => `${count} tokens`,
-  contextTokens: (tokens: string) => `${tokens} tokens in context`,
+  tokenCount: (count: string) => (count === "1" ? "1 token" : `${count} tokens`),
+  contextTokens: (tokens: string) => (tokens === "1" ? "1 token in context" : `${tokens} tokens in context`),
   contextFill: (share: string, tokens: string, window: string) => `Context ${share} full: ${tokens} of ${window} tokens`,
   contextNearlyFull: (share: string) => `The context is ${share} full. Older messages will be summarized for the agent before its next answer.`,
   compactNow: "Compact now",
   compactionExplained: "When the context is nearly full, the agent sees a summary of older messages. You still see all of them.",
-  tokensInAndOut: (input: string, output: string) => `${input} tokens in, ${output} out`,
+  tokensInAndOut: (input: string, output: string) => `${input === "1" ? "1 token" : `${input} tokens`} in, ${output} out`,
   cost: (amount: string) => `${amount} spent`,
   costEstimated: (amount: string) => `about ${amount} spent`,
   costUnknown: "price unknown",
@@ -302,11 +343,13 @@ export const en = {
   aboutServer: (version: string) =>
     `Palaver ${version} stores your conversations on this server and connects you to one AI agent.`,
   aboutAgent: "Agent",
-  aboutDemo: "Demo agent: scripted answers, no model.",
-  aboutLocal: "A tiny demo model: expect wrong answers. No tools.",
-  aboutModel:
-    "For a real model, set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or start Ollama on the server, then restart Palaver:",
-  aboutModelOwner: "The server’s owner can connect a real model.",
+  aboutDemo: "A placeholder with scripted answers, no model.",
+  aboutLocal: "A small placeholder model on the server. Expect wrong answers, and no tools.",
+  connectModel: "Connect a real model",
+  connectModelStep: "Stop Palaver in its terminal (Ctrl-C), then start it with your API key:",
+  connectModelOthers: "OPENAI_API_KEY and GEMINI_API_KEY work too, and so does Ollama on the server.",
+  placeholderModel: "Until then, a small placeholder answers: expect wrong answers.",
+  placeholderModelForMembers: "A small placeholder answers for now: expect wrong answers. The server’s owner can connect a real model.",
   aboutPlatforms: "Other ways to connect",
   aboutTerminal: "Continue the same conversations in the terminal:",
   aboutPrograms: "OpenAI-compatible apps can connect with a token from Settings.",
@@ -357,6 +400,8 @@ export const en = {
   } as Record<string, string>,
 
   errors: errorsEn as Record<keyof typeof errorsEn, ErrorTexts[string]>,
+  failures: failuresEn as Record<keyof typeof failuresEn, ErrorTexts[string]>,
+  notices: noticesEn as Record<keyof typeof noticesEn, ErrorTexts[string]>,
   ...panelsEn,
 };
 

@@ -39,7 +39,7 @@ export const errorsDe: Record<keyof typeof errorsEn, (facts: ErrorFacts) => stri
   nothing_to_undo: () => "Nichts zum Rückgängigmachen.",
   nothing_to_redo: () => "Nichts zum Wiederherstellen: Es wurde nichts rückgängig gemacht, oder der Chat ging danach weiter.",
   nothing_to_restore: () => "Hier gibt es nichts wiederherzustellen.",
-  nothing_to_compact: ({ limit }) => `Zu kurz zum Komprimieren: Mindestens ${limit} Nachrichten sind nötig.`,
+  nothing_to_compact: ({ limit }) => `Zu kurz zum Komprimieren: ${limit === "1" ? "Mindestens 1 Nachricht ist" : `Mindestens ${limit} Nachrichten sind`} nötig.`,
   duplicate_memory: () => "Diese Erinnerung gibt es schon.",
   chat_not_reachable: ({ platform }) =>
     platform === undefined
@@ -56,7 +56,7 @@ export const errorsDe: Record<keyof typeof errorsEn, (facts: ErrorFacts) => stri
     };
     return room[what ?? ""] ?? null;
   },
-  queue_full: ({ limit }) => `Die Warteschlange ist voll (${limit} Nachrichten). Versuche es später erneut oder stoppe den Agenten.`,
+  queue_full: ({ limit }) => `Die Warteschlange ist voll (${limit === "1" ? "1 Nachricht" : `${limit} Nachrichten`}). Versuche es später erneut oder stoppe den Agenten.`,
   too_long: ({ limit }) => `Diese Nachricht ist zu lang. Das Limit liegt bei ${limit} Zeichen.`,
   too_large: () => "Das ist zu groß.",
   attachment_too_large: ({ limit_bytes }) => `Diese Datei ist zu groß. Das Limit liegt bei ${limit_bytes}.`,

@@ -41,7 +41,7 @@ export const errorsEn = {
   nothing_to_undo: () => "Nothing to undo.",
   nothing_to_redo: () => "Nothing to redo: nothing was undone, or the conversation has continued since.",
   nothing_to_restore: () => "Nothing to restore here.",
-  nothing_to_compact: ({ limit }) => `Too short to compact: at least ${limit} messages are needed.`,
+  nothing_to_compact: ({ limit }) => `Too short to compact: ${limit === "1" ? "at least 1 message is" : `at least ${limit} messages are`} needed.`,
   duplicate_memory: () => "You already have this memory.",
   chat_not_reachable: ({ platform }) =>
     platform === undefined
@@ -59,8 +59,8 @@ export const errorsEn = {
     };
     return room[what ?? ""] ?? null;
   },
-  queue_full: ({ limit }) => `The queue is full (${limit} messages). Try again later, or stop the agent.`,
-  too_long: ({ limit }) => `This message is too long. The limit is ${limit} characters.`,
+  queue_full: ({ limit }) => `The queue is full (${limit === "1" ? "1 message" : `${limit} messages`}). Try again later, or stop the agent.`,
+  too_long: ({ limit }) => `This message is too long. The limit is ${limit === "1" ? "1 character" : `${limit} characters`}.`,
   too_large: () => "This is too large.",
   attachment_too_large: ({ limit_bytes }) => `This file is too large. The limit is ${limit_bytes}.`,
   unsupported_file_type: () => "This file type isn’t supported. Send an image, PDF, audio or UTF-8 text file.",

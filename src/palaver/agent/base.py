@@ -60,7 +60,9 @@ class UsageReport:
 class Notice:
     """A notice for the person about this turn: a fallback model was used, the context was shortened."""
 
-    text: str
+    text: str  # in English
+    code: str = ""  # with which a page writes the text in the reader's language; see `NoticeCode`
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 AgentEvent = TextDelta | ReasoningDelta | ToolCall | ToolResult | UsageReport | Notice

@@ -1,7 +1,8 @@
 """The demo agent: scripted answers, without a key, a network or a model.
 
 It shows what a conversation with Palaver is like (streaming, Markdown, reasoning, tools, steering), so that people and
-tests can try everything else without a model. The same request always gives the same events.
+tests can try everything else without a model. The same request always gives the same events. What the page suggests in
+German is answered in German.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from palaver.agent.base import ReasoningDelta, TextDelta, ToolCall, ToolFailed, 
 from palaver.agent.compaction import SUMMARY_REQUEST
 from palaver.agent.tokens import estimate_message_tokens, estimate_tokens, extract_text
 from palaver.domain.errors import InvalidInput
-from palaver.domain.message import make_preview
+from palaver.domain.message import make_excerpt
 from palaver.domain.usage import CostStatus, TurnUsage
 
 if TYPE_CHECKING:
@@ -62,6 +63,38 @@ def greet(name: str) -> str:
 |------|------:|
 | soup | 4.50  |
 | bread | 1.20 |"""
+
+_HELP_GERMAN = """\
+Ich bin der **Demo-Agent** von Palaver. Meine Antworten sind vorgegeben, dahinter steckt kein KI-Modell. Probiere:
+
+- `zeig mir Markdown` – wie Antworten aussehen können
+- `denk über das Meer nach` – erst überlegen, dann antworten
+- `merk dir, dass meine Katze Ada heißt`, danach `was weißt du noch`
+- `suche nach Katze` – in deinen früheren Chats
+
+Befehle gehen mit jedem Agenten: `/help` zeigt alle, `/new` beginnt einen neuen Chat, `/sessions` listet frühere auf,
+`/undo` nimmt den letzten Austausch zurück, `/retry` fragt noch einmal, `/usage` zeigt Token und Kosten."""
+
+_MARKDOWN_GERMAN = """\
+## So sieht Markdown aus
+
+Etwas **fett**, etwas *kursiv*, etwas `Code` und ein [Link](https://example.org).
+
+1. erstens
+2. zweitens
+   - mit einem Punkt darunter
+
+> Und ein Zitat.
+
+```python
+def greet(name: str) -> str:
+    return f"Hallo, {name}!"
+```
+
+| Gericht | Preis |
+|---------|------:|
+| Suppe | 4,50  |
+| Brot | 1,20 |"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +207,7 @@ def _make_plan(request: AgentRequest, tools: Mapping[str, Tool]) -> _Plan:
             if plan.tool_plan is None or plan.tool_plan.tool in tools:
                 return plan
     return _Plan(
-        f"You said: “{make_preview(text)}”. I'm the demo agent, with scripted answers instead of an AI model. "
+        f"You said: “{make_excerpt(text)}”. I'm the demo agent, with scripted answers instead of an AI model. "
         "Ask me `what can you do`."
     )
 
@@ -187,7 +220,7 @@ def _get_last_user_text(request: AgentRequest) -> str:
 def _build_summary(request: AgentRequest) -> str:
     messages = [message for message in request.messages[:-1] if message.get("role") in {"user", "assistant"}]
     lines = [
-        f"- {message['role']}: {make_preview(extract_text(message))}"
+        f"- {message['role']}: {make_excerpt(extract_text(message))}"
         for message in messages
         if extract_text(message).strip()
     ]
@@ -199,28 +232,21 @@ def _build_summary(request: AgentRequest) -> str:
 _SENTENCE_END = "?.! \n"
 
 
-def _plan_remember(match: re.Match[str]) -> _Plan:
-    return _Plan(
-        tool_plan=_ToolPlan("remember", {"text": match["text"].rstrip(".! \n")}, "I'll remember that. {result}")
+def _plan_tool(tool: str, argument: str, answer: str) -> Callable[[re.Match[str]], _Plan]:
+    """Return a function that plans a call of a tool with the text of the match."""
+    return lambda match: _Plan(
+        tool_plan=_ToolPlan(tool, {argument: (match["text"] or "").rstrip(_SENTENCE_END)}, answer)
     )
 
 
-def _plan_recall(match: re.Match[str]) -> _Plan:
-    query = (match["text"] or "").rstrip(_SENTENCE_END)
-    return _Plan(tool_plan=_ToolPlan("recall", {"query": query}, "This is what I remember:\n\n{result}"))
+def _plan_thinking(answer: str, reasoning: str) -> Callable[[re.Match[str]], _Plan]:
+    """Return a function that plans to reason about the text of the match."""
 
+    def make_plan(match: re.Match[str]) -> _Plan:
+        topic = match["text"].rstrip(_SENTENCE_END)
+        return _Plan(answer.format(topic=topic), reasoning.format(topic=topic))
 
-def _plan_search(match: re.Match[str]) -> _Plan:
-    query = match["text"].rstrip(_SENTENCE_END)
-    return _Plan(tool_plan=_ToolPlan("search_conversations", {"query": query}, "This is what I found:\n\n{result}"))
-
-
-def _plan_think(match: re.Match[str]) -> _Plan:
-    topic = match["text"].rstrip(_SENTENCE_END)
-    return _Plan(
-        f"I have thought about {topic}. A real model would now tell you the result.",
-        f"The user wants me to think about {topic}. Let me see. Let me look at it again. That should be enough.",
-    )
+    return make_plan
 
 
 def _make_rule(
@@ -229,15 +255,41 @@ def _make_rule(
     return re.compile(pattern, re.IGNORECASE | re.DOTALL), make_plan
 
 
+_plan_recall = _plan_tool("recall", "query", "This is what I remember:\n\n{result}")
+_plan_search = _plan_tool("search_conversations", "query", "This is what I found:\n\n{result}")
 _RULES = (
-    _make_rule(r"\bremember that\s+(?P<text>\S.*)", _plan_remember),
+    _make_rule(r"\bremember that\s+(?P<text>\S.*)", _plan_tool("remember", "text", "I'll remember that. {result}")),
     _make_rule(r"\bwhat do you remember(?:\s+about\s+(?P<text>\S.*)|[?.!\s]*+$)", _plan_recall),
     _make_rule(r"^recall\s+(?P<text>\S.*)", _plan_recall),
     _make_rule(r"\bsearch for\s+(?P<text>\S.*)", _plan_search),
     _make_rule(r"\bwhat did I say about\s+(?P<text>\S.*)", _plan_search),
-    _make_rule(r"\bthink about\s+(?P<text>\S.*)", _plan_think),
+    _make_rule(
+        r"\bthink about\s+(?P<text>\S.*)",
+        _plan_thinking(
+            "I have thought about {topic}. A real model would now tell you the result.",
+            "The user wants me to think about {topic}. Let me see. Let me look at it again. That should be enough.",
+        ),
+    ),
     _make_rule(r"\bshow me markdown\b", lambda _: _Plan(_MARKDOWN)),
     _make_rule(r"\bhelp\b|\bwhat can you do\b", lambda _: _Plan(_HELP)),
+    _make_rule(r"\bmerk dir,? dass\s+(?P<text>\S.*)", _plan_tool("remember", "text", "Das merke ich mir.")),
+    _make_rule(
+        r"\bwas weißt du noch(?:\s+über\s+(?P<text>\S.*)|[?.!\s]*+$)",
+        _plan_tool("recall", "query", "Das weiß ich noch:\n\n{result}"),
+    ),
+    _make_rule(
+        r"\bsuche nach\s+(?P<text>\S.*)",
+        _plan_tool("search_conversations", "query", "Das habe ich gefunden:\n\n{result}"),
+    ),
+    _make_rule(
+        r"\bdenk über (?P<text>\S.{0,200}?) nach\b",
+        _plan_thinking(
+            "Ich habe über {topic} nachgedacht. Ein echtes Modell würde dir jetzt das Ergebnis sagen.",
+            "Ich soll über {topic} nachdenken. Mal sehen. Noch einmal von vorn. Das sollte genügen.",
+        ),
+    ),
+    _make_rule(r"\bzeig mir markdown\b", lambda _: _Plan(_MARKDOWN_GERMAN)),
+    _make_rule(r"\bhilfe\b|\bwas kannst du\b", lambda _: _Plan(_HELP_GERMAN)),
 )
 
 

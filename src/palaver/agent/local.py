@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.agent.base import Notice, ReasoningDelta, TextDelta, UsageReport
+from palaver.agent.notices import CUT_OFF_NOTICE
 from palaver.agent.tokens import estimate_message_tokens, extract_text
 from palaver.domain.errors import AgentRejected, AgentUnavailable, ContextOverflow, InvalidInput
+from palaver.domain.turn_codes import FailureCode, NoticeCode
 from palaver.domain.usage import CostStatus, TurnUsage
 
 if TYPE_CHECKING:
@@ -134,7 +136,11 @@ class LocalAgent:
             work.cancel()
         yield UsageReport(answer.build_usage(self._path.stem))
         if not answer.has_text:
-            raise AgentUnavailable("The local model gave an empty answer. Try again or rephrase your message.")
+            raise AgentUnavailable(
+                "The local model gave an empty answer. Try again or rephrase your message.",
+                code=FailureCode.EMPTY_ANSWER,
+                model=self._name,
+            )
 
     async def warm_up(self) -> None:
         """Do nothing: a loaded model takes hundreds of megabytes, so it is loaded when it is needed."""
@@ -176,7 +182,7 @@ class LocalAgent:
                 return True
             if not is_announced:
                 is_announced = True
-                answer.post(Notice(_make_omitted_notice(prompt.omitted_count)))
+                answer.post(_make_omitted_notice(prompt.omitted_count))
             answer.add_piece(piece)
             return answer.stop_requested.is_set() or self._is_closing.is_set()
 
@@ -221,7 +227,7 @@ class _AnswerStream:
                 self.has_text |= bool(text.strip())
                 self.post(TextDelta(text))
             if choice.get("finish_reason") == "length":
-                self.post(Notice("The answer was cut off because it reached the maximum length."))
+                self.post(CUT_OFF_NOTICE)
         if usage := piece.get("usage"):
             self.prompt_tokens = usage["prompt_tokens"]
             self.output_tokens = usage["completion_tokens"]
@@ -289,11 +295,13 @@ class _Prompt:
             self.omitted_count += 1
 
 
-def _make_omitted_notice(omitted_count: int) -> str:
-    return (
-        f"The conversation is too long for the local model, so the agent did not see the oldest {omitted_count}"
-        " messages. Use /compress to replace them with a summary."
+def _make_omitted_notice(omitted_count: int) -> Notice:
+    messages = "message" if omitted_count == 1 else f"{omitted_count} messages"
+    text = (
+        f"The conversation is too long for the local model, so the agent did not see the oldest {messages}. Use"
+        " /compress to replace them with a summary."
     )
+    return Notice(text, NoticeCode.OLDEST_NOT_SEEN, {"count": omitted_count})
 
 
 def _load_model(path: Path, context_tokens: int) -> Server:

@@ -11,7 +11,9 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+from palaver.agent.base import Notice
 from palaver.agent.tools.names import mark_collisions
+from palaver.domain.turn_codes import NoticeCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +35,7 @@ class McpServers:
         self._reconnect_seconds = reconnect_seconds
         self._connections: dict[str, McpConnection] = {}
         self._failed_at: dict[str, float] = {}  # when the last attempt to connect failed, by server
-        self._notices: list[str] = []
+        self._notices: list[Notice] = []
         self._reported_problems: set[tuple[str, str]] = set()  # toolset and problem of tools that can't be used
         self._lock = asyncio.Lock()
 
@@ -60,7 +62,7 @@ class McpServers:
             self._report_problem(tool)
         return tools
 
-    def take_notices(self) -> list[str]:
+    def take_notices(self) -> list[Notice]:
         """Return notices about servers for the person, each once."""
         notices, self._notices = self._notices, []
         return notices
@@ -78,10 +80,11 @@ class McpServers:
         self._reported_problems.add((tool.toolset, tool.problem))
         server = tool.toolset.removeprefix("mcp:")
         log.warning("mcp_tool_refused", extra={"server": server, "tool": tool.name, "problem": tool.problem})
-        self._notices.append(
+        text = (
             f"A tool of the MCP server {server!r} is not available: {tool.problem}. Rename the server under mcp_servers"
             " in config.yaml."
         )
+        self._notices.append(Notice(text))
 
     async def _drop_broken(self) -> None:
         for name in [name for name, connection in self._connections.items() if connection.is_broken]:
@@ -98,10 +101,11 @@ class McpServers:
             self._failed_at.pop(name, None)
             return
         if name not in self._failed_at:
-            self._notices.append(
+            text = (
                 f"The tools of the MCP server {name!r} are not available ({problem}). Check mcp_servers.{name} in "
                 "config.yaml. Palaver keeps trying to connect."
             )
+            self._notices.append(Notice(text, NoticeCode.MCP_UNAVAILABLE, {"server": name, "problem": str(problem)}))
         self._failed_at[name] = time.monotonic()
 
 

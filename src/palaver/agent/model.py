@@ -12,8 +12,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from palaver.agent.base import Notice
 from palaver.agent.mcp_servers import McpServers
+from palaver.agent.notices import make_fallback_notice
 from palaver.agent.pricing import find_context_window
 from palaver.agent.providers import KNOWN_PROVIDERS, add_environment_keys, check_reachable, parse_model_name
 from palaver.agent.retry import RetryPolicy
@@ -132,8 +132,8 @@ class ModelAgent:
 
     async def run(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
         """Answer with the model chosen for the conversation, or else with one of the fallbacks."""
-        for text in self._servers.take_notices():
-            yield Notice(text)
+        for notice in self._servers.take_notices():
+            yield notice
         if self._last_resort is not None and request.model and self._is_last_resort(request.model):
             async with aclosing(self._run_last_resort(request)) as events:
                 async for event in events:
@@ -156,7 +156,7 @@ class ModelAgent:
         except AgentError as error:
             if self._last_resort is None or not loop.can_use_other_agent:
                 raise
-            yield Notice(f"{error} Using {self._last_resort.model} instead of {loop.current_model}.")
+            yield make_fallback_notice(error, self._last_resort.model, str(loop.current_model))
         async with aclosing(self._run_last_resort(request)) as events:
             async for event in events:
                 yield event

@@ -26,6 +26,7 @@ from pydantic_ai.exceptions import (
 
 from palaver.agent.providers import OLLAMA, explain_api_key, get_provider_title
 from palaver.domain.errors import AgentError, AgentRateLimited, AgentRejected, AgentUnavailable, ContextOverflow
+from palaver.domain.turn_codes import FailureCode
 from palaver.logs import remove_secrets
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Failure:
     can_retry: bool = False  # the same model may answer the next time
     can_use_fallback: bool = False  # another model may answer
     retry_after_seconds: float | None = None  # how long the provider asks us to wait
-    mid_answer_text: str = ""  # what to say instead of `reason` if the answer had already started
+    mid_answer_outage: tuple[FailureCode, str] | None = None  # what to say instead if the answer had already started
     cause: BaseException | None = None  # safe to log: without our key
 
     @property
@@ -79,7 +80,8 @@ def classify_error(error: BaseException, name: ModelName, provider: Provider) ->
 
 
 def _build_facts(error: BaseException, name: ModelName, provider: Provider) -> dict[str, object]:
-    facts: dict[str, object] = {"model": str(name), "provider": name.provider}
+    title = get_provider_title(name.provider)
+    facts: dict[str, object] = {"model": str(name), "provider": name.provider, "provider_title": title}
     if isinstance(error, ModelHTTPError):
         facts["status"] = error.status_code
     if detail := _quote_error(error, provider, _MAX_DETAIL_CHARS):
@@ -91,30 +93,43 @@ def _classify(error: BaseException, name: ModelName, provider: Provider) -> Fail
     title = get_provider_title(name.provider)
     if _is_too_long(error):
         text = f"This conversation is too long for {name}. Use /compress to shorten it."
-        return Failure(ContextOverflow(text, model=str(name)))
+        return Failure(ContextOverflow(text, code=FailureCode.TOO_LONG, model=str(name)))
     if isinstance(error, ModelRateLimitError):
         seconds = error.retry_after
-        when = f"in {seconds:.0f} seconds" if seconds else "later"
+        when = f"in {_format_seconds(seconds)}" if seconds else "later"
         rate_limited = AgentRateLimited(
-            f"Rate limit reached at {title}. Try again {when}.", retry_after=seconds, model=str(name)
+            f"Rate limit reached at {title}. Try again {when}.",
+            retry_after=seconds,
+            code=FailureCode.RATE_LIMITED,
+            seconds=round(seconds) if seconds else None,
+            model=str(name),
         )
         return Failure(rate_limited, can_retry=True, can_use_fallback=True, retry_after_seconds=seconds)
     if isinstance(error, ModelQuotaExceededError):
-        no_credit = AgentRejected(f"Your account at {title} has no credit left. See its billing page.", model=str(name))
+        no_credit = AgentRejected(
+            f"Your account at {title} has no credit left. See its billing page.",
+            code=FailureCode.NO_CREDIT,
+            model=str(name),
+        )
         return Failure(no_credit, can_use_fallback=True)
     rejection = _find_rejection(error, name, provider)
     if rejection is not None:
         return Failure(rejection)
-    unavailable = AgentUnavailable(_describe_outage(error, name), model=str(name))
+    code, text = _describe_outage(error, name)
     return Failure(
-        unavailable, can_retry=True, can_use_fallback=True, mid_answer_text=_describe_mid_answer_outage(error, name)
+        AgentUnavailable(text, code=code, model=str(name)),
+        can_retry=True,
+        can_use_fallback=True,
+        mid_answer_outage=_describe_mid_answer_outage(error, name),
     )
 
 
 def make_dropped_error(failure: Failure, name: ModelName) -> AgentUnavailable:
     """Make the error for an answer that had already started: its text is kept, and nothing is requested twice."""
-    reason = failure.mid_answer_text or f"The answer stopped early. {failure.reason}"
-    facts = {"model": str(name)} | failure.error.facts
+    facts: dict[str, object] = {"model": str(name)} | failure.error.facts
+    reason = f"The answer stopped early. {failure.reason}"
+    if failure.mid_answer_outage is not None:
+        facts["code"], reason = failure.mid_answer_outage
     return AgentUnavailable(f"{reason} The text so far is saved. Use /retry to try again.", **facts)
 
 
@@ -122,9 +137,12 @@ def make_empty_answer_failure(name: ModelName, finish_reason: str | None) -> Fai
     """Make the failure for a model that ended without any text."""
     if finish_reason == "content_filter":
         title = get_provider_title(name.provider)
-        return Failure(AgentRejected(f"The content filter of {title} blocked the answer.", model=str(name)))
+        text = f"The content filter of {title} blocked the answer."
+        facts = {"code": FailureCode.CONTENT_FILTERED, "model": str(name), "provider_title": title}
+        return Failure(AgentRejected(text, **facts))
     why = " It used up its tokens before writing any text." if finish_reason == "length" else ""
-    error = AgentUnavailable(f"{name} gave an empty answer.{why} Try again or rephrase your message.", model=str(name))
+    text = f"{name} gave an empty answer.{why} Try again or rephrase your message."
+    error = AgentUnavailable(text, code=FailureCode.EMPTY_ANSWER, model=str(name))
     return Failure(error, can_retry=True, can_use_fallback=True)
 
 
@@ -132,9 +150,11 @@ def _make_key_error(name: ModelName, provider: Provider) -> AgentRejected:
     title = get_provider_title(name.provider)
     advice = explain_api_key(name.provider)
     if not provider.api_key:
-        return AgentRejected(f"{title} requires an API key. {advice}", model=str(name))
+        return AgentRejected(f"{title} requires an API key. {advice}", code=FailureCode.KEY_MISSING, model=str(name))
     return AgentRejected(
-        f"{title} rejected the API key, or the key has no access to {name.model}. {advice}", model=str(name)
+        f"{title} rejected the API key, or the key has no access to {name.model}. {advice}",
+        code=FailureCode.KEY_REJECTED,
+        model=str(name),
     )
 
 
@@ -143,7 +163,8 @@ def _make_unknown_model_error(name: ModelName) -> AgentRejected:
     if name.provider == OLLAMA:
         advice = f"Run `ollama pull {name.model}`. Or choose another model with /model or with `model` in config.yaml."
     title = get_provider_title(name.provider)
-    return AgentRejected(f"{title} has no model {name.model!r}. {advice}", model=str(name))
+    text = f"{title} has no model {name.model!r}. {advice}"
+    return AgentRejected(text, code=FailureCode.UNKNOWN_MODEL, model=str(name))
 
 
 def _find_rejection(error: BaseException, name: ModelName, provider: Provider) -> AgentRejected | None:
@@ -160,30 +181,35 @@ def _find_rejection(error: BaseException, name: ModelName, provider: Provider) -
         case _:
             return None
     title = get_provider_title(name.provider)
-    return AgentRejected(f"{title} rejected the request: {_quote_error(error, provider)}", model=str(name))
+    text = f"{title} rejected the request: {_quote_error(error, provider)}"
+    return AgentRejected(text, code=FailureCode.REQUEST_REJECTED, model=str(name))
 
 
-def _describe_outage(error: BaseException, name: ModelName) -> str:
+def _describe_outage(error: BaseException, name: ModelName) -> tuple[FailureCode, str]:
     title = get_provider_title(name.provider)
     match error:
         case ModelTimeoutError():
-            return f"{title} did not respond in time."
+            return FailureCode.TIMED_OUT, f"{title} did not respond in time."
         case ModelConnectionError(phase="connect"):
             question = " Is Ollama running?" if name.provider == OLLAMA else ""
-            return f"Could not connect to {title}.{question}"
+            return FailureCode.CANNOT_CONNECT, f"Could not connect to {title}.{question}"
         case ModelConnectionError():
-            return f"The connection to {title} dropped."
+            return FailureCode.CONNECTION_DROPPED, f"The connection to {title} dropped."
         case ModelHTTPError(status_code=status):
-            return f"{title} is unavailable at the moment (HTTP {status})."
+            return FailureCode.UNAVAILABLE, f"{title} is unavailable at the moment (HTTP {status})."
         case _:
-            return f"{title} sent an incomplete or invalid response."
+            return FailureCode.INVALID_RESPONSE, f"{title} sent an incomplete or invalid response."
 
 
-def _describe_mid_answer_outage(error: BaseException, name: ModelName) -> str:
+def _describe_mid_answer_outage(error: BaseException, name: ModelName) -> tuple[FailureCode, str]:
     title = get_provider_title(name.provider)
     if isinstance(error, ModelTimeoutError):
-        return f"{title} stopped responding mid-answer."
-    return f"The connection to {title} dropped mid-answer."
+        return FailureCode.STALLED_MID_ANSWER, f"{title} stopped responding mid-answer."
+    return FailureCode.DROPPED_MID_ANSWER, f"The connection to {title} dropped mid-answer."
+
+
+def _format_seconds(seconds: float) -> str:
+    return "1 second" if round(seconds) == 1 else f"{seconds:.0f} seconds"
 
 
 def _is_too_long(error: BaseException) -> bool:

@@ -113,18 +113,21 @@ def _choose_automatically(profile: AgentProfile, environ: Mapping[str, str]) -> 
     advice = _explain_missing_model(with_key)
     file = local.find_built_in_model()
     if local.is_installed() and file is not None:
-        return LocalAgent(file, description=f"Small local model: {file.stem}. {advice}.")
-    return DemoAgent(description=f"Demo agent with scripted answers. {advice}, or {_INSTALL_LOCAL_MODEL}.")
+        placeholder = f"a small placeholder model on this machine ({file.stem}) answers: expect wrong answers"
+        return LocalAgent(file, description=f"{advice}. Until then, {placeholder}.")
+    placeholder = "a placeholder with scripted answers replies"
+    return DemoAgent(description=f"{advice}, or {_INSTALL_LOCAL_MODEL}. Until then, {placeholder}.")
 
 
 def _explain_missing_model(with_key: list[str]) -> str:
-    """Explain why no better model was found and how to get one, without the period at the end."""
+    """Explain how to connect a real model, without the period at the end."""
     if with_key and not _has_provider_packages():
         title = KNOWN_PROVIDERS[with_key[0]].title
         return f"To use your API key for {title}, install more packages with {providers.INSTALL_COMMAND}"
-    variables = ", ".join(known.key_variables[0] for known in KNOWN_PROVIDERS.values() if known.key_variables)
+    *others, last = (known.key_variables[0] for known in KNOWN_PROVIDERS.values() if known.key_variables)
     install = "" if _has_provider_packages() else f" ({providers.INSTALL_COMMAND})"
-    return f"No API key and no Ollama found. For a better model, set one of {variables}{install}, or start Ollama"
+    variables = f"{', '.join(others)} or {last}{install}"
+    return f"To connect a real model, set {variables}, or start Ollama, then start Palaver again"
 
 
 def _has_provider_packages() -> bool:

@@ -18,7 +18,9 @@ from pydantic_ai.settings import ModelSettings
 
 from palaver.agent import message_conversion, provider_errors
 from palaver.agent.base import Notice, TextDelta, ToolCall, ToolFailed, ToolResult, UsageReport
+from palaver.agent.notices import CUT_OFF_NOTICE, make_fallback_notice
 from palaver.domain.text import make_storable
+from palaver.domain.turn_codes import NoticeCode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -67,7 +69,8 @@ class ToolLoop:
         for round_number in range(self._max_rounds + 1):
             is_last = round_number == self._max_rounds
             if is_last:
-                yield Notice(f"The agent used tools {self._max_rounds} times in a row, so it has to answer now.")
+                text = f"The agent used tools {self._max_rounds} times in a row, so it has to answer now."
+                yield Notice(text, NoticeCode.TOOL_LIMIT, {"count": self._max_rounds})
             async with aclosing(self._ask_with_retries(may_call_tools=not is_last)) as events:
                 async for event in events:
                     yield event
@@ -77,7 +80,7 @@ class ToolLoop:
             calls = message_conversion.extract_tool_calls(answer)
             if is_last or not calls:
                 if answer.finish_reason == "length":
-                    yield Notice("The answer was cut off because it reached the maximum length.")
+                    yield CUT_OFF_NOTICE
                 return
             for call in calls:
                 yield call
@@ -123,7 +126,7 @@ class ToolLoop:
             elif failure.can_use_fallback and len(self._chain) > 1:
                 self._chain.pop(0)
                 failures = 0
-                yield Notice(f"{failure.reason} Using {self._chain[0]} instead of {name}.")
+                yield make_fallback_notice(failure.error, str(self._chain[0]), str(name))
             else:
                 self.can_use_other_agent = failure.can_use_fallback and self._answer_count == 0
                 raise failure.error from failure.cause

@@ -24,6 +24,7 @@ from palaver.cli.serve import serve
 from palaver.cli.sessions import sessions
 from palaver.cli.shares import shares
 from palaver.cli.status import status
+from palaver.invocation import format_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,4 +106,4 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without Unicode shows a question mark
-    program.main(prog_name="palaver")
+    program.main(prog_name=format_command(), complete_var="_PALAVER_COMPLETE")

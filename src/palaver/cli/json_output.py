@@ -46,6 +46,7 @@ class ShareJson(TypedDict):
     title: str | None
     message_count: int
     created_at: str
+    path: str
 
 
 class SignInMethodsJson(TypedDict):
@@ -128,4 +129,5 @@ def share_to_json(share: Share) -> ShareJson:
         "title": share.title,
         "message_count": share.message_count,
         "created_at": format_time(share.created_at),
+        "path": share.path,
     }

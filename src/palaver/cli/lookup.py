@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from palaver.cli.output import clean_line, truncate_text
 from palaver.domain.account import normalize_name
 from palaver.domain.errors import AmbiguousMatch, InvalidTitle, NotFound, ProjectNotFound, SessionNotFound
+from palaver.invocation import format_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -58,7 +59,9 @@ def find_person(members: Sequence[Member], text: str) -> Member:
         )
     similar = find_similar_names(text, [member.person.name for member in members])
     message = f"No person named {quote(text)}. "
-    message += f"Did you mean {' or '.join(map(quote, similar))}?" if similar else "See `palaver people list`."
+    message += (
+        f"Did you mean {' or '.join(map(quote, similar))}?" if similar else f"See `{format_command('people list')}`."
+    )
     raise NotFound(message, person=text, suggestions=similar)
 
 
@@ -91,7 +94,7 @@ def _make_session_not_found(view: SessionView, text: str) -> SessionNotFound:
     if similar:
         message += f"Did you mean {' or '.join(_format_suggestion(session) for session in similar.values())}?"
     elif recent:
-        message += "See `palaver sessions list`."
+        message += f"See `{format_command('sessions list')}`."
     else:
         message += "There are no conversations yet."
     suggestions = [{"id": session.id, "title": session.shown_title} for session in similar.values()]
@@ -123,5 +126,6 @@ def _make_project_not_found(projects: Sequence[Project], text: str) -> ProjectNo
     elif projects:
         message += f"You have {', '.join(quote(project.name) for project in projects[:5])}."
     else:
-        message += "You have no projects yet. Create one with `palaver projects create NAME`."
+        command = format_command("projects create NAME")
+        message += f"You have no projects yet. Create one with `{command}`."
     return ProjectNotFound(message, project=text, suggestions=similar)

@@ -12,6 +12,7 @@ from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_opt
 from palaver.cli.output import Column
 from palaver.domain.errors import NotFound
 from palaver.domain.memory import build_memory_key
+from palaver.invocation import format_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +56,8 @@ def list_memories(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> 
     elif query:
         click.echo(f"No memories match {lookup.quote(query)}.")
     else:
-        click.echo("No memories yet. Ask the agent to remember something, or use `palaver memories remember TEXT`.")
+        command = format_command("memories remember TEXT")
+        click.echo(f"No memories yet. Ask the agent to remember something, or use `{command}`.")
 
 
 @memories.command()
@@ -105,7 +107,8 @@ def _find_memory(view: SessionView, text: str) -> MemoryEntry:
     for entry in _load_memories(view):
         if entry.memory.id == text or build_memory_key(entry.memory.text) == build_memory_key(text):
             return entry
-    raise NotFound(f"No memory has the id or the exact text {lookup.quote(text)}. See `palaver memories list`.")
+    command = format_command("memories list")
+    raise NotFound(f"No memory has the id or the exact text {lookup.quote(text)}. See `{command}`.")
 
 
 def _make_row(entry: MemoryEntry, now: datetime) -> tuple[str, ...]:

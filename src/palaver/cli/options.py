@@ -25,7 +25,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 mine_option = click.option("--mine", is_flag=True, help="Only conversations you own or take part in, not everybody's.")
 yes_option = click.option("--yes", is_flag=True, help="Skip the confirmation.")
 session_argument = click.argument("session")
-platform_option = click.option("--platform", metavar="PLATFORM", help="Only from this platform, such as telegram.")
+platform_option = click.option(
+    "--platform", metavar="PLATFORM", help="Only from this platform, such as telegram; local is the terminal."
+)
 _DAY = click.DateTime(["%Y-%m-%d"])
 
 

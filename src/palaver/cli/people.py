@@ -1,24 +1,29 @@
 """`palaver people`: who uses this gateway and how they sign in.
 
-The person at the terminal runs the gateway, so they may set a password for anybody. Always true: a password is
-typed at a hidden prompt and never appears on a command line.
+The person at the terminal runs the gateway, so they may invite people and set a password for anybody. Always true: a
+password is typed at a hidden prompt and never appears on a command line.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
 import click
 
 from palaver.cli import json_output, lookup, output
 from palaver.cli.options import is_interactive, json_option, load_cli_settings
 from palaver.cli.output import Column
+from palaver.domain.account import is_loopback
+from palaver.domain.errors import ConfigError
+from palaver.domain.person import Role
+from palaver.invocation import format_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from palaver.domain.account import Member
+    from palaver.domain.account import Invitation, Member
     from palaver.services.accounts.accounts import Accounts
     from palaver.services.accounts.people import People
 
@@ -57,6 +62,80 @@ def list_people(ctx: click.Context, as_json: bool) -> None:
         output.print_json({"people": [json_output.person_to_json(member) for member in members]})
     else:
         output.print_table(_COLUMNS, [_make_row(member, now) for member in members])
+
+
+@people.command()
+@click.argument("name")
+@click.option(
+    "--role",
+    type=click.Choice(["member", "owner"]),
+    default="member",
+    help="Members see only their own conversations; owners can view all and invite people. [default: member]",
+)
+@json_option
+@click.pass_context
+def invite(ctx: click.Context, name: str, role: str, as_json: bool) -> None:
+    """Invite a person to the web page.
+
+    Prints a sign-in link to send them. It works once, within three days.
+    """
+    page_url = _find_page_url(ctx)
+
+    async def run(_accounts: Accounts, all_people: People) -> Invitation:
+        return await all_people.add(name, Role(role))
+
+    _print_invitation(_run_with_accounts(ctx, run), page_url, as_json=as_json)
+
+
+@people.command("link")
+@click.argument("person")
+@json_option
+@click.pass_context
+def create_link(ctx: click.Context, person: str, as_json: bool) -> None:
+    """Create a new sign-in link for a person.
+
+    It works once, within three days. The person's earlier links no longer work.
+    """
+    page_url = _find_page_url(ctx)
+
+    async def run(_accounts: Accounts, all_people: People) -> Invitation:
+        member = lookup.find_person(await _load_members(all_people), person)
+        return await all_people.create_link(member.person.id)
+
+    _print_invitation(_run_with_accounts(ctx, run), page_url, as_json=as_json)
+
+
+def _find_page_url(ctx: click.Context) -> str:
+    """Return the URL of the page that other people can most likely reach; raise an error if there is none."""
+    from palaver.cli.running_servers import find_running_server
+
+    settings = load_cli_settings(ctx)
+    if settings.web.public_url:
+        return settings.web.public_url.rstrip("/")
+    server = find_running_server(settings.home, None)
+    if server is None:
+        raise ConfigError(
+            "Palaver is not running, so a link would lead nowhere. Start it in another terminal with"
+            f" `{format_command('serve')}`, then try again. If it runs on another machine, set web.public_url."
+        )
+    return server.network_url or server.url
+
+
+def _print_invitation(invitation: Invitation, page_url: str, *, as_json: bool) -> None:
+    url = f"{page_url}/sign-in#{invitation.secret}"
+    is_local_only = is_loopback(urlsplit(page_url).hostname or "")
+    if as_json:
+        link = {"url": url, "expires_at": invitation.expires_at.isoformat(), "is_local_only": is_local_only}
+        output.print_json({"person": json_output.person_to_json(invitation.member), "link": link})
+        return
+    name = lookup.quote(invitation.member.person.name)
+    expiry = invitation.expires_at.astimezone().strftime("%Y-%m-%d %H:%M")
+    click.echo(f"Send this link to {name}. It works once, until {expiry}:\n\n  {url}\n")
+    if is_local_only:
+        click.echo(
+            "The link works on this machine only, because Palaver listens here only. To let others in, start it with"
+            f" `{format_command('serve --host 0.0.0.0')}`, or put it behind a reverse proxy and set web.public_url."
+        )
 
 
 @people.command()

@@ -9,6 +9,7 @@ import click
 from palaver.cli import json_output, lookup, output
 from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_option
 from palaver.cli.output import Column
+from palaver.invocation import format_command
 
 if TYPE_CHECKING:
     from palaver.domain.session import Project
@@ -47,7 +48,7 @@ def list_projects(ctx: click.Context, as_json: bool) -> None:
         ]
         output.print_table(_COLUMNS, rows)
     else:
-        click.echo("No projects yet. Create one with `palaver projects create NAME`.")
+        click.echo(f"No projects yet. Create one with `{format_command('projects create NAME')}`.")
 
 
 @projects.command()

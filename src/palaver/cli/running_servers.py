@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import json
 import logging
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,8 +21,16 @@ _FOLDER = "servers"  # in the home folder
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningServer:
+    """Under which URLs browsers reach a server."""
+
+    url: str  # the configured public one, or else for a browser on this machine
+    network_url: str | None  # for other machines in the network; None: only `url` works
+
+
 @contextlib.contextmanager
-def announce_server(home: Path, port: int, url: str) -> Iterator[None]:
+def announce_server(home: Path, port: int, server: RunningServer) -> Iterator[None]:
     """Let other processes find this server as long as the block runs."""
     path = home / _FOLDER / f"{port}.json"
     with contextlib.ExitStack() as stack:
@@ -29,7 +38,7 @@ def announce_server(home: Path, port: int, url: str) -> Iterator[None]:
             path.parent.mkdir(mode=0o700, exist_ok=True)
             file = stack.enter_context(path.open("w", encoding="utf-8"))
             fcntl.flock(file, fcntl.LOCK_EX)
-            json.dump({"url": url}, file)
+            json.dump(asdict(server), file)
             file.flush()
             stack.callback(path.unlink, missing_ok=True)
         except OSError as error:  # the server works all the same
@@ -37,20 +46,20 @@ def announce_server(home: Path, port: int, url: str) -> Iterator[None]:
         yield
 
 
-def find_running_server(home: Path, port: int | None) -> str | None:
-    """Return the address of a server that runs on a home folder; with a port, only of the server on that port."""
+def find_running_server(home: Path, port: int | None) -> RunningServer | None:
+    """Find a server that runs on a home folder; with a port, only the server on that port."""
     paths = list((home / _FOLDER).glob("*.json" if port is None else f"{port}.json"))
-    return next((url for path in paths if (url := _read_url_if_running(path))), None)
+    return next((server for path in paths if (server := _read_if_running(path))), None)
 
 
-def _read_url_if_running(path: Path) -> str | None:
+def _read_if_running(path: Path) -> RunningServer | None:
     try:
         with path.open(encoding="utf-8") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:  # its server lives
-                return str(json.load(file)["url"])
-    except (OSError, ValueError, KeyError):  # it has just ended, or has not written its address yet
+                return RunningServer(**json.load(file))
+    except (OSError, ValueError, TypeError):  # it has just ended, or has not written its address yet
         return None
     path.unlink(missing_ok=True)
     return None

@@ -13,7 +13,7 @@ from palaver.cli.options import load_cli_settings
     "--port",
     type=click.IntRange(0, 65535),
     metavar="PORT",
-    help="The port to listen on; 0 picks a free one. [default: web.port, or 8765]",
+    help="The port to listen on; 0 picks a free one. [default: web.port, or 8765, or the next free one]",
 )
 @click.option(
     "--open/--no-open",
@@ -33,7 +33,7 @@ def serve(ctx: click.Context, host: str | None, port: int | None, open_browser: 
     """Run the gateway with the web page and the API.
 
     Stop it with Ctrl-C or SIGTERM. Running answers get 20 seconds to finish; the next Palaver process continues
-    the rest. You can run several servers on the same data if each has its own port.
+    the rest. If a server already runs on the same data, prints its address; with --port, starts a second one.
     """
     settings = load_cli_settings(ctx)
     from palaver.cli.server_runner import ServeOptions, serve_until_stopped

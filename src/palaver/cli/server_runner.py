@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import webbrowser
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -20,18 +20,20 @@ from palaver.app import make_gateway, make_web_state, open_store
 from palaver.cli.malloc import return_freed_memory
 from palaver.cli.output import clean_line
 from palaver.cli.running_servers import announce_server, find_running_server
+from palaver.cli.server_address import build_server_urls, explain_other_port, open_server_socket
 from palaver.domain.errors import ConfigError
+from palaver.invocation import format_command
 from palaver.logs import configure_logging
 from palaver.services.accounts.accounts import Accounts
 from palaver.services.cleanup import Cleanup
 from palaver.web.app import create_app
 from palaver.web.connections import raise_open_file_limit
-from palaver.web.server import open_socket, run_server
+from palaver.web.server import run_server
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import AsyncIterator, Iterator
 
+    from palaver.cli.running_servers import RunningServer
     from palaver.config import Settings
     from palaver.services.gateway import Gateway
     from palaver.web.state import WebState
@@ -52,9 +54,15 @@ class ServeOptions:
 
 
 def serve_until_stopped(settings: Settings, options: ServeOptions) -> int:
-    """Serve until SIGINT or SIGTERM and return the exit code."""
-    if options.print_link and (url := find_running_server(settings.home, options.port)) is not None:
-        return asyncio.run(_print_link_to_running_server(settings, url))
+    """Serve until SIGINT or SIGTERM and return the exit code.
+
+    A second server on the same home folder starts only if its port was chosen.
+    """
+    is_port_chosen = options.port is not None or settings.web.port is not None
+    if options.print_link or not is_port_chosen:
+        running = find_running_server(settings.home, options.port)
+        if running is not None:
+            return asyncio.run(_show_running_server(settings, options, running))
     return_freed_memory()
     configure_logging()
     raise_open_file_limit()
@@ -69,14 +77,16 @@ async def _serve(gateway: Gateway, settings: Settings, options: ServeOptions) ->
     if not await web.accounts.can_listen_on(host):
         raise ConfigError(
             f"Other machines can reach {host}, but no owner has a password or a passkey yet."
-            " Set a password with `palaver people password`, then start the server again.",
+            f" Set a password with `{format_command('people password')}`, then start the server again.",
             host=host,
         )
     try:
         await asyncio.to_thread(web.attachments.check_folder)
     except ConfigError as error:  # conversations work without it
         log.warning("attachments_unavailable", extra={"error": str(error)})
-    server_socket = open_socket(host, port)
+    server_socket = open_server_socket(settings, host, port)
+    server = build_server_urls(settings, host, server_socket)
+    web = replace(web, network_url=server.network_url)
     stop_requested = asyncio.Event()
     with _stop_on_signals(stop_requested), contextlib.closing(server_socket):
         async with gateway.run(SHUTDOWN_GRACE_SECONDS):
@@ -87,10 +97,11 @@ async def _serve(gateway: Gateway, settings: Settings, options: ServeOptions) ->
                 before_stop=web.live.stop,
                 trusted_proxies=web.trusted_proxies,
             ) as bound_port:
-                url = _build_page_url(settings, host, bound_port, server_socket)
-                with announce_server(settings.home, bound_port, url):
-                    await _print_welcome(web, url, options)
-                    log.info("server_ready", extra={"address": url, "version": __version__})
+                with announce_server(settings.home, bound_port, server):
+                    if port is None and (reason := explain_other_port(bound_port)) is not None:
+                        click.echo(reason)
+                    await _print_welcome(web, server, options)
+                    log.info("server_ready", extra={"address": server.url, "version": __version__})
                     _set_garbage_collector()
                     async with _clean_up_regularly(web):
                         await stop_requested.wait()
@@ -110,42 +121,35 @@ async def _clean_up_regularly(web: WebState) -> AsyncIterator[None]:
         await asyncio.gather(cleanup, return_exceptions=True)
 
 
-def _build_page_url(settings: Settings, host: str, port: int, server_socket: socket.socket) -> str:
-    """Return the configured public URL, or else the URL that a browser on this machine uses."""
-    if settings.web.public_url:
-        return settings.web.public_url.rstrip("/")
-    bound_host = server_socket.getsockname()[0]
-    is_local = bound_host in {"127.0.0.1", "::1", "0.0.0.0", "::"}  # noqa: S104  (compared, not bound)
-    url_host = "localhost" if is_local else host  # a name, because passkeys belong to names
-    return f"http://[{url_host}]:{port}" if ":" in url_host else f"http://{url_host}:{port}"
-
-
-async def _print_welcome(web: WebState, url: str, options: ServeOptions) -> None:
+async def _print_welcome(web: WebState, server: RunningServer, options: ServeOptions) -> None:
     """Print the address, and a sign-in link while the owner has no password or passkey."""
-    click.echo(f"Palaver {__version__} is running at {url}")
+    click.echo(f"Palaver {__version__} is running at {server.url}")
+    if server.network_url is not None:
+        click.echo(f"Other machines in your network reach it at {server.network_url}")
     click.echo(clean_line(web.gateway.agent.description))
     for platform in web.gateway.unconnected_platforms:
         click.echo(f"{platform.label} is set up but not connected: messages there are neither received nor sent.")
-    if options.print_link or not await web.accounts.can_owner_sign_in():
-        url = await _print_link(web.accounts, url)
+    await _open_page(web.accounts, server.url, options)
+
+
+async def _show_running_server(settings: Settings, options: ServeOptions, server: RunningServer) -> int:
+    """Lead the person to a server that runs in another process on the same database."""
+    click.echo(f"Palaver is already running at {server.url}")
+    if not options.print_link:
+        click.echo("To start a second server on the same data, choose a port with --port.")
+    with open_store(settings) as store:
+        await _open_page(Accounts(store), server.url, options)
+    return 0
+
+
+async def _open_page(accounts: Accounts, url: str, options: ServeOptions) -> None:
+    """Print a sign-in link for the owner if they need or want one, and open the page if a person sits here."""
+    if options.print_link or not await accounts.can_owner_sign_in():
+        url = f"{url}/sign-in#{await accounts.create_owner_link()}"
+        click.echo(f"Sign in with this link. It works once, within 15 minutes:\n\n  {url}\n")
     sys.stdout.flush()
     if options.open_browser if options.open_browser is not None else _should_open_browser():
         await asyncio.to_thread(webbrowser.open, url)
-
-
-async def _print_link(accounts: Accounts, url: str) -> str:
-    """Print a new sign-in link for the owner, and return it."""
-    link = f"{url}/sign-in#{await accounts.create_owner_link()}"
-    click.echo(f"Sign in with this link. It works once, within 15 minutes:\n\n  {link}\n")
-    return link
-
-
-async def _print_link_to_running_server(settings: Settings, url: str) -> int:
-    """Print a sign-in link to a server that runs in another process on the same database."""
-    with open_store(settings) as store:
-        click.echo(f"Palaver is already running at {url}")
-        await _print_link(Accounts(store), url)
-    return 0
 
 
 def _set_garbage_collector() -> None:

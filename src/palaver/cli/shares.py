@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
 import click
 
 from palaver.cli import json_output, output
 from palaver.cli.options import confirm_or_exit, json_option, load_cli_settings, yes_option
 from palaver.cli.output import Column
+from palaver.domain.account import is_loopback
+from palaver.invocation import format_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from palaver.config import Settings
     from palaver.domain.person import Principal
     from palaver.domain.share import Share
     from palaver.services.shares import Shares
@@ -55,8 +59,42 @@ def list_shares(ctx: click.Context, mine: bool, as_json: bool) -> None:
     elif found:
         now = datetime.now(UTC)
         output.print_table(_COLUMNS, [_make_row(share, now) for share in found])
+        output.print_hint(f"For the link of one, run {format_command('shares link ID')}")
     else:
         click.echo("Nothing is shared.")
+
+
+@shares.command("link")
+@click.argument("share_id", metavar="SHARE")
+@json_option
+@click.pass_context
+def print_link(ctx: click.Context, share_id: str, as_json: bool) -> None:
+    """Print the link of a shared copy again.
+
+    SHARE is an id from `palaver shares list`. Anyone with the link can read the copy.
+    """
+
+    async def run(service: Shares, owner: Principal) -> Share:
+        return await service.get(owner, share_id, everything=True)
+
+    link = _find_server_url(load_cli_settings(ctx)) + _run_with_shares(ctx, run).path
+    if as_json:
+        output.print_json({"link": link})
+        return
+    click.echo(link)
+    if is_loopback(urlsplit(link).hostname or ""):
+        output.print_hint("It works only on this machine. Set web.public_url in config.yaml to the server's address.")
+
+
+def _find_server_url(settings: Settings) -> str:
+    """Return the address under which others reach the server, or would reach it if it was running."""
+    from palaver.cli.running_servers import find_running_server
+    from palaver.web.server import DEFAULT_PORT
+
+    server = find_running_server(settings.home, None)
+    if server is not None:
+        return server.network_url or server.url
+    return (settings.web.public_url or f"http://localhost:{settings.web.port or DEFAULT_PORT}").rstrip("/")
 
 
 @shares.command("end")

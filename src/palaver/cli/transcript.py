@@ -90,8 +90,8 @@ def _format_usage(session: Session) -> Iterator[str]:
         yield f"${usage.cost:.4f} ({usage.cost_status})"
     if usage.unpriced_turns:
         yield f"{format_count(usage.unpriced_turns, 'turn')} with unknown cost"
-    if session.model:
-        yield clean_line(session.model)
+    if session.model_name:
+        yield clean_line(session.model_name)
 
 
 def format_events(events: Iterable[Event], session: Session, *, in_full: bool) -> Iterator[str]:

@@ -175,7 +175,7 @@ class WebSection(Section):
     """Where the web server listens, and how people reach it."""
 
     host: Annotated[str, validators.HOST] = "127.0.0.1"
-    port: Annotated[int, validators.PORT] = 8765
+    port: Annotated[int | None, validators.OPTIONAL_PORT] = None  # None: 8765, or the next free one
     public_url: Annotated[str | None, validators.OPTIONAL_URL] = None
     trusted_proxies: Annotated[tuple[Annotated[str, validators.NETWORK], ...], validators.NULL_IS_EMPTY_LIST] = ()
 

@@ -206,6 +206,7 @@ HOST: Final = _pattern_rule(
     r"[A-Za-z0-9.:_-]{1,253}", "an IP address or host name of this machine, such as 127.0.0.1 or 0.0.0.0"
 )
 PORT: Final = _number_rule(0, 65535, "a whole number")
+OPTIONAL_PORT: Final = _optional_rule(PORT)
 NETWORK: Final = Rule(_is_network, "an IP address or network, such as 127.0.0.1 or 10.0.0.0/8")
 TOOLSET_NAME: Final = Rule(lambda value: value in TOOLSET_NAMES, ", ".join(TOOLSET_NAMES))
 PROFILE_TOOLSET: Final = Rule(

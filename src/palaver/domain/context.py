@@ -280,7 +280,7 @@ def _source_lines(context: SessionContext, ids: _IdFormatter) -> Iterator[str]:
     if _is_on_all_platforms(context):
         yield "- Source: direct messages of several people, from every platform"
     elif source.platform == Platform.LOCAL:
-        yield "- Source: the machine running this agent"
+        yield f"- Source: {source.platform.label}, on the machine running this agent"
     elif source.chat_type is ChatType.DM and context.shared:
         yield f"- Source: {source.platform.label}, direct messages of several people"
     else:

@@ -2,6 +2,7 @@
 
     PalaverError
     ├── ConfigError               a setting is wrong: names the key and what is allowed
+    │   └── PortInUse
     ├── InvalidInput              the request is not valid
     │   ├── InvalidMessage
     │   ├── InvalidTitle
@@ -78,6 +79,10 @@ class PalaverError(Exception):
 
 class ConfigError(PalaverError):
     """The configuration is not valid."""
+
+
+class PortInUse(ConfigError):
+    """The port is already in use."""
 
 
 class InvalidInput(PalaverError):

@@ -46,6 +46,10 @@ class EventKind(StrEnum):
     UNREADABLE = "unreadable"  # never stored: what is read instead of an entry that is damaged
 
 
+# What makes a conversation unread again for people who had read it. After everything else it stays read.
+UNREAD_KINDS = frozenset({EventKind.MESSAGE, EventKind.TURN_INTERRUPTED, EventKind.TURN_FAILED})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One entry in a session's log."""

@@ -7,11 +7,11 @@ come as events, followed by the end of the turn. The delivery of an answer is re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from palaver.domain.delivery import DeliveryStatus
     from palaver.domain.draft import Piece
@@ -48,7 +48,9 @@ class NoticeSent:
     """The agent reports something about the run; it is not stored."""
 
     turn_id: TurnId
-    text: str
+    text: str  # in English
+    code: str = ""  # with which a page writes the text in the reader's language; see `NoticeCode`
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

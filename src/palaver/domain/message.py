@@ -13,6 +13,7 @@ from typing import Any
 
 from palaver.domain.errors import InvalidMessage
 from palaver.domain.json_limits import MAX_JSON_DEPTH, JsonTooDeep, measure_json
+from palaver.domain.plain_text import strip_markdown
 from palaver.domain.text import is_storable
 
 MESSAGE_ROLES = frozenset({"system", "user", "assistant", "tool"})
@@ -138,7 +139,13 @@ def _measure_field(key: str, value: object) -> int:
 
 
 def make_preview(text: str) -> str:
-    """Return the beginning of a text on one line, for lists."""
+    """Return the beginning of a message on one line and without Markdown, for lists."""
+    head = text[: MAX_PREVIEW_CHARS * 4]  # marks and the addresses of links are left out
+    return make_excerpt(strip_markdown(head)) or make_excerpt(head)
+
+
+def make_excerpt(text: str) -> str:
+    """Return the beginning of a text on one line."""
     return " ".join(text[: MAX_PREVIEW_CHARS * 2].split())[:MAX_PREVIEW_CHARS]
 
 

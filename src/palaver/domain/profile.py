@@ -130,6 +130,6 @@ class WebRules:
     """Where the web server listens, and which proxies it trusts."""
 
     host: str = "127.0.0.1"
-    port: int = 8765
+    port: int | None = None  # None: the default port, or the next free one
     public_url: str | None = None  # the URL that people use, if it differs: https://chat.example.org/palaver
     trusted_proxies: tuple[str, ...] = ()  # addresses or networks whose X-Forwarded-* headers are trusted

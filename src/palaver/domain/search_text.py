@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ MAX_QUERY_WORDS = 64  # in all terms together: a phrase costs the engines its le
 _USUAL_MATCH_CHARS = 8000  # a snippet looks here first, and only then in a longer text
 _BLOCK_CHARS = 2000
 _MAX_MATCH_CHARS = 5000  # a phrase is hardly ever longer
+MIN_PREFIX_CHARS = 3  # of a word that is still being typed: shorter ones begin too many words to look them all up
 MAX_INDEXED_WORDS = 16_000  # of a message; words after these are not found
 
 # Letters, digits and marks of the scripts that give one word per character.
@@ -46,6 +47,7 @@ _SINGLE_CHAR_SCRIPTS = (
 _JAMO = "\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff"
 _ACCENTS = re.compile("[\u0300-\u036f]+")
 _TYPOGRAPHIC_QUOTES = str.maketrans("“”„‟＂", '"""""')  # phones type these
+_QUOTES = frozenset('"“”„‟＂')
 _TERM = re.compile(r'(?P<minus>(?<!\S)-(?!-))?(?:"(?P<phrase>[^"]*)"?(?P<star>\*?)|(?P<plain>[^\s"]+))')
 
 # A translation table for ASCII: letters become lower case, digits stay, everything else becomes a space.
@@ -105,8 +107,11 @@ class Query:
         return all(term.excluded for term in self.terms)
 
 
-def parse_query(text: str) -> Query:
-    """Parse a query as people type it: `word`, `"a phrase"`, `begin*`, `-without`; InvalidInput if it is too long."""
+def parse_query(text: str, *, is_typing: bool = False) -> Query:
+    """Parse a query as people type it: `word`, `"a phrase"`, `begin*`, `-without`; InvalidInput if it is too long.
+
+    With `is_typing`, the last word may be the beginning of a longer word, unless something follows it.
+    """
     if len(text) > MAX_QUERY_CHARS:
         raise InvalidInput(
             f"query: a search has at most {MAX_QUERY_CHARS} characters; this one has {len(text)}. Shorten it.",
@@ -120,6 +125,8 @@ def parse_query(text: str) -> Query:
         if words:
             prefix = bool(match["star"]) if plain is None else plain.endswith("*")
             terms.append(Term(tuple(words), prefix, excluded=match["minus"] is not None))
+    if is_typing and terms and _is_last_word_open(text, terms[-1]):
+        terms[-1] = replace(terms[-1], prefix=True)
     word_count = sum(len(term.words) for term in terms)
     if word_count > MAX_QUERY_WORDS:
         raise InvalidInput(
@@ -129,6 +136,13 @@ def parse_query(text: str) -> Query:
             limit=MAX_QUERY_WORDS,
         )
     return Query(tuple(dict.fromkeys(terms)))
+
+
+def _is_last_word_open(text: str, last: Term) -> bool:
+    """Whether the next letter that is typed may belong to the last word of a query."""
+    if last.excluded or len(last.words[-1]) < MIN_PREFIX_CHARS:  # half a word would exclude too much
+        return False
+    return not text[-1].isspace() and text[-1] not in _QUOTES
 
 
 # ---- snippets ----------------------------------------------------------------------------------------------

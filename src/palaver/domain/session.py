@@ -111,6 +111,13 @@ class Session:
         """The title that people see: the chosen one, otherwise the automatic one; None before the first words."""
         return self.title or self.auto_title
 
+    @property
+    def model_name(self) -> str | None:
+        """The model of the last answer as the settings spell it, with its provider: `openai:gpt-5`, `demo`."""
+        if self.model is None or self.model_provider in {None, self.model}:
+            return self.model
+        return f"{self.model_provider}:{self.model}"
+
 
 @dataclass(frozen=True, slots=True)
 class SessionEntry:
@@ -213,6 +220,8 @@ class SearchHit:
     at: datetime
     message: Message
     snippet: Snippet
+    archived: bool  # the session
+    owner_name: str | None  # of the person whose session it is; None if several people share it
 
     @property
     def cursor(self) -> str:

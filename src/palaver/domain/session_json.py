@@ -104,6 +104,7 @@ class HitJson(TypedDict):
     role: str
     snippet: str
     highlights: list[tuple[int, int]]  # start and end (exclusive) of the parts of the snippet that match
+    archived: bool  # the session
     message: dict[str, Any]
 
 
@@ -202,6 +203,7 @@ def hit_to_json(hit: SearchHit) -> HitJson:
         "role": hit.message.role,
         "snippet": hit.snippet.text,
         "highlights": hit.snippet.highlights,
+        "archived": hit.archived,
         "message": message_to_json(hit.message),
     }
 

@@ -1,8 +1,9 @@
 """A shared copy of a conversation, for people without an account: what it contains and what it leaves out.
 
 It contains the messages of people and the agent, in order, and nothing else: no tool calls, reasoning, files, undone
-messages, ids or names. If there are several people, they are numbered. In the text, everything that looks like a key,
-an email address, a phone number or one of our ids is replaced.
+messages or ids. The person who shares it is named, because they chose to; the others did not, so they are numbered and
+their names are removed. In the text, everything that looks like a key, an email address, a phone number or one of our
+ids is replaced.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.domain.errors import NotFound, NothingToDo
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 MAX_SHARES_PER_PERSON: Final = 500
 MAX_NAME_CHARS: Final = 128  # of a longer name, only the beginning is looked for
 _SHARE_ID = re.compile(r"sh_[0-9a-f]{16}")
+_SECRET = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _FILE_PLACEHOLDER = "(file)"
 _WORD_CHAR = re.compile(r"\w")
 
@@ -81,6 +83,20 @@ class Share:
     title: str | None
     message_count: int
     created_at: datetime
+    secret: str = field(repr=False)  # opens the copy
+
+    @property
+    def path(self) -> str:
+        """The page that shows the copy. Browsers do not send what is after `#` to any server."""
+        return f"/shared#{self.secret}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sharer:
+    """The person who shares a conversation, with the name that they have chosen."""
+
+    person_id: PersonId
+    name: str
 
 
 def new_share_id() -> str:
@@ -95,11 +111,20 @@ def parse_share_id(text: str) -> str:
     return text
 
 
-def build_shared_copy(title: str | None, log: Iterable[Event], names: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the copy as JSON-ready data; `names` of the people in it are removed from the text."""
+def parse_share_secret(text: str) -> str:
+    """Return the secret if it looks like one; raise ShareNotFound otherwise, because it can open nothing."""
+    if _SECRET.fullmatch(text) is None:
+        raise ShareNotFound
+    return text
+
+
+def build_shared_copy(
+    title: str | None, log: Iterable[Event], names: Iterable[str] = (), sharer: Sharer | None = None
+) -> dict[str, Any]:
+    """Return the copy as JSON-ready data; `names` of people are removed from the text, except the sharer's."""
     shared_events = [event for event in log if _is_shared(event)]
-    redact = _build_redactor(names)
-    author_labels = _number_authors(shared_events)
+    redact = _build_redactor(name for name in names if sharer is None or name.strip() != sharer.name.strip())
+    author_labels = _label_authors(shared_events, sharer)
     messages = [
         {"role": event.message.role, "name": author_labels.get(_get_author(event)), "text": text}
         for event in shared_events
@@ -142,11 +167,16 @@ def _get_author(event: Event) -> str | None:
     return event.person_id or (author and (author.id or author.name)) or ""
 
 
-def _number_authors(events: Iterable[Event]) -> dict[str | None, str]:
-    authors = [author for author in dict.fromkeys(_get_author(event) for event in events) if author is not None]
-    if len(authors) < 2:
-        return dict.fromkeys(authors, "Person")
-    return {author: f"Person {number}" for number, author in enumerate(authors, 1)}
+def _label_authors(events: Iterable[Event], sharer: Sharer | None) -> dict[str | None, str]:
+    """Return how each author is called: the sharer by name, the others by number if there are several."""
+    authors = dict.fromkeys(author for event in events if (author := _get_author(event)) is not None)
+    labels: dict[str | None, str] = {}
+    if sharer is not None and sharer.name.strip() and sharer.person_id in authors:
+        labels[sharer.person_id] = sharer.name.strip()
+    others = [author for author in authors if author not in labels]
+    if len(others) < 2:
+        return labels | dict.fromkeys(others, "Person")
+    return labels | {author: f"Person {number}" for number, author in enumerate(others, 1)}
 
 
 def _build_redactor(names: Iterable[str]) -> Callable[[str], str]:

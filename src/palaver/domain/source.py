@@ -70,7 +70,7 @@ class Platform(str):
 
     @property
     def label(self) -> str:
-        """The name as people write it: `WhatsApp`, `CLI`; a plugin's platform in title case."""
+        """The name as people write it: `WhatsApp`, `Terminal`; a plugin's platform in title case."""
         return _LABELS.get(self) or re.sub(r"[_-]+", " ", self).strip().title()
 
 
@@ -87,7 +87,7 @@ Platform.WEBHOOK = Platform("webhook")
 Platform.CRON = Platform("cron")
 
 # Platforms whose label is not just their name in title case.
-_LABELS: dict[str, str] = {Platform.LOCAL: "CLI", Platform.API: "API", Platform.WHATSAPP: "WhatsApp"}
+_LABELS: dict[str, str] = {Platform.LOCAL: "Terminal", Platform.API: "API", Platform.WHATSAPP: "WhatsApp"}
 
 BUILT_IN_PLATFORMS: tuple[Platform, ...] = (
     Platform.LOCAL,
@@ -168,7 +168,7 @@ class SessionSource:
     @classmethod
     def local_cli(cls) -> Self:
         """Return the source of messages from the terminal on this machine."""
-        return cls(Platform.LOCAL, "cli", chat_name="CLI terminal", chat_type=ChatType.DM)
+        return cls(Platform.LOCAL, "cli", chat_name=Platform.LOCAL.label, chat_type=ChatType.DM)
 
     @property
     def participant(self) -> str | None:
@@ -179,7 +179,7 @@ class SessionSource:
     def description(self) -> str:
         """A short description for people. It contains raw names: quote it before the agent reads it."""
         if self.platform == Platform.LOCAL:
-            return "CLI terminal"
+            return self.platform.label
         if self.chat_type is ChatType.DM:
             chat = f"DM with {self.user_name or self.user_id or 'user'}"
         else:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidTitle
+from palaver.domain.plain_text import strip_markdown
 from palaver.domain.text import normalize_unicode
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f"
     "\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
-_MARKDOWN = re.compile(r"^[ \t]{0,8}(?:#{1,6}|>|[-*+])[ \t]+|[*_~`]{1,3}(?=\w)|(?<=[\w.!?)])[*~`]{1,3}", re.MULTILINE)
 _TERMINAL_SEQUENCE = re.compile(  # colors, and what sets window titles or the clipboard
     r"(?:\x1b\[|\x9b)[0-?]{0,50}[ -/]{0,9}[@-~]|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]{0,1000}(?:\x07|\x1b\\|\x9c)"
 )
@@ -92,14 +92,14 @@ def title_from(messages: Iterable[Mapping[str, object]], limit: int = MAX_WORDS_
 
 def make_words_title(text: str, limit: int = MAX_WORDS_TITLE_CHARS) -> str | None:
     """Return a title made from the first words of a text, without Markdown; None if there are none."""
-    words = _normalize(_MARKDOWN.sub("", _TERMINAL_SEQUENCE.sub("", text.lstrip()[: 16 * limit])))
+    words = _normalize(strip_markdown(_TERMINAL_SEQUENCE.sub("", text.lstrip()[: 16 * limit])))
     return _shorten(words, limit) if words else None
 
 
 def clean_model_title(text: str) -> str | None:
     """Return the title in a model's answer, without quotes, Markdown and a label; None if the answer is no title."""
     line = next((line for line in text[:MAX_MODEL_ANSWER_CHARS].splitlines() if line.strip()), "")
-    title = _normalize(_MARKDOWN.sub("", _LABEL.sub("", line.strip())))
+    title = _normalize(_LABEL.sub("", strip_markdown(line.strip())))
     title = title.strip(" \"'“”„«».")
     return title if title and len(title) <= MAX_TITLE_CHARS else None
 

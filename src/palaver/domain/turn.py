@@ -68,13 +68,14 @@ class InterruptReason(StrEnum):
 
     def explain(self, minutes: int | None = None) -> str:
         """Return the reason as a sentence; `minutes` is the time limit of a turn."""
-        return _INTERRUPT_TEXTS[self].format(minutes=minutes or "several")
+        limit = "1 minute" if minutes == 1 else f"{minutes or 'several'} minutes"
+        return _INTERRUPT_TEXTS[self].format(limit=limit)
 
 
 _INTERRUPT_TEXTS = {
     InterruptReason.STOPPED: "stopped",
     InterruptReason.NEW_MESSAGE: "A new message arrived.",
-    InterruptReason.TIMED_OUT: "The answer took longer than {minutes} minutes, so I stopped.",
+    InterruptReason.TIMED_OUT: "The answer took longer than {limit}, so I stopped.",
     InterruptReason.SERVER_STOPPED: (
         "Palaver shut down during this answer. What its tools have already done stays done."
     ),

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput
-from palaver.domain.events import EventKind
 from palaver.domain.inbound import Inbound
 from palaver.domain.person import Action
-from palaver.domain.session import StartReason
 from palaver.domain.source import ChatType, Platform, SessionSource
 from palaver.services.commands.permissions import check_permission
 from palaver.services.view import SessionViewInTransaction, ViewScope
@@ -169,21 +167,8 @@ def _fork_before(tx: Transaction, scope: ViewScope, parent: SessionRow, at: int,
     earlier = events.list_messages(tx, parent.no, before=at, limit=1)
     if earlier:
         return _fork(tx, scope, parent, earlier[0].seq, now)
-    return _create_empty_fork(tx, scope, parent, at, now)
-
-
-def _create_empty_fork(tx: Transaction, scope: ViewScope, parent: SessionRow, at: int, now: int) -> SessionRow:
-    """Create a fork without messages, for an edit of the first message."""
-    place = sessions.SessionPlace(
-        key=parent.session.key,
-        source=parent.session.origin,
-        audience_no=scope.find_fork_audience(tx, parent),
-        shared=False,
-    )
-    no = sessions.create(tx, place, StartReason.FORK, now, previous=parent.session, parent_no=parent.no)
-    row = sessions.get_by_no(tx, no)
-    events.append_event(tx, parent.no, EventKind.FORKED, now, scope.person_id, fork_id=row.session.id, at_seq=at)
-    return row
+    audience_no = scope.find_fork_audience(tx, parent)
+    return sessions.fork_without_messages(tx, parent, at, now, person_id=scope.person_id, audience_no=audience_no)
 
 
 def _load_summary(tx: Transaction, row: SessionRow, principal: Principal) -> SessionSummary:

@@ -118,6 +118,7 @@ def build_search(
     *,
     limit: int = 20,
     cursor: str | None = None,
+    is_typing: bool = False,
     get_session_no: Callable[[Transaction], int | None] | None = None,
     search_filter: SearchFilter = NO_FILTER,
     get_project_no: Callable[[Transaction], int | None] | None = None,
@@ -125,11 +126,12 @@ def build_search(
     """Build a search that first brings the index up to date: it finds everything that was stored before it began.
 
     `list_audiences` and `get_session_no` say where to search; None means everywhere. `get_project_no` returns the
-    project of the filter. `find_session_no` finds the session of the cursor, or raises SessionNotFound.
+    project of the filter. `find_session_no` finds the session of the cursor, or raises SessionNotFound. With
+    `is_typing`, the last word may be incomplete.
     """
     check_count("limit", limit, maximum=MAX_HITS)
     last_hit = _parse_cursor(cursor)
-    query = parse_query(text)
+    query = parse_query(text, is_typing=is_typing)
     if search_filter.without:
         excluded = parse_query(search_filter.without).terms
         query = Query((*query.terms, *(replace(term, excluded=True) for term in excluded)))

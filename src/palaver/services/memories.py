@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import NotAllowed, NotFound, SessionNotFound
-from palaver.domain.message import make_preview
+from palaver.domain.message import make_excerpt
 from palaver.services.argument_checks import check_count
 from palaver.services.operation import AsyncRunner, Operations, operation
 from palaver.services.view.scope import ViewScope
@@ -68,7 +68,7 @@ class ConversationMemory(Operations[AsyncRunner]):
                 raise NotAllowed(
                     "This belongs to another conversation that you share with other people. Forget it there."
                 )
-            raise NotFound(f"No memory here has this id or exactly this text: {make_preview(id_or_text)!r}.")
+            raise NotFound(f"No memory here has this id or exactly this text: {make_excerpt(id_or_text)!r}.")
 
         return Write(run)
 

@@ -11,11 +11,13 @@ one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from palaver.agent.base import Notice
 from palaver.domain.context import MAX_QUOTE_CHARS, clean_chat_text
 from palaver.domain.errors import InvalidInput
 from palaver.domain.profile import Profile
+from palaver.domain.turn_codes import NoticeCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -34,7 +36,7 @@ class TurnChoices:
     instructions: str  # empty: the default
     personality: str  # more instructions; empty: none
     toolsets: frozenset[str] | None  # only these of the allowed ones; None: all of them
-    notices: tuple[str, ...] = ()  # what the person is told about choices that do not apply
+    notices: tuple[Notice, ...] = ()  # what the person is told about choices that do not apply
 
 
 def apply_choices(
@@ -62,7 +64,7 @@ def apply_choices(
             check_model(profile.model)
         except InvalidInput as error:
             notices.append(
-                f"The model of the profile “{settings.profile}” can't be used, so the default is used. {error}"
+                Notice(f"The model of the profile “{settings.profile}” can't be used, so the default is used. {error}")
             )
         else:
             if is_model_allowed(profile.model):
@@ -138,11 +140,14 @@ def clean_workspace(text: str) -> str:
     return text
 
 
-def _describe_not_allowed(model: str | None) -> str:
-    return f"The model {model} is not available to you, so the default is used. Use /model to choose another one."
+def _describe_not_allowed(model: str | None) -> Notice:
+    text = f"The model {model} is not available to you, so the default is used. Use /model to choose another one."
+    return Notice(text, NoticeCode.MODEL_NOT_ALLOWED, {"model": model})
 
 
-def _describe_missing(kind: str, name: str) -> str:
-    return (
+def _describe_missing(kind: Literal["profile", "personality"], name: str) -> Notice:
+    text = (
         f"The {kind} “{name}” is no longer in config.yaml, so the default is used. Use /{kind} to choose another one."
     )
+    code = NoticeCode.PROFILE_MISSING if kind == "profile" else NoticeCode.PERSONALITY_MISSING
+    return Notice(text, code, {"name": name})

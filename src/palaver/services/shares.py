@@ -2,8 +2,8 @@
 
 Always true: a copy never changes, whatever happens in its conversation; it is deleted with the conversation, when its
 creator is removed, or when it is revoked. Messages of several people are shared by owners only, however often they were
-copied to another conversation. The secret is shown once, and only its hash is stored. `domain/share.py` decides what a
-copy contains.
+copied to another conversation. Only the creator and the owners can see the secret again. `domain/share.py` decides
+what a copy contains.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.account import NewSecret, generate_secret, hash_secret
+from palaver.domain.account import generate_secret
 from palaver.domain.errors import LimitReached, NotAllowed, OwnerRequired
 from palaver.domain.person import Role, check_can_view_all
-from palaver.domain.share import MAX_SHARES_PER_PERSON, Share, build_shared_copy
+from palaver.domain.share import MAX_SHARES_PER_PERSON, Share, Sharer, build_shared_copy
 from palaver.services.argument_checks import check_count
 from palaver.storage import events, people, sessions, shares
 from palaver.storage.engines.base import Read, Write
@@ -40,8 +40,8 @@ class Shares:
         self._store = store
         self._engine = store.engine
 
-    async def create(self, principal: Principal, session_id: str, *, everything: bool = False) -> NewSecret[Share]:
-        """Create a copy of a conversation as it is now, with the secret that opens it."""
+    async def create(self, principal: Principal, session_id: str, *, everything: bool = False) -> Share:
+        """Create a copy of a conversation as it is now."""
         if everything:
             check_can_view_all(principal)
         person_id = None if everything else principal.person_id
@@ -58,17 +58,26 @@ class Shares:
             log = list(_iterate_log(tx, row.no))
             if principal.role is not Role.OWNER and _has_messages_of_others(log, principal.person_id):
                 raise OwnerRequired(_GROUP_CONTENT)
-            return _CopySource(row.session.shown_title, log, _list_names(tx, row.session, log))
+            return _CopySource(
+                row.session.shown_title, log, _list_names(tx, row.session, log), _get_sharer(tx, principal.person_id)
+            )
 
         source = await self._engine.arun(Read(collect))
         # Not in a transaction: a long conversation takes a while, and other writers would wait.
-        body = await asyncio.to_thread(build_shared_copy, source.title, source.log, source.names)
+        body = await asyncio.to_thread(build_shared_copy, source.title, source.log, source.names, source.sharer)
 
         def add(tx: Transaction) -> Share:
             row = get_session_row(tx)  # again: meanwhile it may have been deleted
-            return shares.add(tx, principal.person_id, row.no, hash_secret(secret), body, now)
+            return shares.add(tx, principal.person_id, row.no, secret, body, now)
 
-        return NewSecret(await self._engine.arun(Write(add)), secret)
+        return await self._engine.arun(Write(add))
+
+    async def get(self, principal: Principal, share_id: str, *, everything: bool = False) -> Share:
+        """Return one of the shares that `list` lists."""
+        if everything:
+            check_can_view_all(principal)
+        person_id = None if everything else principal.person_id
+        return await self._engine.arun(Read(lambda tx: shares.get(tx, share_id, person_id)))
 
     async def list(
         self,
@@ -94,7 +103,7 @@ class Shares:
 
     async def open(self, secret: str) -> dict[str, Any]:
         """Return the copy that a secret opens; everyone who has the secret may."""
-        return await self._engine.arun(Read(lambda tx: shares.open_share(tx, hash_secret(secret))))
+        return await self._engine.arun(Read(lambda tx: shares.open_share(tx, secret)))
 
 
 _GROUP_CONTENT = "Only an owner can share a conversation of several people, or a copy of one."
@@ -107,6 +116,11 @@ class _CopySource:
     title: str | None
     log: Sequence[Event]
     names: Sequence[str]
+    sharer: Sharer
+
+
+def _get_sharer(tx: Transaction, person_id: PersonId) -> Sharer:
+    return Sharer(person_id, people.load_names(tx, [person_id]).get(person_id, ""))
 
 
 def _check_may_share(tx: Transaction, principal: Principal, row: SessionRow) -> None:

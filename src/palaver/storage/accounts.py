@@ -137,6 +137,20 @@ def get_sign_in_methods(tx: Transaction, person_id: PersonId) -> SignInMethods:
     return SignInMethods(has_password=password_hash is not None, passkey_count=passkey_count)
 
 
+def needs_welcome(tx: Transaction, person_id: PersonId) -> bool:
+    """Whether a person has no password and no passkey, and has not skipped choosing one."""
+    row = tx.fetch_one(
+        "SELECT 1 FROM account a WHERE a.person_id = $1 AND a.is_welcomed = 0 AND a.password_hash IS NULL"
+        " AND NOT EXISTS (SELECT 1 FROM passkey k WHERE k.person_id = a.person_id)",
+        person_id,
+    )
+    return row is not None
+
+
+def mark_welcomed(tx: Transaction, person_id: PersonId) -> None:
+    tx.execute("UPDATE account SET is_welcomed = 1 WHERE person_id = $1", person_id)
+
+
 def has_any_password(tx: Transaction) -> bool:
     """Whether any person has a password."""
     return tx.fetch_one("SELECT 1 FROM account WHERE password_hash IS NOT NULL LIMIT 1") is not None

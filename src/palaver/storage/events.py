@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from palaver.domain.errors import NothingToRedo, NothingToUndo, SessionNotFound
-from palaver.domain.events import EventKind
+from palaver.domain.events import UNREAD_KINDS, EventKind
 from palaver.domain.ids import parse_session_id
 from palaver.domain.message import make_preview
 from palaver.domain.session import UndoResult
 from palaver.domain.text import make_json_storable
+from palaver.storage import read_marks
 from palaver.storage.message_log import INSERT_EVENT, INSERT_MESSAGE, PREVIEW_ROLES
 from palaver.storage.message_rows import (
     SELECT_EVENT,
@@ -39,6 +40,7 @@ _MAX_ROWS_PER_READ = 1000
 _BY_NO = "session_no = $1"
 _BY_ID = "session_no = (SELECT no FROM session WHERE id = $1)"  # a subquery, to save a round trip
 _IS_VISIBLE = "kind = 'message' AND hidden_by IS NULL"
+_IS_ANSWER = "role IN ('assistant', 'tool')"
 
 
 def append_event(
@@ -62,6 +64,8 @@ def append_event(
         json.dumps(make_json_storable(facts)) if facts else None,
         person_id,
     )
+    if kind not in UNREAD_KINDS:
+        read_marks.move_from_end(tx, session_no, row[0])
     return int(row[0])
 
 
@@ -129,7 +133,8 @@ def _iter_newest_messages(
 def _get_first_hidden_seq(tx: Transaction, session: object, hidden_by: int, session_condition: str) -> int:
     """Return the seq from which on an undo or rewrite has hidden every message before it."""
     row = tx.fetch_one(f"SELECT body FROM event WHERE {session_condition} AND seq = $2", session, hidden_by)
-    first_seq = find_facts(row[0]).get("first_seq") if row else None
+    facts = find_facts(row[0]) if row else {}
+    first_seq = facts.get("answers_kept_before", facts.get("first_seq"))
     return first_seq if isinstance(first_seq, int) else hidden_by
 
 
@@ -187,31 +192,82 @@ def get_last_seq(tx: Transaction, session_no: int) -> int:
     return int(row[0])
 
 
-def find_turn_end(tx: Transaction, session_no: int, seq: int) -> int | None:
-    """Return where the turn with this visible message ends (exclusive); None if there is no such message."""
-    message = tx.fetch_one(f"SELECT 1 FROM event WHERE session_no = $1 AND seq = $2 AND {_IS_VISIBLE}", session_no, seq)
+class ExchangeEnd(NamedTuple):
+    """Where an exchange ends: before `seq`, except for its answers, which end before `answers_before`.
+
+    A message that arrives during an answer is stored before that answer, so `answers_before` may be greater.
+    """
+
+    seq: int
+    answers_before: int
+
+
+WHOLE_LOG = ExchangeEnd(END_OF_LOG, END_OF_LOG)
+
+
+def find_exchange_end(tx: Transaction, session_no: int, seq: int) -> ExchangeEnd | None:
+    """Return where the exchange with this visible message ends; None if there is no such message."""
+    message = tx.fetch_one(
+        f"SELECT role, body FROM event WHERE session_no = $1 AND seq = $2 AND {_IS_VISIBLE}", session_no, seq
+    )
     if message is None:
         return None
+    role, body = message
     row = tx.fetch_one(
         f"SELECT seq FROM event WHERE session_no = $1 AND seq > $2 AND {_IS_VISIBLE} AND role = 'user'"
         " ORDER BY seq LIMIT 1",
         session_no,
-        seq,
+        seq if role == "user" else (_find_answered_seq(body) or seq),
     )
-    return row[0] if row else END_OF_LOG
+    if row is None:
+        return WHOLE_LOG
+    return ExchangeEnd(row[0], _find_end_of_earlier_answers(tx, session_no, row[0]) or row[0])
+
+
+def _find_answered_seq(body: str | None) -> int | None:
+    """Return the seq of the message that an answer with this body answers, if it names one."""
+    answered_seq = find_facts(body).get("answers") if body and '"answers"' in body else None
+    return answered_seq if isinstance(answered_seq, int) else None
+
+
+def _find_end_of_earlier_answers(tx: Transaction, session_no: int, question_seq: int) -> int | None:
+    """Return the seq before which the answers after a question answer earlier messages; None if there are none.
+
+    The answers of a session follow each other in the order of their questions, so it reads only these and one more.
+    """
+    end = None
+    after, row_limit = question_seq, 4
+    while True:
+        rows = tx.fetch_all(
+            f"SELECT seq, body FROM event WHERE session_no = $1 AND seq > $2 AND {_IS_VISIBLE} AND {_IS_ANSWER}"
+            " ORDER BY seq LIMIT $3",
+            session_no,
+            after,
+            row_limit,
+        )
+        for seq, body in rows:
+            answered_seq = _find_answered_seq(body)
+            if answered_seq is None or answered_seq >= question_seq:
+                return end
+            end = after = seq + 1
+        if len(rows) < row_limit:
+            return end
+        after, row_limit = rows[-1][0], _MAX_ROWS_PER_READ
 
 
 # -- changing -----------------------------------------------------------------------------------------------
 
 
 def undo_turns(tx: Transaction, session_no: int, turns: int, now: int, person_id: PersonId | None = None) -> UndoResult:
-    """Hide the last `turns` turns: each a user message and everything that follows it."""
+    """Hide the last `turns` turns: each a user message and what follows it, except answers to earlier messages."""
     previous_seq = _lock_redo_seq(tx, session_no)
     newest = _iter_newest_messages(tx, session_no, END_OF_LOG, turns * 4)
     questions = list(islice(((row[0], row[4]) for row in newest if row[3] == "user"), turns))
     if not questions:
         raise NothingToUndo
     first_seq, prompt = questions[-1]
+    answers_kept_before = _find_end_of_earlier_answers(tx, session_no, first_seq)
+    kept = {} if answers_kept_before is None else {"answers_kept_before": answers_kept_before}
     seq = append_event(
         tx,
         session_no,
@@ -221,8 +277,9 @@ def undo_turns(tx: Transaction, session_no: int, turns: int, now: int, person_id
         turns=len(questions),
         first_seq=first_seq,
         previous_seq=previous_seq,
+        **kept,
     )
-    hidden_count = _hide_messages(tx, session_no, first_seq, seq)
+    hidden_count = _hide_messages(tx, session_no, first_seq, seq, answers_from=answers_kept_before or first_seq)
     tx.execute("UPDATE session SET redo_seq = $2 WHERE no = $1", session_no, seq)
     _end_compaction_of_hidden(tx, session_no, first_seq)
     update_counters(tx, session_no, -hidden_count)
@@ -272,7 +329,7 @@ def rewrite_transcript(
     first_seq = old_rows[same][0] if same < len(old_rows) else END_OF_LOG
     counts = {"hidden": len(old_rows) - same, "added": len(new_rows) - same}
     seq = append_event(tx, session_no, EventKind.REWRITTEN, now, person_id, first_seq=first_seq, **counts)
-    hidden_count = _hide_messages(tx, session_no, first_seq, seq)
+    hidden_count = _hide_messages(tx, session_no, first_seq, seq, answers_from=first_seq)
     _end_compaction_of_hidden(tx, session_no, first_seq)
     added_rows = new_rows[same:]
     tx.execute_many(INSERT_MESSAGE, [(session_no, seq + i, now, *row) for i, row in enumerate(added_rows, 1)])
@@ -287,13 +344,15 @@ def rewrite_transcript(
     update_counters(tx, session_no, len(added_rows) - hidden_count)
 
 
-def _hide_messages(tx: Transaction, session_no: int, first_seq: int, hidden_by: int) -> int:
-    """Hide the visible messages from `first_seq` on, and return how many they are."""
+def _hide_messages(tx: Transaction, session_no: int, first_seq: int, hidden_by: int, *, answers_from: int) -> int:
+    """Hide the visible messages from `first_seq` on, answers from `answers_from` on, and return how many they are."""
     return tx.execute(
-        f"UPDATE event SET hidden_by = $3 WHERE session_no = $1 AND seq >= $2 AND {_IS_VISIBLE}",
+        f"UPDATE event SET hidden_by = $3 WHERE session_no = $1 AND seq >= $2 AND {_IS_VISIBLE}"
+        f" AND (seq >= $4 OR NOT {_IS_ANSWER})",
         session_no,
         first_seq,
         hidden_by,
+        answers_from,
     )
 
 
@@ -324,32 +383,35 @@ def update_counters(tx: Transaction, session_no: int, change: int) -> None:
     )
 
 
-def copy_messages(tx: Transaction, from_session_no: int, to_session_no: int, *, before: int) -> int:
-    """Copy the visible messages before a seq to the end of another session's log, and return how many they are."""
+def copy_messages(tx: Transaction, from_session_no: int, to_session_no: int, end: ExchangeEnd) -> int:
+    """Copy the visible messages up to the end of an exchange to another session's log, and return how many they are."""
     row = tx.fetch_one("SELECT last_seq FROM session WHERE no = $1", to_session_no)
     assert row is not None  # noqa: S101
     count = tx.execute(
         INSERT_EVENT
         + " SELECT $2, $3 + ROW_NUMBER() OVER (ORDER BY seq), kind, created_at, role, content, body, person_id,"
-        f" platform_message_id FROM event WHERE session_no = $1 AND seq < $4 AND {_IS_VISIBLE} ORDER BY seq",
+        f" platform_message_id FROM event WHERE session_no = $1 AND {_IS_VISIBLE}"
+        f" AND (seq < $4 OR (seq < $5 AND {_IS_ANSWER})) ORDER BY seq",
         from_session_no,
         to_session_no,
         row[0],
-        before,
+        *end,
     )
-    _renumber_answers(tx, from_session_no, to_session_no, last_seq=row[0], before=before)
+    _renumber_answers(tx, from_session_no, to_session_no, row[0], end)
     tx.execute("UPDATE session SET last_seq = last_seq + $2, unindexed = 1 WHERE no = $1", to_session_no, count)
     update_counters(tx, to_session_no, count)
     return count
 
 
-def _renumber_answers(tx: Transaction, from_session_no: int, to_session_no: int, *, last_seq: int, before: int) -> None:
+def _renumber_answers(
+    tx: Transaction, from_session_no: int, to_session_no: int, last_seq: int, end: ExchangeEnd
+) -> None:
     """Let each copied answer name the copy of the message that it answers, not the number in the other session."""
     rows = tx.fetch_all(
         "SELECT seq, CASE WHEN role <> 'user' THEN body END FROM event"
-        f" WHERE session_no = $1 AND seq < $2 AND {_IS_VISIBLE} ORDER BY seq",
+        f" WHERE session_no = $1 AND {_IS_VISIBLE} AND (seq < $2 OR (seq < $3 AND {_IS_ANSWER})) ORDER BY seq",
         from_session_no,
-        before,
+        *end,
     )
     new_seqs = {seq: last_seq + index for index, (seq, _) in enumerate(rows, 1)}
     renumbered = []

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.ids import PersonId, SessionId
-from palaver.storage import events, people, session_summaries, sessions, turns
+from palaver.storage import events, people, read_marks, session_summaries, sessions, turns
 from palaver.storage.session_rows import SESSION_COLUMNS, make_session_row
 from palaver.storage.statements import build_placeholders
 
@@ -66,7 +66,7 @@ def load_changed_sessions(
             ChangedSession(
                 summary=summaries[row.session.id],
                 members=_load_members(tx, row.audience_no),
-                read_seqs=session_summaries.list_read_seqs(tx, row.no),
+                read_seqs=read_marks.list_read_seqs(tx, row.no),
             )
             for row in batch
         ]

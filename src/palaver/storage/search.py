@@ -37,7 +37,8 @@ _SELECT_UNINDEXED = """SELECT no, audience_no, platform, indexed_seq, last_seq F
 _SELECT_NEW_EVENTS = """SELECT no, seq, content, role, created_at FROM event WHERE session_no = $1 AND seq > $2
     ORDER BY seq LIMIT $3"""
 _SELECT_HIT = """SELECT s.id, COALESCE(s.title, s.auto_title), e.seq, e.created_at, e.role, e.content, e.body,
-    e.platform_message_id FROM"""
+    e.platform_message_id, s.archived_at,
+    CASE WHEN s.shared = 0 THEN (SELECT p.name FROM person p WHERE p.audience_no = s.audience_no LIMIT 1) END FROM"""
 
 # PostgreSQL cannot read its word index newest first. By itself it scans the whole store backwards for a rare word, or
 # sorts half of it for a common one. So we search the newest messages first, where a common word is found at once, and
@@ -190,7 +191,7 @@ def _build_tsquery(query: Query, scopes: Sequence[Sequence[str]]) -> str:
 
 
 def _hit_from_row(row: Row, query: Query) -> SearchHit:
-    session_id, title, seq, at, role, content, body, platform_message_id = row
+    session_id, title, seq, at, role, content, body, platform_message_id, archived_at, owner_name = row
     try:
         message = decode_message(role, content, body, platform_message_id)
     except UnreadableRow:  # the text that was found is all that can be shown of it
@@ -202,4 +203,6 @@ def _hit_from_row(row: Row, query: Query) -> SearchHit:
         at=from_micros(at),
         message=message,
         snippet=build_snippet(content or "", query),
+        archived=archived_at is not None,
+        owner_name=owner_name,
     )

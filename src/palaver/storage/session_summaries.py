@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.domain.ids import PersonId
 from palaver.domain.inbound import find_delivery_address
 from palaver.domain.session_summary import SessionSummary
 from palaver.storage import session_settings
@@ -14,6 +13,7 @@ from palaver.storage.statements import build_placeholders
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from palaver.domain.ids import PersonId
     from palaver.domain.session import Session
     from palaver.storage.engines.base import Row, Transaction
 
@@ -70,37 +70,3 @@ def _make_summary(session: Session, row: Row, turn_counts: dict[tuple[int, str],
         owner_name=owner_name,
         has_delivery_address=bool(belongs_to_its_lane) and find_delivery_address(session.origin) is not None,
     )
-
-
-# -- how far people have read -------------------------------------------------------------------------------
-
-
-def mark_read(tx: Transaction, session_no: int, person_id: PersonId, seq: int, now: int) -> int:
-    """Record that a person has read everything up to `seq`, and return how far they have read.
-
-    The mark never moves back, nor past the end of the log.
-    """
-    row = tx.fetch_one(
-        "INSERT INTO read_mark (session_no, person_id, read_seq, updated_at) SELECT no, $2,"
-        " CASE WHEN last_seq < $3 THEN last_seq ELSE CAST($3 AS BIGINT) END, $4 FROM session WHERE no = $1"
-        " ON CONFLICT (session_no, person_id) DO UPDATE SET"
-        " read_seq = CASE WHEN excluded.read_seq > read_mark.read_seq THEN excluded.read_seq"
-        " ELSE read_mark.read_seq END, updated_at = excluded.updated_at RETURNING read_seq",
-        session_no,
-        person_id,
-        seq,
-        now,
-    )
-    return int(row[0]) if row else 0
-
-
-def get_read_seq(tx: Transaction, session_no: int, person_id: PersonId) -> int:
-    """Return the last event that a person has read; 0 if they have read nothing yet."""
-    row = tx.fetch_one("SELECT read_seq FROM read_mark WHERE session_no = $1 AND person_id = $2", session_no, person_id)
-    return int(row[0]) if row else 0
-
-
-def list_read_seqs(tx: Transaction, session_no: int) -> dict[PersonId, int]:
-    """Return how far each person has read in a session."""
-    rows = tx.fetch_all("SELECT person_id, read_seq FROM read_mark WHERE session_no = $1", session_no)
-    return {PersonId(person_id): int(read_seq) for person_id, read_seq in rows}

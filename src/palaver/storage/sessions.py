@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from palaver.domain.errors import InvalidInput, SessionNotFound, TitleTaken
 from palaver.domain.events import EventKind
@@ -12,7 +12,7 @@ from palaver.domain.ids import new_session_id, parse_session_id
 from palaver.domain.session import StartReason
 from palaver.domain.text import make_json_storable
 from palaver.domain.titles import MAX_TITLE_NUMBER, clean_title, number_title, parse_title_slot, strip_title_number
-from palaver.storage import auto_titles, deliveries, events, people
+from palaver.storage import auto_titles, deliveries, events, people, read_marks
 from palaver.storage.session_rows import SESSION_COLUMN_COUNT, SESSION_COLUMNS, SessionRow, make_session_row
 from palaver.storage.timestamps import from_micros
 
@@ -51,9 +51,23 @@ def create(
     now: int,
     *,
     previous: Session | None = None,
-    parent_no: int | None = None,
 ) -> int:
     """Create a session, record the reason in its log, and return its number."""
+    no = _insert_session(tx, place, reason, now, previous=previous, parent_no=None)
+    facts: dict[str, Any] = {} if previous is None else {"previous": previous.id}
+    events.append_event(tx, no, EventKind.STARTED, now, reason=reason.value, **facts)
+    return no
+
+
+def _insert_session(
+    tx: Transaction,
+    place: SessionPlace,
+    reason: StartReason,
+    now: int,
+    *,
+    previous: Session | None,
+    parent_no: int | None,
+) -> int:
     row = tx.fetch_one(
         "INSERT INTO session (id, key, platform, chat_type, source, audience_no, shared, created_at, start_reason,"
         " previous_had_messages, parent_no, is_first_contact) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,"
@@ -72,10 +86,6 @@ def create(
         parent_no,
     )
     assert row is not None  # noqa: S101
-    if previous is None:
-        events.append_event(tx, row[0], EventKind.STARTED, now, reason=reason.value)
-    else:
-        events.append_event(tx, row[0], EventKind.STARTED, now, reason=reason.value, previous=previous.id)
     return int(row[0])
 
 
@@ -322,27 +332,55 @@ def fork(
     person_id: PersonId | None,
     audience_no: int,
 ) -> SessionRow:
-    """Create a session with a copy of this one's messages, up to the end of the turn that `at_seq` belongs to."""
-    session = session_row.session
-    before = events.END_OF_LOG if at_seq is None else events.find_turn_end(tx, session_row.no, at_seq)
-    if before is None:
+    """Create a session with a copy of this one's messages, up to the end of the exchange that `at_seq` belongs to."""
+    end = events.WHOLE_LOG if at_seq is None else events.find_exchange_end(tx, session_row.no, at_seq)
+    if end is None:
         raise InvalidInput(f"There is no message number {at_seq} in this conversation.", at=at_seq)
+    return _create_fork(tx, session_row, at_seq, end, now, person_id=person_id, audience_no=audience_no)
+
+
+def fork_without_messages(
+    tx: Transaction, session_row: SessionRow, at_seq: int, now: int, *, person_id: PersonId | None, audience_no: int
+) -> SessionRow:
+    """Create a fork for another version of the first message, `at_seq`."""
+    nothing = events.ExchangeEnd(0, 0)
+    return _create_fork(tx, session_row, at_seq, nothing, now, person_id=person_id, audience_no=audience_no)
+
+
+def _create_fork(
+    tx: Transaction,
+    session_row: SessionRow,
+    at_seq: int | None,
+    end: events.ExchangeEnd,
+    now: int,
+    *,
+    person_id: PersonId | None,
+    audience_no: int,
+) -> SessionRow:
+    """Create a fork. The line that says so stands after the copied messages; the person who forks has read it all."""
+    session = session_row.session
     place = SessionPlace(
         key=session.key,
         source=session.origin,
         audience_no=audience_no,
         shared=session.shared and audience_no == session_row.audience_no,
     )
-    no = create(tx, place, StartReason.FORK, now, previous=session, parent_no=session_row.no)
-    events.copy_messages(tx, session_row.no, no, before=before)
-    tx.execute(
-        "UPDATE session SET active_at = CASE WHEN message_count > 0 THEN CAST($2 AS BIGINT) END, last_human_at = $2,"
-        " has_shared_content = (SELECT CASE WHEN p.shared = 1 THEN 1 ELSE p.has_shared_content END FROM session p"
-        " WHERE p.no = $3) WHERE no = $1",
-        no,
-        now,
-        session_row.no,
-    )
+    reason = StartReason.FORK
+    no = _insert_session(tx, place, reason, now, previous=session, parent_no=session_row.no)
+    count = events.copy_messages(tx, session_row.no, no, end)
+    facts = {"previous": session.id, "copied_count": count}
+    last_seq = events.append_event(tx, no, EventKind.STARTED, now, person_id, reason=reason.value, **facts)
+    if count > 0:
+        tx.execute(
+            "UPDATE session SET active_at = $2, last_human_at = $2, has_shared_content = (SELECT"
+            " CASE WHEN p.shared = 1 THEN 1 ELSE p.has_shared_content END FROM session p WHERE p.no = $3)"
+            " WHERE no = $1",
+            no,
+            now,
+            session_row.no,
+        )
+    if person_id is not None:
+        read_marks.mark_read(tx, no, person_id, last_seq, now)
     _copy_title(tx, session_row, get_by_no(tx, no))
     fork_row = get_by_no(tx, no)
     events.append_event(

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 from palaver.domain.errors import InvalidInput
 from palaver.domain.ids import PersonId
 from palaver.domain.session import Page
-from palaver.domain.share import MAX_SHARES_PER_PERSON, Share, ShareNotFound, new_share_id, parse_share_id
+from palaver.domain.share import (
+    MAX_SHARES_PER_PERSON,
+    Share,
+    ShareNotFound,
+    new_share_id,
+    parse_share_id,
+    parse_share_secret,
+)
 from palaver.storage.timestamps import from_micros
 
 if TYPE_CHECKING:
@@ -17,19 +24,17 @@ if TYPE_CHECKING:
 MAX_SHARES_PER_PAGE = MAX_SHARES_PER_PERSON
 _END_OF_LIST = 2**62
 
-_SELECT = """SELECT h.no, h.id, s.id, h.person_id, p.name, h.title, h.message_count, h.created_at FROM share h
-    JOIN session s ON s.no = h.session_no JOIN person p ON p.id = h.person_id"""
+_SELECT = """SELECT h.no, h.id, s.id, h.person_id, p.name, h.title, h.message_count, h.created_at, h.secret
+    FROM share h JOIN session s ON s.no = h.session_no JOIN person p ON p.id = h.person_id"""
 
 
-def add(
-    tx: Transaction, person_id: PersonId, session_no: int, secret_hash: str, body: dict[str, Any], now: int
-) -> Share:
+def add(tx: Transaction, person_id: PersonId, session_no: int, secret: str, body: dict[str, Any], now: int) -> Share:
     share_id = new_share_id()
     tx.execute(
-        "INSERT INTO share (id, secret_hash, person_id, session_no, title, body, message_count, created_at)"
+        "INSERT INTO share (id, secret, person_id, session_no, title, body, message_count, created_at)"
         " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
         share_id,
-        secret_hash,
+        secret,
         person_id,
         session_no,
         body["title"],
@@ -37,9 +42,7 @@ def add(
         len(body["messages"]),
         now,
     )
-    row = tx.fetch_one(f"{_SELECT} WHERE h.id = $1", share_id)
-    assert row is not None  # noqa: S101
-    return _share_from_row(row)
+    return get(tx, share_id, person_id)
 
 
 def count_shares(tx: Transaction, person_id: PersonId) -> int:
@@ -51,6 +54,15 @@ def has_content_of_others(tx: Transaction, session_no: int) -> bool:
     """Whether a session has messages of a shared session: its own, or copied from one, however often."""
     row = tx.fetch_one("SELECT shared, has_shared_content FROM session WHERE no = $1", session_no)
     return row is not None and any(row)
+
+
+def get(tx: Transaction, share_id: str, person_id: PersonId | None) -> Share:
+    """Return one of a person's shares (None: any person's)."""
+    valid_id = parse_share_id(share_id)
+    row = tx.fetch_one(f"{_SELECT} WHERE h.id = $1 AND ($2 = '' OR h.person_id = $2)", valid_id, person_id or "")
+    if row is None:
+        raise ShareNotFound
+    return _share_from_row(row)
 
 
 def list_shares(tx: Transaction, person_id: PersonId | None, limit: int, cursor: str | None = None) -> Page[Share]:
@@ -65,9 +77,9 @@ def list_shares(tx: Transaction, person_id: PersonId | None, limit: int, cursor:
     return Page([_share_from_row(row) for row in rows], rows[-1][1] if len(rows) == limit else None)
 
 
-def open_share(tx: Transaction, secret_hash: str) -> dict[str, Any]:
+def open_share(tx: Transaction, secret: str) -> dict[str, Any]:
     """Return the copy that a secret opens, with the time it was made."""
-    row = tx.fetch_one("SELECT body, created_at FROM share WHERE secret_hash = $1", secret_hash)
+    row = tx.fetch_one("SELECT body, created_at FROM share WHERE secret = $1", parse_share_secret(secret))
     if row is None:
         raise ShareNotFound
     return {**json.loads(row[0]), "shared_at": from_micros(row[1])}
@@ -97,7 +109,7 @@ def _find_cursor(tx: Transaction, cursor: str, person_id: PersonId | None) -> in
 
 
 def _share_from_row(row: Row) -> Share:
-    _, share_id, session_id, person_id, person_name, title, message_count, created_at = row
+    _, share_id, session_id, person_id, person_name, title, message_count, created_at, secret = row
     return Share(
         id=share_id,
         session_id=session_id,
@@ -106,4 +118,5 @@ def _share_from_row(row: Row) -> Share:
         title=title,
         message_count=message_count,
         created_at=from_micros(created_at),
+        secret=secret,
     )

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 CONTENT_SECURITY_POLICY: Final = "; ".join(
     [
         "default-src 'none'",
-        *("script-src 'self'", "style-src 'self'", "img-src 'self' data: blob:", "connect-src 'self'"),
+        *("script-src 'self'", "style-src 'self'", "connect-src 'self'"),
+        "img-src 'self' data: blob: https:",  # an image in an answer, once the reader asks for it (decision 19)
         *("font-src 'self'", "manifest-src 'self'", "worker-src 'self'", "frame-src 'self'"),
         *("base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'"),
     ]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import uvicorn
 
 from palaver.domain.account import group_ip_address
-from palaver.domain.errors import ConfigError
+from palaver.domain.errors import ConfigError, PortInUse
 from palaver.web.connections import ConnectionLimits, Connections
 from palaver.web.http_protocol import HttpProtocol, Timeouts
 from palaver.web.proxies import TrustedProxies
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from fastapi import FastAPI
 
+DEFAULT_PORT = 8765
+MAX_PORTS_TRIED = 100
 SOCKET_BACKLOG = 2048  # connections that may wait to be accepted
 SHUTDOWN_GRACE_SECONDS = 5  # how long open requests may take to finish when the server stops
 ACCEPTS_PER_ROUND = 64  # connections accepted before other work gets its turn
@@ -57,9 +59,18 @@ def open_socket(host: str, port: int) -> socket.socket:
             listener.close()
             raise
     except OSError as error:
-        raise ConfigError(_explain_socket_error(host, port, error), host=host, port=port) from None
+        error_type = PortInUse if error.errno == errno.EADDRINUSE else ConfigError
+        raise error_type(_explain_socket_error(host, port, error), host=host, port=port) from None
     listener.setblocking(False)
     return listener
+
+
+def open_socket_on_free_port(host: str) -> socket.socket:
+    """Open a listening socket on the default port, or else on the next one that is free."""
+    for port in range(DEFAULT_PORT, DEFAULT_PORT + MAX_PORTS_TRIED - 1):
+        with contextlib.suppress(PortInUse):
+            return open_socket(host, port)
+    return open_socket(host, DEFAULT_PORT + MAX_PORTS_TRIED - 1)
 
 
 def _explain_socket_error(host: str, port: int, error: OSError) -> str:

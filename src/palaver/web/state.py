@@ -34,6 +34,8 @@ class WebState:
     shares: Shares
     base_path: str = ""  # the path below which a reverse proxy serves us, without a slash at the end
     public_host: str | None = None
+    public_url: str | None = None  # the configured one, without a slash at the end
+    network_url: str | None = None  # for other machines in the network, if the server listens beyond this machine
     trusted_proxies: tuple[str, ...] = ()
 
 

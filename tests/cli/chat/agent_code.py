@@ -26,6 +26,14 @@ DemoAgent.run = run
 from palaver.cli import main
 main()
 """
+PROVIDER_AGENT_CODE = """
+from palaver.agent import demo
+make_usage = demo.TurnUsage  # as providers report it: the model without the provider
+demo.TurnUsage = lambda **fields: make_usage(**{**fields, "model": "fast", "provider": "workshop"})
+demo.DemoAgent.model = property(lambda self: "workshop:fast")  # as the settings name it
+from palaver.cli import main
+main()
+"""
 WARNING_AGENT_CODE = """
 import logging
 from palaver.agent.demo import DemoAgent

@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from support.warm_process import WarmLauncher
+
 
 @pytest.fixture
-def terminals(tmp_path: Path) -> Iterator[Terminals]:
-    terminals = Terminals(tmp_path / "home")
+def terminals(launcher: WarmLauncher, tmp_path: Path) -> Iterator[Terminals]:
+    terminals = Terminals(launcher, tmp_path / "home")
     yield terminals
     terminals.kill_all()

@@ -6,7 +6,6 @@ import fcntl
 import os
 import pty
 import select
-import signal
 import struct
 import subprocess
 import sys
@@ -18,8 +17,11 @@ from typing import TYPE_CHECKING
 import pyte
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import signal
+    from collections.abc import Callable, Mapping
     from pathlib import Path
+
+    from support.warm_process import WarmLauncher
 
 TIMEOUT_SECONDS = 30.0
 
@@ -34,36 +36,67 @@ class EmulatedScreen(pyte.HistoryScreen):
             os.write(self.terminal, data.encode())
 
 
+class ColdLauncher:
+    """Starts Python anew, as people do, for tests of the start itself."""
+
+    def launch_in_terminal(
+        self, *args: str, terminal: int, env: Mapping[str, str], code: str | None = None
+    ) -> subprocess.Popen[bytes]:
+        program = ["-m", "palaver"] if code is None else ["-c", code]
+        return subprocess.Popen(
+            [sys.executable, *program, *args],
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            env=env,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  (the test has no other threads)
+        )
+
+
 class Terminal:
     """`palaver` in a pseudo-terminal with an emulated screen."""
 
-    def __init__(self, *args: str, env: dict[str, str], code: str | None = None, columns: int = 120) -> None:
+    def __init__(
+        self,
+        launcher: WarmLauncher | ColdLauncher,
+        *args: str,
+        env: dict[str, str],
+        code: str | None = None,
+        columns: int = 120,
+    ) -> None:
         self.raw = b""  # the output with all escape sequences
+        self._text: str | None = None  # what `text` returns until there is more output
         self._screen = EmulatedScreen(columns, 30, history=1000)
         self._stream = pyte.ByteStream(self._screen)
-        program = ["-m", "palaver"] if code is None else ["-c", code]
-        self._pid, self._terminal = pty.fork()
-        if self._pid == 0:
-            for name in ("COLUMNS", "LINES", "NO_COLOR"):
-                os.environ.pop(name, None)
-            os.environ.update({"TERM": "xterm-256color", **env})
-            os.execv(sys.executable, [sys.executable, *program, *args])
-        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
+        self._terminal, programs_side = pty.openpty()
         self._screen.terminal = self._terminal
-        self._exit_code: int | None = None
+        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
+        environ = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES", "NO_COLOR"}}
+        self._process = launcher.launch_in_terminal(
+            *args, terminal=programs_side, env={**environ, "TERM": "xterm-256color", **env}, code=code
+        )
+        os.close(programs_side)
 
     @property
     def text(self) -> str:
         """Return everything on the screen and above it."""
-        scrolled = [
-            "".join(row[column].data for column in range(self._screen.columns)) for row in self._screen.history.top
-        ]
-        return "\n".join(line.rstrip() for line in [*scrolled, *self._screen.display])
+        if self._text is None:
+            scrolled = [
+                "".join(row[column].data for column in range(self._screen.columns)) for row in self._screen.history.top
+            ]
+            self._text = "\n".join(line.rstrip() for line in [*scrolled, *self._screen.display])
+        return self._text
 
     @property
     def status_line(self) -> str:
         """Return the last line of the screen."""
         return self.text.rstrip().rsplit("\n", 1)[-1]
+
+    @property
+    def window_title(self) -> str:
+        """Return the title of the terminal's window."""
+        return self._screen.title
 
     def type_keys(self, keys: str) -> None:
         os.write(self._terminal, keys.encode())
@@ -83,16 +116,14 @@ class Terminal:
         return self.wait_for(lambda text: until in text and "idle" in self.status_line)
 
     def send_signal(self, number: signal.Signals) -> None:
-        os.kill(self._pid, number)
+        self._process.send_signal(number)
 
     def wait_for_exit(self) -> int:
         """Wait until the process has ended and return its exit code."""
-        if self._exit_code is None:
-            deadline = time.monotonic() + TIMEOUT_SECONDS
-            while time.monotonic() < deadline and self._read_output():
-                pass
-            self._exit_code = self._reap()
-        return self._exit_code
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while self._terminal != -1 and time.monotonic() < deadline and self._read_output():
+            pass
+        return self._process.wait()
 
     def close(self) -> None:
         """Close the terminal, as when its window is closed."""
@@ -103,15 +134,8 @@ class Terminal:
         """Close the terminal and kill the process if it still runs."""
         if self._terminal != -1:
             self.close()
-        if self._exit_code is None:
-            with suppress(ProcessLookupError):
-                os.kill(self._pid, signal.SIGKILL)
-            self._reap()
-
-    def _reap(self) -> int:
-        _, status = os.waitpid(self._pid, 0)
-        self._exit_code = os.waitstatus_to_exitcode(status)
-        return self._exit_code
+        self._process.kill()
+        self._process.wait()
 
     def _read_output(self) -> bool:
         """Read output if there is any, and return whether the process may write more."""
@@ -123,20 +147,28 @@ class Terminal:
         if data is not None:
             self.raw += data
             self._stream.feed(data)
+            self._text = None
         return data != b""
 
 
 class Terminals:
     """A home folder, several terminals with `palaver` on it, and commands beside them."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, launcher: WarmLauncher, home: Path) -> None:
         self.home = home
+        self._launcher = launcher
         self.env = {"PALAVER_HOME": str(home), "PALAVER_MODEL": "demo"}
         self._terminals: list[Terminal] = []
 
     def open(self, *args: str, code: str | None = None, columns: int = 120, **env: str) -> Terminal:
         """Start `palaver` in a new terminal."""
-        terminal = Terminal(*args, env={**self.env, **env}, code=code, columns=columns)
+        terminal = Terminal(self._launcher, *args, env={**self.env, **env}, code=code, columns=columns)
+        self._terminals.append(terminal)
+        return terminal
+
+    def open_cold(self) -> Terminal:
+        """Start `palaver` in a new terminal with all that a start takes."""
+        terminal = Terminal(ColdLauncher(), env=self.env)
         self._terminals.append(terminal)
         return terminal
 
@@ -148,16 +180,10 @@ class Terminals:
 
     def run(self, *args: str) -> str:
         """Run `palaver` without a terminal and return its output."""
-        ran = subprocess.run(
-            [sys.executable, "-m", "palaver", *args],
-            env={**os.environ, **self.env},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-        )
-        return ran.stdout
+        process = self._launcher.launch(*args, env={**os.environ, **self.env})
+        output, errors = process.communicate()
+        assert process.returncode == 0, errors
+        return output
 
     def kill_all(self) -> None:
         for terminal in self._terminals:

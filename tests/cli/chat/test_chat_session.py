@@ -36,7 +36,7 @@ async def test_the_deletion_of_an_earlier_session_does_not_end_the_current_one(
     assert not await chat.leave_session(item.session_id)
     assert chat.session_id == current != deleted
     assert await chat.leave_session(current)
-    assert await chat.load_session() is None
+    assert await chat.load_session() == (None, gateway.agent.model)
     listener.close()
 
 

@@ -14,19 +14,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.chat.agent_code import FAILING_AGENT_CODE, SLOW_AGENT_CODE, WARNING_AGENT_CODE
+from cli.chat.agent_code import FAILING_AGENT_CODE, PROVIDER_AGENT_CODE, SLOW_AGENT_CODE, WARNING_AGENT_CODE
 from palaver import SessionSource, SessionStore, __version__
 from palaver.cli.chat.screen import create_raw_input
 
 if TYPE_CHECKING:
-    from cli.chat.terminal import Terminals
+    from collections.abc import Callable
+
+    from cli.chat.terminal import Terminal, Terminals
 
 
 # -- output --------------------------------------------------------------------------------------------------
 
 
 def test_the_chat_starts_with_the_agent_and_a_hint(terminals: Terminals) -> None:
-    terminal = terminals.open_chat()
+    terminal = terminals.open_cold()
+    terminal.wait_for("idle")
     assert f"Palaver {__version__} · Demo agent" in terminal.text
     assert "/help" in terminal.text
     assert terminal.status_line == " demo · new conversation · idle"
@@ -160,9 +163,51 @@ def test_retry_does_not_look_like_a_message_from_elsewhere(terminals: Terminals)
 def test_a_recent_conversation_is_continued_with_a_notice(terminals: Terminals) -> None:
     terminals.run("-m", "hello")
     terminals.run("-m", "/title Lisbon")
-    assert "Continuing “Lisbon” (just now)." in terminals.open_chat().text
+    terminal = terminals.open_chat()
+    assert "Continuing “Lisbon” (just now)." in terminal.text
+    assert "▌ you: “hello”\n▌ agent: “You said: “hello”." in terminal.text
+    assert " Lisbon · " in terminal.status_line
     assert "New conversation" in terminals.open_chat("--new").text
     assert "Continuing" not in terminals.open_chat().text
+
+
+@pytest.mark.parametrize("option", [("--continue",), ("--resume", "Lisbon")], ids=["continue", "resume"])
+def test_a_conversation_that_is_opened_shows_its_last_exchange(terminals: Terminals, option: tuple[str, ...]) -> None:
+    terminals.run("-m", "an old question")
+    terminals.run("-m", "/title Lisbon")
+    terminals.run("-m", "When does the train leave? " + "It is a long way. " * 20)
+    terminals.run("--new", "-m", "/why") if option[0] == "--resume" else None
+    text = terminals.open_chat(*option).text
+    exchange = " ".join(text[text.index("▌ you:") :].replace("▌", "").split())
+    assert re.match(r"you: “When does the train leave\? It is a long way\..*…” agent: “You said: “When does", exchange)
+    assert "an old question" not in text
+
+
+def test_a_new_conversation_has_a_title_in_the_status_line_the_window_and_the_lists(terminals: Terminals) -> None:
+    terminal = terminals.open_chat()
+    assert terminal.window_title == "Palaver"
+    terminal.send("When does the train to Lisbon leave?", until="You said")
+    terminal.wait_for(lambda _: "When does the train to Lisbon leave" in terminal.status_line)
+    terminal.wait_for(lambda _: terminal.window_title == "When does the train to Lisbon leave? · Palaver")
+    assert "**When does the train to Lisbon leave?**" in terminals.run("-m", "/sessions")
+    assert "Terminal  " in terminals.run("sessions", "list")
+    assert "When does the train to Lisbon leave?" in terminals.run("sessions", "list")
+    terminal.send("/title Lisbon", until="Renamed to Lisbon")
+    terminal.wait_for(lambda _: terminal.window_title == "Lisbon · Palaver")
+    terminal.type_keys("\x04")
+    terminal.wait_for_exit()
+    assert terminal.window_title == ""
+
+
+def test_the_status_line_keeps_the_spelling_of_the_model(terminals: Terminals) -> None:
+    terminal = terminals.open_chat(code=PROVIDER_AGENT_CODE)
+    assert terminal.status_line.startswith(" workshop:fast · ")
+    terminal.send("hello", until="“hello”")
+    terminal.wait_for(lambda _: "tokens" in terminal.status_line)
+    assert terminal.status_line.startswith(" workshop:fast · hello · ")
+    text = terminal.send("/usage", until="last used")
+    assert "Model: workshop:fast (last used)" in text
+    assert " · workshop:fast" in terminals.run("sessions", "show", "hello")
 
 
 def test_resume_without_a_name_lists_conversations(terminals: Terminals) -> None:
@@ -262,13 +307,62 @@ def test_a_double_ctrl_c_during_an_answer_quits_and_its_text_stays_on_the_screen
     assert "idle" not in terminal.text  # the status line is gone
 
 
-def test_ctrl_c_clears_the_input(terminals: Terminals) -> None:
+def test_ctrl_c_clears_the_input_and_the_up_arrow_brings_it_back(terminals: Terminals) -> None:
     terminal = terminals.open_chat()
-    terminal.type_keys("a slip")
-    terminal.wait_for("› a slip")
+    terminal.type_keys("a draft\nof two lines")
+    terminal.wait_for("› a draft\n  of two lines")
     terminal.type_keys("\x03")
-    terminal.wait_for(lambda text: "a slip" not in text)
-    terminal.send("hello", until="“hello”")
+    terminal.wait_for(lambda text: "a draft" not in text and "Press the up arrow to get it back" in text)
+    terminal.type_keys("\x1b[A")
+    terminal.wait_for("› a draft\n  of two lines")
+    terminal.send("", until="“a draft of two lines”")
+    terminal.type_keys("\x04")
+    terminal.wait_for_exit()
+    assert "is saved" not in terminal.text
+
+
+def press_ctrl_c_twice(terminal: Terminal) -> None:
+    terminal.type_keys("\x03\x03")
+
+
+def stop_the_answer_and_quit(terminal: Terminal) -> None:
+    terminal.type_keys("\x1b[A\x1b[B")  # looking at the history does not hide the draft either
+    terminal.type_keys("\x1b[A")
+    terminal.wait_for("› sent before")
+    terminal.type_keys("\x03\x03")
+
+
+@pytest.mark.parametrize(
+    "quit_chat",
+    [
+        press_ctrl_c_twice,
+        stop_the_answer_and_quit,
+        lambda terminal: terminal.send_signal(signal.SIGTERM),
+        lambda terminal: terminal.send_signal(signal.SIGHUP),
+    ],
+    ids=["Ctrl-C twice", "Ctrl-C twice in the history", "SIGTERM", "SIGHUP"],
+)
+def test_a_draft_survives_quitting(terminals: Terminals, quit_chat: Callable[[Terminal], None]) -> None:
+    (terminals.home).mkdir()
+    (terminals.home / "history").write_text("\n# 2026-11-15 08:12:00\n+sent before\n")
+    terminal = terminals.open_chat()
+    terminal.type_keys("my precious draft")
+    terminal.wait_for("› my precious draft")
+    quit_chat(terminal)
+    assert terminal.wait_for_exit() == 0
+    assert "Your unsent message is saved. Press the up arrow in the next chat to get it back." in terminal.text
+    next_terminal = terminals.open_chat()
+    next_terminal.type_keys("\x1b[A")
+    next_terminal.wait_for("› my precious draft")
+
+
+def test_a_draft_survives_the_closing_of_the_terminal(terminals: Terminals) -> None:
+    terminal = terminals.open_chat()
+    terminal.type_keys("my precious draft")
+    terminal.wait_for("› my precious draft")
+    terminal.close()
+    terminal.wait_for_exit()
+    assert "+my precious draft" in (terminals.home / "history").read_text()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -78,6 +78,12 @@ SECTIONS = {
 # ---- parsing -----------------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def store_url(tmp_path: Path) -> str:
+    """SQLite alone: what is tested here happens before a command reaches the database."""
+    return f"sqlite:///{tmp_path}/palaver.db"
+
+
 @pytest.mark.parametrize(
     ("text", "call"),
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +13,8 @@ from palaver.domain.errors import SessionNotFound, StoreBusy
 from palaver.domain.feed_events import DraftGrew, EventAppended, NoticeSent, TurnChanged
 from palaver.domain.inbound import Inbound
 from palaver.domain.turn import TurnState
+from palaver.services.live.feed import Feed
+from palaver.services.live.follower import Follower
 from palaver.services.turns import worker
 from palaver.storage import people, sessions, turns
 from palaver.storage.engines import sqlite_changes
@@ -21,7 +23,7 @@ from palaver.testing import ScriptedAgent
 from support.gateway import TIMEOUT_SECONDS, ask, get_turn, send_message, summarize_feed, wait_for_turn, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from palaver import SessionSource
     from palaver.agent.base import AgentEvent
@@ -259,6 +261,67 @@ async def test_a_change_that_could_not_be_read_is_read_later(
     await wait_until(lambda: len(failures) > 1)
     monkeypatch.setattr(sqlite_changes, "find_changed_sessions", find_changed_sessions)
     assert (await wait_for_turn(other, turn_id)).state is TurnState.DONE
+
+
+# -- without notifications ------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def keep_following(gateway: Gateway, source: SessionSource, session_id: str) -> AsyncIterator[list[FeedItem]]:
+    """Follow a conversation from now on; yields the list to which the items are added."""
+    received: list[FeedItem] = []
+    principal = gateway.store.get_or_create_person(source).principal
+
+    async def follow() -> None:
+        async for item in gateway.feed.follow(principal, session_id):
+            received.append(item)  # noqa: PERF401  (the test reads the list while it grows)
+
+    task = asyncio.create_task(follow())
+    try:
+        yield received
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.fixture
+def follower_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The session numbers of all reads by followers."""
+    reads: list[int] = []
+    read_store = Follower.read_store
+
+    def record_read(follower: Follower, *args: Any) -> Any:
+        reads.append(follower.session_no)
+        return read_store(follower, *args)
+
+    monkeypatch.setattr(Follower, "read_store", record_read)
+    return reads
+
+
+async def test_followers_do_not_read_while_nothing_is_stored(
+    start_gateway: StartGateway, dm: MakeSource, follower_reads: list[int]
+) -> None:
+    gateway = await start_gateway()
+    entry = await gateway.store.aio.get_or_create_session(dm())
+    async with keep_following(gateway, dm(), entry.session_id):
+        await wait_until(lambda: follower_reads)
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            while follower_reads:  # until the commits of the start are noticed
+                follower_reads.clear()
+                await asyncio.sleep(1.5)
+
+
+async def test_a_follower_gets_a_change_of_which_it_is_not_notified(
+    start_gateway: StartGateway, dm: MakeSource, monkeypatch: pytest.MonkeyPatch, follower_reads: list[int]
+) -> None:
+    gateway, other = await start_gateway(), await start_gateway()
+    entry = await gateway.store.aio.get_or_create_session(dm())
+    async with keep_following(gateway, dm(), entry.session_id) as received:
+        await wait_until(lambda: follower_reads)
+        monkeypatch.setattr(Feed, "_notify_changes", lambda *_: None)
+        await other.store.aio.append_to_transcript(entry.session_id, {"role": "user", "content": "hello"})
+        await wait_until(lambda: received)
+        assert summarize_feed(received) == ["user"]
 
 
 # -- access ---------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from palaver.domain.errors import AgentError, AgentRejected, AgentUnavailable
 from palaver.domain.events import EventKind
 from palaver.domain.inbound import Inbound, Outcome
 from palaver.domain.turn import BusyPolicy, TurnState
+from palaver.domain.turn_codes import FailureCode
 from palaver.domain.usage import TurnUsage
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.storage.engines.base import Read, Write
@@ -221,6 +222,7 @@ async def test_an_answer_that_another_person_stopped_says_who_did(start_gateway:
     turn = await wait_for_turn(gateway, turn_id)
     event = gateway.store.load_events(turn.session_id)[-1]
     assert (event.kind, event.facts["reason"]) == (EventKind.TURN_INTERRUPTED, "stopped")
+    assert (event.facts["turn"], event.facts["input_seq"]) == (turn_id, turn.input_seq)
     assert event.person_id not in {None, turn.person_id}
     await wait_until(lambda: loopback.sent[-1].content == "Once\n\n(Stopped by Grace)")
 
@@ -246,7 +248,7 @@ async def test_an_interrupted_answer_has_a_reason_that_can_be_translated(
         await send_message(gateway, dm(), "stop that")
     turn = await wait_for_turn(gateway, turn_id)
     [event] = [event for event in gateway.store.load_events(turn.session_id) if event.facts.get("turn") == turn_id]
-    assert event.facts == {"turn": turn_id, "reason": reason, **facts}
+    assert event.facts == {"turn": turn_id, "input_seq": turn.input_seq, "reason": reason, **facts}
 
 
 async def test_a_turn_that_takes_too_long_is_stopped_with_a_reason(start_gateway: StartGateway, dm: MakeSource) -> None:
@@ -290,7 +292,13 @@ async def test_an_error_of_the_agent_is_explained_and_the_partial_answer_is_kept
 async def test_the_providers_own_message_is_stored_and_logged_but_not_sent_to_a_chat(
     start_gateway: StartGateway, caplog: pytest.LogCaptureFixture
 ) -> None:
-    provider_facts = {"provider": "openai", "model": "openai:x", "status": 500, "detail": "The GPU is on fire."}
+    provider_facts = {
+        "code": FailureCode.UNAVAILABLE.value,
+        "provider": "openai",
+        "model": "openai:x",
+        "status": 500,
+        "detail": "The GPU is on fire.",
+    }
 
     def answer(_request: AgentRequest) -> str:
         raise AgentUnavailable("OpenAI is unavailable at the moment (HTTP 500).", secret="not stored", **provider_facts)
@@ -299,7 +307,7 @@ async def test_the_providers_own_message_is_stored_and_logged_but_not_sent_to_a_
     gateway = await start_gateway(ScriptedAgent(answer), loopback=loopback)
     turn = await wait_for_turn(gateway, (await loopback.say("hello")).turn_id)
     event = gateway.store.load_events(turn.session_id)[-1]
-    assert event.facts == {"turn": turn.id, "reason": turn.error} | provider_facts
+    assert event.facts == {"turn": turn.id, "input_seq": turn.input_seq, "reason": turn.error} | provider_facts
     record = next(record for record in caplog.records if record.message == "turn_failed")
     assert record.levelname == "WARNING"
     assert provider_facts.items() <= vars(record).items()
@@ -319,6 +327,8 @@ async def test_an_unexpected_error_is_logged_in_full_and_the_person_sees_no_deta
     assert "ZeroDivisionError" in (turn.error or "")
     assert "secret detail" not in (turn.error or "")
     assert "secret detail" in caplog.text
+    facts = gateway.store.load_events(turn.session_id)[-1].facts
+    assert (facts["code"], facts["error"]) == (FailureCode.INTERNAL_ERROR, "ZeroDivisionError")
     assert (await ask(gateway, dm(), "again")).state is TurnState.FAILED  # the worker goes on
 
 

@@ -69,6 +69,15 @@ async def test_the_first_words_are_the_title_at_once(start_gateway: StartGateway
     assert (await get_session(gateway)).auto_title == "Hello there, how are you?"
 
 
+async def test_a_repeated_first_message_is_the_title_as_it_is(start_gateway: StartGateway) -> None:
+    gateway = await start_gateway(ScriptedAgent("Fine."))
+    for _ in range(2):
+        await ask(gateway, OWNER, "What is new?")
+        await send_message(gateway, OWNER, "/new")
+    titles = [session.auto_title for session in gateway.store.list_sessions()]
+    assert titles == ["What is new?", "What is new?"]
+
+
 async def test_a_model_makes_a_title_after_the_first_answer(start_gateway: StartGateway) -> None:
     titling = TitlingAgent('"**Basil on a windowsill**."\n\nAnything else?')
     gateway = await start_gateway(titling.agent)

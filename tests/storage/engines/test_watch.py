@@ -9,10 +9,12 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import apsw
+import psycopg
 import pytest
 
-from palaver.storage.engines import file_events, sqlite_watch
+from palaver.storage.engines import file_events, postgres_watch, sqlite_watch
 from palaver.storage.engines.file_events import FileEvents
+from palaver.storage.engines.postgres import PostgresEngine
 from palaver.storage.engines.sqlite import SqliteEngine
 
 if TYPE_CHECKING:
@@ -33,12 +35,14 @@ for line in sys.stdin:
 
 
 class Changes:
-    """Counts the changes that a watch reports."""
+    """The changes that a watch reports."""
 
     def __init__(self) -> None:
+        self.reported: list[frozenset[int] | None] = []
         self._event = threading.Event()
 
-    def __call__(self, _sessions: frozenset[int] | None) -> None:
+    def __call__(self, session_numbers: frozenset[int] | None) -> None:
+        self.reported.append(session_numbers)
         self._event.set()
 
     def wait(self) -> bool:
@@ -135,3 +139,23 @@ def test_a_watch_can_be_closed_while_others_commit(tmp_path: Path) -> None:
             waker.start()
             watch.close()
             waker.join()
+
+
+def test_postgres_reports_a_commit_without_a_notification(
+    postgres_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_watch, "CHECK_SECONDS", 0.01)
+    changes = Changes()
+    with (
+        closing(PostgresEngine.open(postgres_database)) as engine,
+        psycopg.connect(postgres_database, autocommit=True) as other,
+        closing(engine.watch(changes)),
+    ):
+        other.execute("DELETE FROM deleted_session")
+        other.execute("INSERT INTO deleted_session (session_id, audience_no) VALUES ('s', 1)")
+        assert changes.wait()
+        other.execute("NOTIFY palaver, '7'")
+        while frozenset({7}) not in changes.reported:
+            changes.clear()
+            assert changes.wait()
+    assert None not in changes.reported

@@ -2,6 +2,7 @@
 import { useState } from "react";
 import { attempt } from "../../api/attempt";
 import { formatDateTime } from "../../format/time";
+import { useMe } from "../../live/context";
 import { Dialog } from "../../ui/Dialog";
 import { NameDialog } from "../../ui/NameDialog";
 import { words } from "../../words";
@@ -40,10 +41,16 @@ export function InviteDialog({ onClose, onInvited }: { onClose: () => void; onIn
 }
 
 export function LinkDialog({ invitation, text, onClose }: { invitation: Invitation; text: string; onClose: () => void }) {
+  const me = useMe();
   return (
     <Dialog label={words.signInLink} onClose={onClose}>
       <h2>{words.signInLink}</h2>
       <p>{text}</p>
+      {invitation.link.is_local_only && (
+        <p className="link-notice">
+          {words.linkLocalOnly} <code>{me.command} serve --host 0.0.0.0</code> {words.linkLocalOnlyProxy}
+        </p>
+      )}
       <SecretField label={`${words.signInLink} · ${words.expires(formatDateTime(invitation.link.expires_at))}`} text={invitation.link.url} />
       <div className="dialog-actions">
         <button type="button" className="button primary" onClick={onClose}>

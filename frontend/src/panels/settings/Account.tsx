@@ -1,16 +1,13 @@
 /** The name and password of the signed-in person. */
 import { useState, type SubmitEvent } from "react";
+import { MAX_NAME_CHARS, MAX_PASSWORD_CHARS, MIN_PASSWORD_CHARS } from "../../api/accountLimits";
 import { attempt } from "../../api/attempt";
+import * as calls from "../../api/calls";
 import type { Me } from "../../api/types";
 import { useAccount } from "../../live/context";
 import { toast } from "../../ui/toasts";
 import { useSingleFlight } from "../../ui/useSingleFlight";
 import { words } from "../../words";
-import * as calls from "../shared/calls";
-
-const MAX_NAME_CHARS = 60;
-const MIN_PASSWORD_CHARS = 8;
-const MAX_PASSWORD_CHARS = 256;
 
 export function Account({ me }: { me: Me }) {
   return (

@@ -1,4 +1,4 @@
-/** A list of items, each with an action such as a delete button. */
+/** A list of items, each with actions such as a delete button. */
 import type { ReactNode } from "react";
 
 export interface ListItem {

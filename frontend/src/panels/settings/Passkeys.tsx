@@ -2,8 +2,10 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { attempt } from "../../api/attempt";
+import { addPasskey, getNewPasskeyOptions } from "../../api/calls";
 import { formatDate } from "../../format/days";
 import { formatRecent } from "../../format/time";
+import { canCreatePasskeys, createPasskey } from "../../lib/passkeyCreation";
 import { confirm } from "../../ui/ConfirmDialog";
 import { TrashIcon } from "../../ui/icons";
 import { NameDialog } from "../../ui/NameDialog";
@@ -13,7 +15,6 @@ import type { Passkey } from "../shared/calls";
 import * as calls from "../shared/calls";
 import { QueryResult } from "../shared/QueryResult";
 import { ItemList } from "./ItemList";
-import { canCreatePasskeys, createPasskey } from "./passkeyCreation";
 
 const PASSKEYS_KEY = ["passkeys"];
 
@@ -80,12 +81,12 @@ export function Passkeys() {
 function NewPasskeyDialog({ onClose, onCreated }: { onClose: () => void; onCreated: () => void }) {
   const create = (name: string) =>
     attempt(async () => {
-      const credential = await createPasskey(await calls.getNewPasskeyOptions());
+      const credential = await createPasskey(await getNewPasskeyOptions());
       if (credential === null) {
         toast(words.passkeyNotCreated);
         return;
       }
-      await calls.addPasskey(name, credential);
+      await addPasskey(name, credential);
       toast(words.passkeyAdded);
       onCreated();
     });

@@ -3,6 +3,7 @@ import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { attempt } from "../../api/attempt";
 import { formatDate } from "../../format/days";
 import { confirm } from "../../ui/ConfirmDialog";
+import { CopyButton } from "../../ui/CopyButton";
 import { words } from "../../words";
 import type { Share } from "../shared/calls";
 import * as calls from "../shared/calls";
@@ -45,9 +46,12 @@ export function SharedCopies({ personId, isOwner }: { personId: string; isOwner:
               name: getShareName(share),
               facts: describe(share),
               action: (
-                <button type="button" className="button" aria-label={words.deleteShareLabel(getShareName(share))} onClick={() => void deleteShare(share)}>
-                  {words.deleteShare}
-                </button>
+                <>
+                  <CopyButton text={new URL(share.path, location.href).href} label={words.copyShareLink(getShareName(share))} />
+                  <button type="button" className="button" aria-label={words.deleteShareLabel(getShareName(share))} onClick={() => void deleteShare(share)}>
+                    {words.deleteShare}
+                  </button>
+                </>
               ),
             }))}
           />

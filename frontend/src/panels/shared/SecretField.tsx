@@ -1,8 +1,8 @@
-/** A secret that is shown once, with a copy button. */
+/** A secret with a copy button. */
 import { CopyButton } from "../../ui/CopyButton";
 import { words } from "../../words";
 
-export function SecretField({ label, text }: { label: string; text: string }) {
+export function SecretField({ label, text, hint = words.shownOnce }: { label: string; text: string; hint?: string }) {
   return (
     <div className="secret">
       <label className="field">
@@ -12,7 +12,7 @@ export function SecretField({ label, text }: { label: string; text: string }) {
           <CopyButton text={text} />
         </span>
       </label>
-      <p className="hint">{words.shownOnce}</p>
+      <p className="hint">{hint}</p>
     </div>
   );
 }

@@ -16,7 +16,6 @@ export type Token = Schemas["TokenOut"];
 export type Scope = Schemas["Scope"];
 export type NewToken = Schemas["NewTokenOut"];
 export type Share = Schemas["ShareOut"];
-export type NewShare = Schemas["NewShareOut"];
 export type PlatformHealth = Schemas["PlatformOut"];
 export type SharedCopy = Schemas["SharedConversationOut"];
 export type Memory = Schemas["MemoryOut"];
@@ -45,14 +44,7 @@ export const updatePerson = (id: string, changes: { name?: string; role?: Role }
 export const removePerson = (id: string) => request<undefined>("DELETE", itemPath("people", id));
 export const createSignInLink = (id: string) => request<Invitation>("POST", itemPath("people", id, "/link"));
 
-export const renameMe = (name: string) => request<unknown>("PATCH", "/me", { body: { name } });
-export const setPassword = (current: string | null, next: string) =>
-  request<undefined>("PUT", "/me/password", { body: { current_password: current, new_password: next } });
-
 export const listPasskeys = () => request<{ passkeys: Passkey[] }>("GET", "/me/passkeys");
-export const getNewPasskeyOptions = () => request<Record<string, unknown>>("POST", "/me/passkeys/options");
-export const addPasskey = (name: string, credential: unknown) =>
-  request<Passkey>("POST", "/me/passkeys", { body: { name, credential } });
 export const removePasskey = (id: string) => request<undefined>("DELETE", itemPath("me/passkeys", id));
 
 export const listDevices = () => request<{ devices: Device[] }>("GET", "/me/devices");
@@ -66,6 +58,6 @@ export const revokeToken = (id: string) => request<undefined>("DELETE", itemPath
 
 export const listShares = (all: boolean, cursor: string | null) => request<Schemas["SharesOut"]>("GET", "/shares", { query: { all, cursor } });
 export const createShare = (session: string, all: boolean) =>
-  request<NewShare>("POST", itemPath("sessions", session, "/shares"), { query: { all } });
+  request<Share>("POST", itemPath("sessions", session, "/shares"), { query: { all } });
 export const deleteShare = (id: string, all: boolean) => request<undefined>("DELETE", itemPath("shares", id), { query: { all } });
 export const getSharedCopy = (secret: string) => request<SharedCopy>("GET", itemPath("shared", secret));

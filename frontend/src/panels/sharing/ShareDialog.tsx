@@ -2,7 +2,7 @@
 import { useState } from "react";
 import { attempt } from "../../api/attempt";
 import { closeShareDialog } from "../../layout/dialogs";
-import { useLiveClient } from "../../live/context";
+import { useLiveClient, useMe } from "../../live/context";
 import { Dialog } from "../../ui/Dialog";
 import { useSingleFlight } from "../../ui/useSingleFlight";
 import { words } from "../../words";
@@ -12,6 +12,7 @@ import "../shared/panels.css";
 
 export default function ShareDialog({ sessionId }: { sessionId: string }) {
   const client = useLiveClient();
+  const { name } = useMe().person;
   const [link, setLink] = useState<string | null>(null);
   const runOnce = useSingleFlight();
   const create = () =>
@@ -25,6 +26,7 @@ export default function ShareDialog({ sessionId }: { sessionId: string }) {
         <>
           <h2>{words.shareTitle}</h2>
           <p>{words.shareText}</p>
+          <p>{words.shareNames(name)}</p>
           <div className="dialog-actions">
             <button type="button" className="button" onClick={closeShareDialog}>
               {words.cancel}
@@ -37,7 +39,7 @@ export default function ShareDialog({ sessionId }: { sessionId: string }) {
       ) : (
         <>
           <h2>{words.shareLink}</h2>
-          <SecretField label={words.shareLink} text={link} />
+          <SecretField label={words.shareLink} text={link} hint={words.shareLinkHint} />
           <div className="dialog-actions">
             <button type="button" className="button primary" onClick={closeShareDialog}>
               {words.done}

@@ -5,7 +5,7 @@ import { formatDateTime } from "../../format/time";
 import { useDocumentTitle } from "../../lib/documentTitle";
 import { useLocation } from "../../lib/router";
 import { Markdown } from "../../markdown/Markdown";
-import { UserText } from "../../markdown/UserText";
+import UserText from "../../markdown/UserText";
 import { words } from "../../words";
 import type { SharedCopy } from "../shared/calls";
 import * as calls from "../shared/calls";
@@ -41,6 +41,7 @@ function SharedCopyView({ copy }: { copy: SharedCopy }) {
       {copy.messages.map((message, index) =>
         message.role === "assistant" ? (
           <article key={index} className="answer" aria-label={words.agent}>
+            <div className="author">{words.agent}</div>
             <Markdown text={message.text} />
           </article>
         ) : (

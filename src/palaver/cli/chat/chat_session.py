@@ -21,8 +21,9 @@ from palaver.domain.inbound import Inbound, Outcome
 from palaver.domain.source import SessionSource
 from palaver.services.commands.conversation_commands import resume_session, start_session
 from palaver.services.commands.profile_commands import choose_personality, choose_profile, choose_workspace
-from palaver.services.commands.reply_text import MAX_EXCERPT_CHARS, escape_markdown
+from palaver.services.commands.reply_text import MAX_EXCERPT_CHARS, escape_markdown, format_last_exchange
 from palaver.services.commands.setting_commands import DEFAULT
+from palaver.services.profiles import find_default_model
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -65,9 +66,14 @@ class ChatSession:
         """Return a view of the owner's own sessions."""
         return self.gateway.store.aio.seen_by(self.owner.principal)
 
-    async def load_session(self) -> Session | None:
-        """Load the current state of the conversation."""
-        return None if self.session_id is None else await self.view.get(self.session_id)
+    async def load_session(self) -> tuple[Session | None, str]:
+        """Load the current state of the conversation, and the model that answers its next message."""
+        default_model = self.gateway.agent.model
+        if self.session_id is None:
+            return None, default_model
+        summary = await self.view.summaries.get(self.session_id)
+        model = summary.chosen_model or find_default_model(self.gateway.profile, summary.profile, default_model)
+        return summary.session, model
 
     async def find_turn(self, turn_id: TurnId) -> Turn | None:
         try:
@@ -100,7 +106,7 @@ class ChatSession:
         if current is None or self._is_reset_due(current):
             return ""
         if current.active_at is None or self.now() - current.active_at < CONTINUE_WITHIN:
-            return self._continue_session(current)
+            return await self._continue_session(current)
         return await self._run_command(start_session.call())
 
     async def apply_choices(self, options: ChatOptions) -> list[str]:
@@ -122,15 +128,17 @@ class ChatSession:
                 return ""
             return await self._run_command(resume_session.call(target=from_terminal[0].id))
         self._skips_reset = True
-        return self._continue_session(current)
+        return await self._continue_session(current)
 
-    def _continue_session(self, session: Session) -> str:
+    async def _continue_session(self, session: Session) -> str:
         self.session_id = session.id
         if session.active_at is None:
             return ""
         name = escape_markdown(clean_text(session.shown_title or session.preview), MAX_EXCERPT_CHARS)
         age = format_relative_time(session.active_at, self.now())
-        return f"Continuing “{name}” ({age}). Type /new to start a new conversation."
+        page = await self.view.transcripts.load_page(session.id)
+        exchange = format_last_exchange(page.events)
+        return f"Continuing “{name}” ({age}). Type /new to start a new conversation.{exchange}"
 
     @property
     def _lane_key(self) -> str:

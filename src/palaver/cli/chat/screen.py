@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.application import Application, get_app, in_terminal
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI
-from prompt_toolkit.history import FileHistory, InMemoryHistory
 from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.layout import (
@@ -44,10 +43,11 @@ from palaver.cli.chat.feed_listener import (
     SessionSwitched,
 )
 from palaver.cli.chat.feed_presenter import AnswerEnd, FeedPresenter, Note
+from palaver.cli.chat.input_history import InputHistory
 from palaver.cli.chat.renderer import Renderer, format_own_message, format_status_line
+from palaver.cli.output import clean_line
 from palaver.domain.draft import Piece
 from palaver.domain.errors import PalaverError, SessionNotFound, StoreError
-from palaver.domain.events import EventKind
 from palaver.domain.feed_events import EventAppended, TurnChanged
 from palaver.domain.inbound import Outcome
 
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from prompt_toolkit.buffer import Buffer
-    from prompt_toolkit.history import History
     from prompt_toolkit.input import Input
     from prompt_toolkit.key_binding import KeyPressEvent
 
@@ -90,18 +89,21 @@ class Screen:
         self._presenter = self._make_presenter()
         self._blocks = AnswerBlocks()
         self._session: Session | None = None  # as the status line shows it
-        self._chosen_model: str | None = None  # set when a /model command arrives; the next turn will use it
+        self._model = chat.gateway.agent.model  # that answers the next message
         self._outgoing: asyncio.Queue[str] = asyncio.Queue()  # messages to send
         self._last_interrupt_at = 0.0
         self._is_stopping = False  # /stop was sent for the running answer
         self._tail_cache: tuple[object, str] = (None, "")
+        self._unsent = ""  # the draft that the last Ctrl-C cleared
+        self._window_title = ""
+        self._history = InputHistory(home / "history")
         self._search = SearchToolbar()
         self._input = TextArea(
             multiline=True,
             wrap_lines=True,
             completer=ChatCompleter(chat),
             complete_while_typing=True,
-            history=_open_history(home / "history"),
+            history=self._history,
             accept_handler=self._queue_input,
             get_line_prefix=lambda number, wrapped: [("class:prompt", "  " if number or wrapped else "› ")],
             search_field=self._search,
@@ -128,19 +130,30 @@ class Screen:
         for task in tasks:
             task.add_done_callback(self._exit_on_error)
         try:
+            await self._refresh_status()
             self._write(self._renderer.render([Note(greeting[0]), *map(TextBlock, greeting[1:])], self._width))
             with patch_stdout(raw=True), suppress(EOFError):  # the terminal was closed
                 await self._app.run_async(set_exception_handler=False)
         finally:
+            unsent = self._history.save_draft(self._input.buffer) or self._unsent
             if not tasks[1].done():
                 await self._outgoing.join()  # messages that were typed are stored before the chat ends
             self._listener.close()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            remaining = self._blocks.end()
+            self._set_window_title("")
+            remaining: list[DisplayBlock] = [*self._blocks.end(), *self._describe_unsent(unsent)]
             if remaining:
                 self._write(self._renderer.render(remaining, self._width))
+
+    def _describe_unsent(self, unsent: str) -> list[DisplayBlock]:
+        """Say where the message is that was typed but not sent."""
+        if not unsent:
+            return []
+        if self._history.is_persistent:
+            return [Note("Your unsent message is saved. Press the up arrow in the next chat to get it back.")]
+        return [Note(f"Your message was not sent, and it could not be saved:\n\n{unsent}")]
 
     def stop(self) -> None:
         """End the chat on a signal."""
@@ -167,6 +180,7 @@ class Screen:
     # -- sending -------------------------------------------------------------------------------------------
 
     def _queue_input(self, buffer: Buffer) -> bool:
+        self._unsent = ""
         if buffer.text.strip():
             self._outgoing.put_nowait(buffer.text.rstrip())
         return False
@@ -221,7 +235,6 @@ class Screen:
     async def _switch_session(self) -> None:
         await self._show_blocks(self._blocks.end())
         self._presenter = self._make_presenter()
-        self._chosen_model = None
         await self._refresh_status()
 
     async def _show_item(self, item: FeedItem) -> None:
@@ -235,21 +248,23 @@ class Screen:
                 case _:
                     finished.append(display_item)
         await self._show_blocks(finished)
-        if (
-            isinstance(item, EventAppended)
-            and item.event.kind is EventKind.SETTING_CHANGED
-            and item.event.facts.get("setting") == "model"
-        ):
-            self._chosen_model = item.event.facts.get("value") or self._chat.gateway.agent.model
         self._is_stopping = self._is_stopping and self._presenter.is_running
         if isinstance(item, TurnChanged) or (isinstance(item, EventAppended) and item.event.message is None):
             await self._refresh_status()
 
     async def _refresh_status(self) -> None:
-        """Load the session again and redraw the status line."""
+        """Load the session again and redraw the status line and the title of the window."""
         with suppress(SessionNotFound, StoreError):  # the listener reports both
-            self._session = await self._chat.load_session()
+            self._session, self._model = await self._chat.load_session()
+        title = clean_line(self._session.shown_title or "") if self._session else ""
+        self._set_window_title(f"{title} · Palaver" if title else "Palaver")
         self._app.invalidate()
+
+    def _set_window_title(self, title: str) -> None:
+        if title != self._window_title:
+            self._window_title = title
+            self._app.output.set_title(title)
+            self._app.output.flush()
 
     # -- showing -------------------------------------------------------------------------------------------
 
@@ -280,11 +295,9 @@ class Screen:
         return ANSI(self._tail_cache[1])
 
     def _render_status(self) -> str:
-        session = self._session
-        model = self._chosen_model or (session.model if session and session.model else self._chat.gateway.agent.model)
         return format_status_line(
-            session,
-            model,
+            self._session,
+            self._model,
             is_running=self._presenter.is_running,
             queued_count=self._presenter.queued_count,
             width=self._width,
@@ -325,7 +338,7 @@ class Screen:
         return keys
 
     def _on_interrupt(self, event: KeyPressEvent) -> None:
-        """Handle Ctrl-C: stop the running answer or clear the input; quit on a second press."""
+        """Handle Ctrl-C: stop the running answer or clear the input; quit on a second press. A draft is never lost."""
         now = time.monotonic()
         is_double_press, self._last_interrupt_at = now - self._last_interrupt_at < DOUBLE_PRESS_SECONDS, now
         if is_double_press:
@@ -334,7 +347,10 @@ class Screen:
             self._is_stopping = True
             self._outgoing.put_nowait("/stop")
         elif self._input.text:
+            self._unsent = self._history.save_draft(self._input.buffer)
             self._input.buffer.reset()
+            if self._unsent:
+                self._show_soon(Note("Input cleared. Press the up arrow to get it back, or Ctrl-C again to quit."))
         else:
             self._show_soon(Note("Press Ctrl-C again or Ctrl-D to quit"))
 
@@ -348,22 +364,3 @@ def create_raw_input() -> Input:
     raw_input = create_input()
     raw_input.cooked_mode = nullcontext  # type: ignore[method-assign]
     return raw_input
-
-
-class _InputHistory(FileHistory):
-    """The input history in a file; if the file cannot be written, the history lasts until the chat ends."""
-
-    def store_string(self, string: str) -> None:
-        with suppress(OSError):
-            super().store_string(string)
-
-
-def _open_history(file: Path) -> History:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch(mode=0o600)
-        file.chmod(0o600)
-        with file.open("rb"):
-            return _InputHistory(str(file))
-    except OSError:
-        return InMemoryHistory()

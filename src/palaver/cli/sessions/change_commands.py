@@ -16,6 +16,7 @@ from palaver.cli.options import (
     yes_option,
 )
 from palaver.domain.session_json import session_to_json
+from palaver.invocation import format_command
 
 if TYPE_CHECKING:
     from palaver.domain.session import Session
@@ -172,7 +173,8 @@ def undo(ctx: click.Context, session: str, turns: int, mine: bool, as_json: bool
         f"{output.format_count(result.turns, 'turn')}{every_turn}, {output.format_count(result.messages, 'message')}"
     )
     click.echo(f"Undone in {lookup.describe_session(found)}: {count}, starting with {lookup.quote(result.prompt)}.")
-    output.print_hint(f"To redo, run `palaver sessions redo {found.id}` before the next message is sent.")
+    command = format_command(f"sessions redo {found.id}")
+    output.print_hint(f"To redo, run `{command}` before the next message is sent.")
 
 
 @click.command()

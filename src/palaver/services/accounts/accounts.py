@@ -185,6 +185,16 @@ class Accounts(Operations[AsyncRunner]):
         return Read(lambda tx: accounts.get_sign_in_methods(tx, person_id))
 
     @operation
+    def needs_welcome(self, person_id: PersonId) -> Work[bool]:
+        """Return whether to offer a person to choose their name and a way to sign in again, after their first link."""
+        return Read(lambda tx: accounts.needs_welcome(tx, person_id))
+
+    @operation
+    def finish_welcome(self, person_id: PersonId) -> Work[None]:
+        """Don't offer it again, whether the person has chosen something or not."""
+        return Write(lambda tx: accounts.mark_welcomed(tx, person_id))
+
+    @operation
     def rename(self, person_id: PersonId, name: str) -> Work[Person]:
         """Change a person's name, which is also the name they sign in with."""
         clean = clean_person_name(name)

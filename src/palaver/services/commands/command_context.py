@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from palaver.domain.errors import NothingToDo, SessionBusy, SessionNotFound
 from palaver.domain.person import Action, check_action_allowed
-from palaver.services.commands.reply_text import format_count, quote_text
+from palaver.services.commands.reply_text import format_count, format_last_exchange
 from palaver.storage import events, lanes, sessions, turns
 from palaver.storage.timestamps import to_micros
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
     from palaver.storage.session_rows import SessionRow
 
-MAX_LAST_EXCHANGE_CHARS = 160  # of each message
 _PAGE_MESSAGES = 50
 
 
@@ -151,17 +150,8 @@ def iterate_newest_messages(context: CommandContext, row: SessionRow) -> Iterato
         before = page[0].seq
 
 
-def format_last_exchange(context: CommandContext, row: SessionRow) -> str:
-    """Return the last message of the person and of the agent as a quote to end a text with; empty if there are none."""
-    lines: dict[str, str] = {}
-    for event in events.list_messages(context.tx, row.no, limit=_PAGE_MESSAGES):
-        message = event.message
-        if message is not None and message.role in {"user", "assistant"} and message.text.strip():
-            author = message.author.name if message.author else ""
-            speaker = (quote_text(author, 40) if author else "you") if message.role == "user" else "agent"
-            lines.pop(message.role, None)  # so that the later of the two is last
-            lines[message.role] = f"> {speaker}: {quote_text(message.text, MAX_LAST_EXCHANGE_CHARS)}"
-    return "".join(f"{separator}{line}" for separator, line in zip(("\n\n", "\n>\n"), lines.values(), strict=False))
+def describe_last_exchange(context: CommandContext, row: SessionRow) -> str:
+    return format_last_exchange(events.list_messages(context.tx, row.no, limit=_PAGE_MESSAGES))
 
 
 def find_event(context: CommandContext, row: SessionRow, seq: int) -> Event | None:

@@ -9,9 +9,9 @@ from palaver.domain.errors import NothingToDo, SessionNotFound
 from palaver.domain.person import Action
 from palaver.services.commands.command import BadArguments, Command, CommandReply, read_action, write_action
 from palaver.services.commands.command_context import (
+    describe_last_exchange,
     describe_open_turns,
     enter_lane,
-    format_last_exchange,
     switch_lane,
 )
 from palaver.services.commands.reply_text import (
@@ -156,7 +156,7 @@ def resume_session(context: CommandContext, *, target: str) -> CommandReply:
     text = f"Back in {name} ({size}, last active {age})."
     if previous_row is not None:
         text += " Use /restore to return to the previous one." + describe_open_turns(context, previous_row)
-    return CommandReply(text=text + format_last_exchange(context, row), session_id=session.id, data=data)
+    return CommandReply(text=text + describe_last_exchange(context, row), session_id=session.id, data=data)
 
 
 def _list_choices(context: CommandContext) -> list[Session]:

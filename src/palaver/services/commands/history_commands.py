@@ -15,7 +15,7 @@ from palaver.services.commands.command import (
     parse_number,
     write_action,
 )
-from palaver.services.commands.command_context import find_event, format_last_exchange, iterate_newest_messages
+from palaver.services.commands.command_context import describe_last_exchange, find_event, iterate_newest_messages
 from palaver.services.commands.reply_text import format_code, format_count, format_session_name, quote_text
 from palaver.storage import compactions, events, lanes, message_log, turns
 from palaver.storage.timestamps import to_micros
@@ -139,7 +139,7 @@ def _move_back(context: CommandContext) -> CommandReply:
         command = format_code(f"/resume {left.session.id}")
         text += f" The other conversation is saved. Use {command} to return to it."
     return CommandReply(
-        text=text + format_last_exchange(context, row),
+        text=text + describe_last_exchange(context, row),
         session_id=row.session.id,
         data={"id": row.session.id, "title": row.session.title},
     )

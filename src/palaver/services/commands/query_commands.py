@@ -9,6 +9,7 @@ from palaver.domain.errors import InvalidInput
 from palaver.domain.search_filter import parse_filter_text
 from palaver.domain.search_text import parse_query
 from palaver.domain.text import make_storable
+from palaver.invocation import format_command
 from palaver.services.commands.command import (
     BadArguments,
     Command,
@@ -164,7 +165,7 @@ def _export_for_chat(context: CommandContext, row: SessionRow, export_format: Ex
             text = export_markdown(context.tx, row)
             if len(text) <= MAX_CHAT_EXPORT_CHARS:
                 return text
-    command = format_code(f"palaver sessions export {row.session.id}")
+    command = format_code(format_command(f"sessions export {row.session.id}", hide_folders=True))
     return f"{reason}: {name}. Export it on the web page, or run {command} in a terminal."
 
 

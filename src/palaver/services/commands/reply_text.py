@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING
 from palaver.domain.policy import ResetMode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
     from decimal import Decimal
 
+    from palaver.domain.events import Event
     from palaver.domain.policy import ResetPolicy
     from palaver.domain.session import Session
 
 MAX_EXCERPT_CHARS = 80
 MAX_TITLE_CHARS = 100
+MAX_LAST_EXCHANGE_CHARS = 160  # of each message
 _MARKDOWN_CHARS = re.compile(r"[\\`*\[\]<>~|]|(?<!\w)_|_(?!\w)")
 _COST_DECIMALS = 4
 
@@ -55,6 +58,19 @@ def format_session_name(session: Session) -> str:
     if session.shown_title:
         return format_title(session.shown_title)
     return quote_text(session.preview) if session.preview else "an empty conversation"
+
+
+def format_last_exchange(log: Iterable[Event]) -> str:
+    """Return the last message of a person and of the agent as a quote to end a text with; empty if there are none."""
+    lines: dict[str, str] = {}
+    for event in log:
+        message = event.message
+        if message is not None and message.role in {"user", "assistant"} and message.text.strip():
+            author = message.author.name if message.author else ""
+            speaker = (quote_text(author, 40) if author else "you") if message.role == "user" else "agent"
+            lines.pop(message.role, None)  # so that the later of the two is last
+            lines[message.role] = f"> {speaker}: {quote_text(message.text, MAX_LAST_EXCHANGE_CHARS)}"
+    return "".join(f"{separator}{line}" for separator, line in zip(("\n\n", "\n>\n"), lines.values(), strict=False))
 
 
 def format_count(number: int, noun: str) -> str:

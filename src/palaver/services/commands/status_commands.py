@@ -68,8 +68,8 @@ def show_usage(context: CommandContext) -> CommandReply:
         f"**Tokens**: {usage.input_tokens:,} in, {usage.output_tokens:,} out{_format_token_details(session)}",
         f"**Cost**: {_format_session_cost(session)}",
     ]
-    if session.model:
-        lines.append(f"**Model**: {format_code(session.model)} (last used)")
+    if session.model_name:
+        lines.append(f"**Model**: {format_code(session.model_name)} (last used)")
     if session.last_prompt_tokens:
         lines.append(f"**Context**: {session.last_prompt_tokens:,} tokens at the last answer")
     return CommandReply(text="This conversation:\n\n" + "\n".join(f"- {line}" for line in lines), data=data)
@@ -192,8 +192,7 @@ _DELIVERY_PROBLEMS = {
 def explain_session(context: CommandContext) -> CommandReply:
     """Say why the session started, what came before it, and what happened in it lately."""
     row = context.require_session()
-    first_event = events.list_events(context.tx, row.no, limit=1)[0]
-    previous = _find_previous(context, first_event)
+    previous = _find_previous(context, row)
     lines = [
         f"{_describe_start(context, row.session)} Started {format_age(row.session.created_at, context.now)}.",
         *_describe_previous(row.session, previous),
@@ -222,10 +221,12 @@ def _describe_start(context: CommandContext, session: Session) -> str:
     }[reason]
 
 
-def _find_previous(context: CommandContext, first_event: Event) -> Session | None:
-    """Return the session before this one, if it still exists and the person has access to it."""
+def _find_previous(context: CommandContext, row: SessionRow) -> Session | None:
+    """Return the session before this one, or the copied one, if it still exists and the person has access to it."""
+    previous_id: object = row.session.parent_id
+    if previous_id is None:
+        previous_id = events.list_events(context.tx, row.no, limit=1)[0].facts.get("previous")
     with suppress(SessionNotFound):
-        previous_id = first_event.facts.get("previous")
         if isinstance(previous_id, str):
             return context.view.get(previous_id)
     return None

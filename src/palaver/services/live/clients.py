@@ -48,10 +48,9 @@ if TYPE_CHECKING:
     from palaver.storage.live_queries import ChangedSession, DeletedSession
 
 MAX_FOLLOWED_SESSIONS: Final = 20  # by one client
-POLL_SECONDS: Final = 1.0  # deleted and hidden sessions are looked for at least this often
-IDLE_SECONDS: Final = 60.0  # the same, without clients
+IDLE_SECONDS: Final = 60.0  # between two polls when nothing changes; the feed wakes the loop after every commit
 BATCH_SECONDS: Final = 0.05  # changes within this time are sent together
-_MAX_REMEMBERED_SESSIONS = 1000  # to recognize changes that were already sent
+_MAX_REMEMBERED_SESSIONS = 100  # to recognize changes that were already sent
 
 log = logging.getLogger(__name__)
 
@@ -205,7 +204,7 @@ class LiveClients:
         await asyncio.sleep(BATCH_SECONDS)  # for changes that happen at the same time
         self._wake_event.clear()
         await self._send_updates()
-        return POLL_SECONDS if self._clients else IDLE_SECONDS
+        return IDLE_SECONDS
 
     async def _send_updates(self) -> None:
         numbers, self._changed_numbers = self._changed_numbers, set()

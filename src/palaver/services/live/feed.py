@@ -17,7 +17,7 @@ from palaver.domain.errors import StoreError
 from palaver.domain.person import check_can_view_all
 from palaver.services.argument_checks import check_count
 from palaver.services.live.access_changes import AccessChanges
-from palaver.services.live.follower import POLL_SECONDS, Follower
+from palaver.services.live.follower import Follower
 from palaver.services.poll_loop import run_poll_loop
 from palaver.storage import events, sessions, turns
 from palaver.storage.engines import sqlite_changes
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     ChangeListener = Callable[[frozenset[int] | None], None]
 
 IDLE_SECONDS = 60.0  # between two polls when nothing changes; every change wakes the feed
+RETRY_SECONDS = 1.0  # pause before changes that could not be read are read again
+# After a commit of which the engine does not report everything, all followers read the store, spread over this time.
+CATCH_UP_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -53,8 +56,10 @@ class Feed:
         self._changed_sessions: set[int] = set()
         self._has_unknown_changes = False  # something has changed, and it is not known what
         self._wake_event = asyncio.Event()
+        self._commit_event = asyncio.Event()  # there was a commit that may concern any session
+        self._commit_noted_at = 0.0  # event loop time
         self._watch: Watch | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Start to watch the store."""
@@ -67,15 +72,18 @@ class Feed:
             loop.call_soon_threadsafe(self._note_changes, session_numbers)
 
         self._watch = engine.watch(on_change)
-        self._task = asyncio.create_task(self._run_notify_loop(), name="palaver-feed")
+        self._tasks = [
+            asyncio.create_task(self._run_notify_loop(), name="palaver-feed"),
+            asyncio.create_task(self._run_catch_up_loop(), name="palaver-feed-catch-up"),
+        ]
 
     async def stop(self) -> None:
         """Stop watching the store, and close all followers."""
         if self._watch is not None:
             await asyncio.to_thread(self._watch.close)
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         for followers in self._followers.values():
             for follower in followers:
                 follower.close()
@@ -83,7 +91,7 @@ class Feed:
     def add_change_listener(self, listener: ChangeListener) -> Callable[[], None]:
         """Call `listener` with the numbers of changed sessions, or with None when they are unknown.
 
-        Returns a function that removes the listener.
+        An empty set means that something else may have changed. Returns a function that removes the listener.
         """
         self._change_listeners.append(listener)
         return lambda: self._change_listeners.remove(listener)
@@ -168,6 +176,9 @@ class Feed:
         else:
             self._changed_sessions |= session_numbers
         self._wake_event.set()
+        if not session_numbers:
+            self._commit_noted_at = asyncio.get_running_loop().time()
+            self._commit_event.set()
 
     async def _run_notify_loop(self) -> None:
         await run_poll_loop(
@@ -178,14 +189,14 @@ class Feed:
         """Find out what has changed, and notify followers and listeners; return the seconds until the next poll."""
         changed, self._changed_sessions = self._changed_sessions, set()
         has_unknown, self._has_unknown_changes = self._has_unknown_changes, False
-        has_work = True
+        has_work = bool(changed) or has_unknown
         if has_unknown and self._change_marks is not None:
             try:
                 marks, found = await self._store.engine.arun(Read(self._find_changed_sessions, is_quick=True))
-            except StoreError:  # until then followers poll on their own, and get the error
+            except StoreError:  # followers read the store after every commit, and get the error
                 self._changed_sessions |= changed
                 self._has_unknown_changes = True
-                return POLL_SECONDS
+                return RETRY_SECONDS
             changed |= found
             has_work = marks.work_state != self._change_marks.work_state
             self._change_marks = marks
@@ -197,6 +208,25 @@ class Feed:
             for listener in self._work_listeners:
                 listener()
         return IDLE_SECONDS
+
+    async def _run_catch_up_loop(self) -> None:
+        """Let followers find what is not reported: a lost notification, or a change that nothing notifies of.
+
+        While there are no commits, nothing is read, however many followers there are.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._commit_event.wait()
+            self._commit_event.clear()
+            started_at = loop.time()
+            for listener in self._change_listeners:
+                listener(frozenset())
+            followers = [follower for group in self._followers.values() for follower in group]
+            for count, follower in enumerate(followers, 1):
+                if not follower.has_read_since(self._commit_noted_at):
+                    follower.wake(should_read=True)
+                await asyncio.sleep(started_at + CATCH_UP_SECONDS * count / len(followers) - loop.time())
+            await asyncio.sleep(started_at + CATCH_UP_SECONDS - loop.time())
 
     def _find_changed_sessions(self, tx: Transaction) -> tuple[sqlite_changes.ChangeMarks, frozenset[int]]:
         return sqlite_changes.find_changed_sessions(tx, self._change_marks)

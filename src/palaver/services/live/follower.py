@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 PAGE_SIZE = 50  # events, or turns, in one read
 MAX_TRACKED_DELIVERIES = 100  # the newest that have not arrived: a person may ask to send one of them again
-POLL_SECONDS = 1.0  # a follower reads the store at least this often
 IN_MEMORY = -1  # stands for the first row of a draft that is in the memory of this process
 
 
@@ -51,6 +49,10 @@ class Follower:
         self.should_read = False
         self._read_at = asyncio.get_running_loop().time()
 
+    def has_read_since(self, moment: float) -> bool:
+        """Whether the last read started after this event loop time."""
+        return self._read_at > moment
+
     def wake(self, *, should_read: bool) -> None:
         """Continue: with what is in memory, and with a read of the store if `should_read`."""
         self.should_read |= should_read
@@ -61,19 +63,12 @@ class Follower:
         self._wake_event.set()
 
     async def wait(self) -> None:
-        """Wait until something is new, or until the next read of the store is due.
-
-        That read is due even while a draft grows in memory: the principal may have lost access.
-        """
+        """Wait until something is new."""
         if self.should_read:
             await asyncio.sleep(0)
             return
-        next_read_at = self._read_at + POLL_SECONDS
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout_at(next_read_at):
-                await self._wake_event.wait()
+        await self._wake_event.wait()
         self._wake_event.clear()
-        self.should_read |= asyncio.get_running_loop().time() >= next_read_at
 
     # -- from the store ------------------------------------------------------------------------------------
 
@@ -146,7 +141,10 @@ class Follower:
             return []
         reader = self._draft_reader
         reader.select_run(live.turn_no, live.attempt, IN_MEMORY)
-        items: list[FeedItem] = [NoticeSent(live.turn_id, text) for text in live.notices[reader.notice_count :]]
+        items: list[FeedItem] = [
+            NoticeSent(live.turn_id, notice.text, notice.code, notice.facts)
+            for notice in live.notices[reader.notice_count :]
+        ]
         reader.notice_count = len(live.notices)
         pieces = live.draft.get_pieces_since(reader.position)
         reader.position = live.draft.position

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from palaver.domain.draft import Draft
 
 if TYPE_CHECKING:
+    from palaver.agent.base import Notice
     from palaver.domain.ids import TurnId
 
 
@@ -18,4 +19,4 @@ class LiveRun:
     session_no: int
     attempt: int
     draft: Draft = field(default_factory=Draft)
-    notices: list[str] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)

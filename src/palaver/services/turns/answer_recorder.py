@@ -66,8 +66,8 @@ class AnswerRecorder:
                 self._record_result(call_id, name, content, failed=failed)
             case UsageReport(usage):
                 self.add_usage(usage)
-            case Notice(text):
-                self._live.notices.append(text)
+            case Notice():
+                self._live.notices.append(event)
 
     def _record_call(self, call_id: str, name: str, arguments: str) -> None:
         self._tool_started[call_id] = time.monotonic()

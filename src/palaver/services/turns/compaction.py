@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent import compaction as summaries
-from palaver.agent.base import TextDelta, UsageReport
+from palaver.agent.base import Notice, TextDelta, UsageReport
 from palaver.agent.context_fitting import MIN_CONTEXT_TOKENS, count_tokens, shorten_messages
 from palaver.agent.history import build_messages
 from palaver.agent.tokens import estimate_message_tokens
@@ -19,6 +19,7 @@ from palaver.domain.crash_points import crash_point
 from palaver.domain.delivery import DeliveryKind
 from palaver.domain.errors import ContextOverflow, NothingToCompact
 from palaver.domain.turn import TurnKind
+from palaver.domain.turn_codes import NoticeCode
 from palaver.services.turns.choices import load_turn_choices
 from palaver.storage import compactions, deliveries, events, session_settings, sessions, turn_leases, turns
 from palaver.storage.engines.base import Read, Write
@@ -71,7 +72,7 @@ class Compactor:
         lease: TurnLease,
         *,
         add_usage: Callable[[TurnUsage], None],
-        send_notice: Callable[[str], None],
+        send_notice: Callable[[Notice], None],
     ) -> None:
         self._dependencies = dependencies
         self._store = dependencies.store
@@ -102,7 +103,7 @@ class Compactor:
             messages = await files.prepare_for_model(lease.session_id, messages, images=False)
         if estimate_message_tokens(messages) < min_tokens:
             raise NothingToCompact
-        self._send_notice("Summarizing older messages…")
+        self._send_notice(Notice("Summarizing older messages…", NoticeCode.SUMMARIZING))
 
         def build_request(part: Sequence[Mapping[str, Any]], previous_summary: str | None) -> AgentRequest:
             return replace(summaries.build_summary_request(part, focus, previous_summary), model=plan.model)

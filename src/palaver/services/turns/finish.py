@@ -72,7 +72,9 @@ def finish_turn(
     if state is not TurnState.DONE:
         kind = EventKind.TURN_FAILED if state is TurnState.FAILED else EventKind.TURN_INTERRUPTED
         person_id = stopper_id or lease.person_id
-        events.append_event(tx, lease.session_no, kind, now, person_id, turn=lease.turn_id, **facts)
+        input_seq = messages[-1].extra.get("answers", lease.input_seq) if messages else lease.input_seq
+        turn_facts = {"turn": lease.turn_id, "input_seq": input_seq}
+        events.append_event(tx, lease.session_no, kind, now, person_id, **turn_facts, **facts)
     if lease.address is None:
         return
     for notice in notices:

@@ -12,8 +12,10 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from palaver.agent.base import Notice
 from palaver.agent.context_fitting import MIN_CONTEXT_TOKENS, count_tokens, shorten_messages
 from palaver.domain.errors import AgentError, InvalidInput, NothingToDo
+from palaver.domain.turn_codes import NoticeCode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -23,9 +25,15 @@ if TYPE_CHECKING:
     from palaver.domain.profile import CompactionRules
     from palaver.services.turns.compaction import Compactor
 
-SUMMARIZED_NOTICE = "This conversation was too long for the model, so the agent now sees a summary of it."
-OMITTED_NOTICE = "This conversation was too long for the model, so the agent no longer sees its oldest messages."
-SHORTENED_NOTICE = "A message was too long for the model, so the agent sees a shortened version of it."
+SUMMARIZED_NOTICE = Notice(
+    "This conversation was too long for the model, so the agent now sees a summary of it.", NoticeCode.SUMMARIZED
+)
+OMITTED_NOTICE = Notice(
+    "This conversation was too long for the model, so the agent no longer sees its oldest messages.", NoticeCode.OMITTED
+)
+SHORTENED_NOTICE = Notice(
+    "A message was too long for the model, so the agent sees a shortened version of it.", NoticeCode.SHORTENED
+)
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +48,7 @@ class OverflowHandler:
         *,
         build_request: Callable[[], Awaitable[AgentRequest]],
         get_input_seq: Callable[[], int],
-        send_notice: Callable[[str], None],
+        send_notice: Callable[[Notice], None],
         on_shortened: Callable[[], None],
     ) -> None:
         self._rules = rules

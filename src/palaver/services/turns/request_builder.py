@@ -22,7 +22,7 @@ from palaver.storage.engines.base import Read
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
 
-    from palaver.agent.base import Tool
+    from palaver.agent.base import Notice, Tool
     from palaver.domain.message import Message
     from palaver.services.profiles import TurnChoices
     from palaver.services.turns.dependencies import RunDependencies
@@ -45,7 +45,7 @@ class RequestBuilder:
     lease: TurnLease
     wrap_tool: Callable[[Tool], Tool]  # applied to every tool of the request
     take_steering: Callable[[], Awaitable[Sequence[str]]]
-    send_notice: Callable[[str], None] = lambda _text: None
+    send_notice: Callable[[Notice], None] = lambda _notice: None
 
     async def build(
         self, input_seq: int, agent_tools: Sequence[Tool], answer_so_far: Sequence[Message] = ()
@@ -68,7 +68,7 @@ class RequestBuilder:
 
     def _read_request(
         self, tx: Transaction, input_seq: int, agent_tools: Sequence[Tool], answer_so_far: Sequence[Message]
-    ) -> tuple[AgentRequest, int, Sequence[str]]:
+    ) -> tuple[AgentRequest, int, Sequence[Notice]]:
         session_no = self.lease.session_no
         row = sessions.get_by_no(tx, session_no)
         settings = session_settings.load(tx, session_no)

@@ -29,6 +29,7 @@ from palaver.domain.errors import (
     StoreUnavailable,
 )
 from palaver.domain.turn import InterruptReason, TurnKind, TurnState
+from palaver.domain.turn_codes import FailureCode, NoticeCode
 from palaver.services.live.live_run import LiveRun
 from palaver.services.turns.answer_recorder import AnswerRecorder
 from palaver.services.turns.compaction import Compactor, format_compaction_reply
@@ -55,7 +56,12 @@ STOP_TIMEOUT_SECONDS = 30.0  # for a driver and its tools to react to being canc
 END_RETRY_SECONDS = 0.5  # pause before an answer that could not be stored is stored again
 MIN_COMPACTION_GAIN = 0.1  # fraction of the context window; compacting less than that is not worth its price
 INTERNAL_ERROR_REASON = "Internal error in Palaver ({kind}). See its log for details."
-PROVIDER_FACTS = ("provider", "model", "status", "detail")  # of an error, stored with the failed turn
+# The facts of an error that are stored with the failed turn.
+FAILURE_FACTS = ("code", "provider", "provider_title", "model", "seconds", "limit", "status", "detail")
+NEARLY_FULL_NOTICE = Notice(
+    "This conversation nearly filled the model's context, so the agent now sees a summary of it.",
+    NoticeCode.NEARLY_FULL,
+)
 
 log = logging.getLogger(__name__)
 
@@ -164,11 +170,12 @@ class Run:
             return self._explain_interruption(self._stop_reason)
         if timed_out:
             return self._explain_interruption(InterruptReason.TIMED_OUT)
-        if isinstance(error, AgentError):
-            self._end_facts = {key: error.facts[key] for key in PROVIDER_FACTS if key in error.facts}
-            facts = {"turn": self.lease.turn_id, "session": self.lease.session_id, "error": str(error)}
-            log.warning("turn_failed", extra=facts | self._end_facts)
         if isinstance(error, AgentError | NothingToDo | InvalidInput):
+            known_facts = {key: error.facts[key] for key in FAILURE_FACTS if error.facts.get(key) is not None}
+            self._end_facts = {"code": error.code} | known_facts
+            if isinstance(error, AgentError):
+                facts = {"turn": self.lease.turn_id, "session": self.lease.session_id, "error": str(error)}
+                log.warning("turn_failed", extra=facts | self._end_facts)
             return TurnState.FAILED, str(error)
         return TurnState.FAILED, self._report_mistake(error)
 
@@ -182,6 +189,7 @@ class Run:
     def _report_mistake(self, error: BaseException) -> str:
         """Log an unexpected error of a driver in full, and return what the person is told of it."""
         log.error("turn_internal_error", extra={"turn": self.lease.turn_id}, exc_info=error)
+        self._end_facts = {"code": FailureCode.INTERNAL_ERROR, "error": type(error).__name__}
         return INTERNAL_ERROR_REASON.format(kind=type(error).__name__)
 
     async def _answer(self) -> None:
@@ -212,7 +220,7 @@ class Run:
     def _report_shortening(self) -> None:
         self._send_notice_once(SHORTENED_NOTICE)
         if self._dependencies.rules.compaction.notify and not self._chat_notices:
-            self._chat_notices.append(SHORTENED_NOTICE)
+            self._chat_notices.append(SHORTENED_NOTICE.text)
 
     def _can_ask_again(self) -> bool:
         """Whether the model has said nothing yet, or only used tools, so that it can be asked again with less."""
@@ -240,7 +248,7 @@ class Run:
         except (NothingToDo, AgentError, InvalidInput) as error:
             log.info("turn_compaction_skipped", extra={"turn": self.lease.turn_id, "error": str(error)})
             return False
-        self._send_notice("This conversation nearly filled the model's context, so the agent now sees a summary of it.")
+        self._record(NEARLY_FULL_NOTICE)
         return True
 
     async def _compact(self, focus: str | None, *, min_tokens: float = 0) -> Compaction:
@@ -264,12 +272,9 @@ class Run:
         self._recorder.record(event)
         self._dependencies.feed.notify_progress(self._live)
 
-    def _send_notice(self, text: str) -> None:
-        self._record(Notice(text))
-
-    def _send_notice_once(self, text: str) -> None:
-        if text not in self._live.notices:
-            self._send_notice(text)
+    def _send_notice_once(self, notice: Notice) -> None:
+        if notice not in self._live.notices:
+            self._record(notice)
 
     # -- tools and steering --------------------------------------------------------------------------------
 

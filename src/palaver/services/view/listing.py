@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.ids import PersonId
+from palaver.domain.search_text import parse_query, split_words
 from palaver.domain.text import is_storable
 from palaver.services.view.lookup import resolve_project_id
 from palaver.storage import people, session_lists
@@ -30,6 +31,7 @@ class ListCriteria:
     person: str | None = None  # the id of a person who takes part
     after: datetime | None = None  # last active at this moment or later
     before: datetime | None = None  # last active before this moment
+    title: str | None = None  # beginnings of words in the title; `-word` must not occur
     text: str | None = None  # words in the title, the last line or the name of the place; `-word` must not occur
 
 
@@ -38,8 +40,8 @@ def load_session_page(
 ) -> Page[Session]:
     """Load a page of the sessions that have messages and meet the criteria, newest first.
 
-    No index covers `text`: with it, and in a lane's scope, a page may be short or even empty and still have a cursor
-    that continues the list.
+    No index covers `title` and `text`: with one of them, and in a lane's scope, a page may be short or even empty and
+    still have a cursor that continues the list.
     """
     platform = None if criteria.platform is None else criteria.platform.strip().lower()
     if platform is not None and not is_storable(platform):
@@ -56,14 +58,18 @@ def load_session_page(
     audiences = scope.list_audiences(tx)
     if criteria.person is not None:
         audiences = _keep_audiences_of(tx, criteria.person, audiences)
-    matches = _build_text_condition(criteria.text)
-    if matches is None and scope.lane_key is None:
+    conditions = [
+        matches
+        for matches in (_build_text_condition(criteria.text), _build_title_condition(criteria.title))
+        if matches is not None
+    ]
+    if not conditions and scope.lane_key is None:
         return session_lists.list_sessions(tx, session_filter, audiences)
     return session_lists.list_matching_sessions(
         tx,
         session_filter,
         audiences,
-        lambda session: scope.is_in_lane(session) and (matches is None or matches(session)),
+        lambda session: scope.is_in_lane(session) and all(matches(session) for matches in conditions),
     )
 
 
@@ -86,5 +92,18 @@ def _build_text_condition(text: str | None) -> Callable[[Session], bool] | None:
         texts = (session.shown_title, session.preview, origin.chat_name, origin.user_name)
         searched = " ".join(text for text in texts if text).casefold()
         return all(word in searched for word in wanted) and not any(word in searched for word in excluded)
+
+    return matches
+
+
+def _build_title_condition(title: str | None) -> Callable[[Session], bool] | None:
+    """Build the condition that a search for titles sets for a session; None if every session meets it."""
+    terms = parse_query(title or "").terms
+    if not terms:
+        return None
+
+    def matches(session: Session) -> bool:
+        words = f" {' '.join(split_words(session.shown_title or ''))}"
+        return all((f" {' '.join(term.words)}" in words) is not term.excluded for term in terms)
 
     return matches

@@ -108,10 +108,12 @@ class ViewOperations(ViewPart[R]):
         cursor: str | None = None,
         within: str | None = None,
         search_filter: SearchFilter = NO_FILTER,
+        is_typing: bool = False,
     ) -> ReadAfterWork[Any, Sequence[SearchHit]]:
         """Find the newest messages with these words that pass the filter.
 
         The `cursor` of a hit continues the search after it; `within` is the id of one conversation.
+        With `is_typing`, the last word may be the beginning of a longer one.
         """
 
         def get_session_no(tx: Transaction) -> int | None:
@@ -134,6 +136,7 @@ class ViewOperations(ViewPart[R]):
             find_session_no,
             limit=limit,
             cursor=cursor,
+            is_typing=is_typing,
             get_session_no=get_session_no,
             search_filter=search_filter,
             get_project_no=get_project_no,

@@ -42,16 +42,24 @@ class SummaryOperations(ViewPart[R]):
         person: str | None = None,
         after: datetime | None = None,
         before: datetime | None = None,
+        title: str | None = None,
         text: str | None = None,
     ) -> Work[Page[SessionSummary]]:
         """List conversations with messages that meet every given condition, newest first.
 
-        `after` and `before` limit when they were last active. The words of `text` are looked for in the title, the last
-        line and the name of the place; `-word` must not occur there. With `text`, a page may be short or even empty and
-        still have a cursor that continues the list.
+        `after` and `before` limit when they were last active. The words of `title` are beginnings of words in it.
+        The words of `text` are looked for in the title, the last line and the name of the place. `-word` must not occur
+        there. With one of the two, a page may be short or even empty and still have a cursor that continues the list.
         """
         criteria = ListCriteria(
-            state=state, project=project, platform=platform, person=person, after=after, before=before, text=text
+            state=state,
+            project=project,
+            platform=platform,
+            person=person,
+            after=after,
+            before=before,
+            title=title,
+            text=text,
         )
 
         def run(tx: Transaction) -> Page[SessionSummary]:

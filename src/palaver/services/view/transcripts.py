@@ -9,7 +9,7 @@ from palaver.domain.person import Action
 from palaver.services.argument_checks import check_count
 from palaver.services.operation import R, operation
 from palaver.services.view.part import ViewPart
-from palaver.storage import events, people, session_summaries, transcript_pages
+from palaver.storage import events, people, read_marks, transcript_pages
 from palaver.storage.engines.base import Read, Write
 
 if TYPE_CHECKING:
@@ -90,11 +90,11 @@ class TranscriptOperations(ViewPart[R]):
         now, person_id = self._scope.now(), self._scope.person_id
 
         def find_unchanged(tx: Transaction) -> int | None:
-            read_seq = session_summaries.get_read_seq(tx, self._get_session_no(tx, session_id), person_id)
+            read_seq = read_marks.get_read_seq(tx, self._get_session_no(tx, session_id), person_id)
             return read_seq if read_seq >= seq else None
 
         def run(tx: Transaction) -> int:
-            return session_summaries.mark_read(tx, self._get_session_no(tx, session_id), person_id, seq, now)
+            return read_marks.mark_read(tx, self._get_session_no(tx, session_id), person_id, seq, now)
 
         return Write(run, read_first=find_unchanged)
 

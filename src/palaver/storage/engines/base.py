@@ -115,7 +115,8 @@ class Engine(Protocol):
 
 ACCESS_CHANGE: Final = -1  # among the numbers of changed sessions: a person may see or do less than before
 
-# Called with the numbers of the sessions that have changed, or with None if the engine does not know which.
+# Called with the numbers of the sessions that have changed, or with None if the engine does not know which. An empty
+# set means that there was a commit, of which the engine may or may not have reported everything.
 OnChange = Callable[[frozenset[int] | None], None]
 
 

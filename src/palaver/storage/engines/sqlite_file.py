@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-# At most: only pages that were touched are cached. The system caches the whole file anyway.
-WRITER_CACHE_KIB = 4096
-READER_CACHE_KIB = 1024
+# At most: only pages that were touched are cached. The system caches the whole file anyway, so larger caches save no
+# measurable time; they only fill for many minutes, and the process grows with them.
+WRITER_CACHE_KIB = 1024
+READER_CACHE_KIB = 512
 LOCK_TIMEOUT_SECONDS = 30.0  # how long to wait for another process's transaction
 
 # SQLite's error → ours.

@@ -46,6 +46,7 @@ CREATE TABLE account (
     person_id     TEXT PRIMARY KEY REFERENCES person (id) ON DELETE CASCADE,
     name_key      TEXT NOT NULL UNIQUE,                      -- the person's name, case folded: the sign-in name
     password_hash TEXT,                                      -- Argon2id; NULL: no password
+    is_welcomed   SMALLINT NOT NULL DEFAULT 0,               -- has chosen a name and a way to sign in, or skipped that
     created_at    BIGINT NOT NULL
 );
 
@@ -291,7 +292,7 @@ CREATE INDEX attachment_use_attachment ON attachment_use (attachment_no);
 CREATE TABLE share (
     no            @SERIAL_KEY_NEVER_REUSED@,
     id            TEXT NOT NULL UNIQUE,
-    secret_hash   TEXT NOT NULL UNIQUE,                      -- SHA-256; the secret itself is not stored
+    secret        TEXT NOT NULL UNIQUE,                      -- opens only this row, which has the copy itself
     person_id     TEXT NOT NULL REFERENCES person (id) ON DELETE CASCADE,   -- who made it
     session_no    BIGINT NOT NULL REFERENCES session (no) ON DELETE CASCADE,
     title         TEXT,                                      -- of the copy

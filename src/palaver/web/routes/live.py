@@ -191,5 +191,6 @@ def _encode_feed_item(followed: FollowedItem, item: FeedItem) -> tuple[str, str]
             return "draft", f"{session},{json.dumps(data)[1:]}"
         case DeliveryChanged(delivery):
             return "delivery", f'{session},"delivery":{to_delivery_out(delivery).model_dump_json()}}}'
-        case NoticeSent(turn_id, text):
-            return "notice", f"{session},{json.dumps(replace_surrogates({'turn_id': turn_id, 'text': text}))[1:]}"
+        case NoticeSent(turn_id, text, code, facts):
+            notice = {"turn_id": turn_id, "text": text, "code": code, "facts": dict(facts)}
+            return "notice", f"{session},{json.dumps(replace_surrogates(notice))[1:]}"

@@ -12,6 +12,8 @@ from pydantic import Field
 
 from palaver import __version__
 from palaver.domain.account import MAX_PASSWORD_CHARS, ApiToken, Device, Passkey, Scope, SignInMethods
+from palaver.domain.person import Role
+from palaver.invocation import format_command
 from palaver.services.accounts.accounts import MAX_TOKEN_DAYS
 from palaver.web.api_route import make_router
 from palaver.web.auth import BrowserCaller, Caller
@@ -44,7 +46,12 @@ class MeOut(ResponseModel):
 
     person: PersonOut
     sign_in_methods: SignInMethodsOut
+    needs_welcome: bool = Field(
+        description="Whether the page should offer to choose a name and a way to sign in again. True after the first"
+        " link, until you set a password, add a passkey or decline."
+    )
     version: str
+    command: str = Field(description="How to call Palaver in a terminal of the server.")
     agent: AgentOut
 
 
@@ -138,11 +145,15 @@ class NewTokenOut(ResponseModel):
 async def get_me(caller: Caller, state: State) -> MeOut:
     """Get your account, the server's version and the agent that answers."""
     methods = await state.accounts.get_sign_in_methods(caller.person.id)
+    needs_welcome = await state.accounts.needs_welcome(caller.person.id)
+    is_owner = caller.person.role is Role.OWNER
     agent = state.gateway.agent
     return MeOut(
         person=PersonOut.from_person(caller.person),
         sign_in_methods=to_sign_in_methods_out(methods),
+        needs_welcome=needs_welcome,
         version=__version__,
+        command=format_command(hide_folders=not is_owner),
         agent=AgentOut(model=agent.model, description=agent.description),
     )
 
@@ -151,6 +162,12 @@ async def get_me(caller: Caller, state: State) -> MeOut:
 async def rename_me(body: MyNameIn, caller: BrowserCaller, state: State) -> PersonOut:
     """Change your name. You also sign in with it."""
     return PersonOut.from_person(await state.accounts.rename(caller.person.id, body.name))
+
+
+@router.post("/welcome", status_code=204)
+async def finish_welcome(caller: BrowserCaller, state: State) -> None:
+    """Decline or finish choosing a name and a way to sign in; `needs_welcome` is false from now on."""
+    await state.accounts.finish_welcome(caller.person.id)
 
 
 @router.put("/password", status_code=204, responses=error_responses(429))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from fastapi import Depends, Query, Request
 from pydantic import Field
 
-from palaver.domain.account import Invitation, Member
+from palaver.domain.account import Invitation, Member, is_loopback
 from palaver.domain.person import Role
 from palaver.services.accounts.people import People
 from palaver.web.api_route import make_router
@@ -60,6 +61,7 @@ class SignInLinkOut(ResponseModel):
 
     url: str = Field(description="The secret comes after `#`, which browsers do not send to any server.")
     expires_at: Time
+    is_local_only: bool = Field(description="Whether it works only on the machine of the server.")
 
 
 class InvitationOut(ResponseModel):
@@ -113,10 +115,24 @@ async def create_sign_in_link(person_id: str, people: AllPeople, request: Reques
 
 
 def _to_invitation_out(invitation: Invitation, request: Request, state: WebState) -> InvitationOut:
-    url = f"{get_site(request).origin}{state.base_path}/sign-in#{invitation.secret}"
-    return InvitationOut(
-        person=_to_member_out(invitation.member), link=SignInLinkOut(url=url, expires_at=invitation.expires_at)
+    page_url = _get_page_url_for_others(request, state)
+    link = SignInLinkOut(
+        url=f"{page_url}/sign-in#{invitation.secret}",
+        expires_at=invitation.expires_at,
+        is_local_only=is_loopback(urlsplit(page_url).hostname or ""),
     )
+    return InvitationOut(person=_to_member_out(invitation.member), link=link)
+
+
+def _get_page_url_for_others(request: Request, state: WebState) -> str:
+    """Return the URL of the page that other people can most likely reach.
+
+    An owner on the machine of the server itself uses `localhost`, which leads others nowhere.
+    """
+    own_url = f"{get_site(request).origin}{state.base_path}"
+    if state.public_url is not None:
+        return state.public_url
+    return (state.network_url or own_url) if is_loopback(request.url.hostname or "") else own_url
 
 
 def _to_member_out(member: Member) -> MemberOut:

@@ -11,7 +11,7 @@ from palaver.domain.search_filter import SearchFilter
 from palaver.domain.search_text import MAX_QUERY_CHARS
 from palaver.domain.session_json import hit_to_json
 from palaver.web.api_route import make_router
-from palaver.web.auth import CallerView
+from palaver.web.auth import CallerView, IncludeAll
 from palaver.web.errors import error_responses
 from palaver.web.schemas import Moment, ResponseModel, Time
 
@@ -23,6 +23,10 @@ class SearchHitOut(ResponseModel):
 
     session_id: str
     title: str | None
+    archived: bool = Field(description="Whether the conversation is archived.")
+    owner_name: str | None = Field(
+        description="The name of the person whose conversation it is; only in requests with `all`."
+    )
     seq: int
     at: Time
     role: str
@@ -42,9 +46,13 @@ class SearchResultsOut(ResponseModel):
 @router.get("/search")
 async def search_messages(
     view: CallerView,
+    include_all: IncludeAll,
     query: Annotated[
         str, Query(max_length=MAX_QUERY_CHARS, description='Words, "exact phrases", beginnings* and -exclusions.')
     ],
+    typing: Annotated[
+        bool, Query(description="The last word is still being typed: also find words that begin with it.")
+    ] = False,
     session_id: Annotated[str | None, Query(description="The id of a conversation to search in.")] = None,
     without: Annotated[
         str | None, Query(max_length=MAX_QUERY_CHARS, description='Words and "exact phrases" that must not occur.')
@@ -63,7 +71,12 @@ async def search_messages(
     search_filter = SearchFilter(
         platform=platform, role=role, after=after, before=before, project=project, without=without
     )
-    hits = await view.search(query, limit=limit, cursor=cursor, within=session_id, search_filter=search_filter)
+    hits = await view.search(
+        query, limit=limit, cursor=cursor, within=session_id, search_filter=search_filter, is_typing=typing
+    )
     next_cursor = hits[-1].cursor if len(hits) == limit else None
-    found = [SearchHitOut.model_validate(hit_to_json(hit)) for hit in hits]
+    found = [
+        SearchHitOut.model_validate({**hit_to_json(hit), "owner_name": hit.owner_name if include_all else None})
+        for hit in hits
+    ]
     return SearchResultsOut(hits=found, next_cursor=next_cursor)

@@ -66,6 +66,9 @@ async def list_sessions(
     person_id: Annotated[str | None, Query(description="The id of a person who takes part.")] = None,
     after: Annotated[Moment | None, Query(description="Only those last active at this time or later.")] = None,
     before: Annotated[Moment | None, Query(description="Only those last active before this time.")] = None,
+    title: Annotated[
+        str | None, Query(description="Words, or beginnings of words, in the title; -word excludes a word.")
+    ] = None,
     query: Annotated[
         str | None, Query(description="Words in the title, the preview or the name of the chat; -word excludes a word.")
     ] = None,
@@ -82,6 +85,7 @@ async def list_sessions(
         person=person_id,
         after=after,
         before=before,
+        title=title,
         text=query,
     )
     connected = state.gateway.platforms

@@ -16,6 +16,7 @@ from palaver.web.state import State
 
 if TYPE_CHECKING:
     from palaver.domain.share import Share
+    from palaver.web.state import WebState
 
 router = make_router("shares", "/api")
 
@@ -36,12 +37,7 @@ class ShareOut(ResponseModel):
     title: str | None
     message_count: int
     created_at: Time
-
-
-class NewShareOut(ShareOut):
-    """A new share, with the secret that opens it."""
-
-    secret: str = Field(description="Shown only once: store it now.")
+    secret: str = Field(description="Opens the copy.")
     path: str = Field(
         description="The path of the page that shows it. The secret comes after `#`, which browsers do not send to any"
         " server."
@@ -59,12 +55,15 @@ class SharedMessageOut(ResponseModel):
     """A message in a shared conversation."""
 
     role: str = Field(json_schema_extra={"enum": ["assistant", "user"]})
-    name: str | None = Field(description="`Person`, with a number if there are several; null for the agent.")
+    name: str | None = Field(
+        description="The name of the person who shares it; for others `Person`, with a number if there are several;"
+        " null for the agent."
+    )
     text: str
 
 
 class SharedConversationOut(ResponseModel):
-    """A conversation as it was when it was shared, without ids, names, tool calls and files."""
+    """A conversation as it was when it was shared, without ids, names of other people, tool calls and files."""
 
     title: str | None
     shared_at: Time
@@ -72,11 +71,9 @@ class SharedConversationOut(ResponseModel):
 
 
 @router.post("/sessions/{session_id}/shares", status_code=201, responses=error_responses(401, 403, 404, 409, 422, 503))
-async def create_share(session_id: str, state: State, caller: Caller, include_all: IncludeAll) -> NewShareOut:
+async def create_share(session_id: str, state: State, caller: Caller, include_all: IncludeAll) -> ShareOut:
     """Share a conversation: make a read-only copy of its current state for anyone who has the link."""
-    new_share = await state.shares.create(caller.principal, session_id, everything=include_all)
-    path = f"{state.base_path}/shared#{new_share.secret}"
-    return NewShareOut(**_to_share_out(new_share.item).model_dump(), secret=new_share.secret, path=path)
+    return _to_share_out(await state.shares.create(caller.principal, session_id, everything=include_all), state)
 
 
 @router.get("/shares", responses=error_responses(401, 403, 422))
@@ -89,7 +86,7 @@ async def list_shares(
 ) -> SharesOut:
     """List your shares. Owners list everybody's with `all`."""
     shares = await state.shares.list(caller.principal, everything=include_all, limit=limit, cursor=cursor)
-    return SharesOut(shares=[_to_share_out(each) for each in shares], next_cursor=shares.cursor)
+    return SharesOut(shares=[_to_share_out(each, state) for each in shares], next_cursor=shares.cursor)
 
 
 @router.delete("/shares/{share_id}", status_code=204, responses=error_responses(401, 403, 404, 422, 503))
@@ -107,7 +104,7 @@ async def get_shared_conversation(secret: str, state: State, response: Response)
     return SharedConversationOut.model_validate(await state.shares.open(secret))
 
 
-def _to_share_out(share: Share) -> ShareOut:
+def _to_share_out(share: Share, state: WebState) -> ShareOut:
     return ShareOut(
         id=share.id,
         session_id=share.session_id,
@@ -115,4 +112,6 @@ def _to_share_out(share: Share) -> ShareOut:
         title=share.title,
         message_count=share.message_count,
         created_at=share.created_at,
+        secret=share.secret,
+        path=state.base_path + share.path,
     )

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from palaver.domain.account import MAX_PASSWORD_CHARS, NewSecret
 from palaver.domain.person import Person, Role
+from palaver.invocation import format_command
 from palaver.services.accounts.passkeys import Site
 from palaver.services.accounts.sign_in import Visitor
 from palaver.web.api_route import make_router
@@ -51,6 +52,7 @@ class ServerSignInMethodsOut(ResponseModel):
 
     password: bool
     passkey: bool
+    link_command: str = Field(description="What the owner runs on the server for a new link.")
 
 
 class LinkSignInIn(RequestModel):
@@ -76,7 +78,8 @@ class PasskeySignInIn(RequestModel):
 async def list_sign_in_methods(request: Request, state: State) -> ServerSignInMethodsOut:
     """List the ways to sign in on this server."""
     methods = await state.accounts.get_sign_in_options(get_site(request).host)
-    return ServerSignInMethodsOut(password=methods.password, passkey=methods.passkey)
+    link_command = format_command("serve --link", hide_folders=True)
+    return ServerSignInMethodsOut(password=methods.password, passkey=methods.passkey, link_command=link_command)
 
 
 @router.post("/sign-in/link", responses=error_responses(401, 403, 429))

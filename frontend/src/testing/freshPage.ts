@@ -1,0 +1,16 @@
+/**
+ * Runs before each file of tests. All files of a worker share one DOM, because making it takes longer than most files; here
+ * they get fresh modules, storage and timers, and an empty page.
+ */
+import { vi } from "vitest";
+
+vi.useRealTimers();
+vi.unstubAllGlobals();
+vi.restoreAllMocks();
+vi.resetModules();
+localStorage.clear();
+sessionStorage.clear();
+document.head.replaceChildren();
+document.body.replaceChildren();
+document.documentElement.removeAttribute("lang");
+history.replaceState(null, "", "/");

@@ -1,0 +1,50 @@
+/** What the server reports about a turn, in German. */
+import type { ErrorTexts } from "./index";
+import type { failuresEn, noticesEn } from "./turns.en";
+
+export const failuresDe: Record<keyof typeof failuresEn, ErrorTexts[string]> = {
+  too_long_for_model: ({ model }) => `Dieser Chat ist zu lang für ${model}. Komprimiere ihn oder beginne einen neuen.`,
+  rate_limited: ({ provider_title, seconds }) =>
+    seconds === undefined
+      ? `Das Anfragelimit bei ${provider_title} ist erreicht. Versuche es später erneut.`
+      : `Das Anfragelimit bei ${provider_title} ist erreicht. Versuche es in ${seconds === "1" ? "1 Sekunde" : `${seconds} Sekunden`} erneut.`,
+  no_credit: ({ provider_title }) => `Dein Konto bei ${provider_title} hat kein Guthaben mehr.`,
+  key_missing: ({ provider_title }) => `Für ${provider_title} fehlt ein API-Schlüssel. Trage ihn in config.yaml ein.`,
+  key_rejected: ({ provider_title, model }) =>
+    `${provider_title} hat den API-Schlüssel abgelehnt, oder er gilt nicht für ${model}. Prüfe ihn in config.yaml.`,
+  unknown_model: ({ provider_title, model }) => `${provider_title} hat kein Modell ${model}. Wähle ein anderes.`,
+  request_rejected_by_provider: ({ provider_title }) => `${provider_title} hat die Anfrage abgelehnt.`,
+  content_filtered: ({ provider_title }) => `Der Inhaltsfilter von ${provider_title} hat die Antwort blockiert.`,
+  empty_answer: ({ model }) => `${model} hat eine leere Antwort gegeben. Versuche es erneut oder formuliere deine Nachricht um.`,
+  provider_timed_out: ({ provider_title }) => `${provider_title} hat nicht rechtzeitig geantwortet.`,
+  cannot_connect: ({ provider_title, provider }) =>
+    provider === "ollama" ? "Keine Verbindung zu Ollama. Läuft es?" : `Keine Verbindung zu ${provider_title}.`,
+  connection_dropped: ({ provider_title }) => `Die Verbindung zu ${provider_title} ist abgebrochen.`,
+  provider_unavailable: ({ provider_title, status }) => `${provider_title} ist gerade nicht verfügbar (HTTP ${status}).`,
+  invalid_response: ({ provider_title }) => `${provider_title} hat eine unvollständige oder ungültige Antwort gesendet.`,
+  dropped_mid_answer: ({ provider_title }) =>
+    `Die Verbindung zu ${provider_title} ist mitten in der Antwort abgebrochen. Der bisherige Text ist gespeichert.`,
+  stalled_mid_answer: ({ provider_title }) =>
+    `${provider_title} hat mitten in der Antwort aufgehört zu senden. Der bisherige Text ist gespeichert.`,
+  internal_turn_error: ({ error }) => `Interner Fehler in Palaver (${error}). Details stehen im Serverprotokoll.`,
+};
+
+export const noticesDe: Record<keyof typeof noticesEn, ErrorTexts[string]> = {
+  summarizing: () => "Ältere Nachrichten werden zusammengefasst …",
+  nearly_full: () => "Der Kontext des Modells war fast voll. Der Agent sieht jetzt eine Zusammenfassung dieses Chats.",
+  summarized: () => "Dieser Chat war zu lang für das Modell. Der Agent sieht jetzt eine Zusammenfassung.",
+  omitted: () => "Dieser Chat war zu lang für das Modell. Der Agent sieht die ältesten Nachrichten nicht mehr.",
+  shortened: () => "Eine Nachricht war zu lang für das Modell. Der Agent sieht sie gekürzt.",
+  oldest_not_seen: ({ count }) =>
+    count === "1"
+      ? "Der Chat ist zu lang für das lokale Modell. Der Agent hat die älteste Nachricht nicht gesehen."
+      : `Der Chat ist zu lang für das lokale Modell. Der Agent hat die ältesten ${count} Nachrichten nicht gesehen.`,
+  tool_limit: ({ count }) => `Der Agent hat ${count}-mal hintereinander Tools verwendet und muss jetzt antworten.`,
+  cut_off: () => "Die Antwort wurde abgeschnitten, weil sie die maximale Länge erreicht hat.",
+  fallback_used: ({ reason, model, instead_of }) => `${reason} Es antwortet ${model} statt ${instead_of}.`,
+  mcp_unavailable: ({ server, problem }) =>
+    `Die Tools des MCP-Servers „${server}“ sind nicht verfügbar (${problem}). Palaver versucht weiter, ihn zu erreichen.`,
+  profile_missing: ({ name }) => `Das Profil „${name}“ gibt es nicht mehr. Es gilt der Standard.`,
+  personality_missing: ({ name }) => `Die Persönlichkeit „${name}“ gibt es nicht mehr. Es gilt keine.`,
+  model_not_allowed: ({ model }) => `Das Modell ${model} steht dir nicht zur Verfügung. Es gilt das Standardmodell.`,
+};
