@@ -78,9 +78,9 @@ chat: .venv/.run ## Chat with the agent in this terminal
 # Tests put their databases into memory if there is enough space, so that commits do not wait for the disk.
 PYTEST := $(if $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'END { print $$4 }')" -gt 4000000 ] && echo yes),TMPDIR=/dev/shm )$(BIN)/pytest
 
-# The tests of the page run beside the others; they end first, and what they print is shown at the end. One worker more than
-# there are cores, because a worker often waits for its browser, its database or a process.
-WORKERS = $(shell $(BIN)/python -c 'import os; print(min((os.cpu_count() or 2) + 1, 8))')
+# The tests of the page run beside the others; they end first, and what they print is shown at the end. There are more
+# workers than cores, because a worker often waits for its browser, its database or a process.
+WORKERS = $(shell $(BIN)/python -c 'import os; print(min((os.cpu_count() or 2) * 2 + 1, 8))')
 
 test: .venv/.dev .venv/.browser $(PAGE) ## Run the whole test suite, including PostgreSQL and a browser
 	@mkdir -p build
@@ -90,7 +90,7 @@ test-python:
 	$(PYTEST) -n $(WORKERS) --dist worksteal
 
 test-page:
-	@($(NPM) test --silent -- --reporter=dot) >build/page-tests.log 2>&1
+	@(export NO_COLOR=1; $(NPM) test --silent -- --reporter=dot) >build/page-tests.log 2>&1
 
 quick: .venv/.dev ## Run the fast tests: domain, config, agent and services on SQLite
 	$(PYTEST) -q -n 2 -m "not slow and not postgres and not browser" tests/domain tests/config tests/agent tests/services

@@ -102,8 +102,12 @@ class Visitors:
     allowed_errors: tuple[str, ...] = ()  # parts of console errors that the test causes on purpose
 
     async def open_context(self, url: str, **options: Any) -> BrowserContext:
-        """Open a new browser profile that is not signed in."""
-        context = await self.browser.new_context(**({"viewport": DESKTOP_VIEWPORT, "locale": "en-GB"} | options))
+        """Open a new browser profile that is not signed in.
+
+        Without a service worker, unless the test is about it: starting one for each profile takes a third of the time.
+        """
+        defaults = {"viewport": DESKTOP_VIEWPORT, "locale": "en-GB", "service_workers": "block"}
+        context = await self.browser.new_context(**(defaults | options))
         self.stack.push_async_callback(context.close)
         await context.add_init_script(_LOG_CSP_VIOLATIONS)
         context.on("console", lambda line: self._check_console(line.type, line.text))

@@ -57,7 +57,7 @@ async def test_a_panel_that_fails_to_load_says_so_and_the_rest_keeps_working(
 ) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     await web.create_conversation(await web.sign_in(), "hello", title="Still here")
-    page = await visitors.visit(web, service_workers="block")
+    page = await visitors.visit(web)
     visitors.allowed_errors = ("ERR_FAILED", "Failed to fetch", "Unable to preload")
     await page.route("**/assets/UsagePanel*", lambda route: route.abort())
     await page.locator("#composer").fill("half a thought")
@@ -81,7 +81,7 @@ async def test_a_conversation_that_was_not_loaded_yet_can_be_written_to_offline(
     owner = await web.sign_in()
     await web.create_conversation(owner, "hello", title="Not visited")
     await web.create_conversation(owner, "hello", title="Earlier")
-    page = await visitors.visit(web)
+    page = await visitors.visit(web, service_workers="allow")
     await page.get_by_role("link", name="Earlier").click()
     await expect(page.locator(".answer")).to_be_visible()
     visitors.allowed_errors = ("ERR_INTERNET_DISCONNECTED", "ERR_FAILED")

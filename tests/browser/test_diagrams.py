@@ -148,9 +148,7 @@ async def test_an_invalid_diagram_is_shown_as_code_with_the_reason(
 async def test_a_diagram_is_shown_as_code_until_mermaid_can_be_loaded(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
-    page = await visitors.visit(
-        await start_web(ScriptedAgent(format_diagrams(build_chain("A", "B")))), service_workers="block"
-    )
+    page = await visitors.visit(await start_web(ScriptedAgent(format_diagrams(build_chain("A", "B")))))
     visitors.allowed_errors = ("ERR_FAILED",)
     await page.route("**/mermaid*", lambda route: route.abort())
     await send_message(page, "draw it")

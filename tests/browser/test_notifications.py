@@ -68,7 +68,7 @@ class PausingAgent:
 
 
 async def visit_with_service_worker(web: WebServer, visitors: Visitors) -> tuple[BrowserContext, Page]:
-    page = await visitors.visit(web)
+    page = await visitors.visit(web, service_workers="allow")
     await page.evaluate("navigator.serviceWorker.ready.then(() => true)")
     return page.context, page
 

@@ -509,7 +509,7 @@ async def test_the_page_shell_opens_offline_and_caches_no_api_data(
 ) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     await web.create_conversation(await web.sign_in(), "a secret thing")
-    page = await visitors.visit(web)
+    page = await visitors.visit(web, service_workers="allow")
     await page.wait_for_function(_IS_SHELL_CACHED)
     cached_urls: list[str] = await page.evaluate(_LIST_CACHED_URLS)
     assert f"{web.url}/" in cached_urls
@@ -529,7 +529,7 @@ _IS_SHELL_CACHED = f"async () => (await ({_LIST_CACHED_URLS})()).some(each => ea
 
 async def test_the_page_works_below_a_base_path(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0), base_path="/talk")
-    page = await (await visitors.open_context(web.url)).new_page()
+    page = await (await visitors.open_context(web.url, service_workers="allow")).new_page()
     await page.goto((await create_sign_in_link(web, "owner")).replace("/sign-in", "/talk/sign-in"))
     await expect(page.locator("main.main h1")).to_be_visible()
     await page.get_by_role("button", name="owner").click()

@@ -67,7 +67,7 @@ async def test_everything_works_below_a_path(tmp_path: Path, visitors: Visitors,
 
 async def use_all_features(visitors: Visitors, proxy: Proxy, link: str) -> None:
     assert link.startswith(f"{proxy.url}/sign-in#")
-    context = await visitors.open_context(proxy.url)
+    context = await visitors.open_context(proxy.url, service_workers="allow")
     page = await context.new_page()
     await page.goto(link)
     await skip_welcome(page)
