@@ -14,6 +14,7 @@ import { Outbox } from "../outbox/outbox";
 import { hasAnswerEnded } from "./answerEnd";
 import { SessionLists } from "./sessionLists";
 import {
+  addLoadedSessions,
   applyLiveItem,
   clearLiveData,
   EMPTY_STATE,
@@ -225,7 +226,7 @@ export class LiveClient {
   storeSession(session: Session): void {
     const before = this.state.value.sessions.get(session.id);
     const wasRead = before !== undefined && before.read_seq >= before.last_seq;
-    this.state.update((state) => upsertSessions(state, [session]));
+    this.state.update((state) => addLoadedSessions(state, [session]));
     if (wasRead) void this.markRead(session.id);
   }
 
@@ -264,7 +265,7 @@ export class LiveClient {
   #storeLoadedSessions(sessions: readonly Session[]): void {
     const before = this.state.value.sessions;
     const answeredSessions = sessions.filter((each) => hasAnswerEnded(before.get(each.id), each, this.#openedAt));
-    this.state.update((state) => upsertSessions(state, sessions));
+    this.state.update((state) => addLoadedSessions(state, sessions));
     this.#notifyAnswerEnds(answeredSessions.map(({ id }) => id));
   }
 
@@ -290,7 +291,7 @@ export class LiveClient {
 
   async #loadSession(id: string): Promise<void> {
     const session = await calls.getSession(id, this.showsAll.value);
-    this.state.update((state) => upsertSessions(state, [session]));
+    this.state.update((state) => addLoadedSessions(state, [session]));
   }
 
   async #loadTranscript(id: string, range: calls.TranscriptRange, isCurrent = () => true): Promise<void> {

@@ -67,6 +67,17 @@ export function upsertSessions(state: State, sessions: readonly Session[]): Stat
   return { ...state, sessions: next };
 }
 
+/**
+ * Adds sessions from the answer to a request. While it was on its way, the stream may have brought a later state; then the
+ * answer is ignored: it would show an answer that has ended as running, for good.
+ */
+export function addLoadedSessions(state: State, sessions: readonly Session[]): State {
+  return upsertSessions(
+    state,
+    sessions.filter(({ id, last_seq }) => last_seq >= (state.sessions.get(id)?.last_seq ?? 0)),
+  );
+}
+
 export function removeSessions(state: State, ids: readonly string[]): State {
   const sessions = new Map(state.sessions);
   const conversations = { ...state.conversations };
