@@ -14,7 +14,7 @@ import { Outbox } from "../outbox/outbox";
 import { hasAnswerEnded } from "./answerEnd";
 import { SessionLists } from "./sessionLists";
 import {
-  addLoadedSessions,
+  addNewerSessions,
   applyLiveItem,
   clearLiveData,
   EMPTY_STATE,
@@ -226,7 +226,7 @@ export class LiveClient {
   storeSession(session: Session): void {
     const before = this.state.value.sessions.get(session.id);
     const wasRead = before !== undefined && before.read_seq >= before.last_seq;
-    this.state.update((state) => addLoadedSessions(state, [session]));
+    this.state.update((state) => addNewerSessions(state, [session]));
     if (wasRead) void this.markRead(session.id);
   }
 
@@ -265,7 +265,7 @@ export class LiveClient {
   #storeLoadedSessions(sessions: readonly Session[]): void {
     const before = this.state.value.sessions;
     const answeredSessions = sessions.filter((each) => hasAnswerEnded(before.get(each.id), each, this.#openedAt));
-    this.state.update((state) => addLoadedSessions(state, sessions));
+    this.state.update((state) => addNewerSessions(state, sessions));
     this.#notifyAnswerEnds(answeredSessions.map(({ id }) => id));
   }
 
@@ -291,7 +291,7 @@ export class LiveClient {
 
   async #loadSession(id: string): Promise<void> {
     const session = await calls.getSession(id, this.showsAll.value);
-    this.state.update((state) => addLoadedSessions(state, [session]));
+    this.state.update((state) => addNewerSessions(state, [session]));
   }
 
   async #loadTranscript(id: string, range: calls.TranscriptRange, isCurrent = () => true): Promise<void> {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { LiveItem } from "../api/types";
 import { answer, event, message, session, turn } from "../testing/samples";
 import {
-  addLoadedSessions,
+  addNewerSessions,
   appendPieces,
   applyLiveItem,
   clearLiveData,
@@ -168,8 +168,8 @@ describe("a running answer", () => {
 describe("sessions", () => {
   it("are not replaced by an older state that a request brings late", () => {
     const ended = upsertSessions(EMPTY_STATE, [session(ID, { running: false, last_seq: 3 })]);
-    expect(addLoadedSessions(ended, [session(ID, { running: true, last_seq: 2 })])).toBe(ended);
-    const renamed = addLoadedSessions(ended, [session(ID, { running: false, last_seq: 3, title: "Renamed" })]);
+    expect(addNewerSessions(ended, [session(ID, { running: true, last_seq: 2 })])).toBe(ended);
+    const renamed = addNewerSessions(ended, [session(ID, { running: false, last_seq: 3, title: "Renamed" })]);
     expect(renamed.sessions.get(ID)?.title).toBe("Renamed");
   });
 

@@ -41,7 +41,7 @@ const EMPTY_CONVERSATION: Conversation = {
 export function applyLiveItem(state: State, item: LiveItem): State {
   switch (item.name) {
     case "session":
-      return upsertSessions(state, [item.data]);
+      return addNewerSessions(state, [item.data]);
     case "session_removed":
       return removeSessions(state, [item.data.id]);
     case "event":
@@ -68,10 +68,10 @@ export function upsertSessions(state: State, sessions: readonly Session[]): Stat
 }
 
 /**
- * Adds sessions from the answer to a request. While it was on its way, the stream may have brought a later state; then the
- * answer is ignored: it would show an answer that has ended as running, for good.
+ * Adds sessions that the server has sent, unless a later state of them has already arrived: responses and two connections of
+ * the stream can overtake each other. The earlier state would show an answer that has ended as running, for good.
  */
-export function addLoadedSessions(state: State, sessions: readonly Session[]): State {
+export function addNewerSessions(state: State, sessions: readonly Session[]): State {
   return upsertSessions(
     state,
     sessions.filter(({ id, last_seq }) => last_seq >= (state.sessions.get(id)?.last_seq ?? 0)),

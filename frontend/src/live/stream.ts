@@ -1,8 +1,9 @@
 /**
  * The live stream: one connection that is opened, watched, and opened again when it ends.
  *
- * Always true: to follow another conversation, a new connection is opened before the old one is closed, so no event is lost
- * between the two. After a lost connection, the cursor brings the events that were missed.
+ * Always true: to follow another conversation, a new connection is opened before the old one is closed, and what the server had
+ * already sent on the old one is still read, so no event is lost between the two. After a lost connection, the cursor brings
+ * the events that were missed.
  */
 import { ApiError } from "../api/errors";
 import { buildUrl, fetchResponse, readError } from "../api/http";
@@ -28,6 +29,7 @@ interface StreamListener {
 }
 
 const MAX_SILENCE_MS = 40_000; // after it the connection counts as lost; heartbeats come every 15 s
+const LAST_ITEMS_MS = 2000; // how long a replaced connection is read on: what was sent on it may still be on its way
 const FIRST_DELAY_MS = 500;
 const MAX_DELAY_MS = 15_000;
 
@@ -35,6 +37,8 @@ export class LiveStream {
   #subscription: Subscription | null = null;
   #current: StreamConnection | null = null;
   #former = new Set<StreamConnection>(); // still open until the current one is ready
+  #replaced = new Set<StreamConnection>(); // still read for a moment after that
+  #closeTimer: ReturnType<typeof setTimeout> | undefined;
   #cursor: string | null = null;
   #failures = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -58,7 +62,8 @@ export class LiveStream {
     clearTimeout(this.#timer);
     this.#current?.close();
     this.#current = null;
-    this.#closeFormer();
+    this.#replaceFormer();
+    this.#closeReplaced();
   }
 
   close(): void {
@@ -70,12 +75,14 @@ export class LiveStream {
     clearTimeout(this.#timer);
     const subscription = this.#subscription;
     if (subscription === null) return;
+    this.#closeReplaced(); // browsers allow few connections
     if (this.#current !== null) this.#former.add(this.#current);
     else this.listener.onConnection(this.#cursor === null ? "connecting" : "reconnecting");
     const connection: StreamConnection = new StreamConnection(subscription, cursor, {
       onReady: () => {
         if (this.#current !== connection) return;
-        this.#closeFormer();
+        this.#replaceFormer();
+        this.#closeTimer = setTimeout(() => this.#closeReplaced(), LAST_ITEMS_MS);
         this.#failures = 0;
         this.listener.onConnection("live");
       },
@@ -85,6 +92,7 @@ export class LiveStream {
       },
       onEnd: (error) => {
         this.#former.delete(connection);
+        this.#replaced.delete(connection);
         if (this.#current === connection) this.#handleEnd(error);
       },
     });
@@ -92,9 +100,15 @@ export class LiveStream {
     void connection.run();
   }
 
-  #closeFormer(): void {
-    for (const connection of this.#former) connection.close();
+  #replaceFormer(): void {
+    for (const connection of this.#former) this.#replaced.add(connection);
     this.#former.clear();
+  }
+
+  #closeReplaced(): void {
+    clearTimeout(this.#closeTimer);
+    for (const connection of this.#replaced) connection.close();
+    this.#replaced.clear();
   }
 
   #handleEnd(error: unknown): void {

@@ -1,0 +1,36 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import type { LiveItem } from "../api/types";
+import { LiveStream } from "./stream";
+
+let connections: ReadableStreamDefaultController<Uint8Array>[];
+let received: LiveItem[];
+
+beforeEach(() => {
+  connections = [];
+  received = [];
+  vi.stubGlobal("fetch", () => {
+    const body = new ReadableStream<Uint8Array>({ start: (controller) => connections.push(controller) });
+    return Promise.resolve(new Response(body));
+  });
+});
+
+afterEach(() => vi.unstubAllGlobals());
+
+function send(connection: number, text: string): void {
+  connections[connection]?.enqueue(new TextEncoder().encode(text));
+}
+
+it("reads what was sent on the old connection, also when the new one is ready first", async () => {
+  const onConnection = vi.fn();
+  const stream = new LiveStream({ onItems: (items) => received.push(...items), onConnection, onRejected: vi.fn() });
+  stream.follow({ follow: null, all: false });
+  send(0, ": ready\n\n");
+  await vi.waitFor(() => expect(onConnection).toHaveBeenLastCalledWith("live"));
+  onConnection.mockClear();
+  stream.follow({ follow: { id: "s", after: 1 }, all: false });
+  send(1, ": ready\n\n");
+  await vi.waitFor(() => expect(onConnection).toHaveBeenLastCalledWith("live"));
+  send(0, 'event: lists_changed\ndata: {"sent": "before the new connection was subscribed"}\n\n');
+  await vi.waitFor(() => expect(received.map((item) => item.name)).toEqual(["lists_changed"]));
+  stream.close();
+});
