@@ -80,7 +80,7 @@ PYTEST := $(if $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'END { pri
 
 # The tests of the page run beside the others; they end first, and what they print is shown at the end. There are more
 # workers than cores, because a worker often waits for its browser, its database or a process.
-WORKERS = $(shell $(BIN)/python -c 'import os; print(min((os.cpu_count() or 2) * 2 + 1, 8))')
+WORKERS = $(shell $(BIN)/python -c 'import os; print(min((os.cpu_count() or 2) * 2, 8))')
 
 test: .venv/.dev .venv/.browser $(PAGE) ## Run the whole test suite, including PostgreSQL and a browser
 	@mkdir -p build
