@@ -4,7 +4,7 @@ Starting Python and importing Palaver takes far longer than most commands run. O
 test suite imports Palaver once and then forks for each `launch`. What runs is the real program in a process of its
 own: with its own arguments, environment, streams, signals, exit code, and terminal, if it has one. It differs from a
 cold start only in that its imports are done; tests of the start itself (`cli/test_process.py`,
-`cli/test_missing_packages.py`) start Python anew.
+`cli/test_missing_packages.py`) start a new Python process.
 
 Each launch makes two processes: the program, and its keeper, which waits for its end and reports the exit code.
 """

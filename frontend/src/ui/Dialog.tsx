@@ -42,7 +42,7 @@ export function Dialog({ label, className = "dialog", onClose, children }: Props
   );
 }
 
-/** Chromium returns the focus to a field that then accepts no input, until the field gets the focus anew. */
+/** Chromium returns the focus to a field that then accepts no input, until the field gets the focus again. */
 function refocusField(): void {
   const field = document.activeElement;
   if (!(field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement)) return;

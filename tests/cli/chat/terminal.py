@@ -37,7 +37,7 @@ class EmulatedScreen(pyte.HistoryScreen):
 
 
 class ColdLauncher:
-    """Starts Python anew, as people do, for tests of the start itself."""
+    """Starts a new Python process, as people do, for tests of the start itself."""
 
     def launch_in_terminal(
         self, *args: str, terminal: int, env: Mapping[str, str], code: str | None = None
