@@ -106,19 +106,16 @@ def create_link(ctx: click.Context, person: str, as_json: bool) -> None:
 
 
 def _find_page_url(ctx: click.Context) -> str:
-    """Return the URL of the page that other people can most likely reach; raise an error if there is none."""
-    from palaver.cli.running_servers import find_running_server
+    """Return the URL of the page; raise an error if there is none."""
+    from palaver.cli.running_servers import find_page_url
 
-    settings = load_cli_settings(ctx)
-    if settings.web.public_url:
-        return settings.web.public_url.rstrip("/")
-    server = find_running_server(settings.home, None)
-    if server is None:
+    url = find_page_url(load_cli_settings(ctx))
+    if url is None:
         raise ConfigError(
             "Palaver is not running, so a link would lead nowhere. Start it in another terminal with"
             f" `{format_command('serve')}`, then try again. If it runs on another machine, set web.public_url."
         )
-    return server.network_url or server.url
+    return url
 
 
 def _print_invitation(invitation: Invitation, page_url: str, *, as_json: bool) -> None:

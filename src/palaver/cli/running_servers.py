@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from palaver.config import Settings
+
 _FOLDER = "servers"  # in the home folder
 
 log = logging.getLogger(__name__)
@@ -50,6 +52,14 @@ def find_running_server(home: Path, port: int | None) -> RunningServer | None:
     """Find a server that runs on a home folder; with a port, only the server on that port."""
     paths = list((home / _FOLDER).glob("*.json" if port is None else f"{port}.json"))
     return next((server for path in paths if (server := _read_if_running(path))), None)
+
+
+def find_page_url(settings: Settings) -> str | None:
+    """Return the URL of the page that other people can most likely reach; None if no server runs that has one."""
+    if settings.web.public_url:
+        return settings.web.public_url.rstrip("/")
+    server = find_running_server(settings.home, None)
+    return None if server is None else server.network_url or server.url
 
 
 def _read_if_running(path: Path) -> RunningServer | None:

@@ -88,13 +88,10 @@ def print_link(ctx: click.Context, share_id: str, as_json: bool) -> None:
 
 def _find_server_url(settings: Settings) -> str:
     """Return the address under which others reach the server, or would reach it if it was running."""
-    from palaver.cli.running_servers import find_running_server
+    from palaver.cli.running_servers import find_page_url
     from palaver.web.server import DEFAULT_PORT
 
-    server = find_running_server(settings.home, None)
-    if server is not None:
-        return server.network_url or server.url
-    return (settings.web.public_url or f"http://localhost:{settings.web.port or DEFAULT_PORT}").rstrip("/")
+    return find_page_url(settings) or f"http://localhost:{settings.web.port or DEFAULT_PORT}"
 
 
 @shares.command("end")
