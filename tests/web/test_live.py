@@ -198,6 +198,11 @@ async def test_a_cursor_with_the_maximum_of_open_turns_is_accepted(web: WebServe
     assert (await page.read_until(has_answers(session, 2))).lists_event_count == 1
 
 
+async def test_an_empty_cursor_asks_to_load_the_lists_again(web: WebServer) -> None:
+    page = LivePage(await web.sign_in(), (), last_event_id="")
+    await page.read_until(lambda page: page.lists_event_count == 1)
+
+
 @pytest.mark.parametrize("error", [StoreBusy("the disk is slow"), RuntimeError("a bug")])
 async def test_an_update_that_failed_is_sent_later(
     web: WebServer, monkeypatch: pytest.MonkeyPatch, error: Exception

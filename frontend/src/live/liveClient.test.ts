@@ -105,3 +105,14 @@ it("reports an answer that ended while the connection was lost, once the list is
   await refreshed;
   expect(onAnswerEnd.mock.calls).toEqual([[ONE]]);
 });
+
+it("keeps a session that arrives while a list without it is on its way, and removes one that was deleted before", async () => {
+  const client = new LiveClient(ME);
+  client.storeSession(session(ONE));
+  const loaded = client.lists.loadMore(ACTIVE_VIEW);
+  client.storeSession(session(TWO));
+  await respond(/sessions\?.*active/, json(200, { sessions: [], next_cursor: null }));
+  await respond(/sessions\?.*pinned/, json(200, { sessions: [], next_cursor: null }));
+  await loaded;
+  expect([...client.state.value.sessions.keys()]).toEqual([TWO]);
+});

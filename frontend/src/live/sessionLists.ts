@@ -42,6 +42,7 @@ export class SessionLists {
 
   async #loadPage(view: ListView, cursor: string | null, isFirst: boolean): Promise<void> {
     const generation = this.#generation;
+    const known = this.state.value.sessions;
     this.#setProgress(view, { loading: true, failed: false });
     try {
       const all = this.showsAll();
@@ -50,7 +51,7 @@ export class SessionLists {
         isFirst && view.state === "active" ? this.#loadPinned(view, all) : [],
       ]);
       if (generation !== this.#generation) return;
-      if (isFirst) this.#removeDeleted(view, page.sessions, page.next_cursor === null);
+      if (isFirst) this.#removeDeleted(view, known, page.sessions, page.next_cursor === null);
       this.onLoaded([...page.sessions, ...pinned]);
       const before = this.progress.value[getViewKey(view)];
       const hasLoadedBefore = isFirst && before?.frontier != null;
@@ -73,13 +74,13 @@ export class SessionLists {
     return (await calls.listSessions({ ...view, state: "pinned", all }, null, MAX_PINNED)).sessions;
   }
 
-  /** Removes the sessions that the server no longer lists. */
-  #removeDeleted(view: ListView, page: readonly Session[], isComplete: boolean): void {
+  /** Removes the sessions that the server no longer lists. Those that have changed since it was asked are newer than its answer. */
+  #removeDeleted(view: ListView, known: State["sessions"], page: readonly Session[], isComplete: boolean): void {
     const ids = new Set(page.map((session) => session.id));
     const frontier = isComplete ? "" : (page.at(-1)?.active_at ?? "");
     const deleted = [...this.state.value.sessions.values()].filter(
       (session) =>
-        isInView(session, view) && !ids.has(session.id) && (session.active_at ?? "") > frontier && !session.running,
+        session === known.get(session.id) && isInView(session, view) && !ids.has(session.id) && (session.active_at ?? "") > frontier && !session.running,
     );
     if (deleted.length > 0) this.state.update((state) => removeSessions(state, deleted.map((session) => session.id)));
   }

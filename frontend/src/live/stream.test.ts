@@ -3,12 +3,15 @@ import type { LiveItem } from "../api/types";
 import { LiveStream } from "./stream";
 
 let connections: ReadableStreamDefaultController<Uint8Array>[];
+let cursors: (string | null)[];
 let received: LiveItem[];
 
 beforeEach(() => {
   connections = [];
+  cursors = [];
   received = [];
-  vi.stubGlobal("fetch", () => {
+  vi.stubGlobal("fetch", (_url: string, { headers }: RequestInit) => {
+    cursors.push(new Headers(headers).get("Last-Event-ID"));
     const body = new ReadableStream<Uint8Array>({ start: (controller) => connections.push(controller) });
     return Promise.resolve(new Response(body));
   });
@@ -32,5 +35,21 @@ it("reads what was sent on the old connection, also when the new one is ready fi
   await vi.waitFor(() => expect(onConnection).toHaveBeenLastCalledWith("live"));
   send(0, 'event: lists_changed\ndata: {"sent": "before the new connection was subscribed"}\n\n');
   await vi.waitFor(() => expect(received.map((item) => item.name)).toEqual(["lists_changed"]));
+  stream.close();
+});
+
+it("asks for changed lists unless an earlier connection covers them", async () => {
+  const onConnection = vi.fn();
+  const stream = new LiveStream({ onItems: vi.fn(), onConnection, onRejected: vi.fn() });
+  stream.follow({ follow: null, all: false });
+  send(0, ": ready\n\n");
+  await vi.waitFor(() => expect(onConnection).toHaveBeenLastCalledWith("live"));
+  stream.follow({ follow: { id: "s", after: 1 }, all: false });
+  stream.follow({ follow: null, all: true });
+  stream.follow({ follow: { id: "s", after: 1 }, all: true });
+  send(3, ": ready\n\n");
+  await vi.waitFor(() => expect(onConnection).toHaveBeenCalledTimes(3));
+  stream.follow({ follow: null, all: false });
+  expect(cursors).toEqual(["", null, "", "", null]);
   stream.close();
 });

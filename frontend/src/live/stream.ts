@@ -2,8 +2,8 @@
  * The live stream: one connection that is opened, watched, and opened again when it ends.
  *
  * Always true: to follow another conversation, a new connection is opened before the old one is closed, and what the server had
- * already sent on the old one is still read, so no event is lost between the two. After a lost connection, the cursor brings
- * the events that were missed.
+ * already sent on the old one is still read, so no event is lost between the two. A connection that no such old one covers sends
+ * its cursor, empty at first: it brings the events that were missed, and `lists_changed` for lists loaded before it was ready.
  */
 import { ApiError } from "../api/errors";
 import { buildUrl, fetchResponse, readError } from "../api/http";
@@ -47,14 +47,13 @@ export class LiveStream {
 
   follow(subscription: Subscription): void {
     this.#subscription = subscription;
-    // While an earlier connection is ready, no event is missed. Otherwise the cursor asks for those that were.
     const connections = this.#current === null ? [...this.#former] : [...this.#former, this.#current];
-    this.#open(connections.some((connection) => connection.isReady) ? null : this.#cursor);
+    this.#open(!connections.some((connection) => connection.covers(subscription)));
   }
 
   /** Connects at once if there is no connection. */
   wake(): void {
-    if (this.#subscription !== null && this.#current === null) this.#open(this.#cursor);
+    if (this.#subscription !== null && this.#current === null) this.#open(true);
   }
 
   /** Closes the connection until `wake` is called. */
@@ -71,14 +70,14 @@ export class LiveStream {
     this.pause();
   }
 
-  #open(cursor: string | null): void {
+  #open(hasMissedChanges: boolean): void {
     clearTimeout(this.#timer);
     const subscription = this.#subscription;
     if (subscription === null) return;
     this.#closeReplaced(); // browsers allow few connections
     if (this.#current !== null) this.#former.add(this.#current);
     else this.listener.onConnection(this.#cursor === null ? "connecting" : "reconnecting");
-    const connection: StreamConnection = new StreamConnection(subscription, cursor, {
+    const connection: StreamConnection = new StreamConnection(subscription, hasMissedChanges ? (this.#cursor ?? "") : null, {
       onReady: () => {
         if (this.#current !== connection) return;
         this.#replaceFormer();
@@ -122,7 +121,7 @@ export class LiveStream {
     this.listener.onConnection("reconnecting");
     const delay = Math.min(FIRST_DELAY_MS * 2 ** this.#failures, MAX_DELAY_MS) * (0.5 + Math.random() / 2);
     this.#failures += 1;
-    this.#timer = setTimeout(() => this.#open(this.#cursor), delay);
+    this.#timer = setTimeout(() => this.#open(true), delay);
   }
 }
 
@@ -135,7 +134,7 @@ interface ConnectionListener {
 
 /** One connection, from its start to its end. */
 class StreamConnection {
-  isReady = false; // the server has subscribed it
+  #isReady = false; // the server has subscribed it
   #isClosed = false;
   #abort = new AbortController();
   #watchdog: ReturnType<typeof setTimeout> | undefined;
@@ -145,6 +144,11 @@ class StreamConnection {
     private readonly cursor: string | null,
     private readonly listener: ConnectionListener,
   ) {}
+
+  /** Whether it already receives all changes of lists that a subscription would. */
+  covers(subscription: Subscription): boolean {
+    return this.#isReady && (this.subscription.all || !subscription.all);
+  }
 
   async run(): Promise<void> {
     let failure: unknown = null;
@@ -185,8 +189,8 @@ class StreamConnection {
 
   #readChunk(parser: SseParser, chunk: string): void {
     const items = parser.read(chunk).map(({ name, data }) => ({ name, data: JSON.parse(data) as unknown }) as LiveItem);
-    if (!this.isReady) {
-      this.isReady = true; // the server sends its first chunk after it has subscribed us
+    if (!this.#isReady) {
+      this.#isReady = true; // the server sends its first chunk after it has subscribed us
       this.listener.onReady();
     }
     if (items.length > 0) this.listener.onItems(items);

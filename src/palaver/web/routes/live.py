@@ -68,7 +68,13 @@ async def open_live_stream(
             " that you have.",
         ),
     ] = None,
-    last_event_id: Annotated[str | None, Header(description="The last `id:` of an earlier stream.")] = None,
+    last_event_id: Annotated[
+        str | None,
+        Header(
+            description="The last `id:` of an earlier stream; empty if there was none and you want a `lists_changed`"
+            " as soon as no change is missed any more."
+        ),
+    ] = None,
 ) -> EventStream:
     """Stream everything that changes in the conversations you can see.
 
