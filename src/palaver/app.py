@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from palaver.domain.redact import Redactor
     from palaver.domain.source import Platform
     from palaver.services.gateway import Gateway
-    from palaver.services.ports import Adapter
+    from palaver.services.platforms.adapter import Adapter
     from palaver.web.state import WebState
 
 

@@ -44,6 +44,9 @@ class DeliveryKind(StrEnum):
     NOTICE = "notice"  # from the gateway itself: the reply to a command, a reset, a rejected message
 
 
+AccountKey = tuple[Platform, str]  # a platform, and the name of our account there; the name is empty for the only one
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
     """A chat on a platform that can be sent to; `account` is the bot that sends there."""
@@ -57,6 +60,11 @@ class Address:
         parts = (self.platform, self.account, self.chat_id, *([self.thread_id] if self.thread_id else []))
         return ":".join(quote(part, safe="@+-_.!#$*") for part in parts)
 
+    @property
+    def account_key(self) -> AccountKey:
+        """The account that sends there."""
+        return self.platform, self.account
+
     @classmethod
     def from_text(cls, text: str) -> Self:
         """Parse what `str(address)` returns; raise InvalidInput for anything else."""
@@ -66,9 +74,9 @@ class Address:
         return cls(Platform(parts[0]), parts[2], parts[3] if len(parts) == 4 else None, parts[1])
 
     @classmethod
-    def from_source(cls, source: SessionSource, account: str = "") -> Self:
+    def from_source(cls, source: SessionSource) -> Self:
         """Return the address that answers to this source are sent to."""
-        return cls(source.platform, source.chat_id, source.thread_id, account)
+        return cls(source.platform, source.chat_id, source.thread_id, source.account)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,9 +39,13 @@
     │   └── ContextOverflow       the conversation is longer than the model's context
     ├── DeliveryError             a message could not be sent
     │   ├── SendRetryable         not sent; a retry may help
+    │   ├── ChatMovedAway         not sent; the chat has another address now
     │   ├── SendRejected          not sent; a retry would not help
     │   │   └── TargetUnreachable the chat no longer exists, or the bot was removed from it
     │   └── SendUncertain         the platform did not confirm: it may have arrived or not
+    ├── PlatformError             an account on a platform does not work
+    │   ├── AccountRefused        the platform refuses it, or something is not set up: connecting again does not help
+    │   └── ConnectionLost        it can't be reached at the moment: connecting again may help
     ├── LeaseLost                 another worker has taken over this turn
     └── StoreError                the database failed; everything committed before is safe
         ├── StoreBusy
@@ -242,9 +246,20 @@ class DeliveryError(PalaverError):
 class SendRetryable(DeliveryError):
     """The message was not sent. It will be retried."""
 
-    def __init__(self, message: str = "", *, retry_after: float | None = None, **facts: object) -> None:
+    def __init__(
+        self, message: str = "", *, retry_after: float | None = None, whole_account: bool = False, **facts: object
+    ) -> None:
         super().__init__(message, **facts)
         self.retry_after = retry_after  # seconds
+        self.whole_account = whole_account  # the platform asks the account to wait, not only for this chat
+
+
+class ChatMovedAway(DeliveryError):
+    """The chat has moved to another address."""
+
+    def __init__(self, message: str = "", *, new_chat_id: str, **facts: object) -> None:
+        super().__init__(message, new_chat_id=new_chat_id, **facts)
+        self.new_chat_id = new_chat_id
 
 
 class SendRejected(DeliveryError):
@@ -259,8 +274,20 @@ class SendUncertain(DeliveryError):
     """We don't know if this was delivered."""
 
 
+class PlatformError(PalaverError):
+    """An account on a platform does not work."""
+
+
+class AccountRefused(PlatformError):
+    """The platform refuses this account."""
+
+
+class ConnectionLost(PlatformError):
+    """The platform can't be reached right now."""
+
+
 class LeaseLost(PalaverError):
-    """Another worker has taken over this turn."""
+    """Another worker or process has taken over."""
 
 
 class StoreError(PalaverError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,8 @@ from palaver.domain.delivery import Address
 from palaver.domain.source import Platform
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
+    from datetime import datetime
 
     from palaver.domain.ids import SessionId, SessionKey, TurnId
     from palaver.domain.source import SessionSource
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
 PLATFORMS_WITHOUT_DELIVERY = frozenset({Platform.LOCAL, Platform.WEB, Platform.API})
 
 
-def find_delivery_address(source: SessionSource, account: str = "") -> Address | None:
+def find_delivery_address(source: SessionSource) -> Address | None:
     """Return where answers to this source are sent; None if people read them in the conversation itself.
 
     It is also None when the source names no chat.
     """
     if source.platform in PLATFORMS_WITHOUT_DELIVERY or not source.chat_id:
         return None
-    return Address.from_source(source, account)
+    return Address.from_source(source)
 
 
 class ReplyTo(StrEnum):
@@ -35,6 +36,27 @@ class ReplyTo(StrEnum):
 
     SESSION = "session"  # it only appears in the conversation
     ORIGIN = "origin"  # it is also sent to the chat where the conversation takes place
+
+
+@dataclass(frozen=True, slots=True)
+class InboundFile:
+    """A file of a message, not downloaded yet: that happens only if its sender may talk to the agent."""
+
+    name: str | None
+    open: Callable[[], AsyncIterator[bytes]] = field(compare=False, repr=False)  # downloads it, in chunks
+    media_type: str | None = None  # as the platform says
+    size: int | None = None  # as the platform says
+    is_voice: bool = False  # a voice note
+
+
+@dataclass(frozen=True, slots=True)
+class RepliedMessage:
+    """The message that a person has replied to on the platform. Its text is data for the agent, never an instruction."""
+
+    message_id: str
+    author: str | None = None
+    text: str = ""  # as far as the platform sends it
+    is_own: bool = False  # it is a message of our account
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +67,21 @@ class Inbound:
     content: str | Sequence[Any]
     attachment_ids: Sequence[str] = ()  # files that the sender uploaded before
     message_id: str | None = None  # the platform's id or the sender's key: the same one twice is one message
-    account: str = ""  # which of our accounts on the platform received it
+    message_id_namespace: str = ""  # on Palaver's own surfaces: what the sender's key is for
     busy_policy: BusyPolicy | None = None  # for this message only; overrides every setting
     session_id: SessionId | None = None  # the session that the sender has open, instead of the lane's current one
     reply_to: ReplyTo = ReplyTo.SESSION  # applies only with `session_id`
+    is_addressed: bool = True  # False: a message in a group to somebody else, which is only context for later ones
+    replied_message: RepliedMessage | None = None
+    is_from_bot: bool = False  # of the platform: a program wrote it
+    sent_at: datetime | None = None  # as the platform says
+    files: Sequence[InboundFile] = ()
+    album_id: str | None = None  # messages with the same one are sent together, and answered together
 
     @property
     def answer_address(self) -> Address | None:
         """Where the gateway sends its replies; None if they are read in the conversation itself."""
-        return find_delivery_address(self.source, self.account)
+        return find_delivery_address(self.source)
 
     @property
     def message_id_owner(self) -> str:

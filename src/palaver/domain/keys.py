@@ -81,9 +81,10 @@ def build_session_key(
     if source.chat_type is ChatType.DM:
         if dm_scope != DmScope.CHAT and (lane := _build_scoped_lane(source, DmScope(dm_scope), person)):
             return SessionKey(f"{prefix}:{lane}")
-        return SessionKey(f"{prefix}:{source.platform}:{_build_dm_place(fold_id_aliases(source))}")
+        return SessionKey(f"{prefix}:{_build_network(source)}:{_build_dm_place(fold_id_aliases(source))}")
     per_user = thread_sessions_per_user if _is_in_thread(source) else group_sessions_per_user
-    return SessionKey(f"{prefix}:{source.platform}:{_build_group_place(fold_id_aliases(source), per_user=per_user)}")
+    place = _build_group_place(fold_id_aliases(source), per_user=per_user)
+    return SessionKey(f"{prefix}:{_build_network(source)}:{place}")
 
 
 def is_shared(
@@ -139,6 +140,11 @@ def _build_scoped_lane(source: SessionSource, scope: DmScope, person: str | None
             return f"person:%{ord(person[0]):02X}{person[1:]}"
         return f"person:{_escape_id(person)}"
     return None
+
+
+def _build_network(source: SessionSource) -> str:
+    """Return the platform; with several accounts there also the account, because each has chats of its own."""
+    return f"{source.platform}@{_escape_id(source.account)}" if source.account else source.platform
 
 
 def _build_dm_place(source: SessionSource) -> str:

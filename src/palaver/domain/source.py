@@ -137,6 +137,7 @@ class SessionSource:
     chat_topic: str | None = None
     user_id_alt: str | None = None  # a second, more stable id of the same user (Signal UUID, WhatsApp number)
     chat_id_alt: str | None = None  # a second id of the same chat
+    account: str = ""  # which of our accounts on the platform it came to; empty for the only one
 
     def __init__(
         self,
@@ -151,6 +152,7 @@ class SessionSource:
         chat_topic: str | None = None,
         user_id_alt: str | int | None = None,
         chat_id_alt: str | int | None = None,
+        account: str = "",
     ) -> None:
         # This runs for every message, so the common cases skip the checks.
         set_field = object.__setattr__
@@ -164,6 +166,7 @@ class SessionSource:
         set_field(self, "chat_topic", None if chat_topic is None else _to_text("chat_topic", chat_topic))
         set_field(self, "user_id_alt", None if user_id_alt is None else _to_text("user_id_alt", user_id_alt))
         set_field(self, "chat_id_alt", None if chat_id_alt is None else _to_text("chat_id_alt", chat_id_alt))
+        set_field(self, "account", account)
 
     @classmethod
     def local_cli(cls) -> Self:
@@ -187,7 +190,7 @@ class SessionSource:
         return f"{chat}, thread: {self.thread_id}" if self.thread_id else chat
 
     def to_dict(self) -> dict[str, str | None]:
-        """Return the source as JSON-ready fields; second ids are included only when they are known."""
+        """Return the source as JSON-ready fields; second ids and the account are included only when they are known."""
         fields: dict[str, str | None] = {
             "platform": str(self.platform),
             "chat_id": self.chat_id,
@@ -202,6 +205,8 @@ class SessionSource:
             fields["user_id_alt"] = self.user_id_alt
         if self.chat_id_alt:
             fields["chat_id_alt"] = self.chat_id_alt
+        if self.account:
+            fields["account"] = self.account
         return fields
 
     @classmethod
@@ -229,4 +234,5 @@ class SessionSource:
             chat_topic=read("chat_topic"),
             user_id_alt=read("user_id_alt"),
             chat_id_alt=read("chat_id_alt"),
+            account=read("account") or "",
         )

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from palaver.storage.session_rows import SessionRow
 
 # Idempotency keys are stored as inbound messages. These accounts keep them apart from the keys of messages.
-EDIT_ACCOUNT = "edits"
-START_ACCOUNT = "beginnings"
+EDIT_NAMESPACE = "edits"
+START_NAMESPACE = "beginnings"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,10 @@ class Conversations:
         arrival = self._store.build_arrival(source)
         now = arrival.now_micros
         request = Inbound(
-            source=build_person_source(person, platform), content="", message_id=key, account=START_ACCOUNT
+            source=build_person_source(person, platform),
+            content="",
+            message_id=key,
+            message_id_namespace=START_NAMESPACE,
         )
 
         def run(tx: Transaction) -> SessionSummary:
@@ -134,7 +137,7 @@ class Conversations:
                 source=build_person_source(person),
                 content="",
                 message_id=key,
-                account=EDIT_ACCOUNT,
+                message_id_namespace=EDIT_NAMESPACE,
                 session_id=parent.session.id,
             )
             receipt = inbound_messages.find_receipt(tx, request)

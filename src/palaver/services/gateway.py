@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from palaver.services.delivery.outbox import Outbox
 from palaver.services.inbox import Inbox
 from palaver.services.live.feed import Feed
+from palaver.services.platforms.supervisor import Supervisor
 from palaver.services.profiles import keep_profile_toolsets
 from palaver.services.turns.dependencies import RunDependencies
 from palaver.services.turns.tools import Toolbox
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from palaver.domain.redact import Redactor
     from palaver.domain.source import Platform
     from palaver.services.attachments import Attachments
-    from palaver.services.ports import Adapter
+    from palaver.services.platforms.adapter import Adapter
     from palaver.services.store import SessionStore
     from palaver.services.toolsets import Toolset
     from palaver.storage.engines.base import Transaction
@@ -56,11 +57,9 @@ class Gateway:
         self.rules = rules
         self.files = files
         self.feed = Feed(store)
-        self.adapters = {adapter.platform: adapter for adapter in adapters}
         self.toolbox = Toolbox(store.engine, store.clock, rules)
-        self._started_adapters: list[Adapter] = []
         self._warm_up: asyncio.Task[None] | None = None
-        self.outbox = Outbox(store, self.adapters, self.feed)
+        self.outbox = Outbox(store, {(adapter.platform, adapter.account): adapter for adapter in adapters}, self.feed)
         dependencies = RunDependencies(
             store=store,
             agent=agent,
@@ -73,12 +72,14 @@ class Gateway:
             list_connected_platforms=lambda: self.platforms,
         )
         self.turn_worker = TurnWorker(dependencies, on_change=self.outbox.wake)
-        self.inbox = Inbox(store, agent, rules, profile=profile, platforms=self.adapters, on_change=self._wake_workers)
+        platforms = frozenset(adapter.platform for adapter in adapters)
+        self.inbox = Inbox(store, agent, rules, profile=profile, platforms=platforms, on_change=self._wake_workers)
+        self.accounts = Supervisor(adapters, self.inbox)
 
     @property
     def platforms(self) -> frozenset[Platform]:
         """The platforms that this process is connected to: it runs an adapter for each, and can send there."""
-        return frozenset(self.adapters)
+        return frozenset(platform for platform, _ in self.accounts.adapters)
 
     @property
     def unconnected_platforms(self) -> list[Platform]:
@@ -110,9 +111,7 @@ class Gateway:
             await self.outbox.start()
             await self.turn_worker.start()
             self._warm_up = asyncio.create_task(self._warm_up_agent(), name="palaver-warm-up")
-            for adapter in self.adapters.values():
-                self._started_adapters.append(adapter)
-                await adapter.start(self.inbox.accept)
+            await self.accounts.start()
             for platform in self.unconnected_platforms:
                 log.warning("platform_not_connected", extra={"platform": str(platform)})
         except BaseException:  # a caller who is told that the start failed must not be left with running tasks
@@ -128,8 +127,7 @@ class Gateway:
             stack.push_async_callback(self.feed.stop)
             stack.push_async_callback(self.outbox.stop)
             stack.push_async_callback(self.turn_worker.stop, grace_seconds)
-            while self._started_adapters:
-                stack.push_async_callback(self._started_adapters.pop(0).stop)
+            stack.push_async_callback(self.accounts.stop)
 
     async def _warm_up_agent(self) -> None:
         try:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain.attachment import add_attachments
 from palaver.domain.crash_points import crash_point
-from palaver.domain.delivery import Address, DeliveryKind
+from palaver.domain.delivery import DeliveryKind
 from palaver.domain.errors import ChatNotReachable, InvalidMessage, SessionNotFound
 from palaver.domain.ids import SessionId, SessionKey, TurnId
 from palaver.domain.inbound import Inbound, Outcome, Receipt, ReplyTo, find_delivery_address
@@ -40,7 +40,6 @@ from palaver.services.store import MACHINE_PLATFORMS
 from palaver.storage import (
     attachments,
     deliveries,
-    delivery_queries,
     inbound_messages,
     lanes,
     session_settings,
@@ -241,7 +240,7 @@ class Inbox:
         if open_turns.is_busy:
             busy_since = from_micros(open_turns.oldest_created_at or 0)
             arrival.busy_since = lambda _session_id: busy_since
-        address = self._find_answer_address(tx, inbound, row, open_turns)
+        address = self._find_answer_address(tx, inbound, row)
         busy_policy = self._find_busy_policy(tx, inbound, lane_key, row, open_turns)
         rejection = self._find_rejection(open_turns, busy_policy)
         if rejection is not None:
@@ -328,9 +327,7 @@ class Inbox:
         reply = _QUEUE_FULL.format(count=open_turns.queued_count)
         return Receipt(outcome=Outcome.REJECTED, reply=reply, facts={"error": "queue_full", "limit": limit})
 
-    def _find_answer_address(
-        self, tx: Transaction, inbound: Inbound, row: SessionRow | None, open_turns: turns.OpenTurns
-    ) -> str | None:
+    def _find_answer_address(self, tx: Transaction, inbound: Inbound, row: SessionRow | None) -> str | None:
         """Return the chat that the answer is sent to: the sender's or, on request, the one the session comes from."""
         if inbound.reply_to is ReplyTo.SESSION:
             return None if inbound.answer_address is None else str(inbound.answer_address)
@@ -339,14 +336,7 @@ class Inbox:
             raise ChatNotReachable(_NO_ORIGIN, session_id=inbound.session_id)
         if origin.platform not in self._platforms:
             raise ChatNotReachable(_NOT_CONNECTED.format(platform=origin.platform.label), platform=str(origin.platform))
-        # The account that answers there is only known from what was sent there before.
-        used = (
-            open_turns.running_address,
-            open_turns.last_address,
-            delivery_queries.find_last_address(tx, row.no, origin.platform),
-        )
-        known = [address for address in used if address and replace(Address.from_text(address), account="") == origin]
-        return known[0] if known else str(origin)
+        return str(origin)
 
     def _explain_reset(self, inbound: Inbound, recorded: RecordedMessage) -> str | None:
         """Return what to tell the person if the reset policy has started a new session; resets are never silent."""

@@ -22,6 +22,7 @@ from palaver.storage.delivery_queries import DELIVERY_COLUMNS, delivery_from_row
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from palaver.domain.delivery import AccountKey
     from palaver.domain.ids import PersonId
     from palaver.storage.engines.base import Transaction
 
@@ -47,7 +48,7 @@ def enqueue(tx: Transaction, new: NewDelivery, now: int) -> DeliveryId:
     dead_target = tx.fetch_one("SELECT reason FROM dead_target WHERE address = $1", new.address)
     tx.execute(
         "INSERT INTO delivery (id, kind, session_no, turn_no, address, reply_to, content, created_at, state, platform,"
-        " due_at, error, ended_at) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $12,"
+        " account, due_at, error, ended_at) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $12, $13,"
         " CASE WHEN $9 = 'failed' OR EXISTS (SELECT 1 FROM delivery o WHERE o.address = $5"
         " AND o.state IN ('pending', 'sending')) THEN NULL"
         " ELSE CAST($8 AS BIGINT) END, $10, $11",
@@ -62,7 +63,7 @@ def enqueue(tx: Transaction, new: NewDelivery, now: int) -> DeliveryId:
         "failed" if dead_target else "pending",
         _UNREACHABLE.format(reason=dead_target[0]) if dead_target else None,
         now if dead_target else None,
-        str(Address.from_text(new.address).platform),
+        *map(str, Address.from_text(new.address).account_key),
     )
     return delivery_id
 
@@ -79,27 +80,29 @@ class DeliveryLease:
     delivery: Delivery
 
 
-def find_next_due(tx: Transaction, platforms: Sequence[str]) -> int | None:
-    """Return when the next delivery on one of these platforms is due."""
+def find_next_due(tx: Transaction, accounts: Sequence[AccountKey]) -> int | None:
+    """Return when the next delivery of one of these accounts is due."""
     rows = (
         tx.fetch_one(
-            "SELECT MIN(due_at) FROM delivery WHERE platform = $1 AND state = 'pending' AND due_at IS NOT NULL",
-            platform,
+            "SELECT MIN(due_at) FROM delivery"
+            " WHERE platform = $1 AND account = $2 AND state = 'pending' AND due_at IS NOT NULL",
+            *account,
         )
-        for platform in platforms
+        for account in accounts
     )
     return min((int(row[0]) for row in rows if row is not None and row[0] is not None), default=None)
 
 
 def claim_due(
-    tx: Transaction, owner: str, now: int, lease_until: int, limit: int, platform: str
+    tx: Transaction, owner: str, now: int, lease_until: int, limit: int, account: AccountKey
 ) -> list[DeliveryLease]:
-    """Claim the deliveries that are due on a platform, one for each address."""
+    """Claim the deliveries of an account that are due, one for each address."""
     skip_locked = "FOR UPDATE SKIP LOCKED" if tx.for_update else ""
     due = tx.fetch_all(
-        "SELECT no FROM delivery WHERE platform = $1 AND state = 'pending' AND due_at IS NOT NULL AND due_at <= $2"
-        f" ORDER BY due_at LIMIT $3 {skip_locked}",
-        platform,
+        "SELECT no FROM delivery"
+        " WHERE platform = $1 AND account = $2 AND state = 'pending' AND due_at IS NOT NULL AND due_at <= $3"
+        f" ORDER BY due_at LIMIT $4 {skip_locked}",
+        *account,
         now,
         limit,
     )
@@ -173,28 +176,29 @@ def list_orphans(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool]
 
 
 # Due later than any retry can be, and created in the future: the clock has been set back since.
-_IS_POSTPONED = "platform = $1 AND state = 'pending' AND due_at IS NOT NULL AND due_at > $3 AND created_at > $2"
+_IS_POSTPONED = """platform = $1 AND account = $2 AND state = 'pending' AND due_at IS NOT NULL AND due_at > $4
+    AND created_at > $3"""
 
 
-def has_postponed(tx: Transaction, platforms: Sequence[str], now: int) -> bool:
+def has_postponed(tx: Transaction, accounts: Sequence[AccountKey], now: int) -> bool:
     """Whether a delivery is due in the future only because the clock was set back."""
     rows = (
-        tx.fetch_one(f"SELECT 1 FROM delivery WHERE {_IS_POSTPONED} LIMIT 1", *_make_postponed_params(now, platform))
-        for platform in platforms
+        tx.fetch_one(f"SELECT 1 FROM delivery WHERE {_IS_POSTPONED} LIMIT 1", *_make_postponed_params(now, account))
+        for account in accounts
     )
     return any(row is not None for row in rows)
 
 
-def retry_postponed_now(tx: Transaction, platforms: Sequence[str], now: int) -> int:
+def retry_postponed_now(tx: Transaction, accounts: Sequence[AccountKey], now: int) -> int:
     """Make the deliveries that a clock set back has postponed due now; return how many."""
     return sum(
-        tx.execute(f"UPDATE delivery SET due_at = $2 WHERE {_IS_POSTPONED}", *_make_postponed_params(now, platform))
-        for platform in platforms
+        tx.execute(f"UPDATE delivery SET due_at = $3 WHERE {_IS_POSTPONED}", *_make_postponed_params(now, account))
+        for account in accounts
     )
 
 
-def _make_postponed_params(now: int, platform: str) -> tuple[str, int, int]:
-    return platform, now, now + MAX_RETRY_DELAY // timedelta(microseconds=1)
+def _make_postponed_params(now: int, account: AccountKey) -> tuple[str, str, int, int]:
+    return *account, now, now + MAX_RETRY_DELAY // timedelta(microseconds=1)
 
 
 # -- order at an address ------------------------------------------------------------------------------------

@@ -59,16 +59,6 @@ def list_for_session(tx: Transaction, session_no: int, limit: int = 50) -> list[
     return [delivery_from_row(row) for row in rows]
 
 
-def find_last_address(tx: Transaction, session_no: int, platform: str) -> str | None:
-    """Return the address on a platform to which a delivery of a session was last sent."""
-    row = tx.fetch_one(
-        "SELECT address FROM delivery WHERE session_no = $1 AND platform = $2 ORDER BY no DESC LIMIT 1",
-        session_no,
-        platform,
-    )
-    return str(row[0]) if row else None
-
-
 def count_open_by_platform(tx: Transaction) -> dict[str, int]:
     """Return how many deliveries are pending or being sent, by platform."""
     rows = tx.fetch_all(

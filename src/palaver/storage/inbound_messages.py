@@ -57,4 +57,5 @@ def delete_received_before(tx: Transaction, before: int, limit: int) -> int:
 
 def _build_key(inbound: Inbound) -> tuple[str, str, str, str, str]:
     chat = inbound.session_id or inbound.source.chat_id
-    return str(inbound.source.platform), inbound.account, chat, inbound.message_id_owner, inbound.message_id or ""
+    account = inbound.source.account or inbound.message_id_namespace
+    return str(inbound.source.platform), account, chat, inbound.message_id_owner, inbound.message_id or ""

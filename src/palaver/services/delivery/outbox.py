@@ -27,6 +27,7 @@ from palaver.domain.errors import (
     StoreError,
     TargetUnreachable,
 )
+from palaver.services.platforms.adapter import OutgoingMessage
 from palaver.services.poll_loop import run_poll_loop
 from palaver.services.process_identity import create_lease_owner, is_owner_dead
 from palaver.storage import deliveries
@@ -36,15 +37,14 @@ from palaver.storage.timestamps import to_micros
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from palaver.domain.delivery import Delivery
-    from palaver.domain.source import Platform
+    from palaver.domain.delivery import AccountKey, Delivery
     from palaver.services.live.feed import Feed
-    from palaver.services.ports import Adapter
+    from palaver.services.platforms.adapter import Adapter
     from palaver.services.store import SessionStore
     from palaver.storage.deliveries import DeliveryLease
     from palaver.storage.engines.base import Transaction
 
-MAX_SENDS_PER_PLATFORM = 16  # concurrent sends of one process; separate, so that one platform does not block another
+MAX_SENDS_PER_ACCOUNT = 16  # concurrent sends of one process; separate, so that one account does not block another
 LEASE_SECONDS = 60.0
 SEND_TIMEOUT_SECONDS = 45.0  # for one call of an adapter
 RECOVERY_SECONDS = 10.0  # between two searches for orphaned deliveries
@@ -68,7 +68,7 @@ class _ActiveSend:
 class Outbox:
     """Sends the pending deliveries of the connected platforms."""
 
-    def __init__(self, store: SessionStore, adapters: Mapping[Platform, Adapter], feed: Feed) -> None:
+    def __init__(self, store: SessionStore, adapters: Mapping[AccountKey, Adapter], feed: Feed) -> None:
         self._store = store
         self._engine = store.engine
         self._adapters = adapters
@@ -112,7 +112,7 @@ class Outbox:
         Deliveries that are postponed only because the clock was set back become due, and count too.
         """
         now = self._now()
-        platforms = list(self._adapters)
+        accounts = list(self._adapters)
         active = frozenset(send.lease.no for send in self._active_sends.values() if send.age_seconds < LEASE_SECONDS)
 
         def recover(tx: Transaction) -> int:
@@ -124,10 +124,10 @@ class Outbox:
                     else:
                         error = "Palaver stopped while sending this. It may or may not have arrived."
                         deliveries.finish(tx, orphan, DeliveryState.UNCERTAIN, now, error=error)
-            return len(orphans) + deliveries.retry_postponed_now(tx, platforms, now)
+            return len(orphans) + deliveries.retry_postponed_now(tx, accounts, now)
 
         def try_without_write(tx: Transaction) -> int | None:
-            has_work = self._list_orphans(tx, now, active) or deliveries.has_postponed(tx, platforms, now)
+            has_work = self._list_orphans(tx, now, active) or deliveries.has_postponed(tx, accounts, now)
             return None if has_work else 0
 
         crash_point("delivery.before_recovery")
@@ -147,7 +147,7 @@ class Outbox:
             orphan
             for orphan in orphans
             if (orphan.owner != self._owner or orphan.no not in active)
-            and orphan.delivery.address.platform in self._adapters
+            and orphan.delivery.address.account_key in self._adapters
         ]
 
     # -- sending -------------------------------------------------------------------------------------------
@@ -174,26 +174,24 @@ class Outbox:
 
     async def _start_due_sends(self) -> float:
         """Claim the deliveries that are due and start sending them; return the seconds until the next is due."""
-        busy = Counter(send.lease.delivery.address.platform for send in self._active_sends.values())
-        free = {
-            platform: count for platform in self._adapters if (count := MAX_SENDS_PER_PLATFORM - busy[platform]) > 0
-        }
+        busy = Counter(send.lease.delivery.address.account_key for send in self._active_sends.values())
+        free = {key: count for key in self._adapters if (count := MAX_SENDS_PER_ACCOUNT - busy[key]) > 0}
         if not free:
             return RECOVERY_SECONDS
         now = self._now()
         until = now + round(LEASE_SECONDS * 1e6)
-        platforms = list(free)
+        accounts = list(free)
 
         def claim(tx: Transaction) -> tuple[list[DeliveryLease], int | None]:
             claimed = [
                 lease
-                for platform, limit in free.items()
-                for lease in deliveries.claim_due(tx, self._owner, now, until, limit, platform)
+                for key, limit in free.items()
+                for lease in deliveries.claim_due(tx, self._owner, now, until, limit, key)
             ]
-            return claimed, deliveries.find_next_due(tx, platforms)
+            return claimed, deliveries.find_next_due(tx, accounts)
 
         def try_without_write(tx: Transaction) -> tuple[list[DeliveryLease], int | None] | None:
-            next_due = deliveries.find_next_due(tx, platforms)
+            next_due = deliveries.find_next_due(tx, accounts)
             return None if next_due is not None and next_due <= now else ([], next_due)
 
         crash_point("delivery.before_claim")
@@ -218,11 +216,22 @@ class Outbox:
             log.error("delivery_outcome_not_saved", extra={"delivery": lease.delivery.id, "error": str(error)})
 
     async def _call_adapter(self, delivery: Delivery) -> str | DeliveryError | None:
-        adapter = self._adapters[delivery.address.platform]
+        adapter = self._adapters[delivery.address.account_key]
         crash_point("delivery.before_send")
         try:
             async with asyncio.timeout(SEND_TIMEOUT_SECONDS):
-                receipt = await adapter.send(delivery)
+                receipt = None
+                for body in adapter.render(delivery.content):
+                    receipt = await adapter.send(
+                        OutgoingMessage(
+                            key=delivery.id,
+                            address=delivery.address,
+                            body=body,
+                            kind=delivery.kind,
+                            reply_to=delivery.reply_to,
+                            attempt=delivery.attempt,
+                        )
+                    )
         except DeliveryError as error:
             return error
         except Exception as error:  # platform libraries raise errors of their own; the message may have arrived
@@ -258,8 +267,8 @@ class Outbox:
 
     def _may_send_again(self, delivery: Delivery) -> bool:
         """Whether a delivery that may have arrived may be sent again: the platform drops duplicates; not forever."""
-        adapter = self._adapters[delivery.address.platform]
-        return adapter.has_idempotency_keys and delivery.attempt < MAX_DELIVERY_ATTEMPTS
+        adapter = self._adapters[delivery.address.account_key]
+        return bool(adapter.capabilities.key_lifetime) and delivery.attempt < MAX_DELIVERY_ATTEMPTS
 
     def _now(self) -> int:
         return to_micros(self._store.clock.now())

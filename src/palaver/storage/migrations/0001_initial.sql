@@ -38,6 +38,41 @@ CREATE TABLE identity (
 );
 CREATE INDEX identity_person ON identity (person_id);
 
+-- A stranger who has asked for access with a direct message. An owner approves it with the code that the stranger got.
+CREATE TABLE pairing_request (
+    no          @SERIAL_KEY_NEVER_REUSED@,
+    id          TEXT NOT NULL UNIQUE,
+    platform    TEXT NOT NULL,
+    account     TEXT NOT NULL,                               -- the stranger's, as in `identity`
+    name        TEXT NOT NULL,                               -- for people to read
+    address     TEXT NOT NULL,                               -- where the stranger is told the outcome
+    digest      TEXT NOT NULL UNIQUE,                        -- of the code
+    created_at  BIGINT NOT NULL,
+    expires_at  BIGINT NOT NULL,
+    UNIQUE (platform, account)
+);
+CREATE INDEX pairing_request_expires ON pairing_request (expires_at);
+
+-- A code with which a person proves from another account that it is theirs, too.
+CREATE TABLE link_code (
+    digest      TEXT PRIMARY KEY,
+    person_id   TEXT NOT NULL REFERENCES person (id) ON DELETE CASCADE,
+    platform    TEXT NOT NULL,                               -- the account that asked for the code
+    account     TEXT NOT NULL,
+    expires_at  BIGINT NOT NULL
+);
+CREATE INDEX link_code_person ON link_code (person_id);
+
+-- A group in which somebody without access of their own may talk to the agent, or a person who may do so only in groups.
+CREATE TABLE chat_access (
+    platform    TEXT NOT NULL,
+    account     TEXT NOT NULL,                               -- ours; empty for the only one
+    chat_id     TEXT NOT NULL,
+    granted_by  TEXT,                                        -- person
+    granted_at  BIGINT NOT NULL,
+    PRIMARY KEY (platform, account, chat_id)
+);
+
 -- ---- signing in ------------------------------------------------------------------------------------------
 -- No secret is stored: random ones are stored as SHA-256 digests, passwords as Argon2id hashes.
 
@@ -114,7 +149,7 @@ CREATE TABLE known_device (
 );
 CREATE INDEX known_device_person ON known_device (person_id, signed_in_at);
 
--- Rate limits of sign-in attempts. Stored, so that a restart or another process does not reset them.
+-- Rate limits of sign-in attempts, pairing codes and messages. Stored, so that a restart or another process does not reset them.
 CREATE TABLE sign_in_attempt (
     subject     TEXT PRIMARY KEY,                            -- what is limited: a name, a network address or a device
     busy_until  BIGINT NOT NULL                              -- each attempt moves it on; too far ahead is too often
@@ -330,6 +365,58 @@ CREATE TABLE inbound_message (
 ) @CLUSTERED@;
 CREATE INDEX inbound_message_received ON inbound_message (received_at);  -- old ones are deleted
 
+-- Our accounts on platforms: which process runs each, and how it is doing.
+CREATE TABLE platform_account (
+    platform         TEXT NOT NULL,
+    account          TEXT NOT NULL,                          -- its name in config.yaml; empty for the only one
+    state            TEXT NOT NULL CHECK (state IN ('off', 'connecting', 'live', 'deaf', 'refused')),
+    state_since      BIGINT NOT NULL,
+    name             TEXT,                                   -- as people see it on the platform
+    user_id          TEXT,                                   -- its own id on the platform
+    warnings         TEXT,                                   -- JSON list: what is missing, in words
+    error            TEXT,                                   -- the last one, in words
+    error_at         BIGINT,
+    last_message_at  BIGINT,
+    lease_owner      TEXT,                                   -- the process that runs it
+    lease_until      BIGINT,
+    lease_no         BIGINT NOT NULL DEFAULT 0,              -- counts owners: what an earlier one writes is refused
+    PRIMARY KEY (platform, account)
+);
+
+-- How far each account has read on its platform.
+CREATE TABLE platform_cursor (
+    platform    TEXT NOT NULL,
+    account     TEXT NOT NULL,
+    name        TEXT NOT NULL,
+    value       TEXT NOT NULL,
+    updated_at  BIGINT NOT NULL,
+    PRIMARY KEY (platform, account, name)
+);
+
+-- Messages in groups that were not addressed to the agent. The next addressed one carries the newest of them into its session.
+CREATE TABLE group_message (
+    no          @SERIAL_KEY@,
+    platform    TEXT NOT NULL,
+    account     TEXT NOT NULL,
+    chat_id     TEXT NOT NULL,
+    thread_id   TEXT NOT NULL,                               -- empty: none
+    message_id  TEXT,
+    author      TEXT NOT NULL,                               -- for people to read
+    content     TEXT NOT NULL,
+    sent_at     BIGINT NOT NULL
+);
+CREATE INDEX group_message_chat ON group_message (platform, account, chat_id, thread_id, no);
+CREATE INDEX group_message_sent ON group_message (sent_at);
+
+-- The default chat of a platform, chosen with /sethome. It wins over config.yaml.
+CREATE TABLE home_channel (
+    platform    TEXT PRIMARY KEY,
+    address     TEXT NOT NULL,
+    name        TEXT NOT NULL,
+    set_by      TEXT,                                        -- person
+    set_at      BIGINT NOT NULL
+);
+
 -- One run of the agent for one accepted input. Always true: at most one turn of a session runs at a time.
 CREATE TABLE turn (
     no               @SERIAL_KEY_NEVER_REUSED@,
@@ -383,6 +470,7 @@ CREATE TABLE delivery (
     session_no      BIGINT REFERENCES session (no) ON DELETE CASCADE,
     turn_no         BIGINT REFERENCES turn (no) ON DELETE CASCADE,
     platform        TEXT NOT NULL,                           -- of the address: only processes connected to it can send
+    account         TEXT NOT NULL,                           -- of the address, too
     address         TEXT NOT NULL,
     reply_to        TEXT,
     content         TEXT NOT NULL,
@@ -400,10 +488,34 @@ CREATE TABLE delivery (
 CREATE UNIQUE INDEX one_answer_per_address ON delivery (turn_no, address) WHERE turn_no IS NOT NULL;
 CREATE INDEX delivery_session ON delivery (session_no, no);
 CREATE INDEX delivery_open ON delivery (address, no) WHERE state IN ('pending', 'sending');
-CREATE INDEX delivery_due ON delivery (platform, due_at) WHERE state = 'pending' AND due_at IS NOT NULL;
+CREATE INDEX delivery_due ON delivery (platform, account, due_at) WHERE state = 'pending' AND due_at IS NOT NULL;
 CREATE INDEX delivery_sending ON delivery (no) WHERE state = 'sending';
 CREATE INDEX delivery_ended ON delivery (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX delivery_problem ON delivery (ended_at) WHERE state IN ('uncertain', 'failed');
+
+-- The messages that a delivery becomes on its platform. They are sent in order, and never silently twice.
+CREATE TABLE delivery_part (
+    delivery_no     BIGINT NOT NULL REFERENCES delivery (no) ON DELETE CASCADE,
+    part_no         BIGINT NOT NULL,                         -- 1, 2, 3 …
+    body            TEXT NOT NULL,                           -- as the adapter has rendered it
+    attachment_no   BIGINT REFERENCES attachment (no) ON DELETE SET NULL,   -- the file to send
+    edits_id        TEXT,                                    -- the platform's id of the preview that it replaces
+    state           TEXT NOT NULL CHECK (state IN ('pending', 'sending', 'sent', 'uncertain', 'failed')),
+    first_sent_at   BIGINT,                                  -- of the first attempt: keys are recognized for a time
+    sent_message_id TEXT,                                    -- the platform's id of the sent message
+    error           TEXT,
+    PRIMARY KEY (delivery_no, part_no)
+) @CLUSTERED@;
+
+-- The growing message of an answer that is being written. Its delivery replaces it.
+CREATE TABLE preview (
+    turn_no     BIGINT PRIMARY KEY REFERENCES turn (no) ON DELETE CASCADE,
+    platform    TEXT NOT NULL,
+    account     TEXT NOT NULL,
+    address     TEXT NOT NULL,
+    message_id  TEXT,                                        -- NULL: being sent; it is unknown whether it has arrived
+    created_at  BIGINT NOT NULL
+);
 
 -- Addresses that cannot be reached, until a message arrives from there again.
 CREATE TABLE dead_target (

@@ -52,6 +52,6 @@ async def list_platforms(state: State, _owner: OwnerCaller) -> PlatformsOut:
                 last_error=None if health.last_error is None else to_utf8_text(health.last_error),
                 last_error_at=health.last_error_at,
             )
-            for health in await load_platform_health(gateway.store, gateway.adapters)
+            for health in await load_platform_health(gateway.store, gateway.platforms)
         ]
     )

@@ -1,0 +1,52 @@
+"""What Palaver knows of a platform before its adapter is loaded.
+
+Each platform has a manifest, found through the entry points of the group `palaver.platforms`; built-in platforms and
+those of third parties in the same way. Importing a manifest imports nothing heavy: `create` imports the adapter and
+its SDK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict
+
+from palaver.domain.source import Platform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from palaver.services.platforms.adapter import Adapter
+
+ENTRY_POINT_GROUP = "palaver.platforms"
+
+
+class AccountSettings(BaseModel):
+    """The settings of one account; each platform has a subclass. Secrets are `SecretStr`, so that no log shows them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountPlace:
+    """What an adapter is told besides its settings."""
+
+    account: str  # its name in config.yaml; empty for the only one
+    folder: Path  # its own folder for files that must survive a restart, such as encryption keys; it need not exist yet
+    webhook_url: str | None  # where the platform reaches its webhook; None: `web.public_url` is not set
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlatformManifest:
+    """A platform: its settings, and how its adapter is created."""
+
+    platform: Platform
+    settings: type[AccountSettings]
+    create: Callable[[Any, AccountPlace], Adapter]  # settings and place → adapter; imports the SDK
+    extra: str | None = None  # the extra to install: `pip install 'palaver[telegram]'`
+    modules: tuple[str, ...] = ()  # that the extra brings; to say what is missing
+    environment: Mapping[str, str] = field(default_factory=dict)  # variable → setting, for the account without a name
+    summary: str = ""  # one line for people

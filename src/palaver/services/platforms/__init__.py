@@ -1,0 +1,1 @@
+"""Chat platforms: the interface of an adapter, and what keeps each account connected."""

@@ -1,0 +1,197 @@
+"""The interface of a platform adapter: one account on one platform.
+
+An adapter does four things. `probe` signs in and says what is missing. `run` receives: it passes every update to
+`AccountLink.accept`, and acknowledges an update to the platform only after that call has returned. `render` turns an
+answer into messages of the platform. `send`, `edit` and the others call the platform, and report the outcome honestly:
+they return the platform's id of the message, or raise a `DeliveryError`. Everything else is common code: who may speak,
+what a group message means, streaming, typing, pace, retries, order.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from palaver.domain.capabilities import Capabilities
+from palaver.domain.delivery import DeliveryKind
+from palaver.domain.platform_updates import Button
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+
+    from palaver.domain.delivery import Address
+    from palaver.domain.inbound import Receipt
+    from palaver.domain.platform_updates import AnyUpdate, Cursor
+    from palaver.domain.source import Platform
+
+__all__ = [
+    "AccountInfo",
+    "AccountLink",
+    "Adapter",
+    "Button",
+    "OutgoingFile",
+    "OutgoingMessage",
+    "WebhookRequest",
+    "WebhookResponse",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountInfo:
+    """What a platform says about our account, after signing in."""
+
+    user_id: str | None = None  # our account's own id there
+    name: str | None = None  # as people see it, such as @palaver_bot
+    warnings: tuple[str, ...] = ()  # what is missing: an intent, a scope, a switch, a version; in words, with the fix
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingFile:
+    """A file to send."""
+
+    name: str
+    media_type: str
+    size: int
+    read: Callable[[], AsyncIterator[bytes]] = field(compare=False, repr=False)  # its bytes, in chunks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutgoingMessage:
+    """One message to send: a part of a delivery, or the preview of an answer that is being written."""
+
+    key: str  # the same in every attempt; at most 25 characters
+    address: Address
+    body: str  # one of the messages that `render` has returned; empty for a file
+    file: OutgoingFile | None = None
+    kind: DeliveryKind = DeliveryKind.ANSWER
+    reply_to: str | None = None  # the platform's id of the message that it answers
+    buttons: Sequence[Button] = ()
+    attempt: int = 1
+    is_preview: bool = False  # it grows until the answer is complete
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookRequest:
+    """An HTTP request that a platform sends to us. Nothing about it is trusted until the adapter has verified it."""
+
+    method: str
+    headers: Mapping[str, str]  # names in lower case
+    query: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookResponse:
+    """The answer to such a request."""
+
+    status: int = 200
+    body: bytes = b""
+    media_type: str = "text/plain; charset=utf-8"
+
+
+class AccountLink(Protocol):
+    """How an adapter reaches the gateway. It is valid until `run` returns or is canceled."""
+
+    async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None) -> Receipt:
+        """Store an update durably, together with the cursor after it.
+
+        Raises LeaseLost if another process runs this account now: then `run` has to end.
+        """
+        ...
+
+    async def load_cursor(self, name: str = "") -> str | None:
+        """Return the cursor that was stored last; None at the first start."""
+        ...
+
+    async def save_cursor(self, cursor: Cursor) -> None:
+        """Store a cursor for updates that contained nothing to accept. Raises LeaseLost like `accept`."""
+        ...
+
+    async def confirm(self, key: str, message_id: str) -> None:
+        """Report that a message of ours has arrived, because its echo or receipt came: it is no longer uncertain."""
+        ...
+
+    def report_connected(self) -> None:
+        """Report that the account receives: a poll was answered, the platform has greeted us, a pong came.
+
+        Without it for longer than the adapter's `silence_seconds`, the account counts as deaf and is connected anew.
+        """
+        ...
+
+
+class Adapter(ABC):
+    """One account on one platform. Subclasses set `platform` and `capabilities`."""
+
+    platform: Platform
+    account: str = ""  # its name in config.yaml; empty for the only one
+    capabilities: Capabilities = Capabilities()
+    silence_seconds: float = 120.0  # how long `run` may go without `report_connected`
+    max_webhook_bytes: int = 0  # of the body of a request to its webhook; 0: it has none
+
+    async def probe(self) -> AccountInfo:
+        """Sign in, and find out what is missing. Raises AccountRefused or ConnectionLost."""
+        return AccountInfo()
+
+    @abstractmethod
+    async def run(self, link: AccountLink) -> None:
+        """Receive updates until canceled.
+
+        Raises AccountRefused when connecting again does not help. After any other error, or when it returns, the
+        account is connected again after a pause.
+        """
+
+    async def handle_webhook(self, link: AccountLink, request: WebhookRequest) -> WebhookResponse:
+        """Answer a request to this account's webhook, `/hooks/<platform>/<account>`. It is called while `run` runs."""
+        raise NotImplementedError
+
+    async def close(self) -> None:  # noqa: B027  (an adapter without connections has nothing to close)
+        """Close every connection. The platform sends again what was received but not accepted."""
+
+    def render(self, markdown: str) -> list[str]:
+        """Return the messages that a text becomes, each short enough for the platform.
+
+        Pure and repeatable. The messages are stored, and passed to `send` and `edit` as `body`: they may have any form
+        that this adapter reads, such as JSON with a text and its formats.
+        """
+        from palaver.services.platforms.splitting import split_markdown
+
+        return split_markdown(markdown, self.capabilities)
+
+    @abstractmethod
+    async def send(self, message: OutgoingMessage) -> str | None:
+        """Send a message and return the platform's id of it.
+
+        Raises SendRetryable or SendRejected when it was certainly not sent, TargetUnreachable when the address no
+        longer exists, ChatMovedAway when it has another address now, and SendUncertain when it may have arrived. Any
+        other error counts as uncertain.
+        """
+
+    async def edit(self, message_id: str, message: OutgoingMessage) -> None:
+        """Replace a message that was sent. An unchanged message is no error. Raises like `send`.
+
+        It is called only if the capabilities say so, like all methods below.
+        """
+        raise NotImplementedError
+
+    async def delete(self, address: Address, message_id: str) -> None:
+        """Delete a message that was sent; one that no longer exists is no error. Raises like `send`."""
+        raise NotImplementedError
+
+    async def show_typing(self, address: Address) -> None:
+        """Show people in a chat that the agent is working. It is called again while that is so."""
+        raise NotImplementedError
+
+    async def stop_typing(self, address: Address) -> None:  # noqa: B027  (on most platforms the sign ends by itself)
+        """Take the sign back, where it does not end by itself."""
+
+    async def show_draft(self, address: Address, key: str, body: str) -> bool:
+        """Show a growing text with the platform's own means; return False where this chat does not support it."""
+        raise NotImplementedError
+
+    async def react(self, address: Address, message_id: str, emoji: str) -> None:
+        """React to a message; an empty emoji takes the reaction back."""
+        raise NotImplementedError
+
+    async def answer_press(self, press_id: str, text: str | None) -> None:  # noqa: B027
+        """Tell the person who pressed a button what happened, where the platform waits for that."""
