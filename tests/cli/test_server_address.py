@@ -64,7 +64,8 @@ def test_the_network_address_is_one_that_this_machine_can_listen_on() -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 def test_the_program_that_uses_a_port_is_named_with_its_process() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        assert (describe_port_user(listener.getsockname()[1]) or "").endswith(f" (process {os.getpid()})")
+        program = Path(Path("/proc/self/cmdline").read_text(encoding="utf-8").split("\0")[0]).name
+        assert describe_port_user(listener.getsockname()[1]) == f"{program} (process {os.getpid()})"
         port = listener.getsockname()[1]
     assert describe_port_user(port) is None
 

@@ -2,7 +2,7 @@
 import { useState } from "react";
 import { ProfileMenu, ProfileSubMenu, WorkspaceDialog } from "../agent/ProfileMenu";
 import type { Session, SessionChoices } from "../api/types";
-import { SidebarButton } from "../layout/SidebarButton";
+import { SidebarButtons } from "../layout/SidebarButtons";
 import { isNarrow } from "../layout/sidebarVisibility";
 import { useStore } from "../lib/store";
 import { useLiveClient, useMe } from "../live/context";
@@ -28,7 +28,7 @@ export function ConversationHeader({ session, canAct }: { session: Session; canA
   const change = (changes: Partial<SessionChoices>) => updateSessions(client, [session.id], changes);
   return (
     <header className="bar">
-      <SidebarButton />
+      <SidebarButtons />
       {session.platform !== "web" && <PlatformBadge platform={session.platform} />}
       {isRenaming ? (
         <TitleField

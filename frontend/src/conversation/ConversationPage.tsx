@@ -7,7 +7,7 @@ import { Composer } from "../composer/Composer";
 import { PendingMessage } from "../composer/PendingMessage";
 import { useFileDrop } from "../composer/useFileDrop";
 import { getPlatformName } from "../format/platforms";
-import { SidebarButton } from "../layout/SidebarButton";
+import { SidebarButtons } from "../layout/SidebarButtons";
 import { useDocumentTitle } from "../lib/documentTitle";
 import { useStore } from "../lib/store";
 import { useLiveClient, useMe, useSession } from "../live/context";
@@ -127,7 +127,7 @@ function LoadingConversation() {
   return (
     <section className="conversation" aria-busy="true" aria-label={words.loading}>
       <header className="bar">
-        <SidebarButton />
+        <SidebarButtons />
       </header>
       <div className="skeleton">
         <i />
@@ -146,7 +146,7 @@ function MissingConversation({ id }: { id: string }) {
   return (
     <section className="conversation">
       <header className="bar">
-        <SidebarButton />
+        <SidebarButtons />
       </header>
       <div className="empty-page">
         <h1>{words.conversationNotFound}</h1>

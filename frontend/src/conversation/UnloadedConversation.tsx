@@ -2,7 +2,7 @@
 import { Composer } from "../composer/Composer";
 import { PendingMessage } from "../composer/PendingMessage";
 import { useStore } from "../lib/store";
-import { SidebarButton } from "../layout/SidebarButton";
+import { SidebarButtons } from "../layout/SidebarButtons";
 import { useLiveClient, useMe, useSession } from "../live/context";
 import { getSessionName } from "../sessions/names";
 import { words } from "../words";
@@ -16,7 +16,7 @@ export function UnloadedConversation({ id }: { id: string }) {
   return (
     <section className="conversation">
       <header className="bar">
-        <SidebarButton />
+        <SidebarButtons />
         {session !== undefined && (
           <h1 className="bar-title" dir="auto">
             {getSessionName(session)}

@@ -8,7 +8,7 @@ import { Composer } from "../composer/Composer";
 import { PendingMessage } from "../composer/PendingMessage";
 import { useFileDrop } from "../composer/useFileDrop";
 import { focusComposer } from "../layout/focus";
-import { SidebarButton } from "../layout/SidebarButton";
+import { SidebarButtons } from "../layout/SidebarButtons";
 import { useDocumentTitle } from "../lib/documentTitle";
 import { navigate } from "../lib/router";
 import { storage } from "../lib/storage";
@@ -46,7 +46,7 @@ export function Home() {
   return (
     <section className="home" {...handlers}>
       <header className="bar plain">
-        <SidebarButton />
+        <SidebarButtons />
       </header>
       <div className="home-content">
         <h1 dir="auto">{name === "" ? words.greetingWithoutName : words.greeting(name)}</h1>

@@ -9,7 +9,7 @@ import type { Me } from "../api/types";
 import { Home } from "../home/Home";
 import { closePalette, closeShareDialog, isPaletteOpen, sessionToShare } from "../layout/dialogs";
 import { focusContent } from "../layout/focus";
-import { SidebarButton } from "../layout/SidebarButton";
+import { SidebarButtons } from "../layout/SidebarButtons";
 import { isNarrow, isSidebarShown, toggleSidebar } from "../layout/sidebarVisibility";
 import { watchAccount } from "../lib/accountWatch";
 import { useDocumentTitle } from "../lib/documentTitle";
@@ -198,7 +198,7 @@ function PageLoadError() {
   return (
     <section className="conversation">
       <header className="bar plain">
-        <SidebarButton />
+        <SidebarButtons />
       </header>
       <LoadError />
     </section>
@@ -211,7 +211,7 @@ function UnknownPage() {
   return (
     <section className="conversation">
       <header className="bar plain">
-        <SidebarButton />
+        <SidebarButtons />
       </header>
       <div className="empty-page">
         <h1>{words.pageNotFound}</h1>

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 from pathlib import Path
 
 _LISTENING = "0A"  # the state of a listening socket in /proc/net/tcp
-_MAX_COMMAND_CHARS = 80
 
 
 def describe_port_user(port: int, proc: Path = Path("/proc")) -> str | None:
-    """Describe the process that listens on a port: `python3 -m http.server (process 4711)`.
+    """Describe the process that listens on a port: `python3 (process 4711)`.
 
     None if it cannot be found out: other users' processes are hidden, and not every system has /proc.
     """
@@ -21,7 +19,7 @@ def describe_port_user(port: int, proc: Path = Path("/proc")) -> str | None:
     for folder in proc.glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended, or belongs to another user
             if any(str(file.readlink()) in sockets for file in (folder / "fd").iterdir()):
-                return f"{_read_command(folder)} (process {folder.name})"
+                return f"{_read_program(folder)} (process {folder.name})"
     return None
 
 
@@ -34,7 +32,7 @@ def _list_inodes(table: Path, port: int) -> list[str]:
     return [row[9] for row in rows if row[3] == _LISTENING and int(row[1].rpartition(":")[2], 16) == port]
 
 
-def _read_command(folder: Path) -> str:
-    arguments = (folder / "cmdline").read_text(encoding="utf-8", errors="replace").rstrip("\0").split("\0")
-    command = shlex.join([Path(arguments[0]).name, *arguments[1:]])
-    return command if len(command) <= _MAX_COMMAND_CHARS else f"{command[: _MAX_COMMAND_CHARS - 1]}…"
+def _read_program(folder: Path) -> str:
+    """Return the name of a program, never its arguments: they may contain a password."""
+    program, _, _ = (folder / "cmdline").read_text(encoding="utf-8", errors="replace").partition("\0")
+    return Path(program).name

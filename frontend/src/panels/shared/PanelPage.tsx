@@ -1,6 +1,6 @@
 /** The frame of a panel: its title, the button for the sidebar, and its content. */
 import type { ReactNode } from "react";
-import { SidebarButton } from "../../layout/SidebarButton";
+import { SidebarButtons } from "../../layout/SidebarButtons";
 import { useDocumentTitle } from "../../lib/documentTitle";
 import "./panels.css";
 
@@ -15,7 +15,7 @@ export function PanelPage({ title, actions, children }: Props) {
   return (
     <section className="panel" aria-label={title}>
       <header className="bar">
-        <SidebarButton />
+        <SidebarButtons />
         <h1 className="panel-title">{title}</h1>
         <span className="spacer" />
         {actions}

@@ -6,7 +6,7 @@ import { words } from "../words";
 import { startConversation } from "./focus";
 import { isSidebarShown, TOGGLE_ID, toggleSidebar } from "./sidebarVisibility";
 
-export function SidebarButton() {
+export function SidebarButtons() {
   const isShown = useStore(isSidebarShown);
   const isHome = useLocation().path === "";
   if (isShown) return null;
