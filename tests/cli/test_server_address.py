@@ -7,6 +7,7 @@ import socket
 import sys
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,8 +19,6 @@ from palaver.config import load_settings
 from palaver.web.server import open_socket
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from palaver.config import Settings
 
 
