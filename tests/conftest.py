@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
 import warnings
 from contextlib import AsyncExitStack, ExitStack
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -27,14 +29,29 @@ if TYPE_CHECKING:
 
     from support.gateway import StartGateway
 
-settings.register_profile("palaver", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-settings.load_profile("palaver")
+# HYPOTHESIS_PROFILE=thorough tries ten times as many random examples, and kills processes ten times as often.
+settings.register_profile(
+    "palaver", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+settings.register_profile("thorough", settings.get_profile("palaver"), max_examples=400)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "palaver"))
 
 BROWSER_TESTS = Path(__file__).parent / "browser"
 
 # Every HTTP client reads all certificate authorities of the machine, which takes as long as a whole test. Tests talk
 # only to this machine, without TLS, so one certificate is enough. Processes that tests start inherit this.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "support" / "certificate.pem")
+
+
+def pytest_collection() -> None:
+    gc.disable()  # thousands of tests are collected, and none of them becomes garbage
+
+
+def pytest_collection_finish() -> None:
+    """Leave everything that exists by now out of garbage collection, so that it takes no time during the tests."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -111,12 +128,33 @@ def empty_database(url: str) -> str:
     return url
 
 
+@cache
+def read_empty_database() -> bytes:
+    """Return an SQLite file with the current schema."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "palaver.db"
+        SessionStore.open(path).close()
+        return path.read_bytes()
+
+
+def create_sqlite_database(folder: Path) -> str:
+    """Create an empty database and return its URL. Creating its tables one by one takes ten times as long."""
+    path = folder / "palaver.db"
+    path.write_bytes(read_empty_database())
+    return f"sqlite:///{path}"
+
+
+def create_database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Create an empty database on the engine that a test is parametrized with, or else on SQLite; return its URL."""
+    if getattr(request, "param", "sqlite") == "sqlite":
+        return create_sqlite_database(tmp_path)
+    return empty_database(request.getfixturevalue("postgres_database"))
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of an empty database, once for each engine."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/palaver.db"
-    return empty_database(request.getfixturevalue("postgres_database"))
+    return create_database(request, tmp_path)
 
 
 class OpenStore(Protocol):
@@ -147,7 +185,7 @@ def store(open_store: OpenStore) -> SessionStore:
 
 @pytest.fixture
 def sqlite_store(tmp_path: Path, clock: FakeClock) -> Iterator[SessionStore]:
-    with SessionStore.open(tmp_path / "palaver.db", clock=clock) as opened:
+    with SessionStore.open(create_sqlite_database(tmp_path), clock=clock) as opened:
         yield opened
 
 

@@ -58,6 +58,9 @@ SECRETS_IN_TEXT = {
     "password=hunter2&name=ada": "hunter2",
     "api_key: 'abc123'": "abc123",
     "bot 123456789:AAEhBOweik6ad9r_QXMENQjcrGbqCr4K-bc": "AAEhBOweik6ad9r_QXMENQjcrGbqCr4K-bc",
+    "POST https://api.telegram.org/bot123456789:AAEhBOweik6ad9r_QXMENQjcrGbqCr4K-bd/getMe": (
+        "AAEhBOweik6ad9r_QXMENQjcrGbqCr4K-bd"
+    ),
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc": "eyJzdWIiOiIxIn0",
 }
 

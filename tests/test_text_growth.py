@@ -15,6 +15,7 @@ import pytest
 
 from palaver.agent.compaction import check_summary
 from palaver.cli.output import clean_text
+from palaver.domain.capabilities import Capabilities, LengthUnit
 from palaver.domain.errors import AgentError, InvalidInput
 from palaver.domain.events import Event, EventKind
 from palaver.domain.message import Message
@@ -22,6 +23,7 @@ from palaver.domain.search_text import MAX_QUERY_WORDS, build_snippet, parse_que
 from palaver.domain.share import build_shared_copy
 from palaver.domain.text import normalize_unicode
 from palaver.logs import remove_secrets
+from palaver.services.platforms.splitting import split_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +47,10 @@ def summarize(text: str) -> object:
     return None
 
 
+def split_messages(text: str) -> object:
+    return split_markdown(text, Capabilities(max_length=4096, length_unit=LengthUnit.UTF16))
+
+
 @pytest.mark.parametrize(
     ("function", "unit"),
     [
@@ -63,6 +69,11 @@ def summarize(text: str) -> object:
         (remove_secrets, "a"),
         (remove_secrets, "eyJ-"),
         (clean_text, "\x9d"),
+        (split_messages, "a"),
+        (split_messages, "🇩🇪"),
+        (split_messages, "[a](b"),
+        (split_messages, "|a|b|\n|-|-|\n"),
+        (split_messages, "```py\n"),
     ],
     ids=lambda value: getattr(value, "__name__", None) or ascii(value),
 )

@@ -6,7 +6,7 @@ and build none themselves.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from palaver.services.store import SessionStore
 
@@ -16,14 +16,9 @@ if TYPE_CHECKING:
     from palaver.config import Settings
     from palaver.domain.profile import WebRules
     from palaver.domain.redact import Redactor
-    from palaver.domain.source import Platform
     from palaver.services.gateway import Gateway
-    from palaver.services.platforms.adapter import Adapter
+    from palaver.services.platforms.configured_account import ConfiguredAccount
     from palaver.web.state import WebState
-
-
-# The platforms that this version has an adapter for. The entry points pass the adapters to `make_gateway`.
-CONNECTABLE_PLATFORMS: Final[frozenset[Platform]] = frozenset()
 
 
 def open_store(settings: Settings) -> SessionStore:
@@ -31,10 +26,20 @@ def open_store(settings: Settings) -> SessionStore:
     return SessionStore.open(settings.database_url, config=settings.gateway)
 
 
+def list_accounts(settings: Settings, environ: Mapping[str, str]) -> list[ConfiguredAccount]:
+    """Return the accounts on chat platforms that are set up. Only `palaver serve` connects them: a chat never does."""
+    from palaver.logs import hide_in_logs
+    from palaver.platforms.registry import list_configured_accounts, load_manifests
+
+    accounts = list_configured_accounts(settings, environ, load_manifests())
+    hide_in_logs(secret for account in accounts for secret in account.secrets)
+    return accounts
+
+
 def make_gateway(
-    store: SessionStore, settings: Settings, environ: Mapping[str, str], adapters: Sequence[Adapter] = ()
+    store: SessionStore, settings: Settings, environ: Mapping[str, str], accounts: Sequence[ConfiguredAccount] = ()
 ) -> Gateway:
-    """Build a gateway on a store, with the agent that the settings name and the given platform adapters."""
+    """Build a gateway on a store, with the agent that the settings name; it connects the given accounts."""
     from palaver.agent.selection import choose_agent
     from palaver.services.attachments import Attachments
     from palaver.services.gateway import Gateway
@@ -44,7 +49,7 @@ def make_gateway(
         choose_agent(settings.agent, environ),
         profile=settings.agent,
         rules=settings.turns,
-        adapters=adapters,
+        accounts=accounts,
         redactor=_make_redactor(settings),
         files=Attachments(store, settings.home / "attachments"),
     )

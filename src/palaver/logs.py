@@ -5,7 +5,8 @@ from structlog and from the standard library, from Palaver and from other packag
 
 Always true: secrets are removed just before output, from all text of a line and its traceback, so that it does not
 matter who logged them or how. Removed are the values of fields with names such as `password`, API tokens of Palaver and
-of other services, the secret of a sign-in link or a shared conversation, and passwords in URLs.
+of other services, the secret of a sign-in link or a shared conversation, passwords in URLs, and the secrets of accounts
+on platforms.
 
 What goes wrong thousands of times a second, or what a stranger can cause, cannot fill a disk: within `INTERVAL_SECONDS`
 a warning with the same fields is written once, and warnings of one kind with different fields `MAX_LINES_PER_KIND`
@@ -19,9 +20,10 @@ import logging
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TextIO
+from urllib.parse import quote
 
 import structlog
 
@@ -63,7 +65,7 @@ _SECRETS: Final = tuple(
         (r"\bpal_[A-Za-z0-9_-]{16,}", 0, REMOVED),
         (r"\b(?:sk|pk|rk|xox[abposr]|gh[pousr]|github_pat|AIza|glpat|hf)[-_][A-Za-z0-9_-]{8,}", 0, REMOVED),
         (r"\bAIza[A-Za-z0-9_-]{30,}", 0, REMOVED),
-        (r"\b\d{6,}:[A-Za-z0-9_-]{30,}", 0, REMOVED),  # the token of a Telegram bot
+        (r"(?<!\d)\d{5,}+:[A-Za-z0-9_-]{30,}", 0, REMOVED),  # the token of a Telegram bot
         (  # a JSON web token
             r"(?<![A-Za-z0-9_-])(?>([A-Za-z0-9_-]*?)\beyJ)[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]++\.[A-Za-z0-9_-]*+",
             0,
@@ -73,8 +75,24 @@ _SECRETS: Final = tuple(
 )
 
 
+_known_secrets: set[str] = set()
+_MIN_KNOWN_SECRET_CHARS: Final = 6  # a shorter one would remove parts of ordinary words
+
+
+def hide_in_logs(secrets: Iterable[str]) -> None:
+    """Remove these texts from all lines from now on: secrets of the settings, which an SDK may put into its errors."""
+    _known_secrets.update(
+        form
+        for secret in secrets
+        if len(secret) >= _MIN_KNOWN_SECRET_CHARS
+        for form in (secret, quote(secret, safe=""))
+    )
+
+
 def remove_secrets(text: str) -> str:
-    """Return the text with everything that looks like a secret removed."""
+    """Return the text without known secrets, and without everything that looks like a secret."""
+    for secret in _known_secrets:
+        text = text.replace(secret, REMOVED)
     for pattern, replacement in _SECRETS:
         text = pattern.sub(replacement, text)
     return text

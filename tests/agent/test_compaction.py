@@ -91,7 +91,7 @@ def has_contiguous_answers(script: str) -> bool:
     return len(blocks) == len(set(blocks))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=4 * settings().max_examples)
 @given(scripts.filter(has_contiguous_answers), st.integers(0, 4), st.integers(0, 3))
 @example("u a u a u a2 a2 u a u a", 2, 0)
 def test_every_message_is_either_old_or_still_seen(script: str, exchanges: int, later: int) -> None:

@@ -414,7 +414,7 @@ step = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 @given(st.booleans(), st.lists(step, max_size=60))
 def test_each_prompt_starts_with_the_previous_prompt_and_its_answer(shared: bool, steps: list[tuple[Any, ...]]) -> None:
     gateway = SimulatedGateway(shared)

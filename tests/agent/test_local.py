@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
+from asyncio.subprocess import PIPE
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import pytest_asyncio
 
 from palaver.agent.base import Notice, TextDelta, UsageReport
 from palaver.agent.local import LocalAgent, find_built_in_model
@@ -20,15 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-pytestmark = pytest.mark.slow  # each test loads the model
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]  # they share one event loop and one agent
+
+CONTEXT_TOKENS = 256  # very few, because the model spends most of its time on reading
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def local() -> AsyncIterator[LocalAgent]:
-    """The model with a very small context, because it spends most of its time on reading."""
     path = find_built_in_model()
     assert path is not None
-    agent = LocalAgent(path, context_tokens=384, max_output_tokens=64)
+    agent = LocalAgent(path, context_tokens=CONTEXT_TOKENS, max_output_tokens=64)
     yield agent
     await agent.close()
 
@@ -61,7 +63,7 @@ async def test_an_answer_can_be_stopped_and_the_next_one_starts() -> None:
     assert isinstance(await anext(answering), TextDelta)
     await answering.aclose()
     # If the model went on writing, it would be busy for far longer.
-    events = await asyncio.wait_for(collect_events(agent, make_request("Say yes.", max_tokens=4)), 20)
+    events = await asyncio.wait_for(collect_events(agent, make_request("Say yes.", max_tokens=4)), 60)
     assert get_text(events).strip()
     await agent.close()
 
@@ -74,7 +76,7 @@ async def test_a_running_and_a_waiting_answer_can_be_canceled(local: LocalAgent)
             started.set()
 
     running = asyncio.create_task(answer("Tell me a very long story."))
-    await asyncio.wait_for(started.wait(), 30)
+    await asyncio.wait_for(started.wait(), 60)
     waiting = asyncio.create_task(answer("And another."))
     await asyncio.sleep(0)
     for task in (waiting, running):
@@ -101,16 +103,16 @@ async def test_the_oldest_messages_are_omitted_with_a_notice_if_the_conversation
     assert get_text(events).strip()
     report = events[-1]
     assert isinstance(report, UsageReport)
-    assert report.usage.input_tokens <= 384 - 8
+    assert report.usage.input_tokens <= CONTEXT_TOKENS - 8
 
 
 async def test_messages_with_more_tokens_than_estimated_are_omitted_too(local: LocalAgent) -> None:
     dense = make_messages("x!? " * 80, "Yes.", "Well?")  # many more tokens than its length suggests
-    events = await collect_events(local, make_request(messages=dense, max_tokens=160))
+    events = await collect_events(local, make_request(messages=dense, max_tokens=100))
     assert any(isinstance(event, Notice) and "did not see the oldest" in event.text for event in events)
     report = events[-1]
     assert isinstance(report, UsageReport)
-    assert report.usage.input_tokens <= 384 - 160
+    assert report.usage.input_tokens <= CONTEXT_TOKENS - 100
 
 
 async def test_a_single_message_that_is_too_long_is_rejected(local: LocalAgent) -> None:
@@ -151,7 +153,7 @@ async def test_closing_ends_a_running_turn() -> None:
     agent = LocalAgent(path)
     task = asyncio.create_task(collect_events(agent, make_request("Tell me a very long story.")))
     await asyncio.sleep(0.2)
-    await asyncio.wait_for(agent.close(), 20)
+    await asyncio.wait_for(agent.close(), 60)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
@@ -162,7 +164,7 @@ async def test_the_agent_has_one_model(local: LocalAgent) -> None:
         local.check_model("openai:x")
 
 
-def test_nothing_is_printed_and_the_process_ends_without_closing_the_agent() -> None:
+async def test_nothing_is_printed_and_the_process_ends_without_closing_the_agent() -> None:
     script = """
 import asyncio
 from palaver.agent.base import AgentRequest
@@ -175,5 +177,6 @@ async def main():
 
 asyncio.run(main())  # without closing the agent
 """
-    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60)
-    assert (process.returncode, process.stdout, process.stderr) == (0, "", "")
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", script, stdout=PIPE, stderr=PIPE)
+    assert await asyncio.wait_for(process.communicate(), 60) == (b"", b"")
+    assert process.returncode == 0

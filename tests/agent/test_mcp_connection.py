@@ -40,15 +40,16 @@ async def http_server() -> AsyncIterator[McpServer]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, SERVER_SCRIPT, str(port), stdout=devnull, stderr=devnull, stdin=devnull
     )
-    for _ in range(200):
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            await asyncio.sleep(0.05)
-        else:
-            writer.close()
-            await writer.wait_closed()
-            break
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.05)
+            else:
+                writer.close()
+                await writer.wait_closed()
+                break
     yield McpServer(url=f"http://127.0.0.1:{port}/mcp", headers={"Authorization": "Bearer secret-token"})
     process.kill()
     await process.wait()
@@ -58,7 +59,7 @@ async def load_tools_by_name(servers: McpServers) -> dict[str, Tool]:
     return {tool.name: tool for tool in await servers.load_tools()}
 
 
-async def test_the_tools_of_several_servers_can_be_used(http_server: McpServer) -> None:
+async def test_the_tools_of_several_servers_can_be_used_and_errors_reach_the_model(http_server: McpServer) -> None:
     servers = McpServers({"calc": STDIO_SERVER, "far away": http_server})
     try:
         tools = await load_tools_by_name(servers)
@@ -69,38 +70,25 @@ async def test_the_tools_of_several_servers_can_be_used(http_server: McpServer) 
         assert add.parameters["required"] == ["a", "b"]
         assert await add.run({"a": 1, "b": 2}) == "3"
         assert await tools["far_away_add"].run({"a": 3, "b": 4}) == "7"
+        with pytest.raises(ToolFailed, match="refuse"):
+            await tools["calc_refuse"].run({})
+        with pytest.raises(ToolFailed, match="integer"):
+            await add.run({"a": "one", "b": 2})
+        assert await add.run({"a": 1, "b": 2}) == "3"
     finally:
         await servers.close()
     assert servers.take_notices() == []
 
 
-async def test_a_server_gets_only_its_configured_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_gets_only_its_configured_environment_and_is_started_again_if_it_died(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-ours")
     servers = McpServers({"calc": STDIO_SERVER})
     try:
         get_variable = (await load_tools_by_name(servers))["calc_environment"]
         assert await get_variable.run({"name": "GIVEN"}) == "yes"
         assert await get_variable.run({"name": "OPENAI_API_KEY"}) == "(not set)"
-    finally:
-        await servers.close()
-
-
-async def test_errors_of_a_server_reach_the_model() -> None:
-    servers = McpServers({"calc": STDIO_SERVER})
-    try:
-        tools = await load_tools_by_name(servers)
-        with pytest.raises(ToolFailed, match="refuse"):
-            await tools["calc_refuse"].run({})
-        with pytest.raises(ToolFailed, match="integer"):
-            await tools["calc_add"].run({"a": "one", "b": 2})
-        assert await tools["calc_add"].run({"a": 1, "b": 2}) == "3"
-    finally:
-        await servers.close()
-
-
-async def test_a_server_that_died_is_started_again() -> None:
-    servers = McpServers({"calc": STDIO_SERVER})
-    try:
         with pytest.raises(ToolFailed, match="may or may not"):
             await (await load_tools_by_name(servers))["calc_die"].run({})
         assert await (await load_tools_by_name(servers))["calc_add"].run({"a": 1, "b": 2}) == "3"

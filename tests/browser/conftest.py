@@ -45,6 +45,8 @@ _LOG_CSP_VIOLATIONS = (
     "addEventListener('securitypolicyviolation', e => console.error('CSP ' + e.violatedDirective + ' ' + e.blockedURI))"
 )
 
+_GET_PANEL_TITLE = "document.querySelector('.panel-title')?.textContent"
+
 expect.set_options(timeout=30_000)
 
 
@@ -115,12 +117,14 @@ class Visitors:
         context.on("request", lambda request: self._check_request(url, request.url))
         return context
 
-    async def visit(self, web: WebServer, person: str = "owner", **options: Any) -> Page:
-        """Sign a person in with a link in a new browser profile, and wait for the home page."""
+    async def visit(self, web: WebServer, person: str = "owner", *, path: str = "", **options: Any) -> Page:
+        """Sign a person in in a new browser profile, and open the home page or another one."""
         context = await self.open_context(web.url, **options)
+        await sign_in_context(context, web, person)
         page = await context.new_page()
-        await page.goto(await create_sign_in_link(web, person))
-        await expect(page.locator("main.main h1")).to_be_visible()
+        await page.goto(f"{web.url}{path}")
+        if not path:
+            await expect(page.locator("main.main h1")).to_be_visible()
         return page
 
     def _check_console(self, kind: str, text: str) -> None:
@@ -160,9 +164,34 @@ async def create_sign_in_link(web: WebServer, person: str, *, is_welcomed: bool 
     return f"{web.url}/sign-in#{created.json()['link']['url'].partition('#')[2]}"
 
 
+async def sign_in_context(context: BrowserContext, web: WebServer, person: str = "owner") -> None:
+    """Use a sign-in link without its page, because every page that is loaded takes time."""
+    link = await create_sign_in_link(web, person)
+    response = await context.request.post(
+        f"{web.url}/api/sign-in/link", data={"token": link.partition("#")[2]}, headers={"Origin": web.url}
+    )
+    assert response.ok, await response.text()
+
+
 async def skip_welcome(page: Page) -> None:
     """Decline to choose a name and a password on the first visit."""
     await page.get_by_role("button", name="Skip for now").click()
+
+
+async def open_path(page: Page, path: str) -> None:
+    """Go to another place of an open page, as its links do: without loading it again."""
+    await page.evaluate(
+        "path => { history.pushState(null, '', path); dispatchEvent(new PopStateEvent('popstate')) }", path
+    )
+
+
+async def open_panel(page: Page, panel: str) -> None:
+    """Go to another panel of an open page, and wait until everything in it is loaded."""
+    title = await page.evaluate(_GET_PANEL_TITLE)
+    await open_path(page, f"/{panel}")
+    await page.wait_for_function(f"title => ![undefined, title].includes({_GET_PANEL_TITLE})", arg=title)
+    await expect(page.locator(".panel .card").first).to_be_visible()
+    await expect(page.locator(".panel .spinner")).to_have_count(0)
 
 
 async def send_message(page: Page, text: str) -> None:

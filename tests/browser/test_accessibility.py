@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from playwright.async_api import expect
 
-from browser.conftest import DESKTOP_VIEWPORT, PHONE_VIEWPORT, send_message, wait_for_answer
+from browser.conftest import (
+    DESKTOP_VIEWPORT,
+    PHONE_VIEWPORT,
+    open_panel,
+    open_path,
+    send_message,
+    wait_for_answer,
+)
 from browser.page_checks import find_violations
 from palaver.agent.base import TextDelta
 from palaver.agent.demo import DemoAgent
@@ -83,14 +90,12 @@ async def test_axe_finds_nothing_serious_on_any_page(
     page = await visitors.visit(web, **look)
     found = {"home": await find_violations(page)}
 
-    await page.goto(f"{web.url}/{session}")
+    await open_path(page, f"/{session}")
     await expect(page.locator(".answer").last).to_be_visible()
     await page.locator(".tool summary").last.click()
     found["conversation"] = await find_violations(page)
     for panel in PANELS:
-        await page.goto(f"{web.url}/{panel}")
-        await expect(page.locator(".card").first).to_be_visible()
-        await expect(page.locator(".panel .spinner")).to_have_count(0)
+        await open_panel(page, panel)
         found[panel] = await find_violations(page)
         await page.get_by_role("link", name="Skip to content").focus()
         await page.keyboard.press("Enter")
@@ -113,10 +118,9 @@ async def test_axe_finds_nothing_serious_on_any_page(
     assert {where: faults for where, faults in found.items() if faults} == {}
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-async def test_axe_finds_nothing_in_any_kind_of_text(start_web: StartWebServer, visitors: Visitors, theme: str) -> None:
+async def test_axe_finds_nothing_in_any_kind_of_text(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(ScriptedAgent(lambda _request: EVERYTHING_IN_MARKDOWN))
-    page = await visitors.visit(web, color_scheme=theme, reduced_motion="reduce")
+    page = await visitors.visit(web, color_scheme="light", reduced_motion="reduce")
     long_line = f"x = '{'long ' * 40}'"
     await send_message(page, f"See https://example.org\n\n```python\n# mine\n{long_line}\n```\n" + "line\n" * 60)
     await wait_for_answer(page)
@@ -125,7 +129,10 @@ async def test_axe_finds_nothing_in_any_kind_of_text(start_web: StartWebServer, 
     await expect(page.locator(".answer .hljs-comment")).to_be_visible()
     for name in ("Code (python)", "Table", "Formula"):
         await expect(page.locator(".answer").get_by_role("group", name=name)).to_have_attribute("tabindex", "0")
-    assert await find_violations(page) == []
+    themes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+    for theme in themes:
+        await page.emulate_media(color_scheme=theme)
+        assert await find_violations(page) == [], theme
     await page.get_by_role("link", name="Footnote 1").click()
     await expect(page.locator(".footnotes li")).to_be_focused()
 
@@ -133,8 +140,7 @@ async def test_axe_finds_nothing_in_any_kind_of_text(start_web: StartWebServer, 
 async def test_axe_finds_nothing_serious_in_dialogs_and_menus(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     session = await create_rich_conversation(web)
-    page = await visitors.visit(web, reduced_motion="reduce")
-    await page.goto(f"{web.url}/{session}")
+    page = await visitors.visit(web, reduced_motion="reduce", path=f"/{session}")
     for name in ("Context", "Model", "Tools", "Actions for"):
         await page.locator("header").get_by_role("button", name=name).click()
         await expect(page.get_by_role("menu")).to_be_visible()
@@ -145,12 +151,14 @@ async def test_axe_finds_nothing_serious_in_dialogs_and_menus(start_web: StartWe
     await page.get_by_role("menuitem", name="Share").click()
     await expect(page.get_by_role("dialog")).to_be_visible()
     assert await find_violations(page) == []
-    await page.goto(f"{web.url}/settings")
+    await page.keyboard.press("Escape")
+    await open_panel(page, "settings")
     await page.get_by_text("How to change this").first.click()
     assert await find_violations(page) == []
     await page.get_by_role("button", name="New token").click()
     assert await find_violations(page) == []
-    await page.goto(f"{web.url}/memory")
+    await page.keyboard.press("Escape")
+    await open_panel(page, "memory")
     await page.get_by_role("button", name="Edit “my cat is called Ada”").click()
     await expect(page.get_by_label("Edit", exact=True)).to_be_focused()
     assert await find_violations(page) == []
@@ -243,19 +251,25 @@ async def choose_menu_item(page: Page, name: str) -> None:
     pytest.fail(f"the menu has no {name}")
 
 
-@pytest.mark.parametrize("step", ["", "settings"])
-async def test_the_focused_element_is_visibly_marked(start_web: StartWebServer, visitors: Visitors, step: str) -> None:
+async def test_the_focused_element_is_visibly_marked(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     await web.create_conversation(await web.sign_in(), "hello", title="Hello")
     page = await visitors.visit(web, reduced_motion="reduce")
-    await page.goto(f"{web.url}/{step}")
     await expect(page.get_by_role("link", name="Hello").first).to_be_visible()
-    hidden = []
+    assert await find_unmarked_focus(page) == []
+    await open_panel(page, "settings")
+    await page.get_by_role("link", name="Skip to content").focus()
+    assert await find_unmarked_focus(page) == []
+
+
+async def find_unmarked_focus(page: Page) -> list[str]:
+    """Press Tab many times, and list the elements that have the focus without showing it."""
+    unmarked = []
     for _ in range(40):
         await page.keyboard.press("Tab")
         if shown := await page.evaluate(_FIND_UNMARKED_FOCUS):
-            hidden.append(shown)
-    assert hidden == []
+            unmarked.append(shown)
+    return unmarked
 
 
 # Returns the focused element if neither it nor the element that shows its focus has an outline or an accent border.
@@ -271,15 +285,19 @@ _FIND_UNMARKED_FOCUS = """() => {
 }"""
 
 
-async def test_screen_readers_announce_an_answer_once_it_is_complete(
+async def test_an_answer_is_announced_once_it_is_complete_and_nothing_moves_if_motion_is_reduced(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
     pausing_agent = PausingAgent()
-    page = await visitors.visit(await start_web(pausing_agent.agent()))
+    page = await visitors.visit(await start_web(pausing_agent.agent()), reduced_motion="reduce")
     await send_message(page, "Tell me a story")
     told = page.locator(".messages [role=status].visually-hidden")
     await expect(page.locator(".answer")).to_contain_text("Once upon a time")
     await expect(told).to_have_text("")
+    count_endless_animations = (
+        "document.getAnimations().filter(each => each.effect.getTiming().iterations === Infinity).length"
+    )
+    assert await page.evaluate(count_endless_animations) == 0  # because this person prefers reduced motion
     pausing_agent.go_on.set()
     await expect(told).to_have_text("Agent: Once upon a time there was nothing more.")
 
@@ -299,16 +317,3 @@ async def test_text_is_shown_in_its_own_direction(start_web: StartWebServer, vis
 async def get_text_direction(page: Page, where: str) -> str:
     found: str = await page.locator(where).first.evaluate("element => getComputedStyle(element).direction")
     return found
-
-
-async def test_reduced_motion_stops_endless_animations(start_web: StartWebServer, visitors: Visitors) -> None:
-    pausing_agent = PausingAgent()
-    page = await visitors.visit(await start_web(pausing_agent.agent()), reduced_motion="reduce")
-    await send_message(page, "Tell me a story")
-    await expect(page.locator(".answer")).to_contain_text("Once upon a time")
-    count_endless_animations = (
-        "document.getAnimations().filter(each => each.effect.getTiming().iterations === Infinity).length"
-    )
-    assert await page.evaluate(count_endless_animations) == 0
-    pausing_agent.go_on.set()
-    await wait_for_answer(page)

@@ -130,28 +130,6 @@ async def test_a_reload_during_an_answer_loses_nothing(start_web: StartWebServer
     await expect(page.locator(".user-message")).to_have_count(1)
 
 
-async def test_two_tabs_stay_in_sync(start_web: StartWebServer, visitors: Visitors) -> None:
-    slow_agent = SlowAgent()
-    first = await visitors.visit(await start_web(slow_agent.agent))
-    await send_message(first, "one for both")
-    await first.wait_for_url(SESSION_URL)
-    second = await first.context.new_page()
-    await second.goto(first.url)
-    slow_agent.allow_words(3)
-    for page in (first, second):
-        await expect(page.locator(".answer")).to_contain_text("word2")
-    slow_agent.allow_words(40)
-    for page in (first, second):
-        await wait_for_answer(page)
-    await send_message(second, "and back")
-    await expect(first.locator(".user-message")).to_have_count(2)
-    await expect(first.locator(".user-message").last).to_contain_text("and back")
-    slow_agent.allow_words(40)
-    for page in (first, second):
-        await expect(page.locator(".answer")).to_have_count(2)
-        await wait_for_answer(page)
-
-
 async def test_two_tabs_and_a_phone_stay_in_sync(start_web: StartWebServer, visitors: Visitors) -> None:
     slow_agent = SlowAgent()
     web = await start_web(slow_agent.agent)
@@ -245,7 +223,7 @@ async def test_offline_messages_are_queued_and_sent_once(start_web: StartWebServ
     await expect(page.locator(".user-message.pending")).to_have_count(0)
 
 
-async def test_a_command_is_completed_and_its_reply_is_not_a_message(
+async def test_enter_completes_a_partial_command_and_runs_a_complete_one(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
     page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
@@ -260,6 +238,17 @@ async def test_a_command_is_completed_and_its_reply_is_not_a_message(
     await page.locator(".reply").get_by_role("button", name="Dismiss").click()
     await expect(page.locator(".reply")).to_have_count(0)
 
+    composer = page.locator("#composer")
+    await composer.press_sequentially("/und")
+    await expect(page.get_by_role("option", name="/undo")).to_be_visible()
+    await composer.press("Enter")
+    await expect(composer).to_have_value("/undo ")
+    await composer.fill("/undo")  # already complete, so Enter runs it
+    await expect(page.get_by_role("option", name="/undo")).to_be_visible()
+    await composer.press("Enter")
+    await expect(page.locator(".event-line").filter(has_text="undone")).to_be_visible()
+    await expect(composer).to_have_value("")
+
 
 async def test_drafts_survive_navigation_and_reload(start_web: StartWebServer, visitors: Visitors) -> None:
     page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
@@ -272,24 +261,3 @@ async def test_drafts_survive_navigation_and_reload(start_web: StartWebServer, v
     await expect(page.locator("#composer")).to_have_value("half a thou")
     await page.reload()
     await expect(page.locator("#composer")).to_have_value("half a thou")
-
-
-async def test_enter_completes_a_partial_command_and_runs_a_complete_one(
-    start_web: StartWebServer, visitors: Visitors
-) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
-    page = await visitors.visit(web)
-    await send_message(page, "Remember the milk")
-    await wait_for_answer(page)
-
-    composer = page.locator("#composer")
-    await composer.press_sequentially("/und")
-    await expect(page.get_by_role("option", name="/undo")).to_be_visible()
-    await composer.press("Enter")
-    await expect(composer).to_have_value("/undo ")
-
-    await composer.fill("/undo")
-    await expect(page.get_by_role("option", name="/undo")).to_be_visible()
-    await composer.press("Enter")
-    await expect(page.locator(".event-line").filter(has_text="undone")).to_be_visible()
-    await expect(composer).to_have_value("")

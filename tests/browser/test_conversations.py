@@ -108,8 +108,7 @@ async def test_a_link_opens_an_earlier_message_of_the_open_conversation(
     session = await web.create_session(owner, title="A long one")
     messages = [{"role": "user", "content": f"message {number}\n" * 4} for number in range(300)]
     await web.gateway.store.aio.rewrite_transcript(session, messages)
-    page = await visitors.visit(web)
-    await page.goto(f"{web.url}/{session}")
+    page = await visitors.visit(web, path=f"/{session}")
     await expect(page.get_by_text("message 299").last).to_be_in_viewport()
     await page.evaluate("location.hash = '20'")
     await expect(page.locator(".row.target")).to_be_in_viewport()
@@ -125,8 +124,7 @@ async def test_a_copied_message_link_opens_that_message_in_another_tab(
     session = await web.create_conversation(
         await web.sign_in(), *(f"message {number}\n" * 9 for number in range(12)), title="Long"
     )
-    page = await visitors.visit(web, permissions=["clipboard-read", "clipboard-write"])
-    await page.goto(f"{web.url}/{session}#2")
+    page = await visitors.visit(web, permissions=["clipboard-read", "clipboard-write"], path=f"/{session}#2")
     message = page.locator(".user-message").filter(has_text="message 2")
     await message.scroll_into_view_if_needed()
     await message.hover()
@@ -147,8 +145,7 @@ async def test_messages_are_separated_by_day(start_web: StartWebServer, visitors
     for away, text in ((1, "the day before"), (0, "just now")):
         clock.set(noon - timedelta(days=away))
         await web.send_message(await web.sign_in(), session, text)
-    page = await visitors.visit(web, timezone_id="UTC")
-    await page.goto(f"{web.url}/{session}")
+    page = await visitors.visit(web, timezone_id="UTC", path=f"/{session}")
     days = page.get_by_role("separator")
     await expect(days).to_have_count(3)
     long_ago = noon - timedelta(days=8)
@@ -167,8 +164,7 @@ async def test_compaction_is_shown_and_can_be_undone(start_web: StartWebServer, 
     session = await web.create_conversation(
         await web.sign_in(), *(f"message {number}" for number in range(8)), title="Long"
     )
-    page = await visitors.visit(web)
-    await page.goto(f"{web.url}/{session}")
+    page = await visitors.visit(web, path=f"/{session}")
     await page.locator("header.bar").get_by_role("button", name=re.compile("Actions for")).click()
     await page.get_by_role("menuitem", name="Compact context").click()
     line = page.locator(".event-block")
@@ -259,8 +255,10 @@ async def test_regenerating_replaces_the_answer(start_web: StartWebServer, visit
 async def test_conversations_are_pinned_archived_and_moved_to_projects(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
-    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
-    await start_conversations(page, "alpha", "beta", "gamma")
+    web = await start_web(DemoAgent(word_delay=0))
+    for text in ("alpha", "beta", "gamma"):
+        await web.create_conversation(await web.sign_in(), text)
+    page = await visitors.visit(web)
     await page.get_by_role("button", name="New project").click()
     await page.get_by_role("textbox", name="Project name").fill("Travel")
     await page.get_by_role("button", name="Save").click()
@@ -286,27 +284,35 @@ async def test_conversations_are_pinned_archived_and_moved_to_projects(
     await expect(page.locator(".session")).to_contain_text("gamma")
 
 
-async def test_a_conversation_is_marked_unread_until_it_is_opened(
+async def test_unread_conversations_are_marked_and_counted_until_they_are_opened(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     page = await visitors.visit(web)
-    await start_conversations(page, "alpha", "beta")
+    await start_conversations(page, "alpha")
+    await page.get_by_role("button", name="New conversation").click()
+    await expect(page).to_have_title("Palaver")
     await expect(page.get_by_role("img", name="unread")).to_have_count(0)
     owner = await web.sign_in()
-    sessions = (await owner.get("/api/sessions")).json()["sessions"]
-    alpha = next(each["id"] for each in sessions if each["display_name"] == "alpha")
-    await web.send_message(owner, alpha, "said in another place")
+    [alpha] = (await owner.get("/api/sessions")).json()["sessions"]
+    await web.send_message(owner, alpha["id"], "said in another place")
     await expect(find_row(page, "alpha").get_by_role("img", name="unread")).to_be_visible()
+    await web.create_conversation(owner, "hello", title="beta")
+    await expect(page).to_have_title("(2) Palaver")
+    await find_row(page, "beta").get_by_role("link").click()
+    await expect(page).to_have_title("(1) beta · Palaver")
     await find_row(page, "alpha").get_by_role("link").click()
     await expect(page.locator(".user-message").last).to_contain_text("said in another place")
     await page.get_by_role("button", name="New conversation").click()
+    await expect(page).to_have_title("Palaver")
     await expect(page.get_by_role("img", name="unread")).to_have_count(0)
 
 
 async def test_several_conversations_are_deleted_together(start_web: StartWebServer, visitors: Visitors) -> None:
-    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
-    await start_conversations(page, "alpha", "beta", "gamma")
+    web = await start_web(DemoAgent(word_delay=0))
+    for text in ("alpha", "beta", "gamma"):
+        await web.create_conversation(await web.sign_in(), text)
+    page = await visitors.visit(web)
     for name in ("alpha", "beta"):
         await find_row(page, name).get_by_role("link").click(modifiers=["ControlOrMeta"])
     bar = page.get_by_role("toolbar", name="2 selected")
@@ -346,8 +352,10 @@ async def test_a_selected_range_is_moved_to_a_project_archived_and_unarchived(
 
 
 async def test_the_command_palette_opens_a_conversation(start_web: StartWebServer, visitors: Visitors) -> None:
-    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
-    await start_conversations(page, "about cheese", "about wine")
+    web = await start_web(DemoAgent(word_delay=0))
+    for text in ("about cheese", "about wine"):
+        await web.create_conversation(await web.sign_in(), text)
+    page = await visitors.visit(web)
     await page.keyboard.press("ControlOrMeta+k")
     await page.get_by_role("dialog").get_by_role("combobox").fill("cheese")
     await expect(page.get_by_role("option", selected=True)).to_contain_text("about cheese")

@@ -6,7 +6,6 @@ import asyncio
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from playwright.async_api import expect
 
 from browser.conftest import send_message, wait_for_answer
@@ -55,29 +54,28 @@ async def expect_image_loaded(page: Page, name: str) -> None:
     await expect(picture).to_have_js_property("naturalWidth", 1)
 
 
-@pytest.mark.parametrize("way", ["dropped", "pasted", "chosen"])
-async def test_an_image_is_attached_and_shown(start_web: StartWebServer, visitors: Visitors, way: str) -> None:
-    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
-    await send_message(page, "hello")
+async def test_images_are_attached_in_three_ways_and_shown(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(word_delay=0))
+    session = await web.create_conversation(await web.sign_in(), "hello")
+    page = await visitors.visit(web, path=f"/{session}")
     await wait_for_answer(page)
-    if way == "dropped":
-        await dispatch_file_events(page, ".messages", "dot.png", "dragover")
-        await expect(page.get_by_text("Drop files to attach")).to_be_visible()
-        await dispatch_file_events(page, ".messages", "dot.png", "drop")
-        await expect(page.get_by_text("Drop files to attach")).to_have_count(0)
-    elif way == "pasted":
-        await dispatch_file_events(page, "#composer", "dot.png", "paste")
-    else:
-        async with page.expect_file_chooser() as choosing:
-            await page.get_by_role("button", name="Add files").click()
-        await (await choosing.value).set_files(build_upload("dot.png"))
-    await expect(page.locator(".draft-files .file")).to_have_attribute("aria-busy", "false")
-    await send_message(page, "look at this")
+    await dispatch_file_events(page, ".messages", "dropped.png", "dragover")
+    await expect(page.get_by_text("Drop files to attach")).to_be_visible()
+    await dispatch_file_events(page, ".messages", "dropped.png", "drop")
+    await expect(page.get_by_text("Drop files to attach")).to_have_count(0)
+    await dispatch_file_events(page, "#composer", "pasted.png", "paste")
+    async with page.expect_file_chooser() as choosing:
+        await page.get_by_role("button", name="Add files").click()
+    await (await choosing.value).set_files(build_upload("chosen.png"))
+    await expect(page.locator(".draft-files .file[aria-busy=false]")).to_have_count(3)
+    await send_message(page, "look at these")
     await expect(page.locator(".answer")).to_have_count(2)
     await wait_for_answer(page)
-    await expect_image_loaded(page, "dot.png")
+    for name in ("dropped.png", "pasted.png", "chosen.png"):
+        await expect_image_loaded(page, name)
     await page.reload()
-    await expect_image_loaded(page, "dot.png")
+    for name in ("dropped.png", "pasted.png", "chosen.png"):
+        await expect_image_loaded(page, name)
     await expect(page.locator(".draft-files")).to_have_count(0)
 
 
@@ -96,8 +94,7 @@ async def test_draft_files_and_edits_stay_with_their_conversation(
     web = await start_web(DemoAgent(word_delay=0))
     owner = await web.sign_in()
     one, two = [await web.create_conversation(owner, "hello", title=title) for title in ("One", "Two")]
-    page = await visitors.visit(web)
-    await page.goto(f"{web.url}/{two}")
+    page = await visitors.visit(web, path=f"/{two}")
     await expect(page.locator(".answer")).to_be_visible()
     await page.get_by_role("link", name="One").click()
     await page.wait_for_url(f"**/{one}")
@@ -153,7 +150,7 @@ async def test_an_uploading_file_is_shown_and_can_be_removed(start_web: StartWeb
     await expect(page.get_by_role("img", name="other.png")).to_have_count(0)
 
 
-async def test_a_rejected_file_shows_the_reason_and_keeps_the_draft(
+async def test_rejected_files_show_the_reason_and_keep_the_draft(
     start_web: StartWebServer, visitors: Visitors, tmp_path: Path
 ) -> None:
     huge = tmp_path / "huge.png"
@@ -171,11 +168,9 @@ async def test_a_rejected_file_shows_the_reason_and_keeps_the_draft(
     await expect(page.locator(".draft-files .file")).to_have_count(1)
     await expect(page.locator(".draft-files .file")).to_contain_text("dot.png")
 
-
-async def test_attaching_too_many_files_shows_the_limit(start_web: StartWebServer, visitors: Visitors) -> None:
-    page = await visitors.visit(await start_web(DemoAgent(word_delay=0)))
+    await page.get_by_role("button", name="Remove dot.png").click()
     many = [build_upload(f"{number}.png") for number in range(MAX_FILES_PER_MESSAGE + 2)]
-    await page.locator("input[type=file]").set_input_files(many)
+    await picker.set_input_files(many)
     await expect(
         page.get_by_text(f"You can attach up to {MAX_FILES_PER_MESSAGE} files to one message.")
     ).to_be_visible()

@@ -50,7 +50,7 @@ async def test_hostile_texts_are_shown_and_the_page_stays_usable(start_web: Star
     for number, name in enumerate(HOSTILE_TEXTS, 1):
         await send_message(page, name)
         await expect(page.get_by_text("the end")).to_have_count(number)
-        await asyncio.wait_for(wait_for_frames(page, 3), 20)
+        await asyncio.wait_for(wait_for_frames(page, 3), 60)
     await page.locator("#composer").fill("still here")
     await expect(page.locator("#composer")).to_have_value("still here")
 
@@ -93,8 +93,7 @@ async def test_an_owner_sees_and_ends_everybodys_shared_links(start_web: StartWe
     session_id = await web.create_conversation(grace, "Trip to Lisbon")
     shared = await grace.post(f"/api/sessions/{session_id}/shares")
     assert shared.is_success, shared.text
-    page = await visitors.visit(web)
-    await page.goto(f"{web.url}/settings")
+    page = await visitors.visit(web, path="/settings")
     await (
         page.get_by_role("button", name="Shared links")
         .or_(page.get_by_role("tab", name="Shared links"))

@@ -6,7 +6,6 @@ import asyncio
 from base64 import b64decode
 from typing import TYPE_CHECKING
 
-import pytest
 from playwright.async_api import expect
 
 from browser.conftest import DESKTOP_VIEWPORT, PHONE_VIEWPORT, send_message, wait_for_answer
@@ -45,12 +44,11 @@ TABLE = "\n".join(
 )
 
 
-@pytest.mark.parametrize("viewport", [DESKTOP_VIEWPORT, PHONE_VIEWPORT], ids=["desk", "phone"])
 async def test_code_links_and_wide_tables_stay_inside_their_message(
-    start_web: StartWebServer, visitors: Visitors, viewport: dict[str, int]
+    start_web: StartWebServer, visitors: Visitors
 ) -> None:
     web = await start_web(ScriptedAgent(lambda _request: TABLE))
-    page = await visitors.visit(web, viewport=viewport)
+    page = await visitors.visit(web)
     await send_message(page, OWN_MESSAGE)
     await wait_for_answer(page)
     bubble = page.locator(".bubble")
@@ -65,13 +63,23 @@ async def test_code_links_and_wide_tables_stay_inside_their_message(
         await scroller.focus()
         await page.keyboard.press("ArrowRight")
         await page.wait_for_function("() => document.activeElement.scrollLeft > 0")
+    await check_widths(page, DESKTOP_VIEWPORT["width"])
+    await page.set_viewport_size({"width": PHONE_VIEWPORT["width"], "height": PHONE_VIEWPORT["height"]})
+    await expect(page.get_by_role("navigation")).to_have_count(0)
+    for name in ("Code (python)", "Table"):
+        await expect(page.get_by_role("group", name=name)).to_have_attribute("tabindex", "0")
+    await check_widths(page, PHONE_VIEWPORT["width"])
+
+
+async def check_widths(page: Page, viewport_width: int) -> None:
+    """Check that a table has readable columns, and that nothing is wider than the window."""
     cell = await page.locator("td").first.bounding_box()
     assert cell is not None
     assert cell["width"] > 140
     right = await page.locator(".bubble, .table").evaluate_all(
         "all => Math.max(...all.map(each => each.getBoundingClientRect().right))"
     )
-    assert right <= viewport["width"]
+    assert right <= viewport_width
     assert await measure_overflow(page) == 0
 
 
@@ -99,8 +107,7 @@ async def test_long_messages_are_folded_until_the_reader_or_a_link_opens_them(
     session = await web.create_conversation(client, LONG_MESSAGE, title="Long")
     events = (await client.get(f"/api/sessions/{session}/events")).json()["events"]
     question_seq = next(each["seq"] for each in events if each["kind"] == "message")
-    page = await visitors.visit(web)
-    await page.goto(f"{web.url}/{session}")
+    page = await visitors.visit(web, path=f"/{session}")
 
     answer = page.locator(".answer")
     await expect(answer.locator(".folded")).to_be_visible()
@@ -167,9 +174,8 @@ async def test_an_image_from_another_site_is_loaded_when_the_reader_asks_for_it(
         await route.fulfill(body=IMAGE, content_type="image/png")
 
     for path in (f"/{session}", shared["path"]):
-        page = await visitors.visit(web)
+        page = await visitors.visit(web, path=path)
         await page.route("https://images.example/**", serve_image)
-        await page.goto(f"{web.url}{path}")
         button = page.get_by_role("button", name="Load image A cat images.example")
         await expect(button).to_be_visible()
         assert visitors.problems == []

@@ -8,6 +8,8 @@ from playwright.async_api import expect
 
 from browser.conftest import send_message, wait_for_answer
 from palaver.agent.demo import DemoAgent
+from palaver.domain.inbound import RepliedMessage
+from palaver.domain.platform_updates import MessageDeleted, MessageEdited
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.storage.engines.base import Write
 from support.process import start_palaver
@@ -59,6 +61,38 @@ async def test_a_platform_message_appears_in_the_list_and_in_the_open_conversati
     await expect(page.locator(".answer")).to_have_count(3)
     await wait_for_answer(page)
     assert len(loopback.sent) == sent  # messages from the page are answered on the page
+
+
+async def test_edits_and_deletions_on_a_platform_appear_live_and_after_a_reload(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    loopback = LoopbackAdapter()
+    web = await start_web(DemoAgent(word_delay=0), adapters=[loopback])
+    await link_account_to_owner(web, "mira")
+    page = await visitors.visit(web)
+    mira = loopback.get_source("mira", "club")
+    await loopback.say("lunch at noon", user="bob", chat="club", is_addressed=False)
+    replied = RepliedMessage("4", "Bob", "the menu")
+    await loopback.say("what did he sai?", user="mira", chat="club", message_id="1", replied_message=replied)
+    await page.locator(".session").get_by_role("link").click()
+    await wait_for_answer(page)
+    await loopback.say("never mind", user="mira", chat="club", message_id="2")
+    await expect(page.locator(".user-message")).to_have_count(2)
+    await loopback.receive(MessageEdited(source=mira, message_id="1", content="what did he say?"))
+    await loopback.receive(MessageDeleted(source=mira, message_id="2"))
+    for _ in range(2):
+        message = page.locator(".user-message")
+        await expect(message).to_have_count(1)
+        await expect(message).to_contain_text("what did he say?")
+        await expect(message.locator(".edited")).to_have_text("edited")
+        await expect(page.locator(".event-line").get_by_text("A message was deleted on Loopback.")).to_be_visible()
+        await page.get_by_text("Show previous text").click()
+        await expect(page.locator(".event-block pre")).to_have_text("what did he sai?")
+        await message.get_by_text("1 earlier message in the chat").click()
+        await expect(message.locator(".quoted-messages").first).to_contain_text("Bob lunch at noon")
+        await message.get_by_text("Reply to Bob").click()
+        await expect(message.locator(".quoted-messages").last).to_contain_text("the menu")
+        await page.reload()
 
 
 async def test_the_owner_sees_messages_of_others_only_when_viewing_everyones_conversations(

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.async_api import expect
 
-from browser.conftest import create_sign_in_link, skip_welcome, wait_for_answer
+from browser.conftest import create_sign_in_link, send_message, skip_welcome, wait_for_answer
 from palaver import GatewayConfig, Platform, Role, SessionSource
 from palaver.agent.demo import DemoAgent
 from palaver.config import load_settings
-from palaver.domain.errors import SendUncertain
+from palaver.domain.errors import AccountRefused, SendUncertain
 from palaver.domain.policy import ResetMode, ResetPolicy
 from palaver.domain.profile import ToolsetRule
 from palaver.domain.turn import BusyPolicy
 from palaver.domain.usage import TurnUsage
 from palaver.platforms.loopback import LoopbackAdapter
+from palaver.testing import ScriptedAgent
 from support.web import create_shared_memory
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Page
 
     from browser.conftest import Visitors
-    from palaver.domain.delivery import Delivery
+    from palaver.services.platforms.adapter import AccountInfo, OutgoingMessage
     from support.web import StartWebServer, WebServer
 
 
@@ -52,8 +53,7 @@ async def close_dialog(page: Page) -> None:
 
 async def test_memories_are_listed_edited_deleted_and_restored(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
-    page = await visitors.visit(web)
-    await page.goto(f"{web.url}/memory")
+    page = await visitors.visit(web, path="/memory")
     await expect(page.get_by_role("heading", name="No memories yet")).to_be_visible()
     await page.get_by_role("button", name="Remember that my cat is called Ada.").click()
     await page.locator("#composer").press("Enter")
@@ -89,8 +89,7 @@ async def test_memories_are_listed_edited_deleted_and_restored(start_web: StartW
 async def test_members_do_not_see_the_memories_of_others(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     await web.create_conversation(await web.sign_in(), "remember that the safe is behind the picture")
-    page = await visitors.visit(web, "Jonas")
-    await page.goto(f"{web.url}/memory")
+    page = await visitors.visit(web, "Jonas", path="/memory")
     await expect(page.get_by_role("heading", name="No memories yet")).to_be_visible()
     await expect(page.get_by_text("safe")).to_have_count(0)
 
@@ -100,8 +99,7 @@ async def test_deleting_a_shared_memory_asks_first_and_deletes_it_for_everyone(
 ) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     await create_shared_memory(web, await web.sign_in("Amina"), await web.sign_in("Jonas"))
-    page = await visitors.visit(web, "Jonas")
-    await page.goto(f"{web.url}/memory")
+    page = await visitors.visit(web, "Jonas", path="/memory")
     row = page.get_by_role("listitem").filter(has_text="The club meets on Monday.")
     await expect(row).to_contain_text("shared")
     await expect(row).to_contain_text("shared with Amina")
@@ -121,8 +119,7 @@ async def test_many_memories_are_shown_page_by_page(start_web: StartWebServer, v
     owner = await web.sign_in()
     for number in range(60):
         await owner.post("/api/memories", json={"text": f"number {number}"})
-    page = await visitors.visit(web)
-    await page.goto(f"{web.url}/memory")
+    page = await visitors.visit(web, path="/memory")
     rows = page.get_by_role("list", name="Memory").get_by_role("listitem")
     await expect(rows).to_have_count(50)
     await page.get_by_role("button", name="Show more").click()
@@ -141,8 +138,8 @@ async def test_many_memories_are_shown_page_by_page(start_web: StartWebServer, v
 async def test_the_memory_panel_says_when_memory_is_off(
     start_web: StartWebServer, visitors: Visitors, toolsets: dict[str, ToolsetRule], expected_text: str
 ) -> None:
-    page = await visitors.visit(web := await start_web(DemoAgent(word_delay=0), rules={"toolsets": toolsets}))
-    await page.goto(f"{web.url}/memory")
+    web = await start_web(DemoAgent(word_delay=0), rules={"toolsets": toolsets})
+    page = await visitors.visit(web, path="/memory")
     await expect(page.get_by_role("note")).to_contain_text(expected_text)
 
 
@@ -154,8 +151,7 @@ async def test_usage_shows_costs_and_unknown_prices(start_web: StartWebServer, v
     session = await web.create_conversation(await web.sign_in(), "hello", title="Dear talk")
     await record_usage(web, session, turn_id="a", model="big", input_tokens=9_000, output_tokens=1_000, cost="1.25")
     await record_usage(web, session, turn_id="b", model="odd", input_tokens=500, output_tokens=100)
-    page = await visitors.visit(web)
-    await page.goto(f"{web.url}/usage")
+    page = await visitors.visit(web, path="/usage")
     totals = page.locator(".totals")
     await expect(totals).to_contain_text("$1.25")
     await expect(totals).to_contain_text("1 answer with unknown price not included")
@@ -173,8 +169,7 @@ async def test_usage_shows_costs_and_unknown_prices(start_web: StartWebServer, v
 async def test_exported_usage_cannot_run_spreadsheet_formulas(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     session = await web.create_conversation(await web.sign_in(), "hello", title='=2+2,"quoted"')
-    page = await visitors.visit(web)
-    await page.goto(f"{web.url}/usage")
+    page = await visitors.visit(web, path="/usage")
     await page.get_by_role("button", name="Export CSV").click()
     async with page.expect_download() as downloading:
         await page.get_by_role("menuitem", name="By conversation").click()
@@ -184,29 +179,20 @@ async def test_exported_usage_cannot_run_spreadsheet_formulas(start_web: StartWe
     assert row["turns"] == "1"
 
 
-async def test_a_period_without_usage_says_so(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
-    page = await visitors.visit(web)
-    await page.goto(f"{web.url}/usage")
-    await expect(page.get_by_role("heading", name="No usage in this period")).to_be_visible()
-    await page.get_by_role("radio", name="Custom").check()
-    await page.get_by_label("From").fill("2020-01-01")
-    await page.get_by_label("To", exact=True).fill("2020-12-31")
-    await expect(page.get_by_role("heading", name="No usage in this period")).to_be_visible()
-
-
 async def test_only_an_owner_sees_everyones_usage(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     await web.create_conversation(await web.sign_in("Jonas"), "hello")
-    page = await visitors.visit(web)
-    await page.goto(f"{web.url}/usage")
+    page = await visitors.visit(web, path="/usage")
     await expect(page.get_by_role("heading", name="No usage in this period")).to_be_visible()
     await page.get_by_role("radio", name="Everyone").check()
     await page.get_by_role("radio", name="Person").check()
     await expect(page.get_by_role("row").filter(has_text="Jonas")).to_be_visible()
+    await page.get_by_role("radio", name="Custom").check()
+    await page.get_by_label("From", exact=True).fill("2020-01-01")
+    await page.get_by_label("To", exact=True).fill("2020-12-31")
+    await expect(page.get_by_role("heading", name="No usage in this period")).to_be_visible()
 
-    other = await visitors.visit(web, "Jonas")
-    await other.goto(f"{web.url}/usage")
+    other = await visitors.visit(web, "Jonas", path="/usage")
     await expect(other.locator(".totals")).to_be_visible()
     await expect(other.get_by_role("radio", name="Everyone")).to_have_count(0)
     await expect(other.get_by_role("radio", name="Person")).to_have_count(0)
@@ -253,8 +239,7 @@ async def test_an_invited_person_signs_in_and_is_removed(start_web: StartWebServ
 async def test_roles_and_names_are_changed_from_the_menu(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     await web.sign_in("Jonas")
-    page = await visitors.visit(web)
-    await page.goto(f"{web.url}/people")
+    page = await visitors.visit(web, path="/people")
     await page.get_by_role("button", name="Actions for “Jonas”").click()
     await page.get_by_role("menuitemradio", name="Owner").click()
     await expect(page.get_by_role("listitem").filter(has_text="Jonas")).to_contain_text("Owner")
@@ -267,8 +252,7 @@ async def test_roles_and_names_are_changed_from_the_menu(start_web: StartWebServ
 
 async def test_members_have_no_people_panel(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
-    page = await visitors.visit(web, "Jonas")
-    await page.goto(f"{web.url}/people")
+    page = await visitors.visit(web, "Jonas", path="/people")
     await expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
     await page.get_by_role("link", name="Home").click()
     await expect(page.get_by_role("heading", name="Hello, Jonas")).to_be_visible()
@@ -289,8 +273,7 @@ async def test_platforms_with_conversations_are_listed(start_web: StartWebServer
     terminal = SessionSource.local_cli()
     said = await web.gateway.store.aio.record_user_message(terminal, "at the desk")
     await record_usage(web, said.session_id, turn_id="t", model="any", output_tokens=5)
-    page = await visitors.visit(web)
-    await page.goto(f"{web.url}/platforms")
+    page = await visitors.visit(web, path="/platforms")
     await expect(page.get_by_role("region", name="Terminal")).to_contain_text("1 answer")
     await expect(page.get_by_role("region", name="Telegram")).to_have_count(0)
     await page.get_by_role("region", name="Web").get_by_role("link", name="On the web").click()
@@ -298,23 +281,43 @@ async def test_platforms_with_conversations_are_listed(start_web: StartWebServer
 
 
 async def test_only_the_owner_sees_delivery_problems(start_web: StartWebServer, visitors: Visitors) -> None:
-    async def lose_delivery(_delivery: Delivery) -> str:
+    async def lose_delivery(_message: OutgoingMessage) -> str:
         raise SendUncertain("the line was cut")
 
     loopback = LoopbackAdapter(lose_delivery)
     web = await start_web(DemoAgent(word_delay=0), adapters=[loopback])
     await loopback.say("hello", user="ada")
-    page = await visitors.visit(web)
-    await page.goto(f"{web.url}/platforms")
+    page = await visitors.visit(web, path="/platforms")
     region = page.get_by_role("region", name="loopback")
     await expect(region).to_contain_text("Connected")
     await expect(region).to_contain_text("1 message with unknown delivery status")
     await expect(region).to_contain_text("the line was cut")
 
-    other = await visitors.visit(web, "jonas")
-    await other.goto(f"{web.url}/platforms")
+    other = await visitors.visit(web, "jonas", path="/platforms")
     await expect(other.get_by_role("heading", name="Platforms", level=1)).to_be_visible()
     await expect(other.get_by_text("loopback")).to_have_count(0)
+
+
+async def test_the_owner_sees_which_accounts_are_connected_and_why_others_are_not(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    class RefusedAdapter(LoopbackAdapter):
+        async def probe(self) -> AccountInfo:
+            raise AccountRefused("The token was revoked. Create a new one with @BotFather.")
+
+    class DeafAdapter(LoopbackAdapter):
+        silence_seconds = 0.1
+
+    adapters = [LoopbackAdapter(account="home"), RefusedAdapter(account="work"), DeafAdapter(account="old")]
+    web = await start_web(DemoAgent(word_delay=0), adapters=adapters)
+    page = await visitors.visit(web, path="/platforms")
+    region = page.get_by_role("region", name="loopback")
+    await expect(region).to_contain_text("homeConnected")
+    await expect(region).to_contain_text("workNeeds your attention")
+    await expect(region).to_contain_text("The token was revoked. Create a new one with @BotFather.")
+    await expect(region).to_contain_text("Nothing was heard from the platform for too long.")
+    await web.gateway.accounts.stop()  # the page notices by itself
+    await expect(region).not_to_contain_text("homeConnected")
 
 
 # ---- settings --------------------------------------------------------------------------------------------
@@ -322,8 +325,7 @@ async def test_only_the_owner_sees_delivery_problems(start_web: StartWebServer, 
 
 async def test_theme_and_language_can_be_changed(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
-    page = await visitors.visit(web, color_scheme="light")
-    await page.goto(f"{web.url}/settings")
+    page = await visitors.visit(web, color_scheme="light", path="/settings")
     await page.get_by_role("radio", name="Dark").check()
     await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     await page.get_by_role("radio", name="Deutsch").click()
@@ -340,8 +342,7 @@ async def test_settings_show_policies_and_the_config_lines_that_change_them(
         reset_by_platform={Platform.TELEGRAM: ResetPolicy(mode=ResetMode.IDLE, idle_minutes=90, notify=False)},
     )
     web = await start_web(DemoAgent(word_delay=0), config=config, rules={"busy_policy": BusyPolicy.STEER})
-    page = await visitors.visit(web, permissions=["clipboard-read", "clipboard-write"])
-    await page.goto(f"{web.url}/settings")
+    page = await visitors.visit(web, permissions=["clipboard-read", "clipboard-write"], path="/settings")
     places = page.get_by_role("region", name="Conversations").locator("li")
     everywhere = places.filter(has_text="Everywhere else")
     await expect(everywhere).to_contain_text("After 2 days of inactivity, or every day at 04:00 (Europe/Berlin)")
@@ -359,8 +360,7 @@ async def test_settings_show_policies_and_the_config_lines_that_change_them(
     assert settings.gateway.reset_by_platform == config.reset_by_platform
     assert settings.turns.busy_policy_by_platform == {Platform.TELEGRAM: BusyPolicy.STEER}
 
-    other = await visitors.visit(web, "Jonas")
-    await other.goto(f"{web.url}/settings")
+    other = await visitors.visit(web, "Jonas", path="/settings")
     region = other.get_by_role("region", name="Conversations")
     await expect(region).to_contain_text("Only the server’s owner can change this.")
     await expect(region.get_by_text("How to change this")).to_have_count(0)
@@ -370,8 +370,7 @@ async def test_a_new_password_signs_in_and_devices_can_be_signed_out(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
     web = await start_web(DemoAgent(word_delay=0))
-    page = await visitors.visit(web)
-    await page.goto(f"{web.url}/settings")
+    page = await visitors.visit(web, path="/settings")
     await page.get_by_label("Your name").fill("Mira")
     await page.get_by_role("button", name="Save").first.click()
     await expect(page.get_by_role("button", name="Mira", exact=True)).to_be_visible()
@@ -395,12 +394,6 @@ async def test_a_new_password_signs_in_and_devices_can_be_signed_out(
     await other.reload()
     await expect(other.get_by_label("Password")).to_be_visible()
 
-
-async def test_signing_out_everywhere_includes_this_browser(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
-    page = await visitors.visit(web)
-    await page.goto(f"{web.url}/settings")
-    visitors.allowed_errors = ("401",)
     await page.get_by_role("button", name="Sign out everywhere").click()
     await page.get_by_role("dialog").get_by_role("button", name="Sign out everywhere").click()
     await expect(page.get_by_role("heading", name="Palaver")).to_be_visible()
@@ -410,8 +403,7 @@ async def test_a_token_is_shown_once_and_works_until_it_is_revoked(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
     web = await start_web(DemoAgent(word_delay=0))
-    page = await visitors.visit(web)
-    await page.goto(f"{web.url}/settings")
+    page = await visitors.visit(web, path="/settings")
     await page.get_by_role("button", name="New token").click()
     await page.get_by_label("Name", exact=True).fill("backup script")
     await page.get_by_role("button", name="Create").click()
@@ -438,8 +430,7 @@ async def test_a_shared_conversation_is_public_until_sharing_stops(
     web = await start_web(DemoAgent(word_delay=0))
     session = await web.create_conversation(await web.sign_in(), "show me markdown", title="What it can look like")
     await (await web.sign_in()).patch("/api/me", json={"name": "Grace"})
-    page = await visitors.visit(web, permissions=["clipboard-read", "clipboard-write"])
-    await page.goto(f"{web.url}/{session}")
+    page = await visitors.visit(web, permissions=["clipboard-read", "clipboard-write"], path=f"/{session}")
     await page.locator("header").get_by_role("button", name="Actions for").click()
     await page.get_by_role("menuitem", name="Share").click()
     await expect(page.get_by_role("dialog")).to_contain_text("Your name, “Grace”, is shown with your messages.")
@@ -528,10 +519,12 @@ _IS_SHELL_CACHED = f"async () => (await ({_LIST_CACHED_URLS})()).some(each => ea
 
 
 async def test_the_page_works_below_a_base_path(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(word_delay=0), base_path="/talk")
+    web = await start_web(ScriptedAgent("```mermaid\ngraph TD\n  A --> B\n```"), base_path="/talk")
     page = await (await visitors.open_context(web.url, service_workers="allow")).new_page()
     await page.goto((await create_sign_in_link(web, "owner")).replace("/sign-in", "/talk/sign-in"))
-    await expect(page.locator("main.main h1")).to_be_visible()
+    await send_message(page, "draw it")
+    await expect(page.get_by_role("img", name="Diagram: A, B")).to_be_visible()
+    assert f"{web.url}/talk/diagram.html" in {frame.url for frame in page.frames}
     await page.get_by_role("button", name="owner").click()
     await page.get_by_role("menuitem", name="Settings").click()
     await expect(page.get_by_role("heading", name="Settings", level=1)).to_be_visible()

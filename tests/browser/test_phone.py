@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
 from playwright.async_api import expect
 
-from browser.conftest import PHONE_VIEWPORT, wait_for_answer
+from browser.conftest import PHONE_VIEWPORT, open_path, wait_for_answer
 from browser.page_checks import MIN_TARGET_PIXELS, find_small_targets, measure_overflow
 from palaver.agent.demo import DemoAgent
 
@@ -54,8 +53,7 @@ async def test_a_conversation_fits_a_phone(start_web: StartWebServer, visitors: 
     await expect(page.get_by_role("navigation")).to_have_count(0)
 
 
-@pytest.mark.parametrize("panel", PANELS)
-async def test_a_panel_fits_a_phone(start_web: StartWebServer, visitors: Visitors, panel: str) -> None:
+async def test_the_panels_fit_a_phone(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     await web.create_conversation(
         await web.sign_in(),
@@ -64,31 +62,21 @@ async def test_a_panel_fits_a_phone(start_web: StartWebServer, visitors: Visitor
     )
     await web.sign_in("Somebody With Quite A Long Name Who Is Also Here")
     page = await visit_on_phone(visitors, web)
-    await page.goto(f"{web.url}/{panel}")
-    await expect(page.locator(".card").first).to_be_visible()
-    await expect(page.locator(".panel .spinner")).to_have_count(0)
-    for closed in await page.locator(".panel summary").all():
-        await closed.tap()
-    assert await measure_overflow(page) == 0
-    assert await page.evaluate(_FIND_SMALL_PANEL_TARGETS, MIN_TARGET_PIXELS) == []
-
-
-async def test_opening_a_panel_closes_the_drawer(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
-    page = await visit_on_phone(visitors, web)
     for panel, title in PANELS.items():
         await page.get_by_role("button", name="Show conversations").tap()
         await page.get_by_role("navigation").get_by_role("button", name="owner").tap()
         await page.get_by_role("menuitem", name=title).tap()
         await expect(page.get_by_role("heading", name=title, level=1)).to_be_visible()
-        await expect(page.get_by_role("navigation", name="Conversations")).to_have_count(0)
+        await expect(page.get_by_role("navigation", name="Conversations")).to_have_count(0)  # the drawer is closed
         assert page.url == f"{web.url}/{panel}"
+        await expect(page.locator(".card").first).to_be_visible()
+        await expect(page.locator(".panel .spinner")).to_have_count(0)
+        for closed in await page.locator(".panel summary").all():
+            await closed.tap()
+        assert await measure_overflow(page) == 0, panel
+        assert await page.evaluate(_FIND_SMALL_PANEL_TARGETS, MIN_TARGET_PIXELS) == [], panel
 
-
-async def test_a_dialog_fits_a_phone(start_web: StartWebServer, visitors: Visitors) -> None:
-    web = await start_web(DemoAgent(word_delay=0))
-    page = await visit_on_phone(visitors, web)
-    await page.goto(f"{web.url}/settings")
+    await open_path(page, "/settings")
     await page.get_by_role("button", name="New token").tap()
     box = await page.get_by_role("dialog").bounding_box()
     assert box is not None

@@ -9,6 +9,7 @@ from playwright.async_api import expect
 
 from browser.conftest import PHONE_VIEWPORT, wait_for_answer
 from browser.page_checks import find_small_targets, find_violations, measure_overflow
+from palaver.domain.delivery import DeliveryKind
 from palaver.domain.errors import AgentRejected, SendRejected
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.testing import ScriptedAgent
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from browser.conftest import Visitors
     from palaver.agent.base import AgentRequest
-    from palaver.domain.delivery import Delivery
+    from palaver.services.platforms.adapter import OutgoingMessage
     from support.web import StartWebServer, WebServer
 
 QUOTED_ANSWER = "> ada, from the web: When does it leave?\n\nYou said: When does it leave?"
@@ -42,7 +43,7 @@ async def start_chat_server(start_web: StartWebServer, loopback: LoopbackAdapter
 async def open_chat_conversation(web: WebServer, visitors: Visitors, **options: Any) -> Page:
     """Open the page for Ada, send a message as her in the chat, and open that conversation."""
     page = await visitors.visit(web, "ada", **options)
-    loopback: Any = web.gateway.adapters[LoopbackAdapter.platform]
+    loopback: Any = web.gateway.accounts.list_live_adapters()[LoopbackAdapter.platform, ""]
     receipt = await loopback.say("hello from the chat")
     await wait_for_turn(web.gateway, receipt.turn_id)
     if "is_mobile" in options:
@@ -71,7 +72,7 @@ async def test_a_reply_from_the_page_is_delivered_to_the_chat_once(
     await send_and_wait(page, "When does it leave?")
     await expect(page.locator(".user-message .delivery")).to_have_text("also to loopback")
     await expect(page.locator(".answer .delivery").last).to_have_text("sent to loopback")
-    assert [delivery.content for delivery in loopback.sent] == ["You said: hello from the chat", QUOTED_ANSWER]
+    assert [message.body for message in loopback.sent] == ["You said: hello from the chat", QUOTED_ANSWER]
 
     await page.reload()
     await expect(page.get_by_role("radio", name="loopback")).to_be_checked()
@@ -82,7 +83,7 @@ async def test_a_reply_from_the_page_is_delivered_to_the_chat_once(
     await send_and_wait(page, "Only for me")
     await expect(page.locator(".answer")).to_have_count(3)
     await expect(page.locator(".answer .delivery")).to_have_count(2)
-    assert len(loopback.sent) == 2
+    assert sum(message.kind is DeliveryKind.ANSWER for message in loopback.sent) == 2
 
 
 async def test_no_reply_choice_without_a_connected_chat(start_web: StartWebServer, visitors: Visitors) -> None:
@@ -104,7 +105,7 @@ def build_failing_adapter(times: int) -> tuple[LoopbackAdapter, Callable[[], Non
     refused = [SendRejected("the message is too long")] * times
     broken: list[bool] = []
 
-    async def wire(_delivery: Delivery) -> str:
+    async def wire(_message: OutgoingMessage) -> str:
         if refused:
             raise refused.pop()
         if broken:
@@ -140,7 +141,7 @@ async def test_failed_and_uncertain_deliveries_can_be_sent_again(start_web: Star
     await page.get_by_role("button", name="Send again").click()
     await page.get_by_role("dialog").get_by_role("button", name="Send again").click()
     await expect(second).to_have_text("sent to loopback")
-    assert [delivery.content for delivery in loopback.sent] == ["You said: hello from the chat", QUOTED_ANSWER]
+    assert [message.body for message in loopback.sent] == ["You said: hello from the chat", QUOTED_ANSWER]
 
 
 async def test_a_failed_turn_shows_the_delivery_of_its_error(start_web: StartWebServer, visitors: Visitors) -> None:
@@ -158,7 +159,7 @@ async def test_a_failed_turn_shows_the_delivery_of_its_error(start_web: StartWeb
 async def test_a_pending_delivery_is_shown_until_it_is_sent(start_web: StartWebServer, visitors: Visitors) -> None:
     may_send = asyncio.Event()
 
-    async def wire(_delivery: Delivery) -> str:
+    async def wire(_message: OutgoingMessage) -> str:
         await may_send.wait()
         return "r"
 

@@ -110,15 +110,13 @@ async def test_a_search_is_used_with_the_keyboard(start_web: StartWebServer, vis
 async def test_a_hidden_sidebar_leaves_a_way_to_start(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     session = await web.create_conversation(await web.sign_in(), "hello", title="A title of some length for a phone")
-    page = await visitors.visit(web)
-    await page.goto(f"{web.url}/{session}")
+    page = await visitors.visit(web, path=f"/{session}")
     await page.get_by_role("button", name="Hide conversations").click()
     await page.locator("header.bar").get_by_role("button", name="New conversation").click()
     await expect(page.locator("#composer")).to_be_focused()
     assert page.url == f"{web.url}/"
 
-    phone = await visitors.visit(web, viewport=PHONE_VIEWPORT, has_touch=True, is_mobile=True)
-    await phone.goto(f"{web.url}/{session}")
+    phone = await visitors.visit(web, viewport=PHONE_VIEWPORT, has_touch=True, is_mobile=True, path=f"/{session}")
     title = phone.get_by_role("heading", level=1)
     box = await title.bounding_box()
     assert box is not None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from playwright.async_api import expect
 
+from browser.conftest import open_panel, open_path
 from palaver.agent.base import Notice
 from palaver.agent.demo import DemoAgent
 from palaver.domain.errors import AgentUnavailable
@@ -45,14 +46,13 @@ SAME_IN_BOTH_LANGUAGES = {
 }
 
 
-async def collect_texts(page: Page, address: str, session: str) -> dict[str, set[str]]:
-    """Visit every part of the page and collect its texts by place."""
+async def collect_texts(page: Page, session: str) -> dict[str, set[str]]:
+    """Visit every part of the page, from the home page on, and collect its texts by place."""
     keys, texts = page.keyboard, {}
 
     async def collect(place: str) -> None:
         texts[place] = set(await page.evaluate(_COLLECT_TEXTS))
 
-    await page.goto(address)
     await expect(page.locator(".session")).to_have_count(2)
     await collect("home")
     await keys.press("Control+k")
@@ -74,18 +74,16 @@ async def collect_texts(page: Page, address: str, session: str) -> dict[str, set
     await expect(page.get_by_role("menu")).to_be_visible()
     await collect("menu")
     await keys.press("Escape")
-    await page.goto(f"{address}/{session}")
+    await open_path(page, f"/{session}")
     await expect(page.locator(".answer").last).to_be_visible()
     for summary in await page.locator(".answer summary").all():
         await summary.click()
     await collect("conversation")
     for panel in ("usage", "people", "platforms", "settings"):
-        await page.goto(f"{address}/{panel}")
-        await expect(page.locator(".card").first).to_be_visible()
-        await expect(page.locator(".panel .spinner")).to_have_count(0)
+        await open_panel(page, panel)
         await collect(panel)
     await page.context.clear_cookies()
-    await page.goto(address)
+    await page.reload()
     await expect(page.locator(".sign-in")).to_be_visible()
     await collect("sign-in")
     return texts
@@ -150,7 +148,7 @@ async def test_a_page_in_german_has_no_english_left(start_web: StartWebServer, v
     session = await create_eventful_conversation(web)
     await (await web.sign_in()).post("/api/sign-out")  # so that the test client is not listed as a device
     visitors.allowed_errors = ("401",)
-    english = await collect_texts(await visitors.visit(web, locale="en-GB"), web.url, session)
-    german = await collect_texts(await visitors.visit(web, locale="de-DE"), web.url, session)
+    english = await collect_texts(await visitors.visit(web, locale="en-GB"), session)
+    german = await collect_texts(await visitors.visit(web, locale="de-DE"), session)
     left = {place: sorted(german[place] & texts - SAME_IN_BOTH_LANGUAGES) for place, texts in english.items()}
     assert {place: texts for place, texts in left.items() if texts} == {}

@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cli.pseudo_terminal import run_in_terminal
+from palaver import SessionSource
 from palaver.cli.running_servers import RunningServer, announce_server
 from palaver.domain.errors import SignInFailed
+from palaver.domain.inbound import Inbound
 from palaver.domain.person import Role
+from palaver.domain.profile import TurnRules
 from palaver.services.accounts.accounts import Accounts
 from palaver.services.accounts.sign_in import Visitor
+from palaver.services.inbox import Inbox
+from palaver.testing import ScriptedAgent
+from support.people import find_code
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -113,3 +119,39 @@ def test_an_invitation_needs_a_running_server_or_a_public_address(home: Home) ->
     assert [each["name"] for each in home.get_json("people", "list")["people"]] == ["owner"]
     environment = {"PALAVER_PUBLIC_URL": "https://chat.example.org/"}
     assert "\n  https://chat.example.org/sign-in#" in home("people", "invite", "Ben", env=environment).stdout
+
+
+# ---- access ------------------------------------------------------------------------------------------------
+
+
+def ask_for_access(home: Home, user: str) -> str:
+    """Let a stranger write on Telegram; return their code."""
+    with home.open_store() as store:
+        source = SessionSource("telegram", user, user_id=user, user_name=user.title())
+        inbox = Inbox(store, ScriptedAgent(), TurnRules())
+        return find_code(asyncio.run(inbox.accept(Inbound(source=source, content="hello"))).reply)
+
+
+def test_requests_are_listed_approved_and_denied(home: Home) -> None:
+    assert home.get_text("people", "requests") == "Nobody is asking for access.\n"
+    code = ask_for_access(home, "grace")
+    [request] = home.get_json("people", "requests")["requests"]
+    assert (request["platform"], request["account"], request["name"]) == ("telegram", "grace", "Grace")
+    assert code not in home.get_text("people", "requests")
+    assert home.get_text("people", "approve", code.lower(), "--as", "guest") == "'Grace' is now a guest.\n"
+    assert "Request not found" in home.get_error("people", "approve", code, code=3)
+    ask_for_access(home, "mallory")
+    [request] = home.get_json("people", "requests")["requests"]
+    assert home.get_text("people", "deny", request["id"]) == "Denied 'Mallory'.\n"
+
+
+def test_roles_are_changed_and_accounts_linked_and_separated(home: Home) -> None:
+    home.get_text("people", "approve", ask_for_access(home, "grace"))
+    assert home.get_text("people", "role", "Grace", "owner") == "'Grace' is now an owner.\n"
+    assert home.get_text("people", "remove", "grace") == "Removed 'Grace'.\n"
+    home.get_text("people", "approve", ask_for_access(home, "me"), "--as", "me")
+    owner = next(each for each in home.get_json("people", "list")["people"] if each["role"] == "owner")
+    assert owner["chat_accounts"] == [{"platform": "telegram", "account": "me"}]
+    assert "telegram:me" in home.get_text("people", "list")
+    assert home.get_text("people", "unlink", "owner", "telegram") == "Unlinked telegram from 'owner'.\n"
+    assert "no linked account" in home.get_error("people", "unlink", "owner", "telegram", code=3)

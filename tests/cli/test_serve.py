@@ -112,16 +112,23 @@ def test_the_server_prints_its_address_and_a_sign_in_link_and_stops_on_a_signal(
     assert server.sign_in_token not in log
 
 
-def test_the_server_warns_of_a_platform_that_is_set_up_but_not_connected(
+def test_the_server_says_what_is_wrong_with_an_account_and_starts_all_the_same(
     start_server: Callable[..., ServerProcess], tmp_path: Path
 ) -> None:
     (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "config.yaml").write_text("platforms: {telegram: }\n", encoding="utf-8")
+    text = "platforms: {telegram: {settings: {bot_token: your-token-hunter2}}}\n"
+    (tmp_path / "home" / "config.yaml").write_text(text, encoding="utf-8")
     server = start_server()
-    assert "Telegram is set up but not connected" in server.output
+    assert "Telegram can't be connected. platforms.telegram.settings.bot_token is not valid: " in server.output
+    with sign_in(server) as owner:
+        account = owner.get("/api/platforms").json()["accounts"][0]
+        while account["state"] == "off":  # it is stored a moment after the start
+            account = owner.get("/api/platforms").json()["accounts"][0]
+    assert (account["platform"], account["state"]) == ("telegram", "refused")
     _, log = server.stop()
-    warnings = [entry for entry in map(json.loads, log.splitlines()) if entry["event"] == "platform_not_connected"]
+    warnings = [entry for entry in map(json.loads, log.splitlines()) if entry["event"] == "platform_account_refused"]
     assert [entry["platform"] for entry in warnings] == ["telegram"]
+    assert "hunter2" not in f"{server.output} {log} {account}"
 
 
 def test_two_servers_can_use_the_same_data(start_server: Callable[..., ServerProcess]) -> None:

@@ -30,9 +30,11 @@ def test_status_shows_database_config_file_and_agent(home: Home) -> None:
 
 
 def test_status_names_platforms_that_are_set_up_but_not_connected(home: Home) -> None:
-    assert "Not connected" not in home.get_text("status")
-    home.path.joinpath("config.yaml").write_text("platforms: {telegram: }\n", encoding="utf-8")
-    assert "Not connected  Telegram: set up," in home.get_text("status")
+    assert "Platforms" not in home.get_text("status")
+    text = "platforms: {telegram: , matrix: {accounts: {work: , home: }}}\n"
+    home.path.joinpath("config.yaml").write_text(text, encoding="utf-8")
+    lines = "Matrix (home): not running", "Matrix (work): not running", "Telegram: not running"
+    assert home.get_text("status").endswith(f"Platforms      {lines[0]}\n{' ' * 15}{lines[1]}\n{' ' * 15}{lines[2]}\n")
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -59,5 +61,5 @@ def test_status_counts_up_to_fifty_conversations(home: Home) -> None:
     ],
 )
 def test_a_database_is_described_without_user_and_password(url: str, description: str) -> None:
-    settings = Settings(home=Path(), database_url=url, gateway=GatewayConfig(), platform_settings={})
+    settings = Settings(home=Path(), database_url=url, gateway=GatewayConfig())
     assert describe_database(settings) == description

@@ -57,11 +57,15 @@ turns:
 toolsets:
   memory: {platforms: [telegram, irc], roles: [owner, guest]}
   history: {enabled: false}
+people:
+  messages_per_minute: {owner: 600, member: null}
+  guest_commands: [help, new]
 platforms:
   telegram:
     enabled: true
     busy_policy: interrupt
     access: everyone
+    allowed_users: [007, 123]
     home_channel: {chat_id: -100123, name: 2026, thread_id: 007}
     settings:
       bot_token: "123:abc"

@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from palaver.domain.errors import ConfigError
 from palaver.domain.person import Role
-from palaver.domain.profile import AgentProfile, CompactionRules, McpServer, Profile, Provider, ToolsetRule, TurnRules
+from palaver.domain.profile import (
+    DEFAULT_MESSAGES_PER_MINUTE,
+    AgentProfile,
+    CompactionRules,
+    McpServer,
+    Profile,
+    Provider,
+    ToolsetRule,
+    TurnRules,
+)
 from palaver.domain.source import Platform
 from palaver.domain.turn import BusyPolicy
 
@@ -25,6 +35,8 @@ KEY_RULE = "ASCII characters without spaces, exactly as the provider gave it"
 COMMAND_OR_URL = "set either command or url"
 BUSY_RULE = "queue, steer, interrupt or reject"
 AT_LEAST_ONE = "list at least one (or use enabled: false)"
+
+DEFAULT_RULES = TurnRules(messages_per_minute=DEFAULT_MESSAGES_PER_MINUTE)
 
 
 def test_the_agent_profile_has_all_settings_of_the_file(load: LoadSettings, full_config: str, tmp_path: Path) -> None:
@@ -55,6 +67,9 @@ def test_the_turn_rules_have_all_settings_of_the_file(load: LoadSettings, full_c
         merge_window=timedelta(seconds=1.5),
         timeout=timedelta(days=1),
         open_platforms=frozenset({Platform.TELEGRAM}),
+        allowed_users={Platform.TELEGRAM: frozenset({"007", "123"})},
+        messages_per_minute={Role.OWNER: 600, Role.GUEST: 20},
+        guest_commands=frozenset({"help", "new"}),
         toolsets={
             "memory": ToolsetRule(
                 platforms=frozenset({Platform.TELEGRAM, Platform("irc")}), roles=frozenset({Role.OWNER, Role.GUEST})
@@ -78,7 +93,7 @@ def test_the_turn_rules_have_all_settings_of_the_file(load: LoadSettings, full_c
 )
 def test_empty_sections_have_the_defaults(load: LoadSettings, text: str) -> None:
     settings = load(text)
-    assert (settings.agent, settings.turns) == (AgentProfile(), TurnRules())
+    assert (settings.agent, settings.turns) == (AgentProfile(), DEFAULT_RULES)
 
 
 def test_a_toolset_that_is_not_in_the_file_keeps_its_default_rule(load: LoadSettings) -> None:
@@ -349,3 +364,40 @@ def test_problems_of_profiles_are_reported(find_problems: FindProblems, text: st
     problems = find_problems(text)
     assert len(problems) == 1
     assert problem in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("platform", "user", "advice"),
+    [
+        ("telegram", "@ada", "a number such as 123456789"),
+        ("discord", "ada#1234", "a number"),
+        ("matrix", "@ada", "@ada:example.org"),
+        ("signal", "+491701234567", "UUID"),
+        ("slack", "ada", "U012AB3CD"),
+        ("my_irc", "@ada", "the id that the platform gives a user"),
+    ],
+)
+def test_names_are_refused_in_allow_lists(load: LoadSettings, platform: str, user: str, advice: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(f"platforms: {{{platform}: {{allowed_users: ['{user}']}}}}")
+    assert f"{platform}.allowed_users: {user!r} is not a user's id." in str(caught.value)
+    assert advice in str(caught.value)
+
+
+def test_ids_in_allow_lists_stay_text(load: LoadSettings) -> None:
+    text = "platforms: {telegram: {allowed_users: [007, 12345678901]}, matrix: {allowed_users: ['@ada:example.org']}}"
+    assert load(text).turns.allowed_users == {
+        Platform.TELEGRAM: {"007", "12345678901"},
+        Platform.MATRIX: {"@ada:example.org"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "limits"),
+    [
+        ("people:", {Role.MEMBER: 60, Role.GUEST: 20}),
+        ("people: {messages_per_minute: {member: null, owner: 100}}", {Role.OWNER: 100, Role.GUEST: 20}),
+    ],
+)
+def test_limits_of_messages_are_by_role(load: LoadSettings, text: str, limits: dict[Role, int]) -> None:
+    assert load(text).turns.messages_per_minute == limits

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.config import load_settings
+from palaver.config import AccountEntry, load_settings
 from palaver.domain.gateway_config import GatewayConfig, HomeChannel
 from palaver.domain.keys import DmScope
 from palaver.domain.policy import ResetMode, ResetPolicy
-from palaver.domain.profile import AgentProfile, TurnRules
+from palaver.domain.profile import DEFAULT_MESSAGES_PER_MINUTE, AgentProfile, TurnRules
 from palaver.domain.source import ChatType, Platform
 
 if TYPE_CHECKING:
     from config.conftest import FindProblems, LoadSettings
+
+DEFAULT_RULES = TurnRules(messages_per_minute=DEFAULT_MESSAGES_PER_MINUTE)
 
 
 def test_without_a_file_the_defaults_apply_and_nothing_is_written(tmp_path: Path) -> None:
@@ -26,8 +28,8 @@ def test_without_a_file_the_defaults_apply_and_nothing_is_written(tmp_path: Path
     assert settings.home == home
     assert settings.database_url == f"sqlite:///{home}/palaver.db"
     assert settings.gateway == GatewayConfig()
-    assert settings.platform_settings == {}
-    assert (settings.agent, settings.turns) == (AgentProfile(), TurnRules())
+    assert settings.accounts == ()
+    assert (settings.agent, settings.turns) == (AgentProfile(), DEFAULT_RULES)
     assert not home.exists()
 
 
@@ -102,8 +104,63 @@ def test_the_gateway_config_has_all_settings_of_the_file(load: LoadSettings, ful
         agent="helper",
         redact_pii=True,
     )
-    adapter_settings = settings.platform_settings
-    assert adapter_settings == {Platform.TELEGRAM: {"bot_token": "123:abc", "nested": {"deep": [1, "two"]}}}
+    telegram_settings = {"bot_token": "123:abc", "nested": {"deep": [1, "two"]}}
+    assert settings.accounts == (
+        AccountEntry(platform=Platform.TELEGRAM, name="", settings=telegram_settings),
+        AccountEntry(platform=irc, name=""),
+    )
+    assert settings.disabled_platforms == {Platform.SLACK}
+
+
+def test_several_accounts_on_one_platform_have_settings_of_their_own(load: LoadSettings) -> None:
+    settings = load("""\
+platforms:
+  telegram:
+    accounts:
+      work: {settings: {bot_token: one}}
+      family:
+      old: {enabled: false}
+  matrix:
+    settings: {homeserver: two}
+    accounts: {bridge: {settings: {homeserver: three}}}
+""")
+    assert [(entry.platform, entry.name, entry.settings_key) for entry in settings.accounts] == [
+        ("telegram", "work", "platforms.telegram.accounts.work.settings"),
+        ("telegram", "family", "platforms.telegram.accounts.family.settings"),
+        ("matrix", "", "platforms.matrix.settings"),
+        ("matrix", "bridge", "platforms.matrix.accounts.bridge.settings"),
+    ]
+    assert settings.gateway.account_names == {Platform.TELEGRAM: ("work", "family"), Platform.MATRIX: ("", "bridge")}
+
+
+def test_how_the_agent_behaves_on_a_platform(load: LoadSettings) -> None:
+    text = "platforms: {telegram: {streaming: false}, matrix: {group_activation: always, allow_bots: true}, irc: {}}"
+    turns = load(text).turns
+    assert turns.unstreamed_platforms == {Platform.TELEGRAM}
+    assert turns.always_active_platforms == turns.bot_platforms == {Platform.MATRIX}
+
+
+def test_a_problem_in_the_settings_of_an_account_shows_no_value(find_problems: FindProblems) -> None:
+    text = """\
+platforms:
+  telegram:
+    settings: hunter2
+    accounts:
+      Work: {}
+      one: {settings: {token: !secret hunter3}}
+      two: {tokn: hunter4}
+      three: {settings: [hunter5]}
+"""
+    problems = find_problems(text)
+    assert "hunter" not in "\n".join(problems)
+    rule = "up to 32 lowercase letters, digits, '_' or '-', starting with a letter"
+    assert problems == [
+        "config.yaml:3: platforms.telegram.settings: … is not allowed (a section with keys)",
+        f"config.yaml:5: platforms.telegram.accounts.Work: this name is not valid ({rule})",
+        "config.yaml:6: platforms.telegram.accounts.one.settings.token: YAML tags are not supported here",
+        "config.yaml:7: platforms.telegram.accounts.two.tokn: unknown key (known: enabled, settings)",
+        "config.yaml:8: platforms.telegram.accounts.three.settings: a list is not allowed (a section with keys)",
+    ]
 
 
 def test_passwords_and_tokens_are_not_in_the_repr(load: LoadSettings) -> None:

@@ -54,7 +54,7 @@ at_hour: 3
         ("platforms: {irc: 5}", "platforms.irc: 5 is not allowed (a section with keys)"),
         (
             "platforms: {irc: {settings: 5}}",
-            "platforms.irc.settings: 5 is not allowed (a section with keys)",
+            "platforms.irc.settings: … is not allowed (a section with keys)",
         ),
         ("platforms: {Telegram: {}}", "platforms.Telegram: unknown name (did you mean telegram?)"),
         (

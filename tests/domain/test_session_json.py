@@ -28,6 +28,10 @@ EMPTY_MESSAGE = {
     "duration_ms": None,
     "answers_seq": None,
     "platform_message_id": None,
+    "edited": False,
+    "sent_at": None,
+    "context": None,
+    "replied_message": None,
 }
 
 
@@ -44,6 +48,11 @@ EMPTY_MESSAGE = {
         ({"tool_calls": [], "is_error": False}, {}),
         ({"tool_calls": ({"id": "c"},), "reasoning": "hm"}, {"tool_calls": [{"id": "c"}], "reasoning": "hm"}),
         ({"platform_message_id": 7}, {"platform_message_id": "7"}),
+        (
+            {"edited": True, "context": [{"author": "Bob", "text": "hi"}], "replied_message": {"text": "yes"}},
+            {"edited": True, "context": [{"author": "Bob", "text": "hi"}], "replied_message": {"text": "yes"}},
+        ),
+        ({"edited": 1, "context": "x", "replied_message": {"text": 1}, "sent_at": "2026"}, {}),
         ({"name": "unknown to Palaver"}, {"name": "unknown to Palaver"}),
         ({"answers": "x", "duration_ms": "y"}, {}),
     ],

@@ -24,6 +24,7 @@ from gateway_process import (
     format_plain_answer,
     format_text_after_action,
     format_text_before_action,
+    split_text,
 )
 from store_harness import TIMEOUT_SECONDS, fetch_rows, find_inconsistencies, wait_for_disconnect
 
@@ -204,6 +205,7 @@ class FakePlatform:
     url: str
     folder: Path
     has_idempotency_keys: bool = False
+    streams: bool = False
     messages: list[UserMessage] = field(default_factory=list)
     outcomes: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # by message, as acknowledged
     # The text of each unfinished answer, by turn and attempt, that followers could read when its worker died.
@@ -216,6 +218,7 @@ class FakePlatform:
             sends_path=str(self.folder / "sends"),
             actions_path=str(self.folder / "actions"),
             has_idempotency_keys=self.has_idempotency_keys,
+            streams=self.streams,
             **options,
         )
 
@@ -305,7 +308,12 @@ class DeliveryRow:
     address: str
     content: str
     state: str
-    sent_message_id: str | None
+    part_states: str  # such as "sent,sent"
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The messages that it becomes, by key."""
+        return {f"{self.id}.{number}": body for number, body in enumerate(split_text(self.content), 1)}
 
 
 _MESSAGES = """SELECT s.id, e.seq, e.role, e.content, e.platform_message_id, e.body FROM event e
@@ -313,7 +321,8 @@ _MESSAGES = """SELECT s.id, e.seq, e.role, e.content, e.platform_message_id, e.b
 _END_EVENTS = "SELECT kind, body FROM event WHERE kind IN ('turn_interrupted', 'turn_failed')"
 _TURNS = """SELECT t.no, t.id, s.id, t.input_seq, t.state, t.attempt, t.has_side_effects, t.is_steering FROM turn t
     JOIN session s ON s.no = t.session_no ORDER BY t.no"""
-_DELIVERIES = """SELECT d.no, d.id, d.kind, t.id, d.address, d.content, d.state, d.sent_message_id FROM delivery d
+_DELIVERIES = """SELECT d.no, d.id, d.kind, t.id, d.address, d.content, d.state,
+    (SELECT string_agg(p.state, ',') FROM delivery_part p WHERE p.delivery_no = d.no) FROM delivery d
     LEFT JOIN turn t ON t.no = d.turn_no ORDER BY d.no"""
 _INBOUND = "SELECT message_id, receipt FROM inbound_message"
 _USAGE = "SELECT turn_id, COUNT(*), SUM(input_tokens) FROM usage GROUP BY turn_id"
@@ -340,7 +349,9 @@ class FinalState:
             if (facts := json.loads(body))
         ]
         self.usage = {turn: (count, tokens) for turn, count, tokens in fetch_rows(url, _USAGE)}
-        self.sends = platform.load_sends()
+        lines = platform.load_sends()
+        self.sends = [line for line in lines if line["action"] != "delete" and not line["is_preview"]]
+        self.visible_previews = _find_visible_previews(lines)
         self.action_counts = platform.count_actions()
         self._deliveries_by_turn: dict[str, list[DeliveryRow]] = defaultdict(list)
         for delivery in self.deliveries:
@@ -367,6 +378,7 @@ class FinalState:
         self._check_command_replies()
         self._check_turns()
         self._check_sends()
+        self._check_previews()
         self._check_order()
         self._check_partial_answers()
 
@@ -381,6 +393,8 @@ class FinalState:
             outcomes = Counter(self.platform.outcomes[message.id])
             accepted = sum(count for outcome, count in outcomes.items() if outcome != "duplicate")
             assert accepted <= 1, f"{message} was accepted as new {accepted} times"
+        files = [message for message in self.platform.messages if message.text.startswith("file")]
+        assert fetch_rows(self.platform.url, "SELECT COUNT(*) FROM attachment_use") == [(len(files),)]
         turn_ids = {receipt["turn_id"] for receipt in self.receipts.values() if "turn_id" in receipt}
         assert len(self.turns) == len(turn_ids), "each message has one turn"
 
@@ -450,26 +464,34 @@ class FinalState:
         assert turn_ids <= self.turns.keys()
 
     def _check_sends(self) -> None:
-        send_counts = Counter(send["id"] for send in self.sends)
+        sent_keys = {send["key"] for send in self.sends}
+        send_counts = Counter(send["key"] for send in self.sends if send["action"] == "send")
         deliveries = {delivery.id: delivery for delivery in self.deliveries}
         for send in self.sends:
-            delivery = deliveries[send["id"]]
-            assert (delivery.address, delivery.content) == (send["address"], send["content"])
+            delivery = deliveries[_get_delivery_id(send)]
+            assert (delivery.address, delivery.parts[send["key"]]) == (send["address"], send["body"])
         has_keys = self.platform.has_idempotency_keys
         for delivery in self.deliveries:
             assert delivery.state in ({"sent"} if has_keys else {"sent", "uncertain"})
-            assert (delivery.sent_message_id == f"got {delivery.id}") == (delivery.state == "sent")
+            states = set(delivery.part_states.split(","))
+            assert states <= {"sent", "uncertain"}
+            assert ("uncertain" in states) == (delivery.state == "uncertain")
             if not has_keys:
-                assert send_counts[delivery.id] <= 1, "sent twice to a platform without idempotency keys"
+                assert all(send_counts[key] <= 1 for key in delivery.parts), "sent twice to a platform without keys"
             if delivery.state == "sent":
-                assert send_counts[delivery.id] >= 1
+                assert delivery.parts.keys() <= sent_keys
+
+    def _check_previews(self) -> None:
+        """Check that no growing message is left beside its answer."""
+        if self.platform.has_idempotency_keys:
+            assert self.visible_previews == []
 
     def _check_order(self) -> None:
         """Check that the answers at each address arrived in the order of their questions."""
         turn_numbers: dict[str, list[int]] = defaultdict(list)  # by address
         deliveries = {delivery.id: delivery for delivery in self.deliveries}
         for send in _skip_duplicates(self.sends):
-            delivery = deliveries[send["id"]]
+            delivery = deliveries[_get_delivery_id(send)]
             if delivery.turn is not None:
                 turn_numbers[delivery.address].append(self.turns[delivery.turn].no)
         for address, numbers in turn_numbers.items():
@@ -490,11 +512,27 @@ def _is_prefix(text: str, prefix: str) -> bool:
     return text.startswith(prefix) or "Noted:".startswith(prefix)
 
 
+def _find_visible_previews(lines: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the ids of the growing messages that people see at the end."""
+    visible: dict[str, bool] = {}  # whether it is a growing message, by id
+    for line in lines:
+        if line["action"] == "delete":
+            visible.pop(line["id"], None)
+        else:
+            visible[line["id"]] = line["is_preview"]
+    return [message_id for message_id, is_preview in visible.items() if is_preview]
+
+
+def _get_delivery_id(send: dict[str, Any]) -> str:
+    """Return the id of the delivery that a message is a part of."""
+    return str(send["key"]).partition(".")[0]
+
+
 def _skip_duplicates(sends: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     seen = set()
     for send in sends:
-        if send["id"] not in seen:
-            seen.add(send["id"])
+        if send["key"] not in seen:
+            seen.add(send["key"])
             yield send
 
 

@@ -18,6 +18,7 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import palaver.storage.engines.postgres
@@ -25,15 +26,18 @@ import palaver.storage.engines.sqlite  # noqa: F401  (a fork should be killed at
 from palaver import PalaverError, SessionSource, SessionStore, TurnUsage
 from palaver.agent.base import TextDelta, Tool, ToolCall, ToolResult, UsageReport
 from palaver.agent.compaction import SUMMARY_REQUEST
+from palaver.domain.capabilities import Capabilities, Pace
 from palaver.domain.crash_points import set_crash_hook
-from palaver.domain.errors import ContextOverflow
-from palaver.domain.inbound import Inbound, ReplyTo
+from palaver.domain.errors import ContextOverflow, SendRejected
+from palaver.domain.inbound import Inbound, InboundFile, ReplyTo
 from palaver.domain.person import Role
 from palaver.domain.profile import AgentProfile, TurnRules
-from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
+from palaver.platforms.loopback import LOOPBACK, RECOGNIZES_KEYS, LoopbackAdapter
+from palaver.services.attachments import Attachments
 from palaver.services.conversations import build_person_source
-from palaver.services.delivery import outbox
+from palaver.services.delivery import outbox, preview_stream
 from palaver.services.gateway import Gateway
+from palaver.services.platforms.account_runner import ConnectionTiming
 from palaver.services.turns import worker
 from palaver.storage import accounts, people
 from palaver.storage.engines.base import Read, Write
@@ -43,8 +47,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
     from palaver.agent.base import AgentEvent, AgentRequest
-    from palaver.domain.delivery import Delivery
+    from palaver.domain.delivery import Address
     from palaver.domain.inbound import Receipt
+    from palaver.services.platforms.adapter import OutgoingMessage
     from palaver.storage.engines.base import Transaction
 
 WORDS = ("one", "two", "three", "four", "five", "six")
@@ -57,6 +62,7 @@ class GatewayOptions:
     sends_path: str  # the file that stands for the platform
     actions_path: str  # the file that stands for everything that tools change
     has_idempotency_keys: bool = False
+    streams: bool = False  # answers are shown while they are being written
     crash_at: list[Any] = field(default_factory=list)  # the name of a crash point, and at which passing of it
     word_seconds: float = 0.001  # between two words of an answer
     draft_save_seconds: float = 0.004
@@ -64,6 +70,59 @@ class GatewayOptions:
     grace_seconds: float = 5.0  # for turns to finish after SIGTERM
     max_running: int = 8
     send_seconds: float = 0.0  # that every other delivery takes to reach the platform
+
+
+# -- the platform --------------------------------------------------------------------------------------------
+
+REFUSING_CHAT = "eve"  # there, a growing message cannot be replaced by the answer
+
+
+def split_text(text: str) -> list[str]:
+    """Return the messages that a text becomes on the platform: two, if it is long enough."""
+    middle = text.find(" ", len(text) // 2)
+    return [text] if len(text) < 40 or middle < 0 else [text[:middle], text[middle + 1 :]]
+
+
+class FileAdapter(LoopbackAdapter):
+    """An adapter whose platform is a file, with a line for everything that is sent, edited or deleted."""
+
+    def __init__(self, options: GatewayOptions) -> None:
+        key_lifetime = RECOGNIZES_KEYS.key_lifetime * options.has_idempotency_keys
+        capabilities = Capabilities(
+            key_lifetime=key_lifetime, can_edit=options.streams, can_delete=options.streams, edit_pace=Pace(0.0)
+        )
+        super().__init__(capabilities=capabilities)
+        self._options = options
+        self._send_count = 0
+        self.preview_count = 0  # how often an unfinished answer was shown
+
+    def render(self, markdown: str) -> list[str]:
+        return split_text(markdown)
+
+    async def send(self, message: OutgoingMessage) -> str:
+        self._send_count += 1
+        if self._send_count % 2:
+            await asyncio.sleep(self._options.send_seconds)
+        message_id = f"got {message.key}"
+        self._append("send", message_id, message)
+        if self._options.streams and message.key.endswith(".2") and self._link is not None:
+            await self._link.confirm(message.key, message_id)
+        await asyncio.sleep(self._options.word_seconds)
+        return message_id
+
+    async def edit(self, message_id: str, message: OutgoingMessage) -> None:
+        if message.address.chat_id == REFUSING_CHAT and not message.is_preview:
+            raise SendRejected("This message can't be edited.")
+        self._append("edit", message_id, message)
+
+    async def delete(self, address: Address, message_id: str) -> None:
+        append_line(self._options.sends_path, {"action": "delete", "id": message_id})
+
+    def _append(self, action: str, message_id: str, message: OutgoingMessage) -> None:
+        self.preview_count += message.is_preview
+        fields = {"key": message.key, "address": str(message.address), "body": message.body}
+        line = {"action": action, "id": message_id, "is_preview": message.is_preview}
+        append_line(self._options.sends_path, {**line, **fields})
 
 
 # -- the agent -----------------------------------------------------------------------------------------------
@@ -83,10 +142,24 @@ def format_text_after_action(question: str, steering: list[str]) -> str:
     return " ".join([*(f"Noted: {text}." for text in steering), f"I have acted for {question}."])
 
 
+def get_question(content: str | list[Any]) -> str:
+    """Return the text of a message, which may have a file."""
+    return content if isinstance(content, str) else str(content[0]["text"])
+
+
+async def read_file() -> AsyncGenerator[bytes, None]:
+    """Download the file that messages with "file" have."""
+    yield b"The beginning, "
+    await asyncio.sleep(0)
+    yield b"and the end."
+
+
 class ActingAgent:
     """Answers word by word. A message that starts with "act" makes it use a tool with side effects."""
 
-    def __init__(self, options: GatewayOptions) -> None:
+    def __init__(self, options: GatewayOptions, adapter: FileAdapter) -> None:
+        self._adapter = adapter
+        self._is_watched = options.streams and options.word_seconds > 0
         self._word_seconds = options.word_seconds
         self._actions_path = options.actions_path
         tool = Tool(name="act", description="Act.", parameters={"type": "object"}, run=self._act, has_side_effects=True)
@@ -98,7 +171,7 @@ class ActingAgent:
         return "acted"
 
     async def _answer(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
-        question = str(request.messages[-1]["content"])
+        question = get_question(request.messages[-1]["content"])
         if question.startswith(SUMMARY_REQUEST):
             yield TextDelta("They talked.")
             return
@@ -124,11 +197,22 @@ class ActingAgent:
             yield event
 
     async def _say(self, text: str) -> AsyncGenerator[AgentEvent, None]:
-        first, *others = text.split(" ")
+        first, *others, last = text.split(" ")
+        shown_before = self._adapter.preview_count
         yield TextDelta(first)
         for word in others:
             await asyncio.sleep(self._word_seconds)
             yield TextDelta(f" {word}")
+        await self._wait_until_shown(shown_before + 1)
+        yield TextDelta(f" {last}")
+        await self._wait_until_shown(shown_before + 2)
+
+    async def _wait_until_shown(self, count: int) -> None:
+        """Wait until people have seen the unfinished answer; not for long, because not every answer can be shown."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(3):
+                while self._is_watched and self._adapter.preview_count < count:  # noqa: ASYNC110  (each waits for its own)
+                    await asyncio.sleep(0.005)
 
 
 def append_line(path: str, line: dict[str, Any]) -> None:
@@ -158,14 +242,14 @@ class GatewayRunner:
         self._options = options
         self._connection = connection
         self._passed_points: Counter[str] = Counter()
-        self._send_count = 0
-        self._loopback = LoopbackAdapter(self._send, has_idempotency_keys=options.has_idempotency_keys)
+        self._adapter = FileAdapter(options)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         options = self._options
         worker.DRAFT_SAVE_SECONDS = options.draft_save_seconds
         worker.HEARTBEAT_SECONDS = outbox.RECOVERY_SECONDS = options.recovery_seconds
+        preview_stream.PREVIEW_DELAY_SECONDS = 0.0
         set_crash_hook(self._pass_crash_point)
         stop_requested = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop_requested.set)
@@ -173,10 +257,12 @@ class GatewayRunner:
         with SessionStore.open(options.url) as store:
             gateway = Gateway(
                 store,
-                ActingAgent(options).agent,
+                ActingAgent(options, self._adapter).agent,
                 profile=AgentProfile(),
                 rules=TurnRules(open_platforms=frozenset({LOOPBACK}), max_running=options.max_running, max_queued=1000),
-                adapters=[self._loopback],
+                adapters=[self._adapter],
+                timing=ConnectionTiming(acquisition=0.02),
+                files=Attachments(store, Path(options.sends_path).with_name("attachments")),
             )
             make_members(store, "ada", "bob", "dan", "eve", "fay")
             async with gateway.run(grace_seconds=options.grace_seconds):
@@ -196,15 +282,6 @@ class GatewayRunner:
         if [name, self._passed_points[name]] == self._options.crash_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    async def _send(self, delivery: Delivery) -> str:
-        line = {"id": delivery.id, "address": str(delivery.address), "content": delivery.content}
-        self._send_count += 1
-        if self._send_count % 2:
-            await asyncio.sleep(self._options.send_seconds)
-        append_line(self._options.sends_path, line)
-        await asyncio.sleep(self._options.word_seconds)
-        return f"got {delivery.id}"
-
     async def _serve_requests(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gateway: Gateway
     ) -> None:
@@ -223,7 +300,10 @@ class GatewayRunner:
             if request["action"] == "send_from_web":
                 receipt = await self._accept_from_web(request, gateway)
             else:
-                receipt = await self._loopback.say(request["text"], user=request["user"], message_id=request["id"])
+                files = [InboundFile("note.txt", read_file)] if request["text"].startswith("file") else []
+                source = self._adapter.get_source(request["user"])
+                inbound = Inbound(source=source, content=request["text"], message_id=request["id"], files=files)
+                receipt = await gateway.inbox.accept(inbound)  # also if another process runs the account
         except PalaverError as error:
             self._report(writer, rejected=request["id"], error=repr(error))
         else:
@@ -235,6 +315,8 @@ class GatewayRunner:
         chat = SessionSource(LOOPBACK, user, user_id=user, user_name=user.title())
         person = await gateway.store.aio.get_or_create_person(chat)
         await gateway.store.engine.arun(Write(lambda tx: accounts.open_account(tx, person, 0)))
+        while LOOPBACK not in gateway.platforms:  # noqa: ASYNC110  (it may become connected in another process)
+            await asyncio.sleep(0.003)
         session = (await gateway.store.aio.seen_by(person.principal).list())[0]
         inbound = Inbound(
             source=build_person_source(person),
@@ -246,7 +328,7 @@ class GatewayRunner:
         return await gateway.inbox.accept(inbound)
 
     async def _wait_until_idle(self, writer: asyncio.StreamWriter, store: SessionStore) -> None:
-        """Wait until no turn and no delivery is open."""
+        """Wait until no turn, no delivery and no growing message is open."""
         while await store.engine.arun(Read(_count_open_work)):  # noqa: ASYNC110  (another process may finish it)
             await asyncio.sleep(0.003)
         self._report(writer, idle=True, passed_points=dict(self._passed_points))
@@ -259,6 +341,7 @@ def _count_open_work(tx: Transaction) -> int:
     row = tx.fetch_one(
         "SELECT (SELECT COUNT(*) FROM turn WHERE state IN ('queued', 'running'))"
         " + (SELECT COUNT(*) FROM delivery WHERE state IN ('pending', 'sending'))"
+        " + (SELECT COUNT(*) FROM preview)"
     )
     return int(row[0]) if row else 0
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 SEED = int(os.environ.get("PALAVER_KILL_SEED", "20261115"))
-RANDOM_KILLS = {"sqlite": 60, "postgresql": 25}
+RANDOM_KILLS = {"sqlite": 30, "postgresql": 12}
 
 # Where a gateway is killed: before and after each commit, during an answer, around a send. For each crash point:
 # at which passing the gateway is killed, and where the gateway before it was killed, to leave it something to recover.
@@ -39,6 +39,8 @@ CRASH_POINTS: dict[str, tuple[int, tuple[Any, ...]]] = {
     "inbox.before_accept": (2, ()),
     "inbox.accepted": (2, ()),
     "inbox.command_read": (1, ()),
+    "inbox.before_download": (1, ()),
+    "inbox.files_received": (1, ()),
     "turn.before_claim": (2, ()),
     "turn.claimed": (2, ()),
     "turn.agent_event": (9, ()),
@@ -59,12 +61,32 @@ CRASH_POINTS: dict[str, tuple[int, tuple[Any, ...]]] = {
     "turn.recovered": (1, ("turn.before_tool", 1)),
     "delivery.before_claim": (2, ()),
     "delivery.claimed": (1, ()),
+    "delivery.before_parts_save": (2, ()),
+    "delivery.parts_saved": (1, ()),
     "delivery.before_send": (2, ()),
     "delivery.sent": (1, ()),
     "delivery.before_outcome_save": (2, ()),
     "delivery.outcome_saved": (1, ()),
     "delivery.before_recovery": (1, ("delivery.sent", 1)),
     "delivery.recovered": (1, ("delivery.sent", 1)),
+}
+# The same where answers are shown while they are being written: a growing message is stored, sent, edited, and replaced
+# by the answer or deleted; echoes confirm what was sent.
+STREAMING_POINTS: dict[str, int] = {
+    "preview.before_save": 1,
+    "preview.saved": 1,
+    "preview.sent": 1,
+    "preview.id_saved": 1,
+    "preview.grown": 1,
+    "preview.removed": 1,
+    "delivery.before_parts_save": 1,
+    "delivery.parts_saved": 1,
+    "delivery.before_send": 2,
+    "delivery.sent": 1,
+    "delivery.before_outcome_save": 1,
+    "delivery.outcome_saved": 1,
+    "delivery.before_confirmation": 1,
+    "delivery.confirmed": 1,
 }
 SHUTDOWN_POINTS = {"turn.before_release", "turn.released"}  # passed only by a gateway that is asked to stop
 
@@ -97,6 +119,7 @@ def add_messages_for_all_points(platform: FakePlatform) -> None:
     platform.add_messages("plain a", "act b", "/steer c", "plain d", user="ada")
     platform.add_messages("act e", "plain f", user="bob")
     platform.add_messages("/status", user="dan")
+    platform.add_messages("file h", user="eve")
     platform.add_messages("long g", user="carol")  # too long for the model, if there is a history
 
 
@@ -137,8 +160,49 @@ def test_a_gateway_killed_at_any_point_leaves_nothing_unanswered(
     final = finish_all_work(launcher, platform, duplicates=platform.messages[::2])
     final.check()
     uncertain = [delivery for delivery in final.deliveries if delivery.state == "uncertain"]
-    if point in {"delivery.before_send", "delivery.sent", "delivery.before_outcome_save"} and not has_keys:
+    is_sending = point in {
+        "delivery.parts_saved",
+        "delivery.before_send",
+        "delivery.sent",
+        "delivery.before_outcome_save",
+    }
+    if is_sending and not has_keys:
         assert uncertain, "it is unknown whether it arrived, and the state says so"
+    if point == "delivery.before_parts_save":
+        assert not uncertain, "nothing of it was sent"
+
+
+STREAMING_CASES = [(point, False) for point in STREAMING_POINTS] + [
+    (point, True) for point in STREAMING_POINTS if point.startswith("preview.")
+]
+
+
+@pytest.mark.parametrize(
+    ("point", "has_keys"),
+    STREAMING_CASES,
+    ids=[f"{point}{'-keys' if has_keys else ''}" for point, has_keys in STREAMING_CASES],
+)
+def test_a_gateway_killed_while_it_shows_an_answer_leaves_no_growing_message_beside_it(
+    launcher: GatewayLauncher, store_url: str, tmp_path: Path, point: str, has_keys: bool
+) -> None:
+    platform = FakePlatform(store_url, tmp_path, has_keys, streams=True)
+    refusing_chat = "eve"  # there, the growing message cannot be replaced by the answer
+    if has_keys:
+        platform.add_messages("plain a", "act b", user="ada")
+        platform.add_messages("plain c", user=refusing_chat)
+    else:  # one after the other, because a message that is on its way at that moment cannot be found again
+        platform.add_messages("plain a", user=refusing_chat if point == "preview.removed" else "ada")
+    options = platform.build_options(crash_at=[point, STREAMING_POINTS[point]], word_seconds=0.02)
+    gateway = launcher.launch(options)
+    platform.send_messages(gateway)
+    platform.wait_for_acknowledgements(gateway)
+    assert not gateway.becomes_idle(), f"{point} was not reached"
+    assert gateway.wait_for_exit() == KILLED
+    final = finish_all_work(launcher, platform, duplicates=platform.messages)
+    final.check()
+    assert len(final.visible_previews) == int(point == "preview.sent" and not has_keys), (
+        "only a message of which not even the id is known stays"
+    )
 
 
 # The points on the way of an answer that is delivered to another place than its question came from.
@@ -175,14 +239,15 @@ def test_an_answer_to_a_message_from_the_web_arrives_in_the_chat_once_or_its_fai
 
 
 def test_the_table_has_every_crash_point() -> None:
-    assert set(CRASH_POINTS) == set(get_args(CrashPoint))
+    assert CRASH_POINTS.keys() | STREAMING_POINTS.keys() == set(get_args(CrashPoint))
 
 
 def test_a_gateway_passes_every_crash_point(launcher: GatewayLauncher, store_url: str, tmp_path: Path) -> None:
-    platform = FakePlatform(store_url, tmp_path)
+    platform = FakePlatform(store_url, tmp_path, streams=True)
     build_history(launcher, platform)
     add_messages_for_all_points(platform)
-    gateway = launcher.start(platform.build_options())
+    platform.add_messages("plain i", user="eve")
+    gateway = launcher.start(platform.build_options(word_seconds=0.02))
     platform.send_messages(gateway)
     platform.wait_for_acknowledgements(gateway)
     gateway.wait_until_idle()
@@ -193,7 +258,7 @@ def test_a_gateway_passes_every_crash_point(launcher: GatewayLauncher, store_url
     platform.wait_for_acknowledgements(stopping)
     wait_for_rows(store_url, "SELECT 1 FROM draft")
     assert stopping.stop() == 0
-    assert gateway.passed_points | stopping.passed_points == set(CRASH_POINTS)
+    assert gateway.passed_points | stopping.passed_points == CRASH_POINTS.keys() | STREAMING_POINTS.keys()
     finish_all_work(launcher, platform).check()
 
 
@@ -218,7 +283,8 @@ class RandomKiller:
     def run_and_kill(self, launcher: GatewayLauncher, platform: FakePlatform) -> None:
         """Run a gateway and kill it at a random crash point, or at a random time."""
         at_random_time = self._random.random() < 0.5
-        crash_at = [self._random.choice(sorted(CRASH_POINTS.keys() - SHUTDOWN_POINTS)), self._random.randint(1, 8)]
+        points = sorted((CRASH_POINTS.keys() | STREAMING_POINTS.keys()) - SHUTDOWN_POINTS)
+        crash_at = [self._random.choice(points), self._random.randint(1, 8)]
         gateway = launcher.launch(platform.build_options(crash_at=[] if at_random_time else crash_at))
         platform.send_messages(gateway, *self.choose_duplicates(platform))
         if at_random_time:
@@ -246,12 +312,14 @@ class RandomKiller:
         return self._random.choices([1, 2, 3], [6, 3, 1])[0]
 
 
+@pytest.mark.parametrize("has_keys", [False, True], ids=["no_keys", "keys"])
 def test_random_kills_lose_nothing_and_duplicate_nothing(
-    launcher: GatewayLauncher, store_url: str, tmp_path: Path
+    launcher: GatewayLauncher, store_url: str, tmp_path: Path, has_keys: bool
 ) -> None:
     SessionStore.open(store_url).close()  # a gateway may be killed before it has created the tables
     engine = store_url.partition(":")[0]
-    killer, platform, kills = RandomKiller(f"{SEED} {engine}"), FakePlatform(store_url, tmp_path), 0
+    killer, kills = RandomKiller(f"{SEED} {engine}"), 0
+    platform = FakePlatform(store_url, tmp_path, has_idempotency_keys=has_keys, streams=True)
     while kills < RANDOM_KILLS[engine]:
         print(f"PALAVER_KILL_SEED={SEED}, {engine}, after {kills} kills")  # noqa: T201  (shown when the test fails)
         killer.add_messages(platform)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
+from hypothesis import settings
 
 from palaver import SessionSource, SessionStore
 from palaver.domain.errors import StoreUnavailable
@@ -159,7 +160,7 @@ def wait_for_journal(journal: Path) -> None:
 
 
 def test_kill_9_loses_nothing_that_was_acknowledged(process: StoreProcess, store_url: str, tmp_path: Path) -> None:
-    rounds = 50 if store_url.startswith("sqlite:") else 10
+    rounds = settings().max_examples // (2 if store_url.startswith("sqlite:") else 5)
     chance, ledger = random.Random(SEED), Ledger()
     for number in range(rounds):
         print(f"seed {SEED}, round {number}")  # noqa: T201  (shown when the test fails)

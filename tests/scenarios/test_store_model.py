@@ -547,7 +547,7 @@ def clear_store(store: SessionStore) -> None:
 
 
 def test_the_store_behaves_like_a_simple_model(store_url: str) -> None:
-    examples = 80 if store_url.startswith("sqlite:") else 20
+    examples = settings().max_examples // (1 if store_url.startswith("sqlite:") else 4)
     loop = asyncio.new_event_loop()
     clock = FakeClock()
     try:

@@ -1,4 +1,4 @@
-"""Old receipts are deleted in small batches; newer ones still recognize a message that is sent again."""
+"""Old receipts and group messages are deleted in small batches; newer receipts still recognize a message."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from palaver.domain.inbound import Inbound, Outcome
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.services import cleanup
 from palaver.services.attachments import Attachments
-from palaver.services.cleanup import MAX_RECEIPT_AGE, Cleanup
+from palaver.services.cleanup import MAX_GROUP_MESSAGE_AGE, MAX_RECEIPT_AGE, Cleanup
 from palaver.storage.engines.base import Read
 from palaver.testing import FakeClock, ScriptedAgent
 from support.gateway import wait_for_turn
+from support.inbox import make_group, make_inbox, say
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
 
+    from palaver import SessionStore
     from support.gateway import MakeSource, StartGateway
 
 
 async def test_receipts_are_kept_for_thirty_days(
     start_gateway: StartGateway, dm: MakeSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cleanup, "RECEIPTS_PER_BATCH", 2)
+    monkeypatch.setattr(cleanup, "ROWS_PER_BATCH", 2)
     clock = FakeClock()
     gateway = await start_gateway(ScriptedAgent("Done."), loopback=LoopbackAdapter(), clock=clock)
 
@@ -46,3 +48,22 @@ async def test_receipts_are_kept_for_thirty_days(
         ("5",)
     ]
     assert await send(5)
+
+
+async def test_group_messages_are_kept_for_seven_days(
+    store: SessionStore, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cleanup, "ROWS_PER_BATCH", 2)
+    inbox = make_inbox(store)
+    for number in range(5):
+        await say(inbox, make_group("bob"), f"{number}", is_addressed=False)
+    clock.advance(days=MAX_GROUP_MESSAGE_AGE.days)
+    await say(inbox, make_group("bob"), "new", is_addressed=False)
+    clean_up = Cleanup(store, Attachments(store, tmp_path))
+    assert await clean_up.delete_old_group_messages() == 0
+    clock.advance(seconds=1)
+    assert await clean_up.delete_old_group_messages() == 5
+    receipt = await say(inbox, make_group("ada"), "@bot hi")
+    message = store.load_events(receipt.session_id or "")[-1].message
+    assert message is not None
+    assert [entry["text"] for entry in message.extra["context"]] == ["new"]

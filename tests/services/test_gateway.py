@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,39 +18,33 @@ from support.gateway import wait_for_turn
 if TYPE_CHECKING:
     from conftest import OpenStore
     from palaver.domain.inbound import Receipt
-    from palaver.services.ports import AcceptMessage
 
 
 class FailingAdapter(LoopbackAdapter):
-    """Fails to stop, and to start if told so."""
+    """Fails to close its connections."""
 
-    def __init__(self, *, can_start: bool) -> None:
-        super().__init__()
-        self._can_start = can_start
-
-    async def start(self, accept: AcceptMessage) -> None:
-        if not self._can_start:
-            raise ConnectionError("the platform is unreachable")
-        await super().start(accept)
-
-    async def stop(self) -> None:
+    async def close(self) -> None:
         raise ConnectionError("the platform is unreachable")
 
 
-async def test_a_gateway_that_cannot_start_leaves_no_task_running(open_store: OpenStore) -> None:
+async def test_a_gateway_that_cannot_start_leaves_no_task_running(
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = asyncio.all_tasks()
-    store = open_store()
     gateway = Gateway(
-        store, ScriptedAgent(), profile=AgentProfile(), rules=TurnRules(), adapters=[FailingAdapter(can_start=False)]
+        open_store(), ScriptedAgent(), profile=AgentProfile(), rules=TurnRules(), adapters=[LoopbackAdapter()]
     )
+
+    async def fail() -> None:
+        raise ConnectionError("the database is unreachable")
+
+    monkeypatch.setattr(gateway.turn_worker, "start", fail)
     with pytest.raises(ConnectionError):
         await gateway.start()
     assert {task.get_name() for task in asyncio.all_tasks() - before} == set()
 
 
-async def test_a_platform_that_is_set_up_but_not_connected_is_logged_and_not_in_the_prompt(
-    open_store: OpenStore, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_platform_that_is_set_up_but_not_connected_is_not_in_the_prompt(open_store: OpenStore) -> None:
     config = GatewayConfig(
         connected_platforms=(Platform.TELEGRAM, LOOPBACK, Platform.LOCAL),
         home_channels={Platform.TELEGRAM: HomeChannel(Platform.TELEGRAM, "-100777", "Family")},
@@ -57,12 +52,10 @@ async def test_a_platform_that_is_set_up_but_not_connected_is_logged_and_not_in_
     agent, adapter = ScriptedAgent(), LoopbackAdapter()
     rules = TurnRules(open_platforms=frozenset({LOOPBACK}))
     gateway = Gateway(open_store(config), agent, profile=AgentProfile(), rules=rules, adapters=[adapter])
-    with caplog.at_level("WARNING"):
-        async with gateway.run():
-            await wait_for_turn(gateway, (await adapter.say("hello")).turn_id)
-    assert gateway.unconnected_platforms == [Platform.TELEGRAM]
-    warnings = [record for record in caplog.records if record.message == "platform_not_connected"]
-    assert [vars(record)["platform"] for record in warnings] == ["telegram"]
+    async with gateway.run():
+        await wait_for_turn(gateway, (await adapter.say("hello")).turn_id)
+        assert gateway.platforms == {LOOPBACK}
+    assert gateway.configured_accounts == {(Platform.TELEGRAM, ""), (LOOPBACK, "")}
     prompt = agent.requests[0].instructions
     assert "- Connected platforms: Loopback\n" in prompt
     assert "Family" not in prompt
@@ -70,14 +63,14 @@ async def test_a_platform_that_is_set_up_but_not_connected_is_logged_and_not_in_
     assert "- First contact" in prompt
 
 
-async def test_an_adapter_that_fails_to_stop_does_not_prevent_the_shutdown(open_store: OpenStore) -> None:
+async def test_an_adapter_that_fails_to_close_does_not_prevent_the_shutdown(open_store: OpenStore) -> None:
     before = asyncio.all_tasks()
-    adapter = FailingAdapter(can_start=True)
+    adapter = FailingAdapter()
     rules = TurnRules(open_platforms=frozenset({LOOPBACK}))
     gateway = Gateway(open_store(), ScriptedAgent(), profile=AgentProfile(), rules=rules, adapters=[adapter])
     await gateway.start()
     receipt: Receipt = await adapter.say("hello")
     await wait_for_turn(gateway, receipt.turn_id)
-    with pytest.raises(ConnectionError):
+    with contextlib.suppress(ConnectionError):
         await gateway.stop(1)
     assert {task.get_name() for task in asyncio.all_tasks() - before} == set()

@@ -20,12 +20,13 @@ from palaver.domain.inbound import Inbound, Outcome
 from palaver.domain.policy import ResetMode
 from palaver.domain.turn import BusyPolicy, TurnState
 from palaver.platforms.loopback import LoopbackAdapter
-from palaver.services import inbox
 from palaver.services.commands.history_commands import undo_turns
+from palaver.services.inbox import message_queue
 from palaver.storage.engines.base import Read, Write
 from palaver.testing import FakeClock, ScriptedAgent
 from support.agents import LookupAgent
 from support.gateway import MakeSource, StartGateway, ask, load_texts, make_member, wait_for_turn, wait_until
+from support.people import find_code
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -75,8 +76,8 @@ async def test_the_same_message_id_in_another_chat_or_account_is_another_message
 ) -> None:
     gateway = await start_gateway()
     outcomes = [
-        (await gateway.inbox.accept(Inbound(source=source, content="Hello", message_id="7", account=account))).outcome
-        for source, account in ((dm("ada"), ""), (dm("bob"), ""), (dm("ada"), "second-bot"))
+        (await gateway.inbox.accept(Inbound(source=source, content="Hello", message_id="7"))).outcome
+        for source in (dm("ada"), dm("bob"), replace(dm("ada"), account="second-bot"))
     ]
     assert Outcome.DUPLICATE not in outcomes
 
@@ -127,9 +128,9 @@ async def test_a_stranger_is_rejected_and_the_agent_never_sees_the_message(start
     await start_gateway(agent, loopback=loopback, open_platforms=frozenset())
     receipt = await loopback.say("Hello", user="mallory")
     assert receipt.outcome is Outcome.REJECTED
-    assert "mallory" in (receipt.reply or "")
+    assert find_code(receipt.reply)
     sent = await wait_until(lambda: loopback.sent)
-    assert sent[0].content == receipt.reply
+    assert sent[0].body == receipt.reply
     assert not agent.requests
 
 
@@ -297,7 +298,7 @@ async def test_merging_is_limited_in_time_and_number(
     trickle = await flood(dm("ada"), 14, 0.9)  # each just before the one before it would have been answered
     assert [trickle.count(turn) for turn in dict.fromkeys(trickle)] == [12, 2]
     await wait_for_turn(gateway, trickle[0])
-    monkeypatch.setattr(inbox, "MAX_MERGED_MESSAGES", 3)
+    monkeypatch.setattr(message_queue, "MAX_MERGED_MESSAGES", 3)
     burst = await flood(dm("bob"), 7, 0)
     assert [burst.count(turn) for turn in dict.fromkeys(burst)] == [3, 3, 1]
 
@@ -391,7 +392,7 @@ async def test_a_command_that_fails_changes_nothing_and_replies_with_the_reason(
     receipt = await loopback.say("/redo")
     assert "redo" in (receipt.reply or "")
     await wait_until(lambda: len(loopback.sent) == 2)
-    assert loopback.sent[1].content == receipt.reply
+    assert loopback.sent[1].body == receipt.reply
     assert gateway.store.list_sessions()[0].message_count == 2
 
 
@@ -484,7 +485,7 @@ async def test_a_reading_command_replies_even_if_its_session_is_deleted_meanwhil
     finally:
         set_crash_hook(None)
     await wait_until(lambda: len(loopback.sent) == 2)
-    assert loopback.sent[1].content == receipt.reply
+    assert loopback.sent[1].body == receipt.reply
 
 
 async def test_a_reading_command_that_fails_replies_with_the_reason_once(start_gateway: StartGateway) -> None:
@@ -493,7 +494,7 @@ async def test_a_reading_command_that_fails_replies_with_the_reason_once(start_g
     receipts = [await loopback.say("/why", message_id="1") for _ in range(2)]
     assert [receipt.outcome for receipt in receipts] == [Outcome.REJECTED, Outcome.DUPLICATE]
     await wait_until(lambda: loopback.sent)
-    assert loopback.sent[0].content == receipts[0].reply == receipts[1].reply
+    assert loopback.sent[0].body == receipts[0].reply == receipts[1].reply
 
 
 async def test_the_first_message_of_a_person_can_be_a_reading_command(

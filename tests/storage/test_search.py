@@ -19,23 +19,23 @@ def make_distinct_words(letters: str, count: int, length: int) -> str:
     return " ".join("".join(chooser.choices(letters, k=length)) for _ in range(count))
 
 
-@pytest.mark.parametrize(
-    "huge_text",
-    [
-        make_distinct_words(string.ascii_lowercase, 16_000, 64),
-        make_distinct_words("абвгдежзийклмн", 12_000, 64),
-        make_distinct_words("𐐀𐐁𐐂𐐃𐐄𐐅𐐆", 6_000, 64),
-        "word " * 100_000,
-        "字" * 100_000,
-        "x" * 3_000_000,
-    ],
-    ids=["many long words", "many words of two bytes", "many words of four bytes", "one word", "no spaces", "one run"],
-)
+# Functions, so that the texts are made only where the test runs.
+HUGE_TEXTS: dict[str, Callable[[], str]] = {
+    "many long words": lambda: make_distinct_words(string.ascii_lowercase, 16_000, 64),
+    "many words of two bytes": lambda: make_distinct_words("абвгдежзийклмн", 12_000, 64),
+    "many words of four bytes": lambda: make_distinct_words("𐐀𐐁𐐂𐐃𐐄𐐅𐐆", 6_000, 64),
+    "one word": lambda: "word " * 100_000,
+    "no spaces": lambda: "字" * 100_000,
+    "one run": lambda: "x" * 3_000_000,
+}
+
+
+@pytest.mark.parametrize("kind", HUGE_TEXTS)
 def test_a_huge_message_does_not_keep_others_from_being_found(
-    store: SessionStore, dm: Callable[..., SessionSource], huge_text: str
+    store: SessionStore, dm: Callable[..., SessionSource], kind: str
 ) -> None:
     before = store.record_user_message(dm(), "needle before").seq
-    store.record_user_message(dm(), f"thread {huge_text}")
+    store.record_user_message(dm(), f"thread {HUGE_TEXTS[kind]()}")
     after = store.record_user_message(dm("bob"), "needle after").seq
     assert [hit.seq for hit in store.search("needle")] == [after, before]
     assert len(store.search("thread")) == 1

@@ -6,9 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from palaver import SessionSource
-from palaver.domain.delivery import DeliveryState
+from palaver.domain.delivery import DeliveryPart, DeliveryState
 from palaver.platforms.loopback import LOOPBACK
-from palaver.storage import delivery_queries, sessions
+from palaver.storage import deliveries, delivery_parts, delivery_queries, sessions
 from palaver.storage.engines.base import Read
 from support.gateway import TIMEOUT_SECONDS, wait_for_turn
 from support.linked_accounts import open_web_account
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from palaver.domain.person import Person
     from palaver.platforms.loopback import LoopbackAdapter
     from palaver.services.gateway import Gateway
+    from palaver.services.platforms.adapter import OutgoingMessage
+    from palaver.storage.deliveries import DeliveryLease
+    from palaver.storage.engines.base import Transaction
 
 OPEN_STATES = {DeliveryState.PENDING, DeliveryState.SENDING}
 
@@ -29,15 +32,15 @@ class FailingTransport:
 
     def __init__(self, *outcomes: Exception | None) -> None:
         self.outcomes = list(outcomes)
-        self.attempted: list[str] = []  # ids of deliveries
+        self.attempted: list[str] = []  # keys of messages
         self.arrived: list[str] = []  # texts
 
-    async def __call__(self, delivery: Delivery) -> str | None:
-        self.attempted.append(delivery.id)
+    async def __call__(self, message: OutgoingMessage) -> str | None:
+        self.attempted.append(message.key)
         outcome = self.outcomes.pop(0) if self.outcomes else None
         if outcome is not None:
             raise outcome
-        self.arrived.append(delivery.content)
+        self.arrived.append(message.body)
         return f"r{len(self.arrived)}"
 
 
@@ -45,6 +48,27 @@ async def list_deliveries(gateway: Gateway, session_id: str | None) -> list[Deli
     return await gateway.store.engine.arun(
         Read(lambda tx: delivery_queries.list_for_session(tx, sessions.get_no(tx, session_id or "")))
     )
+
+
+async def list_parts(gateway: Gateway, delivery_id: str) -> list[DeliveryPart]:
+    """List the parts of a delivery."""
+
+    def read(tx: Transaction) -> list[DeliveryPart]:
+        row = tx.fetch_one("SELECT no FROM delivery WHERE id = $1", delivery_id)
+        return delivery_parts.list_parts(tx, row[0]) if row else []
+
+    return await gateway.store.engine.arun(Read(read))
+
+
+def claim_as_dead_process(tx: Transaction, now: int, *, is_sending: bool) -> list[DeliveryLease]:
+    """Claim everything on the loopback platform as a process that died then, or while it was sending the first part."""
+    claimed = deliveries.claim_due(tx, "other-host/1/1/dead", 2**60, now - 1, 9, (LOOPBACK, ""))
+    for lease in claimed:
+        if is_sending:
+            if not lease.parts:
+                delivery_parts.add_parts(tx, lease.no, [DeliveryPart(no=1, body=lease.delivery.content)])
+            delivery_parts.mark_sending(tx, lease.no, 1, now)
+    return claimed
 
 
 async def wait_for_delivery(gateway: Gateway, session_id: str | None) -> Delivery:

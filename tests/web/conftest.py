@@ -8,7 +8,7 @@ import pytest
 from argon2 import PasswordHasher
 from argon2.profiles import CHEAPEST
 
-from conftest import empty_database
+from conftest import create_database
 from palaver.services.accounts import passwords
 from support.web import StartWebServer, WebServer, web_server_factory
 
@@ -31,9 +31,7 @@ def web_store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of an empty database: SQLite, unless a test asks for another engine with
     `@pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)`.
     """
-    if getattr(request, "param", "sqlite") == "postgres":
-        return empty_database(request.getfixturevalue("postgres_database"))
-    return f"sqlite:///{tmp_path}/palaver.db"
+    return create_database(request, tmp_path)
 
 
 @pytest.fixture

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
+from conftest import create_sqlite_database
 from palaver import SessionSource
+from palaver.domain.inbound import Inbound
 from support.web import WebServer, build_api_document, run_web_server
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ BODIES: dict[str, Any] = {
     "update_project": {"name": "mine now"},
     "update_memory": {"text": "what I say"},
     "update_person": {"name": "someone else"},
+    "approve_pairing_request": {"grant": "me"},
+    "unlink_account": {"platform": "telegram", "account": "1"},
 }
 # For each path parameter, an id that does not exist.
 MISSING = {
@@ -45,6 +49,7 @@ MISSING = {
     "project_id": "proj_00000000",
     "memory_id": "m_00000000",
     "person_id": "p_000000000000",
+    "request_id": "pr_000000000000",
     "attachment_id": "att_000000000000",
     "share_id": "shr_000000000000",
     "delivery_id": "d_0000000000000000",
@@ -84,7 +89,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def two(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[TwoPeople]:
     folder = tmp_path_factory.mktemp("two")
-    async with run_web_server(f"sqlite:///{folder}/palaver.db", folder) as web:
+    async with run_web_server(create_sqlite_database(folder), folder) as web:
         yield await create_resources(web)
 
 
@@ -106,9 +111,18 @@ async def create_resources(web: WebServer) -> TwoPeople:
         "share_id": shared.json()["id"],
         "token_id": token.json()["token"]["id"],
         "device_id": next(iter(devices.values()))[0]["id"],
+        "request_id": await add_pairing_request(web),
         "person_id": (await ada.get("/api/me")).json()["person"]["id"],
     }
     return TwoPeople(web, ada, bob, ids)
+
+
+async def add_pairing_request(web: WebServer) -> str:
+    """Let a stranger ask for access; return the id of the request."""
+    source = SessionSource("matrix", "1", user_id="1", user_name=f"{SECRET} player")
+    await web.gateway.inbox.accept(Inbound(source=source, content="hello"))
+    owner = await web.sign_in()
+    return str((await owner.get("/api/people/requests")).json()["requests"][0]["id"])
 
 
 def fill_path(path: str, ids: dict[str, str]) -> str:

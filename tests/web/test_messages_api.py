@@ -60,6 +60,19 @@ async def test_the_same_key_in_two_conversations_is_two_messages(web: WebServer)
         assert receipt["outcome"] == "accepted"
 
 
+async def test_messages_of_programs_may_use_any_keys(web: WebServer) -> None:
+    owner = await web.sign_in()
+    session_id = await web.create_conversation(owner, "hello")
+    odd: dict[str, Any] = {"context": [1, {"text": 2}], "replied_message": "x", "edited": "no", "sent_at": "yesterday"}
+    web.gateway.store.append_to_transcript(session_id, {"role": "user", "content": "odd", **odd})
+    good = {"context": [{"author": "Bob", "text": "lunch?"}], "sent_at": "2026-11-16T12:00:00.000000+00:00"}
+    web.gateway.store.append_to_transcript(session_id, {"role": "user", "content": "good", **good})
+    *_, first, second = [event["message"] for event in (await read_page(owner, session_id))["events"]]
+    assert [first[key] for key in odd] == [None, None, False, None]
+    assert second["context"] == good["context"]
+    assert second["sent_at"] == "2026-11-16T12:00:00Z"
+
+
 async def test_a_slash_command_runs_and_is_not_stored_as_a_message(web: WebServer) -> None:
     owner = await web.sign_in()
     session_id = await web.create_conversation(owner, "hello")

@@ -11,6 +11,7 @@ from palaver import SessionSource, invocation
 from palaver.domain.inbound import Inbound, Outcome
 from palaver.testing import FakeClock
 from support.gateway import ask
+from support.people import find_code
 
 if TYPE_CHECKING:
     import httpx2
@@ -65,8 +66,12 @@ async def test_only_an_owner_can_list_and_change_people(web: WebServer) -> None:
         await ada.patch(f"/api/people/{mine}", json={"role": "guest"}),
         await ada.delete(f"/api/people/{mine}"),
         await ada.post(f"/api/people/{mine}/link"),
+        await ada.get("/api/people/requests"),
+        await ada.post("/api/people/requests/pr_1/approve", json={"grant": "me"}),
+        await ada.post("/api/people/requests/pr_1/deny"),
+        await ada.post(f"/api/people/{mine}/unlink", json={"platform": "telegram", "account": "1"}),
     ]
-    assert [each.status_code for each in responses] == [403] * 5
+    assert [each.status_code for each in responses] == [403] * 9
     assert set(await list_people(web)) == {"owner", "ada"}
 
 
@@ -109,6 +114,15 @@ async def test_a_guest_who_becomes_a_member_keeps_their_conversations(start_web:
     source = telegram_source("grace")
     rejected = await web.gateway.inbox.accept(Inbound(source=source, content="hello"))
     assert rejected.outcome is Outcome.REJECTED
+    assert "Grace" not in await list_people(web)
+    [request] = (await owner.get("/api/people/requests")).json()["requests"]
+    assert (request["platform"], request["account"], request["name"]) == ("telegram", "grace", "Grace")
+    assert find_code(rejected.reply) not in str(request)
+    approved = await owner.post(f"/api/people/requests/{request['id']}/approve", json={"grant": "guest"})
+    assert (approved.json()["name"], approved.json()["role"]) == ("Grace", "guest")
+    assert approved.json()["chat_accounts"] == [{"platform": "telegram", "account": "grace"}]
+    again = await owner.post(f"/api/people/requests/{request['id']}/approve", json={"grant": "member"})
+    assert again.status_code == 404
     grace = (await list_people(web))["Grace"]
     early = await owner.post(f"/api/people/{grace['id']}/link")
     assert (early.status_code, get_error_code(early)) == (403, "not_allowed")
@@ -121,6 +135,24 @@ async def test_a_guest_who_becomes_a_member_keeps_their_conversations(start_web:
     await browser.post("/api/sign-in/link", json={"token": link.partition("#")[2]})
     [session] = (await browser.get("/api/sessions")).json()["sessions"]
     assert session["platform"] == "telegram"
+
+
+async def test_requests_are_denied_and_accounts_linked_and_separated_on_the_page(start_web: StartWebServer) -> None:
+    web = await start_web(rules={"open_platforms": frozenset()})
+    owner = await web.sign_in()
+    for user in ("grace", "mine"):
+        await web.gateway.inbox.accept(Inbound(source=telegram_source(user), content="hello"))
+    first, second = (each["id"] for each in (await owner.get("/api/people/requests")).json()["requests"])
+    assert (await owner.post(f"/api/people/requests/{first}/deny")).status_code == 204
+    linked = await owner.post(f"/api/people/requests/{second}/approve", json={"grant": "me"})
+    me = (await owner.get("/api/me")).json()["person"]["id"]
+    assert linked.json()["id"] == me
+    assert (await owner.get("/api/people/requests")).json()["requests"] == []
+    await ask(web.gateway, telegram_source("mine"), "hello from my phone")
+    assert [each["platform"] for each in (await owner.get("/api/sessions")).json()["sessions"]] == ["telegram"]
+    body = {"platform": "telegram", "account": "mine"}
+    assert (await owner.post(f"/api/people/{me}/unlink", json=body)).json()["chat_accounts"] == []
+    assert (await owner.post(f"/api/people/{me}/unlink", json=body)).status_code == 404
 
 
 async def test_two_people_cannot_sign_in_with_the_same_name(web: WebServer) -> None:

@@ -1,4 +1,4 @@
-"""The delivery status of platforms over HTTP."""
+"""Accounts on platforms, their connections and deliveries, over HTTP."""
 
 from __future__ import annotations
 
@@ -8,28 +8,31 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import GatewayConfig, Platform
-from palaver.domain.errors import SendRejected, SendUncertain
+from palaver.domain.errors import AccountRefused, SendRejected, SendUncertain
 from palaver.platforms.loopback import LoopbackAdapter
 from support.gateway import TIMEOUT_SECONDS, wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from palaver.domain.delivery import Delivery
+    from palaver.services.platforms.adapter import AccountInfo
     from support.web import StartWebServer, WebServer
 
 
 async def get_platforms(web: WebServer) -> dict[str, Any]:
     owner = await web.sign_in()
-    platforms = (await owner.get("/api/platforms")).json()["platforms"]
-    return {each["platform"]: each for each in platforms}
+    accounts = (await owner.get("/api/platforms")).json()["accounts"]
+    return {each["platform"]: each for each in accounts}
 
 
-async def wait_for_count(web: WebServer, field: str) -> dict[str, Any]:
-    """Wait until a count of the loopback platform is not zero, and return the platform."""
+async def wait_for_account(web: WebServer, condition: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+    """Wait until the account on the loopback platform is as expected, and return it."""
     async with asyncio.timeout(TIMEOUT_SECONDS):
         while True:
-            platform: dict[str, Any] = (await get_platforms(web)).get("loopback", {})
-            if platform.get(field):
-                return platform
+            account: dict[str, Any] = (await get_platforms(web)).get("loopback", {})
+            if account and condition(account):
+                return account
             await asyncio.sleep(0.02)
 
 
@@ -46,25 +49,30 @@ async def test_a_connected_platform_without_problems(start_web: StartWebServer) 
     web = await start_web(adapters=[loopback])
     await loopback.say("hello", user="ada")
     await wait_until(lambda: bool(loopback.sent))
-    assert await get_platforms(web) == {
-        "loopback": {
-            "platform": "loopback",
-            "configured": False,
-            "connected": True,
-            "pending": 0,
-            "uncertain": 0,
-            "failed": 0,
-            "last_error": None,
-            "last_error_at": None,
-        }
+    account = await wait_for_account(web, lambda each: each["last_message_at"])
+    assert account.pop("since") <= account.pop("last_message_at")
+    assert account == {
+        "platform": "loopback",
+        "account": "",
+        "configured": True,
+        "state": "live",
+        "name": None,
+        "warnings": [],
+        "error": None,
+        "error_at": None,
+        "waiting": 0,
+        "uncertain": 0,
+        "failed": 0,
+        "delivery_error": None,
+        "delivery_error_at": None,
     }
 
 
 async def test_a_platform_that_is_set_up_but_not_connected(start_web: StartWebServer) -> None:
     web = await start_web(config=GatewayConfig(connected_platforms=(Platform.TELEGRAM, Platform.WEB)))
     platforms = await get_platforms(web)
-    assert [(name, each["configured"], each["connected"]) for name, each in platforms.items()] == [
-        ("telegram", True, False)
+    assert [(name, each["configured"], each["state"], each["since"]) for name, each in platforms.items()] == [
+        ("telegram", True, "off", None)
     ]
 
 
@@ -79,19 +87,43 @@ async def test_failed_and_uncertain_deliveries_are_counted_with_their_error(
     loopback = LoopbackAdapter(wire)
     web = await start_web(adapters=[loopback])
     await loopback.say("hello", user="ada")
-    platform = await wait_for_count(web, field)
-    assert (platform[field], platform["pending"], platform["last_error"]) == (1, 0, error)
-    assert platform["last_error_at"]
+    account = await wait_for_account(web, lambda each: each[field])
+    assert (account[field], account["waiting"], account["delivery_error"]) == (1, 0, error)
+    assert account["delivery_error_at"]
 
 
-async def test_pending_deliveries_of_a_disconnected_platform_are_counted(start_web: StartWebServer) -> None:
+async def test_every_server_on_a_database_shows_the_accounts_of_the_others(start_web: StartWebServer) -> None:
     loopback = LoopbackAdapter()
-    web = await start_web(adapters=[loopback])
-    other = await start_web()
-    assert await get_platforms(other) == {}
+    web, other = await start_web(adapters=[loopback]), await start_web()
+    assert (await wait_for_account(other, lambda each: each["state"] == "live"))["configured"] is True
+    await wait_until(lambda: other.gateway.platforms == {loopback.platform})
     await web.gateway.outbox.stop()
     await loopback.say("are you there", user="ada")
-    assert (await wait_for_count(other, "pending"))["connected"] is False
+    assert (await wait_for_account(other, lambda each: each["waiting"]))["state"] == "live"
+    await web.gateway.accounts.stop()
+    account = await wait_for_account(other, lambda each: each["state"] == "off")
+    assert (account["configured"], account["waiting"]) == (False, 1)
+    await wait_until(lambda: other.gateway.platforms == frozenset())
+
+
+async def test_a_platform_that_fails_is_in_the_readiness_and_the_metrics_and_stops_nothing(
+    start_web: StartWebServer,
+) -> None:
+    class RefusedAdapter(LoopbackAdapter):
+        async def probe(self) -> AccountInfo:
+            raise AccountRefused("The token was revoked.")
+
+    web = await start_web(adapters=[RefusedAdapter()])
+    account = await wait_for_account(web, lambda each: each["state"] == "refused")
+    assert account["error"] == "The token was revoked."
+    stranger = await web.open_anonymous_client()
+    ready = await stranger.get("/readyz")
+    assert (ready.status_code, ready.json()["status"], ready.json()["platforms"]) == (200, "ok", "problem")
+    metrics = (await (await web.sign_in()).get("/metrics")).text
+    labels = 'account="",platform="loopback"'
+    assert f'palaver_platform_account_state{{{labels},state="refused"}} 1.0' in metrics
+    assert f'palaver_platform_account_state{{{labels},state="live"}} 0.0' in metrics
+    assert f'palaver_platform_account_deliveries{{{labels},state="waiting"}} 0.0' in metrics
 
 
 async def test_only_the_owner_can_list_platforms(start_web: StartWebServer) -> None:

@@ -15,7 +15,7 @@ from support.sse import LivePage, start_listening
 if TYPE_CHECKING:
     import httpx2
 
-    from palaver.domain.delivery import Delivery
+    from palaver.services.platforms.adapter import OutgoingMessage
     from support.web import StartWebServer, WebServer
 
 BOTH_ENGINES = pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
@@ -61,7 +61,7 @@ async def test_an_answer_can_be_delivered_to_the_origin_and_the_page_sees_its_st
     await task
     turns = [event.data["turn"] for event in page.received if event.name == "turn"]
     assert {(turn["delivers_to"], tuple(turn["quoted_seqs"])) for turn in turns} == {("loopback", (receipt["seq"],))}
-    assert [delivery.content for delivery in loopback.sent] == ["Done.", QUOTED_ANSWER]
+    assert [message.body for message in loopback.sent] == ["Done.", QUOTED_ANSWER]
     first, second = await list_deliveries(ada, session_id)
     assert (first["state"], first["quoted_seqs"]) == ("sent", [])
     assert (second["state"], second["quoted_seqs"], second["turn_id"]) == ("sent", [receipt["seq"]], receipt["turn_id"])
@@ -87,26 +87,35 @@ async def test_replying_to_an_unreachable_origin_is_an_error(start_web: StartWeb
     assert len(loopback.sent) == 1
 
 
-async def test_a_conversation_is_unreachable_without_its_platform(start_web: StartWebServer) -> None:
+async def test_a_conversation_is_reachable_while_any_server_is_connected_to_its_platform(
+    start_web: StartWebServer,
+) -> None:
     loopback = LoopbackAdapter()
     connected = await start_web(adapters=[loopback])
     ada, session_id = await open_chat_and_web(connected, loopback)
-    disconnected = await start_web()  # on the same database
+    other = await start_web()  # on the same database
     token = await connected.open_token_client("read", "write", person="ada")
-    client = await disconnected.open_anonymous_client()
+    client = await other.open_anonymous_client()
     client.headers["Authorization"] = token.headers["Authorization"]
-    assert (await client.get(f"/api/sessions/{session_id}")).json()["reachable"] is False
+    await wait_until(lambda: other.gateway.platforms)
+    assert (await client.get(f"/api/sessions/{session_id}")).json()["reachable"] is True
     body = {"content": "there?", "key": "k", "reply_to": "origin"}
-    rejected = await client.post(f"/api/sessions/{session_id}/messages", json=body)
+    assert (await client.post(f"/api/sessions/{session_id}/messages", json=body)).status_code == 202
+    await wait_until(lambda: any("there?" in message.body for message in loopback.sent))
+    await connected.gateway.accounts.stop()
+    await wait_until(lambda: not other.gateway.platforms)
+    assert (await client.get(f"/api/sessions/{session_id}")).json()["reachable"] is False
+    rejected = await client.post(f"/api/sessions/{session_id}/messages", json={**body, "key": "l"})
     assert rejected.status_code == 409
     assert "Loopback isn't connected" in rejected.json()["error"]["message"]
-    assert (await ada.get(f"/api/sessions/{session_id}")).json()["reachable"] is True
+    await wait_until(lambda: not connected.gateway.platforms)
+    assert (await ada.get(f"/api/sessions/{session_id}")).json()["reachable"] is False
 
 
 async def test_only_participants_can_retry_a_failed_delivery(start_web: StartWebServer) -> None:
     errors = [SendRejected("too long")]
 
-    async def wire(_delivery: Delivery) -> str:
+    async def wire(_message: OutgoingMessage) -> str:
         if errors:
             raise errors.pop()
         return "r"

@@ -24,6 +24,13 @@ export function readText(content: Content): string {
     .join("\n\n");
 }
 
+/** Returns the content with another text and the same files. */
+export function replaceText(content: Content, text: string): string | unknown[] {
+  if (content === null || typeof content === "string") return text;
+  const files = content.filter((part) => typeof part !== "string" && readPartText(part) === "");
+  return text === "" ? files : [{ type: "text", text }, ...files];
+}
+
 export function readFiles(content: Content): FilePart[] {
   if (content === null || typeof content === "string") return [];
   return content.filter(isRecord).flatMap((part) => {

@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: f1873ed31551b2ddf969e0db95ae69873ca034a86cae4baf85d8766e870d76f9
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 5b225d2fe8c6dfdc09fe9fdb2e1aac3f3c9bd51330bce57871a842c6c3d52201
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -62,6 +62,13 @@ export interface components {
             refusal?: null;
         };
         /**
+         * ApprovalIn
+         * @description What to give the stranger: `member`, `guest` (only in these direct messages) or `me` (it is your account).
+         */
+        ApprovalIn: {
+            grant: components["schemas"]["Grant"];
+        };
+        /**
          * AttachmentOut
          * @description An uploaded file.
          */
@@ -100,6 +107,19 @@ export interface components {
          * @enum {string}
          */
         BusyPolicy: "queue" | "steer" | "interrupt" | "reject";
+        /**
+         * ChatAccountOut
+         * @description An account on a chat platform.
+         */
+        ChatAccountOut: {
+            /** Platform */
+            platform: string;
+            /**
+             * Account
+             * @description The platform's own id of the user, which never changes.
+             */
+            account: string;
+        };
         /**
          * ChatCompletion
          * @description A complete answer.
@@ -515,6 +535,12 @@ export interface components {
             title?: string | null;
         };
         /**
+         * Grant
+         * @description What the approval of a request gives to the account that asked.
+         * @enum {string}
+         */
+        Grant: "member" | "guest" | "me";
+        /**
          * HealthOut
          * @description The health of the server.
          */
@@ -593,6 +619,11 @@ export interface components {
              * @description The platforms that they have written on.
              */
             platforms: string[];
+            /**
+             * Chat Accounts
+             * @description Their accounts on chat platforms.
+             */
+            chat_accounts: components["schemas"]["ChatAccountOut"][];
             /** @description How they can sign in; null if they can't. */
             sign_in_methods: components["schemas"]["SignInMethodsOut"] | null;
             /**
@@ -745,6 +776,24 @@ export interface components {
              * @description The number of the message that this one answers.
              */
             answers_seq?: number | null;
+            /**
+             * Edited
+             * @description Its author has changed it on the platform. `message_edited` events have the texts before.
+             * @default false
+             */
+            edited?: boolean;
+            /**
+             * Sent At
+             * @description When it was sent, as the platform says.
+             */
+            sent_at?: string | null;
+            /**
+             * Context
+             * @description What was said in the group before it, and not to the agent. The agent sees it as a quote.
+             */
+            context?: components["schemas"]["QuotedMessageOut"][] | null;
+            /** @description The message that it replies to. */
+            replied_message?: components["schemas"]["QuotedMessageOut"] | null;
         };
         /**
          * ModelOut
@@ -943,6 +992,44 @@ export interface components {
             data: components["schemas"]["OpenAIModel"][];
         };
         /**
+         * PairingRequestOut
+         * @description A stranger who asks for access. The stranger has a code, which is not shown here.
+         */
+        PairingRequestOut: {
+            /** Id */
+            id: string;
+            /** Platform */
+            platform: string;
+            /**
+             * Account
+             * @description The platform's own id of the stranger, which never changes.
+             */
+            account: string;
+            /**
+             * Name
+             * @description As the stranger calls themselves.
+             */
+            name: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+        };
+        /**
+         * PairingRequestsOut
+         * @description Requests for access, the oldest first.
+         */
+        PairingRequestsOut: {
+            /** Requests */
+            requests: components["schemas"]["PairingRequestOut"][];
+        };
+        /**
          * PasskeyOut
          * @description A passkey.
          */
@@ -1036,27 +1123,60 @@ export interface components {
             instructions: string;
         };
         /**
-         * PlatformOut
-         * @description A platform. Problems are those of the last 24 hours.
+         * PlatformAccountOut
+         * @description An account on a platform. Problems with deliveries are those of the last 24 hours.
          */
-        PlatformOut: {
+        PlatformAccountOut: {
             /** Platform */
             platform: string;
+            /**
+             * Account
+             * @description Its name in config.yaml; empty for the only one.
+             */
+            account: string;
             /**
              * Configured
              * @description It is set up in config.yaml or by environment variables.
              */
             configured: boolean;
             /**
-             * Connected
-             * @description This server receives and sends messages there.
+             * State
+             * @description `off`: no process runs it. `live`: it receives and sends. `deaf`: nothing was heard from the platform for too long, so it is connected again. `refused`: the platform refuses it, or its settings are not valid; `error` says why.
+             * @enum {string}
              */
-            connected: boolean;
+            state: "off" | "connecting" | "live" | "deaf" | "refused";
             /**
-             * Pending
+             * Since
+             * @description When it came into this state; null if it has never run.
+             */
+            since: string | null;
+            /**
+             * Name
+             * @description Its name on the platform, such as `@palaver_bot`.
+             */
+            name: string | null;
+            /**
+             * Warnings
+             * @description What is missing for it to work fully, in words.
+             */
+            warnings: string[];
+            /**
+             * Last Message At
+             * @description When it last received a message.
+             */
+            last_message_at: string | null;
+            /**
+             * Error
+             * @description The last problem with the connection, in words.
+             */
+            error: string | null;
+            /** Error At */
+            error_at: string | null;
+            /**
+             * Waiting
              * @description Deliveries that are pending or being sent.
              */
-            pending: number;
+            waiting: number;
             /**
              * Uncertain
              * @description Deliveries with unknown status: they may or may not have arrived.
@@ -1068,20 +1188,20 @@ export interface components {
              */
             failed: number;
             /**
-             * Last Error
+             * Delivery Error
              * @description The error of the last failed or uncertain delivery.
              */
-            last_error: string | null;
-            /** Last Error At */
-            last_error_at: string | null;
+            delivery_error: string | null;
+            /** Delivery Error At */
+            delivery_error_at: string | null;
         };
         /**
          * PlatformsOut
-         * @description Platforms, sorted by name.
+         * @description Accounts, sorted by platform and name.
          */
         PlatformsOut: {
-            /** Platforms */
-            platforms: components["schemas"]["PlatformOut"][];
+            /** Accounts */
+            accounts: components["schemas"]["PlatformAccountOut"][];
         };
         /**
          * PoliciesOut
@@ -1187,12 +1307,44 @@ export interface components {
             projects: components["schemas"]["ProjectOut"][];
         };
         /**
+         * QuotedMessageOut
+         * @description What somebody else has said in the chat.
+         */
+        QuotedMessageOut: {
+            /** Author */
+            author?: string | null;
+            /**
+             * Text
+             * @default
+             */
+            text?: string;
+        };
+        /**
          * ReadPositionOut
          * @description How far you have read; this number never goes down.
          */
         ReadPositionOut: {
             /** Read Seq */
             read_seq: number;
+        };
+        /**
+         * ReadinessOut
+         * @description The health of the server, and of its accounts on chat platforms.
+         */
+        ReadinessOut: {
+            /**
+             * Status
+             * @constant
+             */
+            status: "ok";
+            /** Version */
+            version: string;
+            /**
+             * Platforms
+             * @description `problem`: an account that this server runs is not connected. `/api/platforms` says which and why.
+             * @enum {string}
+             */
+            platforms: "ok" | "problem";
         };
         /**
          * ReceiptOut
@@ -1203,7 +1355,7 @@ export interface components {
              * Outcome
              * @enum {string}
              */
-            outcome: "accepted" | "queued" | "merged" | "steered" | "interrupting" | "command" | "duplicate" | "rejected";
+            outcome: "accepted" | "queued" | "merged" | "steered" | "interrupting" | "command" | "duplicate" | "rejected" | "recorded" | "ignored";
             /** Session Id */
             session_id: string | null;
             /** Turn Id */
@@ -1861,6 +2013,16 @@ export interface components {
             turns?: number;
             /** Key */
             key?: string | null;
+        };
+        /**
+         * UnlinkIn
+         * @description A chat account to take out of a person.
+         */
+        UnlinkIn: {
+            /** Platform */
+            platform: string;
+            /** Account */
+            account: string;
         };
         /**
          * UsageGrouping

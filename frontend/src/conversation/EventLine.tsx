@@ -61,12 +61,52 @@ export function EventLine({ sessionId, event, canAct, delivery, canResend }: Pro
     case "unreadable":
       return buildLine(words.unreadableEntry, null, true);
     case "answer_resent":
-      return buildLine(words.answerResent(typeof facts.platform === "string" ? getPlatformName(facts.platform) : "–"));
+      return buildLine(words.answerResent(getPlatformOf(facts)));
     case "setting_changed":
       return buildLine(describeChange(facts), canAct && <RevertButton sessionId={sessionId} facts={facts} />);
+    case "message_edited":
+      return (
+        <div className="event-block">
+          {buildLine(words.messageEdited(getPlatformOf(facts)))}
+          <PreviousText facts={facts} />
+        </div>
+      );
+    case "message_deleted":
+      return buildLine(words.messageDeleted(getPlatformOf(facts)));
+    case "reaction":
+      return buildLine(describeReaction(facts));
+    case "members_changed":
+      return buildLine(describeMembers(facts));
     default:
       return null;
   }
+}
+
+function getPlatformOf({ platform }: Record<string, unknown>): string {
+  return typeof platform === "string" ? getPlatformName(platform) : "–";
+}
+
+function describeReaction({ author, emoji, removed }: Record<string, unknown>): string {
+  const name = typeof author === "string" ? author : "";
+  const shown = typeof emoji === "string" ? emoji : "";
+  return removed === true ? words.reactionRemoved(name, shown) : words.reactionAdded(name, shown);
+}
+
+function describeMembers({ joined, left }: Record<string, unknown>): string {
+  const join = (names: unknown) => (Array.isArray(names) ? names.filter((name) => typeof name === "string").join(", ") : "");
+  const lines = [join(joined) && words.membersJoined(join(joined)), join(left) && words.membersLeft(join(left))];
+  return lines.filter((line) => line !== "").join(" ");
+}
+
+/** What a message said before its author edited it. */
+function PreviousText({ facts: { previous_text: text } }: { facts: Record<string, unknown> }) {
+  if (typeof text !== "string" || text === "") return null;
+  return (
+    <details className="provider-message">
+      <summary>{words.showPreviousText}</summary>
+      <pre dir="auto">{text}</pre>
+    </details>
+  );
 }
 
 function describeTurnFailure(facts: Record<string, unknown>): string {

@@ -1,7 +1,7 @@
 /** A message of a person or the system: text and files, author and time, and actions. */
 import { memo, useState } from "react";
 import { readFiles, readText } from "../api/messageContent";
-import type { LogEvent } from "../api/types";
+import type { LogEvent, Message } from "../api/types";
 import { AlsoSentTo } from "../composer/AlsoSentTo";
 import { MessageFiles } from "../composer/Attachments";
 import { isComposing, isSendKey, isTouch } from "../composer/sendKey";
@@ -36,6 +36,7 @@ export const UserMessage = memo(function UserMessage({ sessionId, rowKey, event,
   return (
     <article className={isSystem ? "user-message system" : "user-message"} aria-label={author}>
       {(isShared || !isMine) && author !== "" && <div className="author">{author}</div>}
+      <Quotes message={event.message} />
       {files}
       {edit !== null ? (
         <EditForm
@@ -71,6 +72,7 @@ export const UserMessage = memo(function UserMessage({ sessionId, rowKey, event,
             <time dateTime={event.at} title={formatDateTime(event.at)}>
               {formatTime(event.at)}
             </time>
+            {event.message?.edited === true && <span className="edited">{words.edited}</span>}
             {alsoSentTo !== null && <AlsoSentTo platform={alsoSentTo} />}
           </div>
         </>
@@ -78,6 +80,32 @@ export const UserMessage = memo(function UserMessage({ sessionId, rowKey, event,
     </article>
   );
 });
+
+/** What was said in the group before a message, and what the message replies to. */
+function Quotes({ message }: { message: Message | null }) {
+  const { context, replied_message: replied } = message ?? {};
+  const repliedText = replied?.text ?? "";
+  return (
+    <>
+      {context != null && context.length > 0 && (
+        <details className="quoted-messages">
+          <summary>{words.saidBefore(context.length)}</summary>
+          {context.map(({ author, text }, index) => (
+            <p key={index} dir="auto">
+              <b>{author}</b> {text}
+            </p>
+          ))}
+        </details>
+      )}
+      {repliedText !== "" && (
+        <details className="quoted-messages">
+          <summary>{words.replyTo(replied?.author ?? "")}</summary>
+          <p dir="auto">{repliedText}</p>
+        </details>
+      )}
+    </>
+  );
+}
 
 /** The edited text of a message, which survives scrolling out of sight, and whether the edit has just started. */
 function useEdit(sessionId: string, seq: number): [string | null, (text: string | null) => void, boolean] {

@@ -58,6 +58,10 @@ const SHOWN_EVENTS = new Set([
   "compaction_undone",
   "answer_resent",
   "setting_changed",
+  "message_edited",
+  "message_deleted",
+  "reaction",
+  "members_changed",
 ]);
 const SHOWN_START_REASONS = new Set(["idle", "daily", "manual", "fork"]);
 

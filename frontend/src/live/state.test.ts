@@ -55,6 +55,15 @@ describe("events of a conversation", () => {
     expect(getSeqs(receive(queued, event(5, "undone", { first_seq: 2, answers_kept_before: 4 })))).toEqual([1, 3, 5]);
   });
 
+  it("are changed and removed as people edit and delete them on the platform", () => {
+    const state = openConversation(message(1, "one"), answer(2, "two", 1));
+    const edited = receive(state, event(3, "message_edited", { seq: 1, text: "uno", previous_text: "one" }));
+    const [first] = edited.conversations[ID]?.events ?? [];
+    expect([first?.message?.content, first?.message?.edited]).toEqual(["uno", true]);
+    expect(getSeqs(receive(edited, event(4, "message_deleted", { seq: 1 })))).toEqual([2, 3, 4]);
+    expect(getSeqs(receive(state, event(3, "message_edited", { seq: 9 })))).toEqual([1, 2, 3]);
+  });
+
   it("are loaded again after a redo, because the restored messages are not among them", () => {
     const state = receive(openConversation(message(1, "one")), event(3, "redone", { undo_seq: 2 }));
     expect(state.conversations[ID]?.stale).toBe(true);

@@ -4,6 +4,7 @@
  * Always true: the events of a conversation are in the order of their sequence numbers, each once, and without a gap between
  * the first and the last. Applying the same event twice changes nothing.
  */
+import { replaceText } from "../api/messageContent";
 import type { Delivery, DraftPiece, LiveItem, LogEvent, Session, TranscriptPage, Turn } from "../api/types";
 import { describeNotice } from "../format/errors";
 
@@ -147,7 +148,7 @@ function applyEvent(conversation: Conversation, event: LogEvent): Conversation {
   const lastSeq = conversation.events.at(-1)?.seq ?? 0;
   if (event.seq <= lastSeq || conversation.moreAfter) return conversation; // already there, or beyond a gap
   if (event.hidden) return conversation;
-  const events = [...removeUndone(conversation.events, event), event];
+  const events = [...applyToMessages(removeUndone(conversation.events, event), event), event];
   const stale = conversation.stale || event.kind === "redone" || event.kind === "rewritten";
   const answeredSeq = event.message?.role === "assistant" ? event.message.answers_seq : null;
   const drafts = answeredSeq == null ? conversation.drafts : removeDraftFor(conversation, answeredSeq);
@@ -161,6 +162,17 @@ function removeUndone(events: readonly LogEvent[], event: LogEvent): readonly Lo
   return events.filter(({ seq, message }) => {
     const isAnswer = message?.role === "assistant" || message?.role === "tool";
     return message === null || seq < (isAnswer && typeof keptBefore === "number" ? keptBefore : firstSeq);
+  });
+}
+
+/** Applies an edit or a deletion on the platform to the message that it concerns. */
+function applyToMessages(events: readonly LogEvent[], { kind, facts }: LogEvent): readonly LogEvent[] {
+  if (kind === "message_deleted") return events.filter(({ seq, message }) => message === null || seq !== facts.seq);
+  const { text } = facts;
+  if (kind !== "message_edited" || typeof text !== "string") return events;
+  return events.map((event) => {
+    if (event.seq !== facts.seq || event.message === null) return event;
+    return { ...event, message: { ...event.message, content: replaceText(event.message.content, text), edited: true } };
   });
 }
 

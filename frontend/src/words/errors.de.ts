@@ -57,6 +57,7 @@ export const errorsDe: Record<keyof typeof errorsEn, (facts: ErrorFacts) => stri
     return room[what ?? ""] ?? null;
   },
   queue_full: ({ limit }) => `Die Warteschlange ist voll (${limit === "1" ? "1 Nachricht" : `${limit} Nachrichten`}). Versuche es später erneut oder stoppe den Agenten.`,
+  too_many_messages: ({ retry_after }) => `Du sendest zu schnell. Versuche es in ${retry_after === "1" ? "1 Sekunde" : `${retry_after} Sekunden`} erneut.`,
   too_long: ({ limit }) => `Diese Nachricht ist zu lang. Das Limit liegt bei ${limit} Zeichen.`,
   too_large: () => "Das ist zu groß.",
   attachment_too_large: ({ limit_bytes }) => `Diese Datei ist zu groß. Das Limit liegt bei ${limit_bytes}.`,

@@ -60,6 +60,7 @@ export const errorsEn = {
     return room[what ?? ""] ?? null;
   },
   queue_full: ({ limit }) => `The queue is full (${limit === "1" ? "1 message" : `${limit} messages`}). Try again later, or stop the agent.`,
+  too_many_messages: ({ retry_after }) => `You’re sending messages too fast. Try again in ${retry_after === "1" ? "1 second" : `${retry_after} seconds`}.`,
   too_long: ({ limit }) => `This message is too long. The limit is ${limit === "1" ? "1 character" : `${limit} characters`}.`,
   too_large: () => "This is too large.",
   attachment_too_large: ({ limit_bytes }) => `This file is too large. The limit is ${limit_bytes}.`,

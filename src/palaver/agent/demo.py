@@ -18,6 +18,7 @@ from palaver.agent.compaction import SUMMARY_REQUEST
 from palaver.agent.tokens import estimate_message_tokens, estimate_tokens, extract_text
 from palaver.domain.errors import InvalidInput
 from palaver.domain.message import make_excerpt
+from palaver.domain.quoted_messages import strip_quotes
 from palaver.domain.usage import CostStatus, TurnUsage
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def _make_plan(request: AgentRequest, tools: Mapping[str, Tool]) -> _Plan:
 
 def _get_last_user_text(request: AgentRequest) -> str:
     texts = [extract_text(message) for message in request.messages if message.get("role") == "user"]
-    return texts[-1].strip() if texts else ""
+    return strip_quotes(texts[-1].strip()) if texts else ""
 
 
 def _build_summary(request: AgentRequest) -> str:

@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from palaver.domain.context import format_author_prefix
+from palaver.domain.events import EventKind
+from palaver.domain.quoted_messages import format_quotes, format_reaction
 from palaver.domain.text import make_storable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
     from palaver.domain.compaction import Compaction
     from palaver.domain.events import Event
@@ -26,6 +28,7 @@ OMITTED_NOTICE = (
     "[Earlier messages of this conversation are omitted here because there are too many. "
     "Use search_conversations to find them.]"
 )
+DELETED_NOTICE = "[The message before this answer was deleted.]"
 MISSING_RESULT_TEXT = "(no result: the run was interrupted)"
 INTERRUPTED_SUFFIX = " […interrupted] (the answer stopped here)"
 
@@ -44,8 +47,14 @@ def build_messages(
         built.append(build_summary_message(compaction.summary))
     if is_truncated or (compaction is not None and compaction.omitted_count):
         built.append({"role": "user", "content": OMITTED_NOTICE})
-    messages = (event.message for event in order_events(events, input_seq) if event.message is not None)
-    return built + _pair_calls_and_results(messages, shared=shared)
+    ordered = order_events(events, input_seq)
+    messages = [event.message for event in ordered if event.message is not None]
+    notes = _format_reactions(events, ordered)
+    if not built and messages and messages[0].role == "assistant" and "answers" in messages[0].extra:
+        built.append(
+            {"role": "user", "content": DELETED_NOTICE}
+        )  # many providers want the first message to be a user's
+    return built + _pair_calls_and_results(messages, notes, shared=shared)
 
 
 def build_summary_message(summary: str) -> dict[str, Any]:
@@ -98,11 +107,30 @@ def _get_answered_seq(event: Event, user_seqs: set[int]) -> int | None:
 # ---- calls and results ---------------------------------------------------------------------------------------
 
 
-def _pair_calls_and_results(messages: Iterable[Message], *, shared: bool) -> list[dict[str, Any]]:
-    """Convert messages to dicts; each call is followed by its result, wherever that is in the log."""
+def _format_reactions(events: Sequence[Event], ordered: Sequence[Event]) -> list[str]:
+    """Return, for each message, the reactions that came before it and after the user's previous message."""
+    reactions = deque(event for event in events if event.kind is EventKind.REACTION)
+    notes = [""] * len(ordered)
+    if not reactions:
+        return notes
+    answers = {event.seq for event in ordered if event.message is not None and event.message.role == "assistant"}
+    for index, event in enumerate(ordered):
+        while event.message is not None and event.message.role == "user" and reactions:
+            if reactions[0].seq > event.seq:
+                break
+            facts = reactions.popleft().facts
+            notes[index] += format_reaction({**facts, "is_answer": facts.get("seq") in answers})
+    return notes
+
+
+def _pair_calls_and_results(messages: Sequence[Message], notes: Sequence[str], *, shared: bool) -> list[dict[str, Any]]:
+    """Convert messages to dicts; each call is followed by its result, wherever that is in the log.
+
+    `notes` are put before the messages, one before each.
+    """
     built: list[dict[str, Any]] = []
     open_results: dict[str, deque[dict[str, Any]]] = {}
-    for message in messages:
+    for message, note in zip(messages, notes, strict=True):
         if message.role == "assistant":
             calls = _get_calls(message)
             results = [_build_missing_result(call) for call in calls]
@@ -116,9 +144,12 @@ def _pair_calls_and_results(messages: Iterable[Message], *, shared: bool) -> lis
                 results_of_call.popleft()["content"] = _clean_content(message)
         elif message.role == "user" and (shared or message.author is not None):
             prefix = format_author_prefix(message.author.name if message.author is not None else "")
-            built.append({"role": "user", "content": _prepend_text(prefix, _clean_content(message))})
+            quotes = note + make_storable(format_quotes(message.extra))
+            built.append({"role": "user", "content": _prepend_text(quotes + prefix, _clean_content(message))})
         else:
-            built.append({"role": message.role, "content": _clean_content(message)})
+            quotes = note + make_storable(format_quotes(message.extra)) if message.role == "user" else ""
+            content = _clean_content(message)
+            built.append({"role": message.role, "content": _prepend_text(quotes, content) if quotes else content})
     return built
 
 

@@ -19,6 +19,7 @@ from palaver.cli.chat import chat
 from palaver.cli.errors import detect_closed_output, run_and_get_exit_code
 from palaver.cli.memories import memories
 from palaver.cli.people import people
+from palaver.cli.platforms import platforms
 from palaver.cli.projects import projects
 from palaver.cli.serve import serve
 from palaver.cli.sessions import sessions
@@ -99,6 +100,7 @@ program.add_command(projects)
 program.add_command(memories)
 program.add_command(shares)
 program.add_command(people)
+program.add_command(platforms)
 
 
 def main() -> None:

@@ -12,6 +12,8 @@ from palaver.domain.session_json import format_optional_time, format_time
 if TYPE_CHECKING:
     from palaver.domain.account import Member
     from palaver.domain.memory import MemoryEntry
+    from palaver.domain.pairing import PairingRequest
+    from palaver.domain.platform_health import AccountHealth
     from palaver.domain.session import Project, Session, UndoResult
     from palaver.domain.share import Share
 
@@ -54,6 +56,24 @@ class SignInMethodsJson(TypedDict):
     passkey_count: int
 
 
+class ChatAccountJson(TypedDict):
+    """An account on a chat platform."""
+
+    platform: str
+    account: str
+
+
+class PairingRequestJson(TypedDict):
+    """A stranger who asks for access."""
+
+    id: str
+    platform: str
+    account: str
+    name: str
+    created_at: str
+    expires_at: str
+
+
 class PersonJson(TypedDict):
     """A person and how they sign in."""
 
@@ -61,9 +81,31 @@ class PersonJson(TypedDict):
     name: str
     role: str
     platforms: list[str]
+    chat_accounts: list[ChatAccountJson]
     sign_in_methods: SignInMethodsJson | None
     last_seen_at: str | None
     created_at: str
+
+
+class PlatformAccountJson(TypedDict):
+    """An account on a chat platform."""
+
+    platform: str
+    account: str
+    configured: bool
+    state: str
+    since: str | None
+    name: str | None
+    warnings: list[str]
+    last_message_at: str | None
+    error: str | None
+    error_at: str | None
+    waiting: int
+    uncertain: int
+    failed: int
+    delivery_error: str | None
+    delivery_error_at: str | None
+    settings_problem: str | None
 
 
 class UndoJson(TypedDict):
@@ -97,6 +139,17 @@ def memory_to_json(entry: MemoryEntry) -> MemoryJson:
     }
 
 
+def request_to_json(request: PairingRequest) -> PairingRequestJson:
+    return {
+        "id": request.id,
+        "platform": str(request.platform),
+        "account": request.account,
+        "name": request.name,
+        "created_at": format_time(request.created_at),
+        "expires_at": format_time(request.expires_at),
+    }
+
+
 def person_to_json(member: Member) -> PersonJson:
     methods = member.sign_in_methods
     return {
@@ -104,11 +157,34 @@ def person_to_json(member: Member) -> PersonJson:
         "name": member.person.name,
         "role": member.person.role.value,
         "platforms": [str(platform) for platform in member.platforms],
+        "chat_accounts": [{"platform": str(each.platform), "account": each.account} for each in member.chat_accounts],
         "sign_in_methods": None
         if methods is None
         else {"has_password": methods.has_password, "passkey_count": methods.passkey_count},
         "last_seen_at": format_optional_time(member.last_seen_at),
         "created_at": format_time(member.person.created_at),
+    }
+
+
+def account_to_json(account: AccountHealth, settings_problem: str | None) -> PlatformAccountJson:
+    status = account.status
+    return {
+        "platform": str(account.platform),
+        "account": account.account,
+        "configured": account.is_configured,
+        "state": account.state.value,
+        "since": format_optional_time(status.since if status else None),
+        "name": status.name if status else None,
+        "warnings": list(status.warnings) if status else [],
+        "last_message_at": format_optional_time(status.last_message_at if status else None),
+        "error": status.error if status else None,
+        "error_at": format_optional_time(status.error_at if status else None),
+        "waiting": account.waiting,
+        "uncertain": account.uncertain,
+        "failed": account.failed,
+        "delivery_error": account.delivery_error,
+        "delivery_error_at": format_optional_time(account.delivery_error_at),
+        "settings_problem": settings_problem,
     }
 
 

@@ -17,13 +17,15 @@ from palaver.cli.options import is_interactive, json_option, load_cli_settings
 from palaver.cli.output import Column
 from palaver.domain.account import is_loopback
 from palaver.domain.errors import ConfigError
+from palaver.domain.pairing import Grant
 from palaver.domain.person import Role
 from palaver.invocation import format_command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
 
     from palaver.domain.account import Invitation, Member
+    from palaver.domain.pairing import PairingRequest
     from palaver.services.accounts.accounts import Accounts
     from palaver.services.accounts.people import People
 
@@ -35,6 +37,14 @@ _COLUMNS = (
     Column("ROLE"),
     Column("SIGN-IN"),
     Column("LAST SEEN"),
+    Column("ACCOUNTS"),
+    Column("NAME", fills_width=True),
+)
+_REQUEST_COLUMNS = (
+    Column("ID", style="dim"),
+    Column("PLATFORM"),
+    Column("ACCOUNT"),
+    Column("ASKED"),
     Column("NAME", fills_width=True),
 )
 
@@ -103,6 +113,157 @@ def create_link(ctx: click.Context, person: str, as_json: bool) -> None:
         return await all_people.create_link(member.person.id)
 
     _print_invitation(_run_with_accounts(ctx, run), page_url, as_json=as_json)
+
+
+@people.command("role")
+@click.argument("person")
+@click.argument("role", metavar="ROLE", type=click.Choice([role.value for role in Role]))
+@json_option
+@click.pass_context
+def change_role(ctx: click.Context, person: str, role: str, as_json: bool) -> None:
+    """Change a person's role.
+
+    A member talks to the agent everywhere and sees only their own conversations; an owner can view all and manage
+    people. A person who becomes a guest is signed out and has to ask for access again.
+    """
+
+    async def run(_accounts: Accounts, all_people: People) -> Member:
+        member = lookup.find_person(await _load_members(all_people), person)
+        return await all_people.update(member.person.id, role=Role(role))
+
+    changed = _run_with_accounts(ctx, run)
+    _print_person(changed, f"{lookup.quote(changed.person.name)} is now {_describe_role(changed)}.", as_json=as_json)
+
+
+@people.command("remove")
+@click.argument("person")
+@json_option
+@click.pass_context
+def remove_person(ctx: click.Context, person: str, as_json: bool) -> None:
+    """Remove a person's access.
+
+    The person is signed out everywhere and can't talk to the agent any more. Their conversations stay.
+    """
+
+    async def run(_accounts: Accounts, all_people: People) -> Member:
+        member = lookup.find_person(await _load_members(all_people), person)
+        await all_people.remove(member.person.id)
+        return member
+
+    removed = _run_with_accounts(ctx, run)
+    _print_person(removed, f"Removed {lookup.quote(removed.person.name)}.", as_json=as_json)
+
+
+@people.command("unlink")
+@click.argument("person")
+@click.argument("account")
+@json_option
+@click.pass_context
+def unlink_account(ctx: click.Context, person: str, account: str, as_json: bool) -> None:
+    """Take a chat account out of a person.
+
+    ACCOUNT is a platform, or platform:id if the person has several accounts there. What was said there stays with the
+    person. The account is a stranger's again.
+    """
+
+    async def run(_accounts: Accounts, all_people: People) -> Member:
+        member = lookup.find_person(await _load_members(all_people), person)
+        return await all_people.unlink(member.person.id, account)
+
+    changed = _run_with_accounts(ctx, run)
+    _print_person(changed, f"Unlinked {account} from {lookup.quote(changed.person.name)}.", as_json=as_json)
+
+
+@people.command("requests")
+@json_option
+@click.pass_context
+def list_requests(ctx: click.Context, as_json: bool) -> None:
+    """List the strangers who ask for access.
+
+    Each of them got a code in their chat. Ask for it, and approve it with `people approve`.
+    """
+
+    async def run(_accounts: Accounts, all_people: People) -> Sequence[PairingRequest]:
+        return await all_people.list_requests()
+
+    requests = _run_with_accounts(ctx, run)
+    now = datetime.now(UTC)
+    if as_json:
+        output.print_json({"requests": [json_output.request_to_json(request) for request in requests]})
+    elif requests:
+        output.print_table(_REQUEST_COLUMNS, [_make_request_row(request, now) for request in requests])
+    else:
+        click.echo("Nobody is asking for access.")
+
+
+@people.command("approve")
+@click.argument("code")
+@click.option(
+    "--as",
+    "grant",
+    type=click.Choice([grant.value for grant in Grant]),
+    default=Grant.MEMBER.value,
+    help=(
+        "A member talks to the agent everywhere, a guest only in those direct messages; `me` links the account to you."
+        " [default: member]"
+    ),
+)
+@json_option
+@click.pass_context
+def approve_request(ctx: click.Context, code: str, grant: str, as_json: bool) -> None:
+    """Give a stranger access.
+
+    CODE is the code that the stranger got, or the id of the request. The stranger is told.
+    """
+
+    async def run(_accounts: Accounts, all_people: People) -> Member:
+        return await all_people.approve(code, Grant(grant))
+
+    member = _run_with_accounts(ctx, run)
+    name = lookup.quote(member.person.name)
+    text = f"The account is linked to {name}." if grant == Grant.ME else f"{name} is now {_describe_role(member)}."
+    _print_person(member, text, as_json=as_json)
+
+
+@people.command("deny")
+@click.argument("code")
+@json_option
+@click.pass_context
+def deny_request(ctx: click.Context, code: str, as_json: bool) -> None:
+    """Deny a stranger access.
+
+    CODE is the code that the stranger got, or the id of the request. The stranger is told.
+    """
+
+    async def run(_accounts: Accounts, all_people: People) -> PairingRequest:
+        return await all_people.deny(code)
+
+    request = _run_with_accounts(ctx, run)
+    if as_json:
+        output.print_json({"request": json_output.request_to_json(request)})
+    else:
+        click.echo(f"Denied {lookup.quote(request.name or request.account)}.")
+
+
+def _print_person(member: Member, text: str, *, as_json: bool) -> None:
+    if as_json:
+        output.print_json({"person": json_output.person_to_json(member)})
+    else:
+        click.echo(text)
+
+
+def _describe_role(member: Member) -> str:
+    return {Role.OWNER: "an owner", Role.MEMBER: "a member", Role.GUEST: "a guest"}[member.person.role]
+
+
+def _make_request_row(request: PairingRequest, now: datetime) -> tuple[str, ...]:
+    return (
+        request.id,
+        str(request.platform),
+        output.clean_line(request.account),
+        output.format_relative_time(request.created_at, now),
+        output.clean_line(request.name),
+    )
 
 
 def _find_page_url(ctx: click.Context) -> str:
@@ -201,7 +362,15 @@ async def _load_members(all_people: People) -> list[Member]:
 def _make_row(member: Member, now: datetime) -> tuple[str, ...]:
     person = member.person
     last_seen = output.format_relative_time(member.last_seen_at, now) if member.last_seen_at else ""
-    return (person.id, person.role.value, _describe_sign_in(member), last_seen, output.clean_line(person.name))
+    accounts = ", ".join(f"{each.platform}:{output.clean_line(each.account)}" for each in member.chat_accounts)
+    return (
+        person.id,
+        person.role.value,
+        _describe_sign_in(member),
+        last_seen,
+        accounts,
+        output.clean_line(person.name),
+    )
 
 
 def _describe_sign_in(member: Member) -> str:

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver import __version__
-from palaver.app import make_gateway, make_web_state, open_store
+from palaver.app import list_accounts, make_gateway, make_web_state, open_store
 from palaver.cli.malloc import return_freed_memory
 from palaver.cli.output import clean_line
 from palaver.cli.running_servers import announce_server, find_running_server
 from palaver.cli.server_address import build_server_urls, explain_other_port, open_server_socket
 from palaver.domain.errors import ConfigError
+from palaver.domain.platform_health import format_account
 from palaver.invocation import format_command
 from palaver.logs import configure_logging
 from palaver.services.accounts.accounts import Accounts
@@ -31,11 +32,12 @@ from palaver.web.connections import raise_open_file_limit
 from palaver.web.server import run_server
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Sequence
 
     from palaver.cli.running_servers import RunningServer
     from palaver.config import Settings
     from palaver.services.gateway import Gateway
+    from palaver.services.platforms.configured_account import ConfiguredAccount
     from palaver.web.state import WebState
 
 SHUTDOWN_GRACE_SECONDS = 20.0  # how long running turns may go on after the server was told to stop
@@ -66,11 +68,15 @@ def serve_until_stopped(settings: Settings, options: ServeOptions) -> int:
     return_freed_memory()
     configure_logging()
     raise_open_file_limit()
+    accounts = list_accounts(settings, os.environ)
     with open_store(settings) as store:
-        return asyncio.run(_serve(make_gateway(store, settings, os.environ), settings, options))
+        gateway = make_gateway(store, settings, os.environ, accounts)
+        return asyncio.run(_serve(gateway, accounts, settings, options))
 
 
-async def _serve(gateway: Gateway, settings: Settings, options: ServeOptions) -> int:
+async def _serve(
+    gateway: Gateway, accounts: Sequence[ConfiguredAccount], settings: Settings, options: ServeOptions
+) -> int:
     host = settings.web.host if options.host is None else options.host
     port = settings.web.port if options.port is None else options.port
     web = make_web_state(gateway, settings.web)
@@ -100,7 +106,7 @@ async def _serve(gateway: Gateway, settings: Settings, options: ServeOptions) ->
                 with announce_server(settings.home, bound_port, server):
                     if port is None and (reason := explain_other_port(bound_port)) is not None:
                         click.echo(reason)
-                    await _print_welcome(web, server, options)
+                    await _print_welcome(web, accounts, server, options)
                     log.info("server_ready", extra={"address": server.url, "version": __version__})
                     _set_garbage_collector()
                     async with _clean_up_regularly(web):
@@ -121,14 +127,20 @@ async def _clean_up_regularly(web: WebState) -> AsyncIterator[None]:
         await asyncio.gather(cleanup, return_exceptions=True)
 
 
-async def _print_welcome(web: WebState, server: RunningServer, options: ServeOptions) -> None:
-    """Print the address, and a sign-in link while the owner has no password or passkey."""
+async def _print_welcome(
+    web: WebState, accounts: Sequence[ConfiguredAccount], server: RunningServer, options: ServeOptions
+) -> None:
+    """Print the address, what is connected, and a sign-in link while the owner has no password or passkey."""
     click.echo(f"Palaver {__version__} is running at {server.url}")
     if server.network_url is not None:
         click.echo(f"Other machines in your network reach it at {server.network_url}")
     click.echo(clean_line(web.gateway.agent.description))
-    for platform in web.gateway.unconnected_platforms:
-        click.echo(f"{platform.label} is set up but not connected: messages there are neither received nor sent.")
+    connecting = [format_account(*account.key) for account in accounts if account.problem is None]
+    if connecting:
+        click.echo(f"Connecting to {', '.join(connecting)}; see `{format_command('platforms')}`")
+    for account in accounts:
+        if account.problem is not None:
+            click.echo(f"{format_account(*account.key)} can't be connected. {clean_line(account.problem)}")
     await _open_page(web.accounts, server.url, options)
 
 

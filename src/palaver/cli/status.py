@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 import click
 
 from palaver import __version__
-from palaver.cli.options import load_cli_settings, open_view
+from palaver.cli.options import load_cli_settings
 from palaver.cli.output import clean_line
+from palaver.domain.platform_health import STATE_WORDS
 
 if TYPE_CHECKING:
     from palaver.config import Settings
@@ -21,14 +22,15 @@ MAX_SESSIONS_COUNTED = 50  # beyond that, the output says "50+"
 @click.command()
 @click.pass_context
 def status(ctx: click.Context) -> None:
-    """Show the database, config file, recent conversations, agent and platforms without a connection."""
-    from palaver.app import CONNECTABLE_PLATFORMS, describe_agent
+    """Show the database, config file, recent conversations, agent and chat platforms."""
+    from palaver.app import describe_agent, open_store
+    from palaver.services.platforms.health import load_health
 
     settings = load_cli_settings(ctx)
-    unconnected = sorted(set(settings.gateway.chat_platforms) - CONNECTABLE_PLATFORMS)
     agent = describe_agent(settings, os.environ)
-    with open_view(ctx, settings=settings) as view:
-        page = view.list(limit=MAX_SESSIONS_COUNTED + 1)
+    with open_store(settings) as store:
+        page = store.seen_by(store.get_owner().principal, everything=True).list(limit=MAX_SESSIONS_COUNTED + 1)
+        accounts = load_health(store, settings.gateway.chat_accounts)
     count = f"{MAX_SESSIONS_COUNTED}+" if len(page) > MAX_SESSIONS_COUNTED else str(len(page))
     config_file = settings.home / "config.yaml"
     missing = "" if config_file.exists() else " (not found, using defaults)"
@@ -37,9 +39,8 @@ def status(ctx: click.Context) -> None:
     click.echo(f"Config file    {clean_line(str(config_file))}{missing}")
     click.echo(f"Conversations  {f'{count} recent' if page else 'none yet'}")
     click.echo(f"Agent          {clean_line(agent)}")
-    if unconnected:
-        names = ", ".join(platform.label for platform in unconnected)
-        click.echo(f"Not connected  {names}: set up, but this version of Palaver has no connection to it")
+    for account in accounts:
+        click.echo(f"{'Platforms' if account is accounts[0] else '':14} {account.label}: {STATE_WORDS[account.state]}")
 
 
 def describe_database(settings: Settings) -> str:

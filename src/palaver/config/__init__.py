@@ -29,7 +29,14 @@ from palaver.config.environment import (
     read_overrides,
 )
 from palaver.config.machine_timezone import find_machine_timezone
-from palaver.config.schema import ConfigFile, ProfileSection, ResetSection, ToolsetSection, list_setting_keys
+from palaver.config.schema import (
+    ConfigFile,
+    PeopleSection,
+    ProfileSection,
+    ResetSection,
+    ToolsetSection,
+    list_setting_keys,
+)
 from palaver.config.secret_file import SECRET_BYTES, load_install_secret
 from palaver.config.validation import validate_document
 from palaver.domain.errors import ConfigError
@@ -38,6 +45,8 @@ from palaver.domain.keys import DmScope
 from palaver.domain.person import Role
 from palaver.domain.policy import ResetMode, ResetPolicy
 from palaver.domain.profile import (
+    DEFAULT_GUEST_COMMANDS,
+    DEFAULT_MESSAGES_PER_MINUTE,
     AgentProfile,
     CompactionRules,
     McpServer,
@@ -51,13 +60,14 @@ from palaver.domain.source import ChatType, Platform
 from palaver.domain.turn import BusyPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 __all__ = [
     "CHAT_PLATFORMS",
     "ENVIRONMENT_VARIABLES",
     "FILE_NAME",
     "SECRET_BYTES",
+    "AccountEntry",
     "EnvironmentVariable",
     "Settings",
     "list_setting_keys",
@@ -67,13 +77,29 @@ __all__ = [
 
 
 @dataclass(frozen=True, kw_only=True)
+class AccountEntry:
+    """An account on a platform as config.yaml describes it. Its settings are checked when it is connected."""
+
+    platform: Platform
+    name: str  # empty for the account without a name
+    settings: Mapping[str, object] = field(default_factory=dict, repr=False, hash=False)
+
+    @property
+    def settings_key(self) -> str:
+        """Where its settings are in config.yaml."""
+        account = f".accounts.{self.name}" if self.name else ""
+        return f"platforms.{self.platform}{account}.settings"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """All settings of the operator; fields that may contain a password are left out of the repr."""
 
     home: Path
     database_url: str = field(repr=False)
     gateway: GatewayConfig
-    platform_settings: Mapping[Platform, Mapping[str, object]] = field(repr=False, hash=False)
+    accounts: tuple[AccountEntry, ...] = ()  # those that are enabled in config.yaml
+    disabled_platforms: frozenset[Platform] = frozenset()  # in config.yaml: their environment variables are ignored
     agent: AgentProfile = field(default_factory=AgentProfile, repr=False, hash=False)
     turns: TurnRules = field(default_factory=TurnRules, hash=False)
     web: WebRules = field(default_factory=WebRules)
@@ -88,22 +114,19 @@ def load_settings(environ: Mapping[str, str], home: Path | None = None) -> Setti
     home = (home or _expand_path(environ.get("PALAVER_HOME") or "~/.palaver", environ)).absolute()
     document = read_document(home / FILE_NAME)
     file, problems = validate_document(document) if document else (ConfigFile(), [])
+    disabled = frozenset(Platform(name) for name, section in file.platforms.items() if not section.enabled)
     overrides, override_problems = read_overrides(environ)
     problems += override_problems
     if not problems:
         file, problems = apply_overrides(file, overrides)
     if problems:
         raise ConfigError("\n".join(problems), file=str(home / FILE_NAME), problems=tuple(problems))
-    adapter_settings = {
-        Platform(name): MappingProxyType(section.settings)
-        for name, section in file.platforms.items()
-        if section.settings
-    }
     return Settings(
         home=home,
         database_url=_resolve_database_url(file.database_url, home, environ),
         gateway=_build_gateway_config(file, file.timezone or find_machine_timezone(environ)),
-        platform_settings=MappingProxyType(adapter_settings),
+        accounts=tuple(_list_accounts(file)),
+        disabled_platforms=disabled,
         agent=_build_agent_profile(file, home, environ),
         turns=_build_turn_rules(file, home, environ),
         web=WebRules(
@@ -115,11 +138,31 @@ def load_settings(environ: Mapping[str, str], home: Path | None = None) -> Setti
     )
 
 
+def _list_accounts(file: ConfigFile) -> Iterator[AccountEntry]:
+    """Yield the enabled accounts. A platform has one without a name, unless it has only accounts with names."""
+    for name, section in file.platforms.items():
+        if not section.enabled:
+            continue
+        platform = Platform(name)
+        if section.settings or not section.accounts:
+            yield AccountEntry(platform=platform, name="", settings=MappingProxyType(section.settings))
+        for account, subsection in section.accounts.items():
+            if subsection.enabled:
+                settings = MappingProxyType(subsection.settings)
+                yield AccountEntry(platform=platform, name=account, settings=settings)
+
+
 def _build_gateway_config(file: ConfigFile, timezone: str) -> GatewayConfig:
     sections = {Platform(name): section for name, section in file.platforms.items()}
     homes = {platform: section.home_channel for platform, section in sections.items()}
+    accounts = [(account.platform, account.name) for account in _list_accounts(file)]
     return GatewayConfig(
         connected_platforms=tuple(platform for platform, section in sections.items() if section.enabled),
+        account_names={
+            platform: tuple(name for each, name in accounts if each == platform)
+            for platform, section in sections.items()
+            if section.enabled and section.accounts
+        },
         home_channels={
             platform: HomeChannel(platform, home.chat_id, home.name or "", home.thread_id)
             for platform, home in homes.items()
@@ -213,6 +256,22 @@ def _build_turn_rules(file: ConfigFile, home: Path, environ: Mapping[str, str]) 
             notify=file.compaction.notify,
         ),
         open_platforms=frozenset(platform for platform, section in sections.items() if section.access == "everyone"),
+        allowed_users=MappingProxyType(
+            {
+                platform: frozenset(section.allowed_users)
+                for platform, section in sections.items()
+                if section.allowed_users
+            }
+        ),
+        messages_per_minute=MappingProxyType(_build_message_limits(file.people)),
+        guest_commands=(
+            DEFAULT_GUEST_COMMANDS if file.people.guest_commands is None else frozenset(file.people.guest_commands)
+        ),
+        unstreamed_platforms=frozenset(platform for platform, section in sections.items() if not section.streaming),
+        always_active_platforms=frozenset(
+            platform for platform, section in sections.items() if section.group_activation == "always"
+        ),
+        bot_platforms=frozenset(platform for platform, section in sections.items() if section.allow_bots),
         toolsets=MappingProxyType({name: rule for name, rule in toolsets.items() if name not in disabled}),
         models_by_role=MappingProxyType(
             {
@@ -221,6 +280,13 @@ def _build_turn_rules(file: ConfigFile, home: Path, environ: Mapping[str, str]) 
             }
         ),
     )
+
+
+def _build_message_limits(section: PeopleSection) -> dict[Role, int]:
+    """Return how many messages each role may send a minute; a role without a limit is left out."""
+    limits: dict[Role, int | None] = {**DEFAULT_MESSAGES_PER_MINUTE}
+    limits |= {Role(name): limit for name, limit in section.messages_per_minute.items()}
+    return {role: limit for role, limit in limits.items() if limit is not None}
 
 
 def _build_toolset_rule(section: ToolsetSection) -> ToolsetRule:

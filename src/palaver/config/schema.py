@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final, get_args, get_orig
 
 from palaver.config import validators
 from palaver.domain.gateway_config import MULTI_SESSION_PLATFORMS
+from palaver.domain.source import Platform
+from palaver.domain.user_ids import find_user_id_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,6 +82,20 @@ class HomeSection(Section):
     thread_id: Annotated[str | None, validators.OPTIONAL_TEXT] = None
 
 
+_MessagesPerMinute = dict[Annotated[str, validators.ROLE], Annotated[int | None, validators.OPTIONAL_MESSAGE_COUNT]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccountSection(Section):
+    """One of several accounts on a platform."""
+
+    enabled: Annotated[bool, validators.BOOL] = True
+    settings: Annotated[dict[str, object], validators.NULL_IS_EMPTY] = field(default_factory=dict, repr=False)
+
+
+_Accounts = dict[Annotated[str, validators.ACCOUNT_NAME], Annotated[AccountSection, validators.NULL_IS_EMPTY]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlatformSection(Section):
     """One platform; a platform that is in the file is enabled unless it says otherwise."""
@@ -88,7 +104,13 @@ class PlatformSection(Section):
     home_channel: HomeSection | None = None
     busy_policy: Annotated[str | None, validators.OPTIONAL_BUSY_POLICY] = None
     access: Annotated[str, validators.ACCESS] = "known"
-    settings: Annotated[dict[str, object], validators.NULL_IS_EMPTY] = field(default_factory=dict)  # the adapter's own
+    allowed_users: Annotated[tuple[Annotated[str, validators.TEXT], ...], validators.NULL_IS_EMPTY_LIST] = ()
+    streaming: Annotated[bool, validators.BOOL] = True
+    group_activation: Annotated[str, validators.GROUP_ACTIVATION] = "mention"
+    allow_bots: Annotated[bool, validators.BOOL] = False
+    # The adapter's own, for the account without a name; its manifest defines them.
+    settings: Annotated[dict[str, object], validators.NULL_IS_EMPTY] = field(default_factory=dict, repr=False)
+    accounts: Annotated[_Accounts, validators.NULL_IS_EMPTY] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +184,14 @@ class CompactionSection(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PeopleSection(Section):
+    """How much people may send, by role, and which commands guests may use."""
+
+    messages_per_minute: Annotated[_MessagesPerMinute, validators.NULL_IS_EMPTY] = field(default_factory=dict)
+    guest_commands: tuple[Annotated[str, validators.COMMAND_NAME], ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ToolsetSection(Section):
     """On which platforms, and for which roles, a toolset is available; without platforms, on all."""
 
@@ -180,6 +210,16 @@ class WebSection(Section):
     trusted_proxies: Annotated[tuple[Annotated[str, validators.NETWORK], ...], validators.NULL_IS_EMPTY_LIST] = ()
 
 
+def _find_wrong_user_id(sections: dict[str, PlatformSection]) -> str | None:
+    """Return an error if an allow-list of a platform contains a name instead of an id."""
+    for name, section in sections.items():
+        for user_id in section.allowed_users:
+            problem = find_user_id_problem(Platform(name), user_id)
+            if problem is not None:
+                return f"{name}.allowed_users: {problem}"
+    return None
+
+
 def _find_unused_rules(sections: dict[str, ResetSection]) -> str | None:
     """Return an error if a reset policy is set for a platform where none would ever apply."""
     platforms = " and ".join(sorted(MULTI_SESSION_PLATFORMS & sections.keys()))
@@ -193,7 +233,11 @@ _ResetByPlatform = Annotated[
     validators.CheckTogether(_find_unused_rules),
 ]
 _ResetByType = dict[Annotated[str, validators.CHAT_TYPE], _Reset]
-_Platforms = dict[Annotated[str, validators.PLATFORM], Annotated[PlatformSection, validators.NULL_IS_EMPTY]]
+_Platforms = Annotated[
+    dict[Annotated[str, validators.PLATFORM], Annotated[PlatformSection, validators.NULL_IS_EMPTY]],
+    validators.NULL_IS_EMPTY,
+    validators.CheckTogether(_find_wrong_user_id),
+]
 _Windows = dict[Annotated[str, validators.PROVIDER_MODEL], Annotated[int, validators.TOKEN_COUNT]]
 _ModelsByRole = dict[
     Annotated[str, validators.ROLE],
@@ -233,7 +277,8 @@ class ConfigFile(Section):
     compaction: Annotated[CompactionSection, validators.NULL_IS_EMPTY] = field(default_factory=CompactionSection)
     toolsets: Annotated[_Toolsets, validators.NULL_IS_EMPTY] = field(default_factory=dict)
     web: Annotated[WebSection, validators.NULL_IS_EMPTY] = field(default_factory=WebSection)
-    platforms: Annotated[_Platforms, validators.NULL_IS_EMPTY] = field(default_factory=dict)
+    people: Annotated[PeopleSection, validators.NULL_IS_EMPTY] = field(default_factory=PeopleSection)
+    platforms: _Platforms = field(default_factory=dict)
 
 
 def list_setting_keys() -> tuple[str, ...]:
@@ -243,15 +288,22 @@ def list_setting_keys() -> tuple[str, ...]:
 
 def is_literal_text(path: KeyPath) -> bool:
     """Whether a value is text, such as an id, so that 007 and 1712345678.1200 must not be read as numbers."""
-    if path[0] == "platforms" and path[2:3] == ("settings",):
+    if _is_adapter_setting(path):
         return False
+    if path[0] == "platforms" and path[2:3] == ("allowed_users",):
+        return True
     parent = path[:3] if path[0] == "mcp_servers" else path[:1]  # of the entries of args, env, headers, fallback_models
     return path[-1] in _LITERAL_TEXT_KEYS or parent[-1] in _LITERAL_TEXT_KEYS
 
 
 def may_hold_secret(path: KeyPath) -> bool:
     """Whether a value in this section may be a secret, whatever its key is called."""
-    return bool(path) and path[0] in _SECRET_SECTIONS
+    return bool(path) and (path[0] in _SECRET_SECTIONS or _is_adapter_setting(path))
+
+
+def _is_adapter_setting(path: KeyPath) -> bool:
+    """Whether the manifest of a platform defines this key, and not this schema."""
+    return path[0] == "platforms" and "settings" in (path[2:3] + path[4:5])
 
 
 def format_key(path: KeyPath) -> str:

@@ -96,7 +96,7 @@ def _describe_error(error: Mapping[str, Any]) -> str:
 
 
 def _describe_invalid_name(path: KeyPath, allowed: object) -> str:
-    known = _KNOWN_NAMES.get(path[0])
+    known = _KNOWN_NAMES.get(path[0]) if len(path) == 3 else None  # deeper: the name of an account
     return f"unknown name ({_suggest_name(str(path[-2]), known)})" if known else f"this name is not valid ({allowed})"
 
 
@@ -105,6 +105,8 @@ def _describe_unknown_key(path: KeyPath) -> str:
     *section, key = (str(part) for part in path)
     if len(section) > 1 and section[0] in OPERATOR_NAMED_SECTIONS:
         section[1] = "<name>"
+    if len(section) > 3 and section[2] == "accounts":
+        section[3] = "<name>"
     prefix = "".join(f"{part}." for part in section)
     in_section = {
         known.removeprefix(prefix).partition(".")[0] for known in list_setting_keys() if known.startswith(prefix)

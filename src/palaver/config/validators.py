@@ -195,7 +195,13 @@ HEADER_NAME: Final = _pattern_rule(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "the name of 
 HEADER_VALUE: Final = Rule(lambda value: isinstance(value, str) and value.isprintable(), "text on one line")
 BUSY_POLICY: Final = Rule(lambda value: value in tuple(BusyPolicy), "queue, steer, interrupt or reject")
 OPTIONAL_BUSY_POLICY: Final = _optional_rule(BUSY_POLICY)
+ACCOUNT_NAME: Final = _pattern_rule(
+    "[a-z][a-z0-9_-]{0,31}", "up to 32 lowercase letters, digits, '_' or '-', starting with a letter"
+)
+GROUP_ACTIVATION: Final = Rule(lambda value: value in ("mention", "always"), "mention or always")
 ACCESS: Final = Rule(lambda value: value in ("known", "everyone"), "known or everyone")
+OPTIONAL_MESSAGE_COUNT: Final = _optional_rule(_number_rule(1, 6000, "a whole number, or null for no limit"))
+COMMAND_NAME: Final = _pattern_rule("[a-z]{1,32}", "the name of a slash command, without its slash")
 RUNNING_TURNS: Final = _number_rule(1, 256, "a whole number")
 QUEUED_TURNS: Final = _number_rule(1, 1000, "a whole number")
 MERGE_WINDOW_SECONDS: Final = _number_rule(0, 60, "a number of seconds", whole=False)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.domain.person import Person, Principal
+    from palaver.domain.source import Platform
 
 T = TypeVar("T")
 
@@ -115,13 +116,22 @@ class SignInMethods:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A person as the owner sees them: their platforms, and how they sign in."""
+    """A person as the owner sees them: their platforms and accounts, and how they sign in."""
 
     person: Person
     platforms: tuple[str, ...]
+    chat_accounts: tuple[ChatAccount, ...]
     sign_in_methods: SignInMethods | None  # None: the person cannot sign in
     last_seen_at: datetime | None
     uses_terminal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChatAccount:
+    """An account on a chat platform: the platform, and its own id of the user."""
+
+    platform: Platform
+    account: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

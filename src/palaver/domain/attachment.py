@@ -41,7 +41,9 @@ _SIGNATURES: Final = (
     ("audio/ogg", re.compile(rb"OggS")),
     ("audio/flac", re.compile(rb"fLaC")),
     ("audio/mp4", re.compile(rb".{4}ftypM4A", re.DOTALL)),
-    ("audio/mpeg", re.compile(rb"ID3|\xff[\xfb\xf3\xf2]")),
+    ("audio/aac", re.compile(rb"\xff[\xf1\xf9]")),
+    ("audio/mpeg", re.compile(rb"ID3|\xff[\xfb\xfa\xf3\xf2]")),
+    ("audio/webm", re.compile(rb"\x1a\x45\xdf\xa3.{0,64}webm", re.DOTALL)),
 )
 _ATTACHMENT_ID = re.compile(r"a_[0-9a-f]{24}")
 _BINARY_CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")

@@ -51,9 +51,9 @@ class Capabilities:
 
 def measure_length(text: str, unit: LengthUnit) -> int:
     """Return the length of a text in a platform's unit."""
+    if unit is LengthUnit.CHARACTERS or text.isascii():
+        return len(text)
     match unit:
-        case LengthUnit.CHARACTERS:
-            return len(text)
         case LengthUnit.UTF16:
             return len(text.encode("utf-16-le", "surrogatepass")) // 2
         case LengthUnit.BYTES:

@@ -1,7 +1,7 @@
-"""The prompt that tells the agent where a conversation takes place, and the delivery targets the agent can name.
+"""The prompt that tells the agent where a conversation takes place.
 
-Owns `SessionContext`, the prompt built from it, the quoting of all text that comes from a chat, and the parsing
-of delivery targets. The outbox sends; `redact` hides ids.
+Owns `SessionContext`, the prompt built from it, and the quoting of all text that comes from a chat. `targets` writes
+and parses delivery targets, `target_resolution` finds the one that the agent names; `redact` hides ids.
 
 Always true: equal contexts give equal bytes, and nothing in the text changes from turn to turn, so that a
 provider's prompt cache works. Everything that people or platforms chose (names, titles, topics, ids) is inside
@@ -14,14 +14,15 @@ import re
 import unicodedata
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from palaver.domain.errors import ConfigError, InvalidInput
+from palaver.domain.errors import ConfigError
 from palaver.domain.gateway_config import HomeChannel
 from palaver.domain.keys import DmScope
 from palaver.domain.redact import needs_raw_ids
 from palaver.domain.session_json import format_optional_time
 from palaver.domain.source import ChatType, Platform, SessionSource
+from palaver.domain.targets import format_chat_target
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -99,28 +100,20 @@ class SessionContext:
         )
 
 
-@dataclass(frozen=True)
-class DeliveryTarget:
-    """A place to send to: the chat where the request came from, a file on this machine, or any chat."""
-
-    kind: Literal["origin", "local", "chat"]
-    platform: Platform
-    chat_id: str = ""
-    thread_id: str | None = None
-
-
 def build_session_context(
     source: SessionSource,
     config: GatewayConfig,
     entry: CurrentSession | None = None,
     *,
     connected: Collection[Platform] | None = None,
+    home_channels: Mapping[Platform, HomeChannel] | None = None,
     can_send: bool = True,
 ) -> SessionContext:
     """Describe the conversation of `source`; `entry` is its current session, if there is one.
 
-    `connected` are the platforms that adapters are connected to; None: those of the configuration. Home channels of
-    other platforms are left out. `can_send` says whether the agent has a tool that sends messages.
+    `connected` are the platforms that adapters are connected to; None: those of the configuration. `home_channels` are
+    those that people chose; None: those of the configuration. Those of other platforms are left out. `can_send` says
+    whether the agent has a tool that sends messages.
     """
     platforms = tuple(sorted(set(config.connected_platforms if connected is None else connected)))
     return SessionContext(
@@ -128,7 +121,7 @@ def build_session_context(
         connected_platforms=platforms,
         home_channels=tuple(
             home
-            for platform, home in sorted(config.home_channels.items())
+            for platform, home in sorted((config.home_channels if home_channels is None else home_channels).items())
             if connected is None or platform in platforms
         ),
         can_send=can_send,
@@ -230,8 +223,8 @@ class _IdFormatter:
 
     redactor: Redactor | None
 
-    def format_target(self, platform: Platform, chat_id: str, thread_id: str | None) -> str:
-        return quote_chat_text(_format_target(platform, chat_id, thread_id, self._redactor_for(platform)))
+    def format_target(self, place: SessionSource | HomeChannel) -> str:
+        return quote_chat_text(format_prompt_target(place, self._redactor_for(place.platform)))
 
     def format_user_id(self, source: SessionSource) -> str | None:
         if not source.user_id:
@@ -256,10 +249,12 @@ class _IdFormatter:
         return None if self.redactor is None or needs_raw_ids(platform) else self.redactor
 
 
-def _format_target(platform: Platform, chat_id: str, thread_id: str | None, redactor: Redactor | None) -> str:
+def format_prompt_target(place: SessionSource | HomeChannel, redactor: Redactor | None) -> str:
     """Return a chat as a delivery target; with a redactor, its id is hidden."""
-    chat = redactor.redact_chat(platform, chat_id) if redactor else f"{platform}:{chat_id}"
-    return f"{chat}:{thread_id}" if thread_id else chat
+    if redactor is None:
+        return format_chat_target(place.platform, place.chat_id, place.thread_id, place.account)
+    hidden = redactor.redact_chat(place.platform, place.chat_id).partition(":")[2]
+    return format_chat_target(place.platform, hidden, place.thread_id, place.account)
 
 
 _PHONE_NUMBER = re.compile(r"\W*\d(?:\W*\d){5,}\W*")
@@ -302,7 +297,7 @@ def _describe_chat(context: SessionContext, ids: _IdFormatter) -> str:
     if source.thread_id and source.chat_type is not ChatType.THREAD:
         chat += ", in a thread"
     if source.chat_id and context.can_send:
-        chat += f", target {ids.format_target(source.platform, source.chat_id, source.thread_id)}"
+        chat += f", target {ids.format_target(source)}"
     return chat
 
 
@@ -330,9 +325,7 @@ def _platform_lines(context: SessionContext, ids: _IdFormatter) -> Iterator[str]
     yield f"- Connected platforms: {labels or 'none'}"
     for home in context.home_channels:
         name = ids.format_name(home.platform, home.name, home.chat_id)
-        target = (
-            f"target {ids.format_target(home.platform, home.chat_id, home.thread_id)}" if context.can_send else None
-        )
+        target = f"target {ids.format_target(home)}" if context.can_send else None
         if name or target:  # a chat without a name that cannot be sent to is of no use
             yield f"- Home channel of {home.platform.label}: {', '.join(filter(None, (name, target)))}"
 
@@ -345,116 +338,3 @@ def _delivery_lines(context: SessionContext, ids: _IdFormatter) -> Iterator[str]
         name = ids.format_name(home.platform, home.name, home.chat_id)
         yield f"- `{home.platform}`: to the home channel{f' {name}' if name else ''} of {home.platform.label}"
     yield "- `platform:chat_id` or `platform:chat_id:thread`: to one chat, such as a target named above"
-
-
-# ---- delivery targets --------------------------------------------------------------------------------------
-
-# Platforms whose chat ids contain colons, and how a thread follows such an id.
-_TARGET_PATTERNS: Final = {
-    Platform.MATRIX: re.compile(
-        r"(?P<chat>[!#@][^:]*(?::(?:\[[^]]*\]|[^:$\[][^:]*)(?::\d{1,5}(?=:|$))?)?)(?::(?P<thread>.+))?"
-    ),
-    Platform.SIGNAL: re.compile(r"(?P<chat>group:[^:]+)(?::(?P<thread>.+))?"),
-    Platform.WHATSAPP: re.compile(r"(?P<chat>[^@]+@[^:]+)(?::(?P<thread>.+))?"),
-}
-_HIDDEN_ID = re.compile(r"[0-9a-f]{12}")
-
-
-def resolve_target(target: str, context: SessionContext, redactor: Redactor | None = None) -> DeliveryTarget:
-    """Return the place that the agent or a job names with `target`; InvalidInput lists the valid targets.
-
-    Valid are `origin`, `local`, the name of a platform (its home channel) and `platform:chat[:thread]`, where
-    the chat may be written as the prompt showed it, hidden or not.
-    """
-    text = target.strip()
-    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'`":
-        text = text[1:-1].strip()
-    name, colon, rest = text.partition(":")
-    source = context.source
-    if not colon and name.lower() in {"origin", "local"}:
-        if name.lower() == "local" or source.platform == Platform.LOCAL:
-            return DeliveryTarget("local", Platform.LOCAL)
-        return DeliveryTarget("origin", source.platform, source.chat_id, source.thread_id)
-    platform = _parse_platform(name, context)
-    if colon:
-        return _resolve_chat(platform, rest, context, redactor)
-    for home in context.home_channels:
-        if home.platform == platform:
-            return DeliveryTarget("chat", platform, home.chat_id, home.thread_id)
-    raise InvalidInput(
-        f"{platform.label} has no home channel; {_list_valid_targets(context)}", target=text, platform=platform
-    )
-
-
-def _list_platforms(context: SessionContext) -> list[Platform]:
-    """Return the platforms that can be sent to."""
-    homes = {home.platform for home in context.home_channels}
-    return sorted({context.source.platform, *context.connected_platforms, *homes} - {Platform.LOCAL})
-
-
-def _parse_platform(name: str, context: SessionContext) -> Platform:
-    platform = next((each for each in _list_platforms(context) if each == name.strip().lower()), None)
-    if platform is None:
-        raise InvalidInput(
-            f"{quote_chat_text(name)} is not a connected platform; {_list_valid_targets(context)}", target=name
-        )
-    return platform
-
-
-def _resolve_chat(
-    platform: Platform, address: str, context: SessionContext, redactor: Redactor | None
-) -> DeliveryTarget:
-    """Return the chat that `address` names on a platform: one from the prompt, else as the platform's ids are built."""
-    target, chats_in_prompt = f"{platform}:{address}", _list_chats_in_prompt(platform, context)
-    redactor = None if redactor is None or needs_raw_ids(platform) else redactor
-    matches = [chat for chat in chats_in_prompt if target in _list_spellings(platform, *chat, redactor)]
-    if len(matches) == 1:
-        return DeliveryTarget("chat", platform, *matches[0])
-    chat_ids = {chat_id for chat_id, _ in chats_in_prompt}
-    chat_id, thread_id = _split_address(platform, address, chat_ids)
-    if redactor and chat_id not in chat_ids and _HIDDEN_ID.fullmatch(chat_id):
-        found = redactor.resolve_chat(f"{platform}:{chat_id}", [(platform, each) for each in chat_ids])
-        if found is None and not chat_id.isdigit():  # twelve digits alone may be a real id
-            raise InvalidInput(
-                f"{quote_chat_text(target)} is an unknown hidden id; {_list_valid_targets(context)}", target=target
-            )
-        chat_id = found or chat_id
-    if matches or not chat_id or thread_id == "":
-        problem = "matches two chats" if matches else "names no chat"
-        raise InvalidInput(f"{quote_chat_text(target)} {problem}; {_list_valid_targets(context)}", target=target)
-    return DeliveryTarget("chat", platform, chat_id, thread_id)
-
-
-def _list_chats_in_prompt(platform: Platform, context: SessionContext) -> set[tuple[str, str | None]]:
-    """Return the chat and thread ids on a platform that the prompt names."""
-    chats = {(home.chat_id, home.thread_id) for home in context.home_channels if home.platform == platform}
-    if context.source.platform == platform and context.source.chat_id:
-        chats.add((context.source.chat_id, context.source.thread_id))
-    return chats
-
-
-def _list_spellings(platform: Platform, chat_id: str, thread_id: str | None, redactor: Redactor | None) -> set[str]:
-    """Return a target in every form the agent may write it: raw or hidden, and as the prompt quotes either."""
-    targets = {_format_target(platform, chat_id, thread_id, each) for each in (None, redactor)}
-    in_quotes = {quote_chat_text(target)[1:-1] for target in targets}
-    return targets | in_quotes | {re.sub(r"\\(.)", r"\1", text) for text in in_quotes}
-
-
-def _split_address(platform: Platform, address: str, chat_ids: set[str]) -> tuple[str, str | None]:
-    """Split `chat[:thread]`, where the chat id may contain colons."""
-    if address in chat_ids:
-        return address, None
-    pattern = _TARGET_PATTERNS.get(platform)
-    if pattern and (match := pattern.fullmatch(address)):
-        return match["chat"], match["thread"]
-    for chat_id in sorted(chat_ids, key=len, reverse=True):
-        if address.startswith(f"{chat_id}:"):
-            return chat_id, address[len(chat_id) + 1 :]
-    chat_id, colon, thread_id = address.partition(":")
-    return chat_id, thread_id if colon else None
-
-
-def _list_valid_targets(context: SessionContext) -> str:
-    names = ", ".join(["origin", "local", *(home.platform for home in context.home_channels)])
-    platforms = ", ".join(_list_platforms(context))
-    return f"valid targets: {names}" + (f", or platform:chat_id[:thread] on {platforms}" if platforms else "")

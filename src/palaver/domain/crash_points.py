@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 CrashPoint = Literal[
     "inbox.accepted",
     "inbox.before_accept",
+    "inbox.before_download",
     "inbox.command_read",
+    "inbox.files_received",
     "turn.after_tool",
     "turn.agent_event",
     "turn.before_claim",
@@ -34,13 +36,23 @@ CrashPoint = Literal[
     "turn.released",
     "turn.steered",
     "delivery.before_claim",
+    "delivery.before_confirmation",
     "delivery.before_outcome_save",
+    "delivery.before_parts_save",
     "delivery.before_recovery",
     "delivery.before_send",
     "delivery.claimed",
+    "delivery.confirmed",
     "delivery.outcome_saved",
+    "delivery.parts_saved",
     "delivery.recovered",
     "delivery.sent",
+    "preview.before_save",
+    "preview.grown",
+    "preview.id_saved",
+    "preview.removed",
+    "preview.saved",
+    "preview.sent",
 ]
 
 _hook: Callable[[CrashPoint], None] | None = None

@@ -1,11 +1,14 @@
-"""A delivery: one message on its way to one address, its state, and when it is retried.
+"""A delivery: one answer or notice on its way to one address, its parts, their states, and when it is retried.
 
     pending ──▶ sending ──▶ sent
        ▲            ├─────▶ uncertain   the process died, or the connection broke, before the platform confirmed
        └───retry────┘─────▶ failed      the platform rejected it, or there were too many attempts
 
-Always true: a delivery that may have arrived is never retried automatically, unless the platform recognizes it by
-its idempotency key.
+A delivery has parts: the messages that it becomes on its platform, in order. Each has a state of its own, with the same
+values. `decide_part_outcome` says what follows from the outcome of one part.
+
+Always true: a part that may have arrived is never sent again automatically, unless the platform recognizes its key, or
+it edits a message that is known: an edit can be repeated.
 """
 
 from __future__ import annotations
@@ -17,13 +20,15 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Self
 from urllib.parse import quote, unquote
 
-from palaver.domain.errors import InvalidInput
+from palaver.domain.errors import ChatMovedAway, InvalidInput, SendRejected, SendRetryable, TargetUnreachable
 from palaver.domain.source import Platform
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from palaver.domain.errors import DeliveryError
     from palaver.domain.ids import DeliveryId, SessionId, TurnId
+    from palaver.domain.platform_updates import Button
     from palaver.domain.source import SessionSource
 
 MAX_DELIVERY_ATTEMPTS = 8
@@ -81,19 +86,86 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """One message to send, as an adapter receives it."""
+    """One answer or notice to send. Its parts are what an adapter receives."""
 
-    id: str  # the idempotency key: the same in every attempt
+    id: str  # the keys of its parts begin with it
     address: Address
     content: str  # Markdown
     kind: DeliveryKind
-    attempt: int
+    attempt: int  # since the last part of it has arrived
     session_id: SessionId | None = None
     reply_to: str | None = None  # the platform's id of the message that it answers
     state: DeliveryState = DeliveryState.SENDING
-    sent_message_id: str | None = None  # the platform's id of the sent message
     error: str | None = None
     created_at: datetime | None = None
+    turn_no: int | None = None  # the turn whose answer it is
+    attachment_ids: tuple[str, ...] = ()  # files that are sent after the text
+    buttons: tuple[Button, ...] = ()  # under its last message, where the platform has buttons
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryPart:
+    """One message of a delivery on its platform."""
+
+    no: int  # 1, 2, 3 …
+    body: str  # as the adapter has rendered it; empty for a file
+    attachment_no: int | None = None  # the file to send
+    edits_id: str | None = None  # the platform's id of the message that it replaces: the preview of the answer
+    state: DeliveryState = DeliveryState.PENDING
+    first_sent_at: int | None = None  # microseconds: of the first attempt that may have arrived
+    sent_message_id: str | None = None  # the platform's id of the sent message
+    error: str | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is not sent any more, because it has arrived or may have."""
+        return self.state in {DeliveryState.SENT, DeliveryState.UNCERTAIN}
+
+
+def format_part_key(delivery_id: str, part_no: int) -> str:
+    """Return the key with which a part is sent in every attempt; at most 25 characters."""
+    return f"{delivery_id}.{part_no}"
+
+
+def parse_part_key(key: str) -> tuple[str, int] | None:
+    """Return the delivery and the number of the part that a key belongs to; None if it is not the key of a part."""
+    delivery_id, _, number = key.partition(".")
+    is_key = delivery_id.startswith("d_") and number.isascii() and number.isdigit() and len(number) <= 6
+    return (delivery_id, int(number)) if is_key else None
+
+
+class NextStep(StrEnum):
+    """What follows from the outcome of one part."""
+
+    CONTINUE = "continue"  # with the next part, or end the delivery
+    RETRY = "retry"  # send the same part again, later
+    SEND_ANEW = "send_anew"  # send the same part as a new message at once, instead of the edit that was refused
+    MOVE = "move"  # move the chat, and send the same part at its new address
+    FAIL = "fail"  # end the delivery; the parts after it are not sent
+
+
+def decide_part_outcome(
+    error: DeliveryError | None, *, is_edit: bool, is_key_recognized: bool, is_last_attempt: bool
+) -> tuple[DeliveryState, NextStep]:
+    """Return the state of a part after an attempt, and what follows; `error` is None if it has arrived."""
+    match error:
+        case None:
+            decision = DeliveryState.SENT, NextStep.CONTINUE
+        case SendRejected() if is_edit and not isinstance(error, TargetUnreachable):
+            decision = DeliveryState.PENDING, NextStep.SEND_ANEW
+        case SendRejected():
+            decision = DeliveryState.FAILED, NextStep.FAIL
+        case SendRetryable() | ChatMovedAway() if is_last_attempt:
+            decision = DeliveryState.FAILED, NextStep.FAIL
+        case SendRetryable():
+            decision = DeliveryState.PENDING, NextStep.RETRY
+        case ChatMovedAway():
+            decision = DeliveryState.PENDING, NextStep.MOVE
+        case _ if (is_edit or is_key_recognized) and not is_last_attempt:
+            decision = DeliveryState.PENDING, NextStep.RETRY
+        case _:
+            decision = DeliveryState.UNCERTAIN, NextStep.CONTINUE
+    return decision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

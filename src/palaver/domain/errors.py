@@ -45,7 +45,8 @@
     │   └── SendUncertain         the platform did not confirm: it may have arrived or not
     ├── PlatformError             an account on a platform does not work
     │   ├── AccountRefused        the platform refuses it, or something is not set up: connecting again does not help
-    │   └── ConnectionLost        it can't be reached at the moment: connecting again may help
+    │   ├── ConnectionLost        it can't be reached at the moment: connecting again may help
+    │   └── AccountNotConnected   it can't receive at the moment: the sender tries again later
     ├── LeaseLost                 another worker has taken over this turn
     └── StoreError                the database failed; everything committed before is safe
         ├── StoreBusy
@@ -284,6 +285,12 @@ class AccountRefused(PlatformError):
 
 class ConnectionLost(PlatformError):
     """The platform can't be reached right now."""
+
+
+class AccountNotConnected(PlatformError):
+    """This account isn't connected right now. Try again later."""
+
+    retry_after = 30.0  # seconds
 
 
 class LeaseLost(PalaverError):

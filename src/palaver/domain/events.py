@@ -1,8 +1,8 @@
 """The log of a session: everything that happened in it, in order.
 
-Events are appended and never changed; the only thing a later event can do to an earlier message is hide it
-(undo, rewrite) or show it again (redo). `seq` counts from 1 in each session and defines the order: a clock may
-be set back, the log is not affected.
+Events are appended and never changed. A later event can hide an earlier message (undo, rewrite, deletion on the
+platform), show it again (redo), or give it another text (edit on the platform); what was stored first is kept. `seq`
+counts from 1 in each session and defines the order: a clock may be set back, the log is not affected.
 """
 
 from __future__ import annotations
@@ -43,6 +43,10 @@ class EventKind(StrEnum):
     COMPACTION_UNDONE = "compaction_undone"
     ANSWER_RESENT = "answer_resent"  # a person resent an answer whose delivery had failed or was uncertain
     SETTING_CHANGED = "setting_changed"  # a setting of this session, such as its model or profile
+    MESSAGE_EDITED = "message_edited"  # its author has changed a message on the platform; everybody sees the new text
+    MESSAGE_DELETED = "message_deleted"  # a message was deleted on the platform, and is hidden here
+    REACTION = "reaction"  # a person has reacted to a message on the platform, or taken a reaction back
+    MEMBERS_CHANGED = "members_changed"  # people have joined or left the chat
     UNREADABLE = "unreadable"  # never stored: what is read instead of an entry that is damaged
 
 

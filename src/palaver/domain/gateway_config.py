@@ -20,6 +20,7 @@ from palaver.domain.policy import ResetPolicy
 from palaver.domain.source import ChatType, Platform
 
 if TYPE_CHECKING:
+    from palaver.domain.delivery import AccountKey
     from palaver.domain.ids import PersonId, SessionKey
     from palaver.domain.source import SessionSource
 
@@ -37,6 +38,7 @@ class HomeChannel:
     chat_id: str
     name: str = ""
     thread_id: str | None = None
+    account: str = ""  # which of our accounts on the platform sends there; empty for the only one
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -56,6 +58,7 @@ class HomeChannel:
             "chat_id": self.chat_id,
             "name": self.name,
             "thread_id": self.thread_id,
+            **({"account": self.account} if self.account else {}),
         }
 
     @classmethod
@@ -70,6 +73,7 @@ class HomeChannel:
             read("chat_id") or "",
             read("name") or "",
             read("thread_id"),
+            read("account") or "",
         )
 
 
@@ -78,6 +82,8 @@ class GatewayConfig:
     """The operator's configuration; by default people have separate conversations, which are never reset."""
 
     connected_platforms: tuple[Platform, ...] = ()  # set up by the operator; a gateway needs an adapter for each
+    # The names of several accounts on one platform. A platform that is not in here has one account, without a name.
+    account_names: Mapping[Platform, tuple[str, ...]] = field(default_factory=dict)
     home_channels: Mapping[Platform, HomeChannel] = field(default_factory=dict)
     default_reset_policy: ResetPolicy = field(default_factory=ResetPolicy)
     reset_by_type: Mapping[ChatType, ResetPolicy] = field(default_factory=dict)
@@ -102,10 +108,12 @@ class GatewayConfig:
                     platform=platform,
                 )
         connected = dict.fromkeys(map(Platform, self.connected_platforms))
+        names = {Platform(platform): tuple(accounts) for platform, accounts in self.account_names.items()}
         by_type = {ChatType(name): policy for name, policy in self.reset_by_type.items()}
         by_platform = {Platform(name): policy for name, policy in self.reset_by_platform.items()}
         set_field = object.__setattr__
         set_field(self, "connected_platforms", tuple(connected))
+        set_field(self, "account_names", MappingProxyType(names))
         set_field(self, "home_channels", MappingProxyType(homes))
         set_field(self, "reset_by_type", MappingProxyType(by_type))
         set_field(self, "reset_by_platform", MappingProxyType(by_platform))
@@ -122,6 +130,15 @@ class GatewayConfig:
             platform
             for platform in self.connected_platforms
             if platform != Platform.LOCAL and platform not in MULTI_SESSION_PLATFORMS
+        )
+
+    @property
+    def chat_accounts(self) -> tuple[AccountKey, ...]:
+        """The accounts on these platforms that the operator has set up."""
+        return tuple(
+            (platform, account)
+            for platform in self.chat_platforms
+            for account in self.account_names.get(platform, ("",))
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from palaver.domain.source import SessionSource
     from palaver.domain.turn import BusyPolicy
 
+SECRET_FACT = "is_secret"  # noqa: S105  (of a receipt whose reply contains a code: it is sent, but not kept with the receipt)
 # Here people read the conversation itself, live: nothing has to be delivered.
 PLATFORMS_WITHOUT_DELIVERY = frozenset({Platform.LOCAL, Platform.WEB, Platform.API})
 
@@ -47,11 +48,12 @@ class InboundFile:
     media_type: str | None = None  # as the platform says
     size: int | None = None  # as the platform says
     is_voice: bool = False  # a voice note
+    duration_seconds: int | None = None  # of a voice note or audio file, as the platform says
 
 
 @dataclass(frozen=True, slots=True)
 class RepliedMessage:
-    """The message that a person has replied to on the platform. Its text is data for the agent, never an instruction."""
+    """The message that a person has replied to on the platform. Its text is data for the agent, not an instruction."""
 
     message_id: str
     author: str | None = None
@@ -103,6 +105,8 @@ class Outcome(StrEnum):
     COMMAND = "command"  # it was a slash command, which has run
     DUPLICATE = "duplicate"  # the same message had arrived before
     REJECTED = "rejected"
+    RECORDED = "recorded"  # stored without an answer: an edit, a reaction, a group message to somebody else
+    IGNORED = "ignored"  # it concerns nothing that is stored here, and nothing was stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -140,7 +140,7 @@ def event_from_json(data: Mapping[str, Any]) -> Event:
 def message_from_json(data: Mapping[str, Any]) -> Message:
     """Read a message; keys that Palaver does not know belong to it."""
     fields = {key: value for key, value in data.items() if value is not None}
-    for flag in ("interrupted", "is_error"):
+    for flag in ("interrupted", "is_error", "edited"):
         if fields.get(flag) is False:
             del fields[flag]
     if "answers_seq" in fields:

@@ -101,6 +101,16 @@ def is_shared(
     return not per_user or source.participant is None
 
 
+def list_chat_key_prefixes(agent_prefix: str, platform: str, account: str, chat_id: str) -> list[str]:
+    """Return the beginnings of all keys of one chat, one for each type of chat.
+
+    A key of the chat is one of them, or continues with `:` and the thread or the participant. `agent_prefix` is the
+    beginning of an agent's keys, such as `agent:main`.
+    """
+    network = _format_network(platform, account)
+    return [f"{agent_prefix}:{network}:{chat_type}:{_escape_id(chat_id)}" for chat_type in sorted(_CHAT_TYPES)]
+
+
 def fold_id_aliases(source: SessionSource) -> SessionSource:
     """Return the source with the aliases of its user, and of a chat with one person, folded into one id.
 
@@ -144,7 +154,11 @@ def _build_scoped_lane(source: SessionSource, scope: DmScope, person: str | None
 
 def _build_network(source: SessionSource) -> str:
     """Return the platform; with several accounts there also the account, because each has chats of its own."""
-    return f"{source.platform}@{_escape_id(source.account)}" if source.account else source.platform
+    return _format_network(source.platform, source.account)
+
+
+def _format_network(platform: str, account: str) -> str:
+    return f"{platform}@{_escape_id(account)}" if account else platform
 
 
 def _build_dm_place(source: SessionSource) -> str:

@@ -8,7 +8,7 @@ anything is stored. Two messages with equal content are two messages; the log gi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from palaver.domain.errors import InvalidMessage
@@ -77,6 +77,16 @@ class Message:
         if self.content is None or isinstance(self.content, str):
             return self.content or ""
         return join_text_parts(self.content)
+
+    def with_edited_text(self, text: str) -> Message:
+        """Return the message as its author has edited it: with another text, and the same files."""
+        content: str | list[Any] = text
+        if self.content is not None and not isinstance(self.content, str):
+            files = [
+                part for part in self.content if isinstance(part, Mapping) and not isinstance(part.get("text"), str)
+            ]
+            content = [*([{"type": "text", "text": text}] if text else []), *files]
+        return replace(self, content=content, extra={**self.extra, "edited": True})
 
     def check_limits(self) -> None:
         """Raise InvalidMessage if the message is too large, or nested too deeply, to be stored."""

@@ -7,7 +7,7 @@ the chat and who did it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from palaver.domain.inbound import Inbound
@@ -72,7 +72,7 @@ class MembersChanged:
 PlatformUpdate = MessageEdited | MessageDeleted | MessageReaction | ButtonPressed | ChatMoved | MembersChanged
 
 if TYPE_CHECKING:
-    AnyUpdate = Inbound | PlatformUpdate
+    AnyUpdate: TypeAlias = Inbound | PlatformUpdate
 
 
 @dataclass(frozen=True, slots=True)

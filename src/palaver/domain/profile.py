@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 
+DEFAULT_MESSAGES_PER_MINUTE: Final[Mapping[Role, int]] = MappingProxyType({Role.MEMBER: 60, Role.GUEST: 20})
+# The slash commands of guests, unless the operator has chosen others. Members may use all but those of owners.
+DEFAULT_GUEST_COMMANDS: Final = frozenset(
+    {
+        *("new", "reset", "resume", "sessions", "search", "title", "undo", "redo", "restore", "retry", "stop"),
+        *("status", "usage", "why", "link", "unlink", "whoami", "help"),
+    }
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
@@ -103,6 +112,13 @@ class TurnRules:
     compaction: CompactionRules = CompactionRules()
     model_titles: bool = True  # the model makes a title after the first answer
     open_platforms: frozenset[Platform] = frozenset()  # where people without an account may write
+    # By platform, the accounts (ids, never names) that may write there as guests.
+    allowed_users: Mapping[Platform, frozenset[str]] = field(default_factory=dict)
+    messages_per_minute: Mapping[Role, int] = field(default_factory=dict)  # a role that is not here: no limit
+    guest_commands: frozenset[str] = DEFAULT_GUEST_COMMANDS
+    unstreamed_platforms: frozenset[Platform] = frozenset()  # where people see an answer only when it is complete
+    always_active_platforms: frozenset[Platform] = frozenset()  # where every message in a group is answered
+    bot_platforms: frozenset[Platform] = frozenset()  # where messages of programs are answered, too
     toolsets: Mapping[str, ToolsetRule] = field(
         default_factory=lambda: {"history": ToolsetRule(), "memory": ToolsetRule()}
     )

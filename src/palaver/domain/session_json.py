@@ -9,11 +9,11 @@ fields that depend on the caller; they leave out the ids that platforms use for 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from decimal import Decimal
 
     from palaver.domain.events import Event
@@ -190,6 +190,10 @@ def message_to_json(message: Message) -> dict[str, Any]:
         "duration_ms": duration_ms if isinstance(duration_ms, int) else None,
         "answers_seq": answered_seq if isinstance(answered_seq, int) else None,
         "platform_message_id": message.platform_message_id,
+        "edited": extra.get("edited") is True,
+        "sent_at": _get_time(extra.get("sent_at")),
+        "context": _get_quotes(extra.get("context")),
+        "replied_message": _get_quote(extra.get("replied_message")),
     }
     return data | {key: value for key, value in extra.items() if key not in data and key != "answers"}
 
@@ -206,6 +210,28 @@ def hit_to_json(hit: SearchHit) -> HitJson:
         "archived": hit.archived,
         "message": message_to_json(hit.message),
     }
+
+
+def _get_quotes(value: object) -> list[dict[str, Any]] | None:
+    """Return what was said in a group before a message; None if a program uses the key for something else."""
+    quotes = [_get_quote(entry) for entry in value] if isinstance(value, list | tuple) else []
+    return [quote for quote in quotes if quote is not None] or None
+
+
+def _get_quote(value: object) -> dict[str, Any] | None:
+    if not isinstance(value, Mapping):
+        return None
+    author, text = value.get("author"), value.get("text")
+    is_valid = isinstance(text, str) and (author is None or isinstance(author, str))
+    return dict(value) if is_valid else None
+
+
+def _get_time(value: object) -> str | None:
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return None if moment is None or moment.tzinfo is None else format_time(moment)
 
 
 def _get_text(extra: Mapping[str, Any], key: str) -> str | None:

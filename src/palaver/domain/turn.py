@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # Keys in the stored facts of a turn.
 QUOTED_SEQS_KEY = "quoted_seqs"
 MERGED_COUNT_KEY = "merged_count"  # how many messages it answers together
+ALBUM_ID_KEY = "album_id"  # of the album whose messages it answers
 
 MAX_TURN_ATTEMPTS = 3  # a turn whose workers died this many times fails
 

@@ -7,18 +7,16 @@ its SDK.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from palaver.domain.source import Platform
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from palaver.domain.source import Platform
     from palaver.services.platforms.adapter import Adapter
 
 ENTRY_POINT_GROUP = "palaver.platforms"

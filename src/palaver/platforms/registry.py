@@ -1,1 +1,243 @@
-"""Finds the platforms that are installed, and creates an adapter for every account that is set up."""
+"""Finds the platforms that are installed, and the accounts that are set up on them.
+
+Always true: whatever is wrong with a package, a setting or a variable concerns one account, and is told in words: which
+key, what is wrong, how to fix it. No value of a setting that may be secret is shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import re
+from difflib import get_close_matches
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from pydantic import SecretStr, ValidationError
+
+from palaver.config import AccountEntry
+from palaver.domain.errors import AccountRefused
+from palaver.domain.source import BUILT_IN_PLATFORMS
+from palaver.platforms.manifest import ENTRY_POINT_GROUP, AccountPlace, PlatformManifest
+from palaver.services.platforms.configured_account import ConfiguredAccount, hide_values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from importlib.metadata import EntryPoint
+
+    from palaver.config import Settings
+    from palaver.domain.source import Platform
+    from palaver.platforms.manifest import AccountSettings
+    from palaver.services.platforms.adapter import Adapter
+
+log = logging.getLogger(__name__)
+
+FOLDER = "platforms"  # in the home folder: what adapters keep
+# What templates and guides contain in place of a secret.
+_PLACEHOLDER = re.compile(
+    r"<.*>|\$\{?\w*\}?|\.{3}|…|x{3,}|\*+|(?:change|replace)[-_ ]?(?:me|this|it)"
+    r"|(?:your|my|the|insert|paste|put|enter)[-_ ].*|.*[-_ ]here"
+    r"|placeholder|todo|none|null|example|secret|token|password",
+    re.IGNORECASE,
+)
+
+
+def load_manifests(points: Iterable[EntryPoint] | None = None) -> dict[Platform, PlatformManifest]:
+    """Load the manifests of all platforms that installed packages provide, built-in ones in the same way.
+
+    A package that cannot be loaded is logged and left out.
+    """
+    manifests: dict[Platform, PlatformManifest] = {}
+    for point in entry_points(group=ENTRY_POINT_GROUP) if points is None else points:
+        fields = {"entry_point": point.name, "package": None if point.dist is None else point.dist.name}
+        try:
+            manifest = point.load()
+        except Exception as error:  # noqa: BLE001  (another package's mistake must not stop the server)
+            log.error("platform_not_loaded", extra={**fields, "error": f"{type(error).__name__}: {error}"})
+            continue
+        if not isinstance(manifest, PlatformManifest):
+            log.error("platform_not_loaded", extra={**fields, "error": f"{point.value} is not a PlatformManifest"})
+        elif manifest.platform in manifests:
+            log.error("platform_not_loaded", extra={**fields, "error": f"{manifest.platform} is provided twice"})
+        else:
+            manifests[manifest.platform] = manifest
+    return manifests
+
+
+def list_configured_accounts(
+    settings: Settings, environ: Mapping[str, str], manifests: Mapping[Platform, PlatformManifest]
+) -> list[ConfiguredAccount]:
+    """Return the accounts that config.yaml and the environment set up, whether or not their settings are valid."""
+    chat_platforms = frozenset(settings.gateway.chat_platforms)
+    entries = {(entry.platform, entry.name): entry for entry in settings.accounts if entry.platform in chat_platforms}
+    for platform, manifest in manifests.items():
+        if platform not in settings.disabled_platforms and _read_variables(manifest, environ):
+            entries.setdefault((platform, ""), AccountEntry(platform=platform, name=""))
+    return [
+        _configure_account(entry, environ, settings, manifests.get(entry.platform))
+        for _, entry in sorted(entries.items())
+    ]
+
+
+def _configure_account(
+    entry: AccountEntry, environ: Mapping[str, str], settings: Settings, manifest: PlatformManifest | None
+) -> ConfiguredAccount:
+    if manifest is None:
+        return _refuse(entry, _describe_unknown_platform(entry.platform))
+    variables = {} if entry.name else _read_variables(manifest, environ)
+    values = {**entry.settings, **{manifest.environment[name]: text for name, text in variables.items()}}
+    secrets = tuple(_list_raw_secrets(manifest, values))
+    missing = _find_missing_module(manifest)
+    if missing is not None:
+        return _refuse(entry, _describe_missing_module(manifest, missing), secrets)
+    try:
+        account_settings = manifest.settings.model_validate(values)
+    except ValidationError as errors:
+        problems = [_describe_problem(error, entry, manifest, variables) for error in _list_errors(errors)]
+        return _refuse(entry, hide_values(" ".join(problems), secrets), secrets)
+    placeholder = next(
+        (name for name, text in _iterate_secrets(account_settings) if _PLACEHOLDER.fullmatch(text)), None
+    )
+    if placeholder is not None:
+        key = _name_source(placeholder, entry, manifest, variables)
+        return _refuse(entry, f"{key} is a placeholder. Replace it with the real one.", secrets)
+    place = AccountPlace(
+        account=entry.name,
+        folder=settings.home / FOLDER / (f"{entry.platform}@{entry.name}" if entry.name else str(entry.platform)),
+        webhook_url=_build_webhook_url(settings.web.public_url, entry),
+    )
+
+    async def create() -> Adapter:
+        return await _create_adapter(manifest, account_settings, place)
+
+    own_secrets = tuple({*secrets, *(text for _, text in _iterate_secrets(account_settings))})
+    return ConfiguredAccount(platform=entry.platform, account=entry.name, create=create, secrets=own_secrets)
+
+
+def _refuse(entry: AccountEntry, problem: str, secrets: tuple[str, ...] = ()) -> ConfiguredAccount:
+    """Return an account that cannot be connected; whatever tries is told why."""
+
+    async def create() -> Adapter:
+        raise AccountRefused(problem)
+
+    return ConfiguredAccount(
+        platform=entry.platform, account=entry.name, create=create, problem=problem, secrets=secrets
+    )
+
+
+async def _create_adapter(manifest: PlatformManifest, settings: AccountSettings, place: AccountPlace) -> Adapter:
+    try:
+        await asyncio.to_thread(_import_modules, manifest)  # an SDK takes a while, and the event loop must not wait
+        adapter = manifest.create(settings, place)
+    except ImportError as error:
+        raise AccountRefused(_describe_missing_module(manifest, error.name or str(error))) from error
+    adapter.account = place.account
+    return adapter
+
+
+def _import_modules(manifest: PlatformManifest) -> None:
+    for name in manifest.modules:
+        importlib.import_module(name)
+
+
+# -- settings -----------------------------------------------------------------------------------------------
+
+
+def _read_variables(manifest: PlatformManifest, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables that set up the account without a name; empty ones are ignored."""
+    texts = {name: environ.get(name, "").strip() for name in manifest.environment}
+    return {name: text for name, text in texts.items() if text}
+
+
+def _build_webhook_url(public_url: str | None, entry: AccountEntry) -> str | None:
+    if public_url is None:
+        return None
+    return f"{public_url.rstrip('/')}/hooks/{entry.platform}{f'/{entry.name}' if entry.name else ''}"
+
+
+def _iterate_secrets(settings: AccountSettings) -> Iterator[tuple[str, str]]:
+    """Yield the secrets of validated settings, with the names of their settings."""
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        for item in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(item, SecretStr):
+                yield name, item.get_secret_value()
+
+
+def _list_raw_secrets(manifest: PlatformManifest, values: Mapping[str, object]) -> Iterator[str]:
+    """Yield the texts in settings that are not validated yet and may be secret."""
+    fields = manifest.settings.model_fields
+    for name, value in values.items():
+        if name not in fields or "SecretStr" in str(fields[name].annotation):
+            for item in value if isinstance(value, list) else [value]:
+                yield str(item).strip()
+
+
+# -- words --------------------------------------------------------------------------------------------------
+
+
+def _list_errors(errors: ValidationError) -> list[Mapping[str, Any]]:
+    return [dict(error) for error in errors.errors(include_url=False, include_input=False)]
+
+
+def _describe_problem(
+    error: Mapping[str, Any], entry: AccountEntry, manifest: PlatformManifest, variables: Mapping[str, str]
+) -> str:
+    name = str(error["loc"][0]) if error["loc"] else ""
+    key = _name_source(name, entry, manifest, variables) if name else entry.settings_key
+    match error["type"]:
+        case "missing":
+            by_variable = next((each for each, setting in manifest.environment.items() if setting == name), None)
+            hint = f", or {by_variable}," if by_variable and not entry.name else ""
+            return f"{key} is required. Set it in config.yaml{hint} and start the server again."
+        case "extra_forbidden":
+            known = sorted(manifest.settings.model_fields)
+            close = get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
+            return f"{entry.settings_key}.{name if name.isidentifier() else '…'} is an unknown key ({hint})."
+        case "string_type":
+            return f"{key} must be text. Put it in quotes."
+        case _:
+            text = str(error["msg"]).removeprefix("Value error, ")
+            return f"{key} is not valid: {text}{'' if text.endswith(('.', '?', '!')) else '.'}"
+
+
+def _name_source(setting: str, entry: AccountEntry, manifest: PlatformManifest, variables: Mapping[str, str]) -> str:
+    """Return where the value of a setting comes from: the name of a variable, or its key in config.yaml."""
+    variable = next((name for name in variables if manifest.environment[name] == setting), None)
+    return variable or f"{entry.settings_key}.{setting}"
+
+
+def _find_missing_module(manifest: PlatformManifest) -> str | None:
+    for name in manifest.modules:
+        try:
+            spec = find_spec(name)
+        except (ImportError, ValueError):
+            spec = None
+        if spec is None:
+            return name
+    return None
+
+
+def _describe_missing_module(manifest: PlatformManifest, module: str) -> str:
+    label = manifest.platform.label
+    if manifest.extra is None:
+        return (
+            f"{label} needs the Python package {module}, which can't be loaded. Install it and start the server again."
+        )
+    return (
+        f"{label} needs the Python package {module}, which can't be loaded."
+        f" Install it with `pip install 'palaver[{manifest.extra}]'` and start the server again."
+    )
+
+
+def _describe_unknown_platform(platform: Platform) -> str:
+    if platform in BUILT_IN_PLATFORMS:
+        return (
+            f"This version of Palaver can't connect to {platform.label} yet. Set platforms.{platform}.enabled: false."
+        )
+    return (
+        f"No installed package provides the platform {platform}. Install its package, or remove platforms.{platform}."
+    )

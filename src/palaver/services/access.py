@@ -1,58 +1,125 @@
-"""Access: who sends a message, and whether the agent may answer them."""
+"""Access: who sends a message, and whether the agent may answer them.
+
+| who | may talk to the agent |
+|---|---|
+| owner, member | everywhere |
+| on a platform with `access: everyone` | everybody there |
+| program that signs requests to a webhook | in the conversations of that webhook |
+| account in `allowed_users` of a platform | on that platform |
+| guest whose request was approved | in those direct messages |
+| anybody in a group that an owner allowed | in that group |
+
+Everybody else is a stranger: a direct message of a stranger is a request for access (`pairing.py`), and in groups
+strangers are ignored. Always true: a stranger who only writes is not stored as a person.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.domain.inbound import PLATFORMS_WITHOUT_DELIVERY
+from palaver.domain.inbound import PLATFORMS_WITHOUT_DELIVERY, Outcome, Receipt
 from palaver.domain.person import Role
-from palaver.domain.source import ChatType
-from palaver.storage import people
+from palaver.domain.source import ChatType, Platform
+from palaver.storage import chat_access, message_rates, people
+from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from palaver.domain.person import Person
     from palaver.domain.profile import TurnRules
     from palaver.domain.source import SessionSource
+    from palaver.services.commands.command import CommandCall, MessageCall
     from palaver.storage.engines.base import Transaction
 
-UNKNOWN_SENDER_REPLY = (
-    "I don't know you yet, so I can't answer. Ask the owner of this gateway to give you access."
-    " Your account here is {account}."
+_TOO_OFTEN = (
+    "You're sending messages too fast: {role}s can send {limit} a minute. This one wasn't saved."
+    " Try again in {seconds} s."
 )
+_UNLIMITED_COMMANDS = frozenset({"stop"})  # who sends too much must be able to stop it
 
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
     """The sender of a message, and whether the agent may answer them."""
 
-    person: Person | None  # None where the platform does not tell people apart
-    refusal: str | None = None  # the reply to a sender without access; empty for no reply
-
-    @property
-    def can_speak(self) -> bool:
-        return self.refusal is None
+    person: Person | None  # None where the platform does not tell people apart, and for most strangers
+    can_speak: bool = True
 
 
 def identify_speaker(tx: Transaction, source: SessionSource, rules: TurnRules, now: int) -> Speaker:
-    """Find out who speaks from a source. A new account becomes a guest; guests may speak only on open platforms."""
-    row = people.find_or_add_by_source(tx, source, now)
-    return _check_speaker(row.person if row else None, source, rules)
+    """Find out who speaks from a source, and store a person who speaks for the first time as a guest."""
+    row = people.find_by_source(tx, source)
+    person = row.person if row else None
+    if not _can_speak(tx, source, person, rules):
+        return Speaker(person, can_speak=False)
+    if row is None:
+        row = people.find_or_add_by_source(tx, source, now)
+    if row is not None and source.chat_type is ChatType.DM and source.platform not in PLATFORMS_WITHOUT_DELIVERY:
+        people.remember_dm_source(tx, source, row.dm_source)
+    return Speaker(row.person if row else None)
 
 
 def find_speaker(tx: Transaction, source: SessionSource, rules: TurnRules) -> Speaker | None:
-    """Find out who speaks from a source without storing anything; None if the account is new."""
+    """Find out who speaks from a source without storing anything; None if a person has to be stored first."""
     row = people.find_by_source(tx, source)
     if row is None and people.find_account(source) is not None:
         return None
-    return _check_speaker(row.person if row else None, source, rules)
+    person = row.person if row else None
+    return Speaker(person, can_speak=_can_speak(tx, source, person, rules))
 
 
-def _check_speaker(person: Person | None, source: SessionSource, rules: TurnRules) -> Speaker:
-    is_member = person is not None and person.role is not Role.GUEST
-    if is_member or source.platform in PLATFORMS_WITHOUT_DELIVERY or source.platform in rules.open_platforms:
-        return Speaker(person)
-    if source.chat_type is not ChatType.DM:
-        return Speaker(person, "")  # replying to every stranger in a group would be spam
+def _can_speak(tx: Transaction, source: SessionSource, person: Person | None, rules: TurnRules) -> bool:
+    if person is not None and person.role is not Role.GUEST:
+        return True
+    if source.platform in PLATFORMS_WITHOUT_DELIVERY or source.platform in rules.open_platforms:
+        return True
+    if source.platform == Platform.WEBHOOK:  # the operator has given the secret to this program
+        return True
     account = people.find_account(source)
-    return Speaker(person, UNKNOWN_SENDER_REPLY.format(account=":".join(account) if account else "unknown"))
+    if account is not None and account[1] in rules.allowed_users.get(source.platform, ()):
+        return True
+    return chat_access.is_granted(tx, source, person.id if person else None)
+
+
+# ---- how often -------------------------------------------------------------------------------------------
+
+
+def count_message(
+    tx: Transaction, person: Person | None, call: CommandCall | MessageCall | None, rules: TurnRules, now: datetime
+) -> Receipt | None:
+    """Count a person's message; return the receipt that refuses it, if it is too many."""
+    limit = _find_limit(person, rules)
+    if person is None or limit is None or (call is not None and call.command in _UNLIMITED_COMMANDS):
+        return None
+    return _make_refusal(person, limit, message_rates.count_message(tx, person.id, limit, to_micros(now)))
+
+
+def check_message_rate(tx: Transaction, person: Person, rules: TurnRules, now: datetime) -> Receipt | None:
+    """Return the receipt that refuses a person's next message, if it would be too many; count nothing."""
+    limit = _find_limit(person, rules)
+    if limit is None:
+        return None
+    return _make_refusal(person, limit, message_rates.compute_wait(tx, person.id, limit, to_micros(now)))
+
+
+def count_read(tx: Transaction, source: SessionSource, rules: TurnRules, now: datetime) -> None:
+    """Count a command that only read, after it was answered."""
+    row = people.find_by_source(tx, source) if rules.messages_per_minute else None
+    limit = _find_limit(row.person, rules) if row else None
+    if row is not None and limit is not None:
+        message_rates.count_message(tx, row.person.id, limit, to_micros(now))
+
+
+def _find_limit(person: Person | None, rules: TurnRules) -> int | None:
+    return None if person is None else rules.messages_per_minute.get(person.role)
+
+
+def _make_refusal(person: Person, limit: int, wait: float) -> Receipt | None:
+    if not wait:
+        return None
+    seconds = int(wait) + 1
+    reply = _TOO_OFTEN.format(role=person.role.value, limit=limit, seconds=seconds)
+    facts = {"error": "too_many_messages", "limit": limit, "retry_after": seconds}
+    return Receipt(outcome=Outcome.REJECTED, reply=reply, facts=facts)

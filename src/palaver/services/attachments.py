@@ -61,6 +61,7 @@ MAX_UNUSED_AGE: Final = timedelta(days=1)
 MAX_MODEL_IMAGE_BYTES: Final = 5_000_000  # a larger image is not sent to a model
 MAX_REQUEST_IMAGE_BYTES: Final = 20_000_000  # of all images in one request: the newest are sent
 MAX_MODEL_TEXT_CHARS: Final = 100_000  # of a text file; the rest is not sent to a model
+READ_CHUNK_BYTES: Final = 256 * 1024
 _TRASH_SUFFIX = ".trash"
 _UPLOAD_PREFIX = ".upload-"
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -118,6 +119,17 @@ class Attachments:
             except FileNotFoundError:
                 raise AttachmentNotFound from None
         return path
+
+    async def read(self, attachment: Attachment) -> AsyncIterator[bytes]:
+        """Read an attachment's bytes in chunks."""
+        path = await asyncio.to_thread(self.get_path, attachment)
+        with self.translate_errors():
+            stream = await asyncio.to_thread(path.open, "rb")
+            try:
+                while chunk := await asyncio.to_thread(stream.read, READ_CHUNK_BYTES):
+                    yield chunk
+            finally:
+                stream.close()
 
     # -- in messages ---------------------------------------------------------------------------------------
 

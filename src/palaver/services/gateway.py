@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from palaver.services.delivery.outbox import Outbox
 from palaver.services.inbox import Inbox
 from palaver.services.live.feed import Feed
+from palaver.services.platforms.configured_account import ConfiguredAccount
 from palaver.services.platforms.supervisor import Supervisor
 from palaver.services.profiles import keep_profile_toolsets
 from palaver.services.turns.dependencies import RunDependencies
@@ -19,14 +20,16 @@ from palaver.storage import session_settings, sessions
 from palaver.storage.engines.base import Read
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from palaver.agent.base import Agent
+    from palaver.domain.delivery import AccountKey
     from palaver.domain.person import Principal
     from palaver.domain.profile import AgentProfile, TurnRules
     from palaver.domain.redact import Redactor
     from palaver.domain.source import Platform
     from palaver.services.attachments import Attachments
+    from palaver.services.platforms.account_runner import ConnectionTiming
     from palaver.services.platforms.adapter import Adapter
     from palaver.services.store import SessionStore
     from palaver.services.toolsets import Toolset
@@ -47,7 +50,9 @@ class Gateway:
         *,
         profile: AgentProfile,
         rules: TurnRules,
+        accounts: Sequence[ConfiguredAccount] = (),
         adapters: Sequence[Adapter] = (),
+        timing: ConnectionTiming | None = None,
         redactor: Redactor | None = None,
         files: Attachments | None = None,
     ) -> None:
@@ -59,7 +64,13 @@ class Gateway:
         self.feed = Feed(store)
         self.toolbox = Toolbox(store.engine, store.clock, rules)
         self._warm_up: asyncio.Task[None] | None = None
-        self.outbox = Outbox(store, {(adapter.platform, adapter.account): adapter for adapter in adapters}, self.feed)
+        self.outbox = Outbox(
+            store,
+            self._list_live_adapters,
+            self.feed,
+            files=files,
+            unstreamed_platforms=rules.unstreamed_platforms,
+        )
         dependencies = RunDependencies(
             store=store,
             agent=agent,
@@ -72,19 +83,34 @@ class Gateway:
             list_connected_platforms=lambda: self.platforms,
         )
         self.turn_worker = TurnWorker(dependencies, on_change=self.outbox.wake)
-        platforms = frozenset(adapter.platform for adapter in adapters)
-        self.inbox = Inbox(store, agent, rules, profile=profile, platforms=platforms, on_change=self._wake_workers)
-        self.accounts = Supervisor(adapters, self.inbox)
+        self.inbox = Inbox(
+            store,
+            agent,
+            rules,
+            profile=profile,
+            list_connected_platforms=lambda: self.platforms,
+            files=files,
+            on_change=self._wake_workers,
+        )
+        self.accounts = Supervisor(
+            [*accounts, *map(ConfiguredAccount.from_adapter, adapters)],
+            store,
+            self.feed,
+            self.inbox,
+            confirm=self.outbox.confirm,
+            on_change=self.outbox.wake,
+            timing=timing,
+        )
 
     @property
     def platforms(self) -> frozenset[Platform]:
-        """The platforms that this process is connected to: it runs an adapter for each, and can send there."""
-        return frozenset(platform for platform, _ in self.accounts.adapters)
+        """The platforms that are connected: an account there is live, in this process or in another on the database."""
+        return self.accounts.platforms
 
     @property
-    def unconnected_platforms(self) -> list[Platform]:
-        """The platforms that are set up in the configuration but not connected, sorted by name."""
-        return sorted(set(self.store.config.chat_platforms) - self.platforms)
+    def configured_accounts(self) -> frozenset[AccountKey]:
+        """The accounts that the operator has set up, in config.yaml or by environment variables."""
+        return self.accounts.keys | frozenset(self.store.config.chat_accounts)
 
     async def list_toolsets(self, principal: Principal, session_id: str) -> list[Toolset]:
         """List the toolsets that a principal may use in a conversation visible to them."""
@@ -100,6 +126,9 @@ class Gateway:
         names = keep_profile_toolsets(self.profile, profile_name, (toolset.name for toolset in toolsets))
         return [toolset for toolset in toolsets if toolset.name in names]
 
+    def _list_live_adapters(self) -> Mapping[AccountKey, Adapter]:
+        return self.accounts.list_live_adapters()
+
     def _wake_workers(self) -> None:
         self.turn_worker.wake()
         self.outbox.wake()
@@ -112,22 +141,20 @@ class Gateway:
             await self.turn_worker.start()
             self._warm_up = asyncio.create_task(self._warm_up_agent(), name="palaver-warm-up")
             await self.accounts.start()
-            for platform in self.unconnected_platforms:
-                log.warning("platform_not_connected", extra={"platform": str(platform)})
         except BaseException:  # a caller who is told that the start failed must not be left with running tasks
             await self.stop(0)
             raise
 
     async def stop(self, grace_seconds: float = 20.0) -> None:
-        """Stop receiving, give running turns some time to finish, and leave the rest to the next process."""
+        """Give running turns some time to finish, stop sending and receiving, and leave the rest to another process."""
         if self._warm_up is not None:
             self._warm_up.cancel()
         async with AsyncExitStack() as stack:  # runs last to first, and goes on when one of them fails
             stack.push_async_callback(self.agent.close)
             stack.push_async_callback(self.feed.stop)
+            stack.push_async_callback(self.accounts.stop)  # until then, answers of turns that finish are still sent
             stack.push_async_callback(self.outbox.stop)
             stack.push_async_callback(self.turn_worker.stop, grace_seconds)
-            stack.push_async_callback(self.accounts.stop)
 
     async def _warm_up_agent(self) -> None:
         try:

@@ -2,21 +2,31 @@
 
 Always true: at every address only the first open delivery is due; the others wait (`due_at` is NULL) until it has
 ended. So looking for work reads as many rows as there are addresses with something to send, however many deliveries
-wait behind them. Reads that only show deliveries are in `delivery_queries.py`.
+wait behind them. The parts of a delivery are in `delivery_parts.py`; reads that only show deliveries are in
+`delivery_queries.py`.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from palaver.domain.delivery import MAX_RETRY_DELAY, Address, Delivery, DeliveryKind, DeliveryState, DeliveryStatus
+from palaver.domain.delivery import (
+    MAX_RETRY_DELAY,
+    Address,
+    Delivery,
+    DeliveryKind,
+    DeliveryPart,
+    DeliveryState,
+    DeliveryStatus,
+)
 from palaver.domain.errors import LeaseLost, NotFound, NothingToDo
 from palaver.domain.events import EventKind
 from palaver.domain.ids import DeliveryId, new_delivery_id
 from palaver.domain.text import make_storable
-from palaver.storage import delivery_queries, events
+from palaver.storage import delivery_parts, delivery_queries, events
 from palaver.storage.delivery_queries import DELIVERY_COLUMNS, delivery_from_row
 
 if TYPE_CHECKING:
@@ -24,7 +34,8 @@ if TYPE_CHECKING:
 
     from palaver.domain.delivery import AccountKey
     from palaver.domain.ids import PersonId
-    from palaver.storage.engines.base import Transaction
+    from palaver.domain.platform_updates import Button
+    from palaver.storage.engines.base import Row, Transaction
 
 _UNREACHABLE = "This address can no longer be reached: {reason}"
 
@@ -39,6 +50,8 @@ class NewDelivery:
     session_no: int | None = None
     turn_no: int | None = None
     reply_to: str | None = None
+    attachment_ids: Sequence[str] = ()  # files that are sent after the text
+    buttons: Sequence[Button] = ()  # under its last message, where the platform has buttons
 
 
 def enqueue(tx: Transaction, new: NewDelivery, now: int) -> DeliveryId:
@@ -48,7 +61,8 @@ def enqueue(tx: Transaction, new: NewDelivery, now: int) -> DeliveryId:
     dead_target = tx.fetch_one("SELECT reason FROM dead_target WHERE address = $1", new.address)
     tx.execute(
         "INSERT INTO delivery (id, kind, session_no, turn_no, address, reply_to, content, created_at, state, platform,"
-        " account, due_at, error, ended_at) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $12, $13,"
+        " account, attachment_ids, buttons, due_at, error, ended_at)"
+        " SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $12, $13, $14, $15,"
         " CASE WHEN $9 = 'failed' OR EXISTS (SELECT 1 FROM delivery o WHERE o.address = $5"
         " AND o.state IN ('pending', 'sending')) THEN NULL"
         " ELSE CAST($8 AS BIGINT) END, $10, $11",
@@ -64,6 +78,8 @@ def enqueue(tx: Transaction, new: NewDelivery, now: int) -> DeliveryId:
         _UNREACHABLE.format(reason=dead_target[0]) if dead_target else None,
         now if dead_target else None,
         *map(str, Address.from_text(new.address).account_key),
+        json.dumps(list(new.attachment_ids)) if new.attachment_ids else None,
+        json.dumps([[button.label, button.data] for button in new.buttons]) if new.buttons else None,
     )
     return delivery_id
 
@@ -78,6 +94,20 @@ class DeliveryLease:
     no: int
     owner: str
     delivery: Delivery
+    parts: tuple[DeliveryPart, ...] = ()  # none before it was sent for the first time
+
+
+_HAS_LEASE = "no = $1 AND state = 'sending' AND lease_owner = $2 AND attempts = $3"
+
+
+def _make_lease_params(lease: DeliveryLease) -> tuple[int, str, int]:
+    return lease.no, lease.owner, lease.delivery.attempt
+
+
+def extend_lease(tx: Transaction, lease: DeliveryLease, until: int) -> None:
+    """Extend a lease before the next message is sent. Raises LeaseLost."""
+    if not tx.execute(f"UPDATE delivery SET lease_until = $4 WHERE {_HAS_LEASE}", *_make_lease_params(lease), until):
+        raise LeaseLost
 
 
 def find_next_due(tx: Transaction, accounts: Sequence[AccountKey]) -> int | None:
@@ -108,39 +138,37 @@ def claim_due(
     )
     claimed = []
     for (no,) in due:
-        tx.execute(
+        row = tx.fetch_one(
             "UPDATE delivery SET state = 'sending', attempts = attempts + 1, lease_owner = $2, lease_until = $3"
-            " WHERE no = $1",
+            f" WHERE no = $1 RETURNING {DELIVERY_COLUMNS}",
             no,
             owner,
             lease_until,
         )
-        row = tx.fetch_one(f"SELECT {DELIVERY_COLUMNS} FROM delivery d WHERE d.no = $1", no)
         assert row is not None  # noqa: S101
-        claimed.append(DeliveryLease(no=no, owner=owner, delivery=delivery_from_row(row)))
+        claimed.append(_lease_from_row(tx, row, owner))
     return claimed
 
 
-def finish(
-    tx: Transaction,
-    lease: DeliveryLease,
-    state: DeliveryState,
-    now: int,
-    *,
-    sent_message_id: str | None = None,
-    error: str | None = None,
-) -> None:
+def _lease_from_row(tx: Transaction, row: Row, owner: str) -> DeliveryLease:
+    return DeliveryLease(
+        no=row[0], owner=owner, delivery=delivery_from_row(row), parts=tuple(delivery_parts.list_parts(tx, row[0]))
+    )
+
+
+def finish(tx: Transaction, lease: DeliveryLease, state: DeliveryState, now: int, *, error: str | None = None) -> None:
     """Record that a delivery was sent, has failed or is uncertain, and make the next one at its address due."""
-    address = str(lease.delivery.address)
+    row = tx.fetch_one(f"SELECT address FROM delivery WHERE {_HAS_LEASE}", *_make_lease_params(lease))
+    if row is None:
+        raise LeaseLost
+    (address,) = row  # as it is now: the chat may have moved
     tx.lock_name(address)
     finished = tx.execute(
-        "UPDATE delivery SET state = $3, ended_at = $4, sent_message_id = $5, error = $6, due_at = NULL,"
-        " lease_owner = NULL, lease_until = NULL WHERE no = $1 AND state = 'sending' AND lease_owner = $2",
-        lease.no,
-        lease.owner,
+        "UPDATE delivery SET state = $4, ended_at = $5, error = $6, due_at = NULL,"
+        f" lease_owner = NULL, lease_until = NULL WHERE {_HAS_LEASE}",
+        *_make_lease_params(lease),
         state.value,
         now,
-        None if sent_message_id is None else make_storable(sent_message_id),
         None if error is None else make_storable(error),
     )
     if not finished:
@@ -148,31 +176,31 @@ def finish(
     _make_first_due(tx, address, now)
 
 
-def retry_later(tx: Transaction, lease: DeliveryLease, due_at: int, error: str) -> None:
-    """Try an unsent delivery again at `due_at`; the others at its address keep waiting behind it."""
+def retry_later(
+    tx: Transaction, lease: DeliveryLease, due_at: int, error: str | None, *, attempts: int | None = None
+) -> None:
+    """Try an unsent delivery again at `due_at`; the others at its address keep waiting behind it.
+
+    `attempts` is how many attempts count from now on; None: as many as there were.
+    """
     changed = tx.execute(
-        "UPDATE delivery SET state = 'pending', due_at = $3, error = $4, lease_owner = NULL, lease_until = NULL"
-        " WHERE no = $1 AND state = 'sending' AND lease_owner = $2",
-        lease.no,
-        lease.owner,
+        "UPDATE delivery SET state = 'pending', due_at = $4, error = COALESCE($5, error), attempts = $6,"
+        f" lease_owner = NULL, lease_until = NULL WHERE {_HAS_LEASE}",
+        *_make_lease_params(lease),
         due_at,
-        make_storable(error),
+        None if error is None else make_storable(error),
+        lease.delivery.attempt if attempts is None else attempts,
     )
     if not changed:
         raise LeaseLost
 
 
 def list_orphans(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool]) -> list[DeliveryLease]:
-    """List the deliveries whose sender is gone, so that it is unknown whether they arrived."""
+    """List the deliveries whose sender is gone. A part of them that is `sending` may have arrived."""
     rows = tx.fetch_all(
-        f"SELECT {DELIVERY_COLUMNS}, d.lease_owner, d.lease_until FROM delivery d WHERE d.state = 'sending'"
-        " ORDER BY d.no"
+        f"SELECT {DELIVERY_COLUMNS}, lease_owner, lease_until FROM delivery WHERE state = 'sending' ORDER BY no"
     )
-    return [
-        DeliveryLease(no=row[0], owner=row[12], delivery=delivery_from_row(row))
-        for row in rows
-        if row[13] < now or is_owner_dead(row[12])
-    ]
+    return [_lease_from_row(tx, row, row[-2]) for row in rows if row[-1] < now or is_owner_dead(row[-2])]
 
 
 # Due later than any retry can be, and created in the future: the clock has been set back since.
@@ -260,7 +288,7 @@ def mark_target_alive(tx: Transaction, address: str) -> None:
 
 
 def resend(tx: Transaction, session_no: int, delivery_id: str, now: int, person_id: PersonId | None) -> DeliveryStatus:
-    """Send an answer again that failed or may not have arrived, at a person's request, with the same id.
+    """Send the parts of an answer again that failed or may not have arrived, at a person's request, with the same keys.
 
     The log records who asked for it and why, for everybody who gets the answer twice or misses it.
     """
@@ -292,12 +320,13 @@ def resend(tx: Transaction, session_no: int, delivery_id: str, now: int, person_
     )
     if not reopened:
         raise NothingToDo("This answer was already delivered or is being sent.", delivery_id=delivery_id)
+    delivery_parts.reopen_parts(tx, no)
     mark_target_alive(tx, address)
-    _restore_order(tx, address, now)
+    restore_order(tx, address, now)
     return delivery_queries.list_statuses(tx, [no])[0][1]
 
 
-def _restore_order(tx: Transaction, address: str, now: int) -> None:
+def restore_order(tx: Transaction, address: str, now: int) -> None:
     """Make only the first open delivery at an address due, not before the one that was due would have been."""
     at_address = "address = $1 AND state IN ('pending', 'sending')"
     last_due = tx.fetch_one(f"SELECT MAX(due_at) FROM delivery WHERE {at_address}", address)

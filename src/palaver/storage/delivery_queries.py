@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.delivery import Address, Delivery, DeliveryKind, DeliveryState, DeliveryStatus
 from palaver.domain.ids import DeliveryId, SessionId, TurnId
+from palaver.domain.platform_updates import Button
 from palaver.domain.source import Platform
 from palaver.storage.statements import build_placeholders
 from palaver.storage.timestamps import from_micros, from_micros_or_none
@@ -17,14 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from palaver.domain.delivery import AccountKey
     from palaver.storage.engines.base import Row, Transaction
 
 MAX_PROBLEMS = 1000
 
 # The columns that `delivery_from_row` reads.
-DELIVERY_COLUMNS = """d.no, d.id, d.address, d.content, d.kind, d.attempts,
-    (SELECT s.id FROM session s WHERE s.no = d.session_no), d.reply_to, d.state, d.sent_message_id, d.error,
-    d.created_at"""
+DELIVERY_COLUMNS = """delivery.no, delivery.id, delivery.address, delivery.content, delivery.kind, delivery.attempts,
+    (SELECT s.id FROM session s WHERE s.no = delivery.session_no), delivery.reply_to, delivery.state, delivery.error,
+    delivery.created_at, delivery.turn_no, delivery.attachment_ids, delivery.buttons"""
 _SELECT_STATUS = """SELECT d.no, d.id, t.id, t.input_seq, t.facts, d.platform, d.state, d.error, d.created_at,
     d.ended_at FROM delivery d JOIN turn t ON t.no = d.turn_no"""
 
@@ -52,26 +54,27 @@ def list_statuses(tx: Transaction, numbers: Sequence[int]) -> list[tuple[int, De
 def list_for_session(tx: Transaction, session_no: int, limit: int = 50) -> list[Delivery]:
     """Return the latest deliveries of a session, newest first."""
     rows = tx.fetch_all(
-        f"SELECT {DELIVERY_COLUMNS} FROM delivery d WHERE d.session_no = $1 ORDER BY d.no DESC LIMIT $2",
+        f"SELECT {DELIVERY_COLUMNS} FROM delivery WHERE session_no = $1 ORDER BY no DESC LIMIT $2",
         session_no,
         limit,
     )
     return [delivery_from_row(row) for row in rows]
 
 
-def count_open_by_platform(tx: Transaction) -> dict[str, int]:
-    """Return how many deliveries are pending or being sent, by platform."""
+def count_open_by_account(tx: Transaction) -> dict[AccountKey, int]:
+    """Return how many deliveries are pending or being sent, by the account that sends them."""
     rows = tx.fetch_all(
-        "SELECT platform, COUNT(*) FROM delivery WHERE state IN ('pending', 'sending') GROUP BY platform"
+        "SELECT platform, account, COUNT(*) FROM delivery WHERE state IN ('pending', 'sending')"
+        " GROUP BY platform, account"
     )
-    return {platform: int(count) for platform, count in rows}
+    return {(Platform(platform), account): int(count) for platform, account, count in rows}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryProblem:
     """A delivery that failed, or of which it is unknown whether it arrived."""
 
-    platform: str
+    account: AccountKey  # that was to send it
     state: DeliveryState
     error: str | None
     at: datetime
@@ -80,13 +83,16 @@ class DeliveryProblem:
 def list_problems(tx: Transaction, since: int) -> list[DeliveryProblem]:
     """Return the deliveries that failed or became uncertain since a moment, newest first, up to a limit."""
     rows = tx.fetch_all(
-        "SELECT platform, state, error, ended_at FROM delivery WHERE state IN ('uncertain', 'failed') AND ended_at > $1"
+        "SELECT platform, account, state, error, ended_at FROM delivery"
+        " WHERE state IN ('uncertain', 'failed') AND ended_at > $1"
         f" ORDER BY ended_at DESC LIMIT {MAX_PROBLEMS}",
         since,
     )
     return [
-        DeliveryProblem(platform=platform, state=DeliveryState(state), error=error, at=from_micros(ended_at))
-        for platform, state, error, ended_at in rows
+        DeliveryProblem(
+            account=(Platform(platform), account), state=DeliveryState(state), error=error, at=from_micros(ended_at)
+        )
+        for platform, account, state, error, ended_at in rows
     ]
 
 
@@ -101,9 +107,11 @@ def delivery_from_row(row: Row) -> Delivery:
         session_id=None if row[6] is None else SessionId(row[6]),
         reply_to=row[7],
         state=DeliveryState(row[8]),
-        sent_message_id=row[9],
-        error=row[10],
-        created_at=from_micros(row[11]),
+        error=row[9],
+        created_at=from_micros(row[10]),
+        turn_no=row[11],
+        attachment_ids=tuple(json.loads(row[12])) if row[12] else (),
+        buttons=tuple(Button(label, data) for label, data in json.loads(row[13])) if row[13] else (),
     )
 
 

@@ -14,20 +14,23 @@ from palaver.domain.events import UNREAD_KINDS, EventKind
 from palaver.domain.ids import parse_session_id
 from palaver.domain.message import make_preview
 from palaver.domain.session import UndoResult
-from palaver.domain.text import make_json_storable
+from palaver.domain.text import make_json_storable, make_storable
 from palaver.storage import read_marks
 from palaver.storage.message_log import INSERT_EVENT, INSERT_MESSAGE, PREVIEW_ROLES
 from palaver.storage.message_rows import (
+    EDITED_TEXT,
     SELECT_EVENT,
     UnreadableRow,
     decode_body,
+    decode_message,
     encode_message,
     event_from_row,
     find_facts,
+    get_text,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from palaver.domain.events import Event
     from palaver.domain.ids import PersonId
@@ -52,17 +55,31 @@ def append_event(
     **facts: object,
 ) -> int:
     """Append an event that is not a message, and return its seq."""
+    return append_event_with_text(tx, session_no, kind, now, person_id, None, facts)
+
+
+def append_event_with_text(
+    tx: Transaction,
+    session_no: int,
+    kind: EventKind,
+    now: int,
+    person_id: PersonId | None,
+    text: str | None,
+    facts: Mapping[str, object],
+) -> int:
+    """Append an event that is not a message, and return its seq. The text is one of its facts."""
     row = tx.fetch_one("UPDATE session SET last_seq = last_seq + 1 WHERE no = $1 RETURNING last_seq", session_no)
     if row is None:
         raise SessionNotFound
     tx.execute(
-        INSERT_EVENT + " VALUES ($1, $2, $3, $4, NULL, NULL, $5, $6, NULL)",
+        INSERT_EVENT + " VALUES ($1, $2, $3, $4, NULL, $7, $5, $6, NULL)",
         session_no,
         row[0],
         kind.value,
         now,
         json.dumps(make_json_storable(facts)) if facts else None,
         person_id,
+        None if text is None else make_storable(text),
     )
     if kind not in UNREAD_KINDS:
         read_marks.move_from_end(tx, session_no, row[0])
@@ -77,21 +94,26 @@ def load_transcript(tx: Transaction, session_id: str, limit: int | None = None) 
     session_id = parse_session_id(session_id)
     if limit is None:
         rows = tx.fetch_all(
-            f"SELECT role, content, body FROM event WHERE {_BY_ID} AND {_IS_VISIBLE} ORDER BY seq", session_id
+            f"SELECT role, content, body, {EDITED_TEXT} FROM event WHERE {_BY_ID} AND {_IS_VISIBLE} ORDER BY seq",
+            session_id,
         )
     else:
         newest = _iter_newest_messages(tx, session_id, END_OF_LOG, limit, session_condition=_BY_ID)
-        rows = [(row[3], row[4], row[5]) for row in islice(newest, limit)]
+        rows = [(row[3], row[4], row[5], row[9]) for row in islice(newest, limit)]
         rows.reverse()
     if not rows and tx.fetch_one("SELECT 1 FROM session WHERE id = $1", session_id) is None:
         raise SessionNotFound.for_id(session_id)
     return [_build_transcript_message(*row) for row in rows]
 
 
-def _build_transcript_message(role: str, content: str | None, body: str | None) -> dict[str, Any]:
+def _build_transcript_message(
+    role: str, content: str | None, body: str | None, edited_text: str | None
+) -> dict[str, Any]:
     if body is None:
-        return {"role": role, "content": content}
+        return {"role": role, "content": content if edited_text is None else edited_text}
     try:
+        if edited_text is not None:
+            return decode_message(role, content, body, None, edited_text).to_dict()
         return {"role": role, "content": content, **decode_body(body)}
     except UnreadableRow:
         return {"role": role, "content": UNREADABLE_TEXT}
@@ -179,6 +201,17 @@ def list_events(tx: Transaction, session_no: int, *, after: int = 0, limit: int 
     return [event_from_row(row) for row in rows]
 
 
+def list_reactions(tx: Transaction, session_no: int, *, after: int, before: int) -> list[Event]:
+    """Return the reactions between two seqs."""
+    rows = tx.fetch_all(
+        f"{SELECT_EVENT} WHERE session_no = $1 AND seq > $2 AND seq < $3 AND kind = 'reaction' ORDER BY seq",
+        session_no,
+        after,
+        before,
+    )
+    return [event_from_row(row) for row in rows]
+
+
 def list_events_at(tx: Transaction, session_no: int, seqs: Sequence[int]) -> list[Event]:
     """Return the events with these seqs; a seq without an event is left out."""
     rows = (tx.fetch_one(f"{SELECT_EVENT} WHERE session_no = $1 AND seq = $2", session_no, seq) for seq in seqs)
@@ -262,7 +295,7 @@ def undo_turns(tx: Transaction, session_no: int, turns: int, now: int, person_id
     """Hide the last `turns` turns: each a user message and what follows it, except answers to earlier messages."""
     previous_seq = _lock_redo_seq(tx, session_no)
     newest = _iter_newest_messages(tx, session_no, END_OF_LOG, turns * 4)
-    questions = list(islice(((row[0], row[4]) for row in newest if row[3] == "user"), turns))
+    questions = list(islice(((row[0], get_text(row)) for row in newest if row[3] == "user"), turns))
     if not questions:
         raise NothingToUndo
     first_seq, prompt = questions[-1]
@@ -281,7 +314,7 @@ def undo_turns(tx: Transaction, session_no: int, turns: int, now: int, person_id
     )
     hidden_count = _hide_messages(tx, session_no, first_seq, seq, answers_from=answers_kept_before or first_seq)
     tx.execute("UPDATE session SET redo_seq = $2 WHERE no = $1", session_no, seq)
-    _end_compaction_of_hidden(tx, session_no, first_seq)
+    end_compaction_of_hidden(tx, session_no, first_seq)
     update_counters(tx, session_no, -hidden_count)
     return UndoResult(turns=len(questions), messages=hidden_count, prompt=prompt or "")
 
@@ -304,10 +337,8 @@ def redo_turns(tx: Transaction, session_no: int, now: int, person_id: PersonId |
     append_event(tx, session_no, EventKind.REDONE, now, person_id, undo_seq=undo_seq, turns=facts["turns"])
     tx.execute("UPDATE session SET redo_seq = $2 WHERE no = $1", session_no, facts.get("previous_seq"))
     update_counters(tx, session_no, shown_count)
-    prompt = tx.fetch_one(
-        "SELECT content FROM event WHERE session_no = $1 AND seq = $2", session_no, facts["first_seq"]
-    )
-    return UndoResult(turns=facts["turns"], messages=shown_count, prompt=(prompt and prompt[0]) or "")
+    prompt = tx.fetch_one(f"{SELECT_EVENT} WHERE session_no = $1 AND seq = $2", session_no, facts["first_seq"])
+    return UndoResult(turns=facts["turns"], messages=shown_count, prompt=(prompt and get_text(prompt)) or "")
 
 
 def rewrite_transcript(
@@ -330,7 +361,7 @@ def rewrite_transcript(
     counts = {"hidden": len(old_rows) - same, "added": len(new_rows) - same}
     seq = append_event(tx, session_no, EventKind.REWRITTEN, now, person_id, first_seq=first_seq, **counts)
     hidden_count = _hide_messages(tx, session_no, first_seq, seq, answers_from=first_seq)
-    _end_compaction_of_hidden(tx, session_no, first_seq)
+    end_compaction_of_hidden(tx, session_no, first_seq)
     added_rows = new_rows[same:]
     tx.execute_many(INSERT_MESSAGE, [(session_no, seq + i, now, *row) for i, row in enumerate(added_rows, 1)])
     tx.execute(
@@ -356,7 +387,7 @@ def _hide_messages(tx: Transaction, session_no: int, first_seq: int, hidden_by: 
     )
 
 
-def _end_compaction_of_hidden(tx: Transaction, session_no: int, first_seq: int) -> None:
+def end_compaction_of_hidden(tx: Transaction, session_no: int, first_seq: int) -> None:
     """End the compaction in effect if it summarizes hidden messages (from `first_seq` on)."""
     row = tx.fetch_one(
         "SELECT e.body FROM session s JOIN event e ON e.session_no = s.no AND e.seq = s.compaction_seq WHERE s.no = $1",
@@ -372,7 +403,7 @@ def update_counters(tx: Transaction, session_no: int, change: int) -> None:
     last_message_at, preview = None, ""
     for row in _iter_newest_messages(tx, session_no, END_OF_LOG, 8):
         last_message_at = row[2] if last_message_at is None else last_message_at
-        if row[4] and row[3] in PREVIEW_ROLES and (preview := make_preview(row[4])):
+        if (text := get_text(row)) and row[3] in PREVIEW_ROLES and (preview := make_preview(text)):
             break
     tx.execute(
         "UPDATE session SET message_count = message_count + $2, last_message_at = $3, preview = $4 WHERE no = $1",
@@ -406,16 +437,24 @@ def copy_messages(tx: Transaction, from_session_no: int, to_session_no: int, end
 def _renumber_answers(
     tx: Transaction, from_session_no: int, to_session_no: int, last_seq: int, end: ExchangeEnd
 ) -> None:
-    """Let each copied answer name the copy of the message that it answers, not the number in the other session."""
+    """Let each copied answer name the copy of the message that it answers, not the number in the other session.
+
+    The copy of a message that its author has edited gets the new text, because its edit is not copied.
+    """
     rows = tx.fetch_all(
-        "SELECT seq, CASE WHEN role <> 'user' THEN body END FROM event"
+        "SELECT seq, CASE WHEN role <> 'user' THEN body END, edited_by FROM event"
         f" WHERE session_no = $1 AND {_IS_VISIBLE} AND (seq < $2 OR (seq < $3 AND {_IS_ANSWER})) ORDER BY seq",
         from_session_no,
         *end,
     )
-    new_seqs = {seq: last_seq + index for index, (seq, _) in enumerate(rows, 1)}
+    new_seqs = {seq: last_seq + index for index, (seq, _, _) in enumerate(rows, 1)}
+    for event in list_events_at(tx, from_session_no, [seq for seq, _, edited_by in rows if edited_by is not None]):
+        if event.message is not None:
+            _, text, body, *_ = encode_message(event.message, None)
+            update = "UPDATE event SET content = $3, body = $4 WHERE session_no = $1 AND seq = $2"
+            tx.execute(update, to_session_no, new_seqs[event.seq], text, body)
     renumbered = []
-    for seq, body in rows:
+    for seq, body, _ in rows:
         fields = find_facts(body) if body and '"answers"' in body else {}
         if isinstance(fields.get("answers"), int):
             fields["answers"] = new_seqs.get(fields["answers"])

@@ -12,6 +12,7 @@ from palaver.storage.engines.base import Conflict
 
 if TYPE_CHECKING:
     from palaver.domain.inbound import Inbound
+    from palaver.domain.source import SessionSource
     from palaver.storage.engines.base import Transaction
 
 _KEY_COLUMNS = "platform, account, chat, sender, message_id"
@@ -23,6 +24,13 @@ def find_receipt(tx: Transaction, inbound: Inbound) -> dict[str, Any] | None:
     if inbound.message_id is None:
         return None
     row = tx.fetch_one(f"SELECT receipt FROM inbound_message WHERE {_IS_SAME}", *_build_key(inbound))
+    return None if row is None else dict(json.loads(row[0]))
+
+
+def find_platform_receipt(tx: Transaction, source: SessionSource, message_id: str) -> dict[str, Any] | None:
+    """Return what was answered to the message with this id of a platform, in this chat and on this account."""
+    key = (str(source.platform), source.account, source.chat_id, "", message_id)
+    row = tx.fetch_one(f"SELECT receipt FROM inbound_message WHERE {_IS_SAME}", *key)
     return None if row is None else dict(json.loads(row[0]))
 
 

@@ -6,7 +6,6 @@ recorded, so that `restore_session` can undo the moves one after the other.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,10 +15,10 @@ from palaver.domain.ids import SessionId, SessionKey
 from palaver.domain.keys import DmScope
 from palaver.domain.message import Author, Message
 from palaver.domain.session import EndReason, RecordedMessage, SessionEntry, StartReason
-from palaver.domain.source import SessionSource
 from palaver.storage import message_log, people, session_activity, sessions
 from palaver.storage.engines.base import Conflict
 from palaver.storage.session_rows import SESSION_COLUMNS, SessionRow, make_session_row
+from palaver.storage.sources import decode_source, encode_source
 from palaver.storage.timestamps import BEGINNING_OF_TIME, to_micros
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from palaver.domain.gateway_config import GatewayConfig
     from palaver.domain.ids import PersonId
     from palaver.domain.session import Session
+    from palaver.domain.source import SessionSource
     from palaver.storage.engines.base import Transaction
 
 
@@ -71,6 +71,14 @@ def _lock_current_session(tx: Transaction, key: str) -> SessionRow | None:
     """Return the session that a lane is on, and keep others from moving the lane until this transaction ends."""
     row = tx.fetch_one(f"{_SELECT_CURRENT} {tx.for_update}", key)
     return make_session_row(row) if row else None
+
+
+def list_on_session(tx: Transaction, session_no: int) -> list[tuple[SessionKey, SessionSource]]:
+    """List the keys and places of the lanes of one person that are on a session, the one that moved last first."""
+    rows = tx.fetch_all(
+        "SELECT key, source FROM lane WHERE session_no = $1 AND shared = 0 ORDER BY updated_at DESC, key", session_no
+    )
+    return [(SessionKey(key), decode_source(source)) for key, source in rows]
 
 
 def get_audience_no(tx: Transaction, key: str) -> int:
@@ -179,7 +187,7 @@ def reset_session(tx: Transaction, key: str, now: int, reason: StartReason = Sta
     source, audience_no, shared = lane
     place = sessions.SessionPlace(
         key=SessionKey(key),
-        source=SessionSource.from_dict(json.loads(source)),
+        source=decode_source(source),
         audience_no=audience_no,
         shared=bool(shared),
     )
@@ -248,7 +256,7 @@ def _open_lane(tx: Transaction, place: sessions.SessionPlace, session_no: int, n
         " WHERE lane.session_no IS NULL",
         place.key,
         session_no,
-        sessions.encode_source(place.source),
+        encode_source(place.source),
         place.audience_no,
         int(place.shared),
         now,

@@ -32,7 +32,7 @@ _SELECT = """SELECT m.id, m.text, m.person_id, m.created_at, p.name, m.audience_
 _SELECT_MEMBERS = """SELECT audience_no, id, name, member_count, is_own FROM (
     SELECT m.audience_no, p.id, p.name,
         COUNT(*) OVER (PARTITION BY m.audience_no) AS member_count,
-        MAX(CASE WHEN p.audience_no = m.audience_no THEN 1 ELSE 0 END) OVER (PARTITION BY m.audience_no) AS is_own,
+        CASE WHEN EXISTS (SELECT 1 FROM person o WHERE o.audience_no = m.audience_no) THEN 1 ELSE 0 END AS is_own,
         ROW_NUMBER() OVER (PARTITION BY m.audience_no ORDER BY m.joined_at, p.name, p.id) AS place
     FROM audience_member m JOIN person p ON p.id = m.person_id WHERE m.audience_no IN ({audiences})
     ) AS member WHERE place <= {limit} ORDER BY audience_no, place"""

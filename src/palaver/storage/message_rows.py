@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 MessageRow = tuple[str, str | None, str | None, str | None, str | None]
 
 # Its rows are what `event_from_row` reads.
-SELECT_EVENT = "SELECT seq, kind, created_at, role, content, body, person_id, platform_message_id, hidden_by FROM event"
+EDITED_TEXT = """CASE WHEN event.edited_by IS NOT NULL THEN (SELECT edit.content FROM event AS edit
+    WHERE edit.session_no = event.session_no AND edit.seq = event.edited_by) END"""
+SELECT_EVENT = f"""SELECT seq, kind, created_at, role, content, body, person_id, platform_message_id, hidden_by,
+    {EDITED_TEXT} FROM event"""
 
 
 class UnreadableRow(Exception):
@@ -62,15 +65,17 @@ def _encode_body(body: dict[str, Any]) -> str:
 
 def event_from_row(row: Row) -> Event:
     """Read an event. One that cannot be read becomes an event of kind `unreadable`, so that the others can be read."""
-    seq, stored_kind, created_at, role, content, body, person_id, platform_message_id, hidden_by = row
+    seq, stored_kind, created_at, role, content, body, person_id, platform_message_id, hidden_by, edited_text = row
     message: Message | None = None
     facts: dict[str, Any] = {}
     try:
         kind = _parse_kind(stored_kind)
         if kind is EventKind.MESSAGE:
-            message = decode_message(role, content, body, platform_message_id)
+            message = decode_message(role, content, body, platform_message_id, edited_text)
         else:
             facts = decode_body(body)
+            if content is not None:
+                facts["text"] = content
     except UnreadableRow as error:
         kind, facts = EventKind.UNREADABLE, {"stored_kind": str(stored_kind), "reason": error.reason}
     return Event(
@@ -84,15 +89,24 @@ def event_from_row(row: Row) -> Event:
     )
 
 
-def decode_message(role: str, content: str | None, body: str | None, platform_message_id: str | None) -> Message:
-    """Read a message; raises `UnreadableRow`."""
+def decode_message(
+    role: str, content: str | None, body: str | None, platform_message_id: str | None, edited_text: str | None = None
+) -> Message:
+    """Read a message, with the text that its author has given it since; raises `UnreadableRow`."""
     if body is None and role in MESSAGE_ROLES and (content is None or isinstance(content, str)):
-        return Message(role, content, None, platform_message_id)
-    try:
-        fields = {"role": role, "content": content, **decode_body(body), "platform_message_id": platform_message_id}
-        return Message.from_dict(fields)
-    except InvalidMessage:
-        raise UnreadableRow("wrong_shape") from None
+        message = Message(role, content, None, platform_message_id)
+    else:
+        try:
+            fields = {"role": role, "content": content, **decode_body(body), "platform_message_id": platform_message_id}
+            message = Message.from_dict(fields)
+        except InvalidMessage:
+            raise UnreadableRow("wrong_shape") from None
+    return message if edited_text is None else message.with_edited_text(edited_text)
+
+
+def get_text(row: Row) -> str | None:
+    """Return the text of a message from a row of `SELECT_EVENT`, as its author has edited it."""
+    return row[4] if row[9] is None else str(row[9])
 
 
 def decode_body(body: str | None) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 Every session belongs to one audience. A person's own sessions belong to their own audience; a lane that several people
 share has an audience that grows as they write. A person sees exactly the sessions of the audiences they are a member
 of. So a list costs the same however many sessions there are, and linking two accounts of one person moves a few member
-rows and no session.
+rows and no session (`person_merge.py`). The row of a person who was merged into another only keeps a name and an
+audience.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from palaver.domain.person import Person, Role
 from palaver.domain.source import ChatType, Platform
 from palaver.domain.text import make_storable
 from palaver.storage.engines.base import Conflict
+from palaver.storage.sources import decode_source, encode_source
 from palaver.storage.statements import build_placeholders
 from palaver.storage.timestamps import from_micros
 
@@ -33,10 +35,25 @@ class PersonRow:
 
     person: Person
     audience_no: int
+    dm_source: str | None = None  # JSON: where the account that was looked up last wrote a direct message from
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A platform account of a person."""
+
+    platform: Platform
+    account: str
+    dm_source: SessionSource | None = None  # where they last wrote a direct message from
 
 
 PERSON_COLUMNS = "p.id, p.name, p.role, p.created_at"
-_SELECT = f"SELECT {PERSON_COLUMNS}, p.audience_no FROM person p"
+_SELECT = f"SELECT {PERSON_COLUMNS}, p.audience_no, NULL FROM person p"
+_SELECT_BY_ACCOUNT = f"""SELECT {PERSON_COLUMNS}, p.audience_no, i.dm_source FROM person p
+    JOIN identity i ON i.person_id = p.id WHERE i.platform = $1 AND i.account = $2"""
+# The name of the person whose own audience it is, to be used with an alias `s` that has an audience_no.
+AUDIENCE_OWNER_NAME = """(SELECT COALESCE(now.name, p.name) FROM person p LEFT JOIN person now ON now.id = p.merged_into
+    WHERE p.audience_no = s.audience_no LIMIT 1)"""
 
 
 def find_account(source: SessionSource) -> tuple[str, str] | None:
@@ -54,11 +71,11 @@ def find_account(source: SessionSource) -> tuple[str, str] | None:
 def find_by_source(tx: Transaction, source: SessionSource) -> PersonRow | None:
     """Find the person who writes; None if they are unknown, or the source does not say who it is."""
     account = find_account(source)
-    if account is None:
-        return None
-    row = tx.fetch_one(
-        f"{_SELECT} JOIN identity i ON i.person_id = p.id WHERE i.platform = $1 AND i.account = $2", *account
-    )
+    return None if account is None else find_by_account(tx, *account)
+
+
+def find_by_account(tx: Transaction, platform: str, account: str) -> PersonRow | None:
+    row = tx.fetch_one(_SELECT_BY_ACCOUNT, platform, account)
     return _make_person_row(row) if row else None
 
 
@@ -74,16 +91,52 @@ def find_or_add_by_source(tx: Transaction, source: SessionSource, now: int) -> P
         person_row = add_person(tx, "owner", Role.OWNER, now)
     else:
         person_row = add_person(tx, make_storable(source.user_name or source.chat_name or ""), Role.GUEST, now)
+    add_identity(tx, account, person_row.person.id, now)
+    return person_row
+
+
+def add_identity(tx: Transaction, account: tuple[str, str], person_id: PersonId, now: int) -> None:
+    """Let an account, (platform, account), belong to a person; raises Conflict if it already belongs to one."""
     added = tx.execute(
         "INSERT INTO identity (platform, account, person_id, created_at) VALUES ($1, $2, $3, $4)"
         " ON CONFLICT DO NOTHING",
         *account,
-        person_row.person.id,
+        person_id,
         now,
     )
     if not added:  # another process was faster
         raise Conflict
-    return person_row
+
+
+def remember_dm_source(tx: Transaction, source: SessionSource, known: str | None) -> None:
+    """Store where a person writes a direct message from, unless it is `known` already."""
+    encoded = encode_source(source)
+    account = find_account(source)
+    if encoded != known and account is not None:
+        tx.execute("UPDATE identity SET dm_source = $3 WHERE platform = $1 AND account = $2", *account, encoded)
+
+
+def list_identities(tx: Transaction, person_id: PersonId) -> list[Identity]:
+    """List a person's accounts by platform."""
+    rows = tx.fetch_all(
+        "SELECT platform, account, dm_source FROM identity WHERE person_id = $1 ORDER BY platform, account", person_id
+    )
+    return [
+        Identity(Platform(platform), account, None if source is None else decode_source(source))
+        for platform, account, source in rows
+    ]
+
+
+def remove_identity(tx: Transaction, person_id: PersonId, identity: Identity) -> bool:
+    """Take an account away from a person; False if it is not theirs."""
+    return bool(
+        tx.execute(
+            "DELETE FROM identity WHERE platform = $1 AND account = $2 AND person_id = $3",
+            str(identity.platform),
+            identity.account,
+            person_id,
+        )
+    )
 
 
 def add_person(tx: Transaction, name: str, role: Role, now: int) -> PersonRow:
@@ -112,7 +165,11 @@ def load_names(tx: Transaction, person_ids: Iterable[PersonId]) -> dict[PersonId
     ids = sorted(set(person_ids))
     if not ids:
         return {}
-    rows = tx.fetch_all(f"SELECT id, name FROM person WHERE id IN ({build_placeholders(len(ids))})", *ids)
+    rows = tx.fetch_all(
+        "SELECT p.id, COALESCE(now.name, p.name) FROM person p LEFT JOIN person now ON now.id = p.merged_into"
+        f" WHERE p.id IN ({build_placeholders(len(ids))})",
+        *ids,
+    )
     return {PersonId(person_id): name for person_id, name in rows}
 
 
@@ -147,8 +204,7 @@ def list_audiences(tx: Transaction, person_id: PersonId) -> list[int]:
 
 def list_platforms(tx: Transaction, person_id: PersonId) -> tuple[Platform, ...]:
     """List the platforms on which a person has an account, by name."""
-    rows = tx.fetch_all("SELECT DISTINCT platform FROM identity WHERE person_id = $1 ORDER BY platform", person_id)
-    return tuple(Platform(name) for (name,) in rows)
+    return tuple(dict.fromkeys(identity.platform for identity in list_identities(tx, person_id)))
 
 
 def list_title_audiences(tx: Transaction, audience_no: int, *, shared: bool) -> list[int]:
@@ -170,4 +226,4 @@ def person_from_row(row: Row) -> Person:
 
 
 def _make_person_row(row: Row) -> PersonRow:
-    return PersonRow(person_from_row(row), row[4])
+    return PersonRow(person_from_row(row), row[4], row[5])

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from palaver.domain.account import Member, SignInMethods
+from palaver.domain.account import ChatAccount, Member, SignInMethods
 from palaver.domain.errors import InvalidInput
+from palaver.domain.inbound import PLATFORMS_WITHOUT_DELIVERY
 from palaver.domain.session import Page
 from palaver.domain.source import Platform
-from palaver.storage.people import PERSON_COLUMNS, list_platforms, person_from_row
+from palaver.storage.people import PERSON_COLUMNS, list_identities, person_from_row
 from palaver.storage.timestamps import from_micros_or_none
 
 if TYPE_CHECKING:
@@ -65,11 +66,17 @@ def _parse_cursor(cursor: str | None) -> tuple[int, str]:
 def _make_member(tx: Transaction, row: Row) -> Member:
     person = person_from_row(row)
     account, password_hash, passkey_count, last_seen_at = row[4:]
-    platforms = list_platforms(tx, person.id)
+    identities = list_identities(tx, person.id)
+    platforms = tuple(dict.fromkeys(identity.platform for identity in identities))
     methods = SignInMethods(has_password=password_hash is not None, passkey_count=passkey_count) if account else None
     return Member(
         person=person,
         platforms=platforms,
+        chat_accounts=tuple(
+            ChatAccount(identity.platform, identity.account)
+            for identity in identities
+            if identity.platform not in PLATFORMS_WITHOUT_DELIVERY
+        ),
         sign_in_methods=methods,
         last_seen_at=from_micros_or_none(last_seen_at),
         uses_terminal=Platform.LOCAL in platforms,

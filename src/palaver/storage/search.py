@@ -12,11 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from palaver.domain.events import EventKind
 from palaver.domain.ids import SessionId
 from palaver.domain.message import MESSAGE_ROLES, Message
 from palaver.domain.search_text import build_index_text, build_snippet
 from palaver.domain.session import SearchHit
-from palaver.storage.message_rows import UnreadableRow, decode_message
+from palaver.storage.message_rows import UnreadableRow, decode_message, find_facts
+from palaver.storage.people import AUDIENCE_OWNER_NAME
 from palaver.storage.search_scope import (
     SearchConditions,
     build_exact_condition,
@@ -34,11 +36,14 @@ if TYPE_CHECKING:
 
 _SELECT_UNINDEXED = """SELECT no, audience_no, platform, indexed_seq, last_seq FROM session WHERE unindexed = 1
     ORDER BY no LIMIT $1"""
-_SELECT_NEW_EVENTS = """SELECT no, seq, content, role, created_at FROM event WHERE session_no = $1 AND seq > $2
-    ORDER BY seq LIMIT $3"""
-_SELECT_HIT = """SELECT s.id, COALESCE(s.title, s.auto_title), e.seq, e.created_at, e.role, e.content, e.body,
-    e.platform_message_id, s.archived_at,
-    CASE WHEN s.shared = 0 THEN (SELECT p.name FROM person p WHERE p.audience_no = s.audience_no LIMIT 1) END FROM"""
+# An edit is indexed as its message: with the edited message's number, role and time.
+_SELECT_NEW_EVENTS = """SELECT no, seq, content, role, created_at, kind, body FROM event
+    WHERE session_no = $1 AND seq > $2 ORDER BY seq LIMIT $3"""
+_SELECT_EDITED = "SELECT no, role, created_at FROM event WHERE session_no = $1 AND seq = $2"
+_SELECT_HIT = f"""SELECT s.id, COALESCE(s.title, s.auto_title), e.seq, e.created_at, e.role, e.content, e.body,
+    e.platform_message_id, s.archived_at, CASE WHEN e.edited_by IS NOT NULL THEN (SELECT edit.content FROM event AS edit
+    WHERE edit.session_no = e.session_no AND edit.seq = e.edited_by) END,
+    CASE WHEN s.shared = 0 THEN {AUDIENCE_OWNER_NAME} END FROM"""
 
 # PostgreSQL cannot read its word index newest first. By itself it scans the whole store backwards for a rare word, or
 # sorts half of it for a common one. So we search the newest messages first, where a common word is found at once, and
@@ -71,20 +76,24 @@ def collect_unindexed(tx: Transaction, limit: int, pause: Callable[[], None] | N
     Most of the indexing work is done here, in a read, where no writer waits for it. `pause` is called now and then.
     """
     progress: list[tuple[int, int, int]] = []
-    rows: list[tuple[int, int, str, str]] = []
+    rows: dict[int, tuple[int, int, str, str]] = {}  # by event number
     for session_no, audience_no, platform, indexed_seq, last_seq in tx.fetch_all(_SELECT_UNINDEXED, limit):
         if len(rows) >= limit:
             break
         new_events = tx.fetch_all(_SELECT_NEW_EVENTS, session_no, indexed_seq, limit - len(rows))
         progress.append((session_no, indexed_seq, new_events[-1][1] if new_events else last_seq))
         session_scope = build_session_scope(audience_no, session_no, platform)
-        for no, _, text, role, created_at in new_events:
-            if text:
+        for event_no, _, text, event_role, event_at, kind, body in new_events:
+            no, role, created_at = event_no, event_role, event_at
+            if kind == EventKind.MESSAGE_EDITED:
+                edited = tx.fetch_one(_SELECT_EDITED, session_no, find_facts(body).get("seq"))
+                no, role, created_at = edited or (event_no, "user", event_at)
+            if text or kind == EventKind.MESSAGE_EDITED:
                 scope = _format_scope(tx, (*session_scope, *build_message_scope(role, created_at)))
-                rows.append((session_no, no, scope, _build_words(tx, text)))
+                rows[no] = (session_no, no, scope, _build_words(tx, text or ""))
                 if pause is not None and len(rows) % 16 == 0:
                     pause()
-    return IndexBatch(progress, rows) if progress else None
+    return IndexBatch(progress, list(rows.values())) if progress else None
 
 
 def index_batch(tx: Transaction, batch: IndexBatch) -> None:
@@ -96,11 +105,12 @@ def index_batch(tx: Transaction, batch: IndexBatch) -> None:
     }
     rows = [(no, scope, words) for session_no, no, scope, words in batch.rows if session_no in unchanged]
     if tx.name == "sqlite":
-        tx.execute_many("INSERT INTO search (rowid, scope, body) VALUES ($1, $2, $3)", rows)
+        tx.execute_many("INSERT OR REPLACE INTO search (rowid, scope, body) VALUES ($1, $2, $3)", rows)
     elif rows:
         tx.execute(
             "INSERT INTO search (event_no, words) SELECT no, words::tsvector"
-            " FROM unnest($1::bigint[], $2::text[]) AS new (no, words) ON CONFLICT DO NOTHING",
+            " FROM unnest($1::bigint[], $2::text[]) AS new (no, words)"
+            " ON CONFLICT (event_no) DO UPDATE SET words = excluded.words",
             [no for no, _, _ in rows],
             [f"{scope} {words}" for _, scope, words in rows],
         )
@@ -191,11 +201,12 @@ def _build_tsquery(query: Query, scopes: Sequence[Sequence[str]]) -> str:
 
 
 def _hit_from_row(row: Row, query: Query) -> SearchHit:
-    session_id, title, seq, at, role, content, body, platform_message_id, archived_at, owner_name = row
+    session_id, title, seq, at, role, content, body, platform_message_id, archived_at, edited_text, owner_name = row
     try:
-        message = decode_message(role, content, body, platform_message_id)
+        message = decode_message(role, content, body, platform_message_id, edited_text)
     except UnreadableRow:  # the text that was found is all that can be shown of it
         message = Message(role if role in MESSAGE_ROLES else "system", content)
+    content = content if edited_text is None else edited_text
     return SearchHit(
         session_id=SessionId(session_id),
         title=title,

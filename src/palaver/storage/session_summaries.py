@@ -8,6 +8,7 @@ from palaver.domain.inbound import find_delivery_address
 from palaver.domain.session_summary import SessionSummary
 from palaver.storage import session_settings
 from palaver.storage.lanes import BELONGS_TO_ITS_LANE
+from palaver.storage.people import AUDIENCE_OWNER_NAME
 from palaver.storage.statements import build_placeholders
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ def load_summaries(tx: Transaction, sessions: Sequence[Session], person_id: Pers
         row[0]: row
         for row in tx.fetch_all(
             "SELECT s.id, s.last_seq, COALESCE(m.read_seq, 0), s.no,"
-            " CASE WHEN s.shared = 0"
-            " THEN (SELECT p.name FROM person p WHERE p.audience_no = s.audience_no LIMIT 1) END,"
+            f" CASE WHEN s.shared = 0 THEN {AUDIENCE_OWNER_NAME} END,"
             f" CASE WHEN {BELONGS_TO_ITS_LANE} THEN 1 ELSE 0 END,"
             " s.chosen_model, s.profile, s.personality, s.workspace, s.busy_policy, s.disabled_toolsets FROM session s"
             " LEFT JOIN read_mark m ON m.session_no = s.no AND m.person_id = $1"

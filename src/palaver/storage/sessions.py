@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +9,10 @@ from palaver.domain.errors import InvalidInput, SessionNotFound, TitleTaken
 from palaver.domain.events import EventKind
 from palaver.domain.ids import new_session_id, parse_session_id
 from palaver.domain.session import StartReason
-from palaver.domain.text import make_json_storable
 from palaver.domain.titles import MAX_TITLE_NUMBER, clean_title, number_title, parse_title_slot, strip_title_number
 from palaver.storage import auto_titles, deliveries, events, people, read_marks
 from palaver.storage.session_rows import SESSION_COLUMN_COUNT, SESSION_COLUMNS, SessionRow, make_session_row
+from palaver.storage.sources import encode_source
 from palaver.storage.timestamps import from_micros
 
 if TYPE_CHECKING:
@@ -87,10 +86,6 @@ def _insert_session(
     )
     assert row is not None  # noqa: S101
     return int(row[0])
-
-
-def encode_source(source: SessionSource) -> str:
-    return json.dumps(make_json_storable(source.to_dict()), separators=(",", ":"))
 
 
 def end(tx: Transaction, session_no: int, reason: EndReason, now: int, *, except_lane: str | None = None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain.delivery import Address
 from palaver.domain.ids import PersonId, SessionId, TurnId, new_turn_id
-from palaver.domain.turn import MERGED_COUNT_KEY, QUOTED_SEQS_KEY, StopRequest, Turn, TurnKind, TurnState
+from palaver.domain.turn import ALBUM_ID_KEY, MERGED_COUNT_KEY, QUOTED_SEQS_KEY, StopRequest, Turn, TurnKind, TurnState
 from palaver.storage.timestamps import from_micros, from_micros_or_none
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class OpenTurns:
     last_created_at: int = 0
     last_due_at: int = 0
     last_merged_count: int = 0  # how many messages it answers
+    last_album_id: str | None = None  # of the album that it answers
     last_is_steering: bool = False
     last_person_id: PersonId | None = None
     last_address: str | None = None
@@ -76,6 +77,7 @@ def _summarize(rows: Sequence[Row]) -> OpenTurns:
     running = next((row for row in rows if row[1] == "running"), None)
     queued = [row for row in rows if row[1] == "queued"]
     last = queued[-1] if queued else None
+    last_facts = json.loads(last[7]) if last and last[7] else {}
     return OpenTurns(
         running_no=running[0] if running else None,
         running_person_id=running[4] if running else None,
@@ -87,7 +89,8 @@ def _summarize(rows: Sequence[Row]) -> OpenTurns:
         last_created_at=last[2] if last else 0,
         last_due_at=last[3] if last else 0,
         last_is_steering=bool(last and last[8]),
-        last_merged_count=get_merged_count(json.loads(last[7]) if last[7] else {}) if last else 0,
+        last_merged_count=get_merged_count(last_facts) if last else 0,
+        last_album_id=get_album_id(last_facts),
         last_person_id=last[4] if last else None,
         last_address=last[5] if last else None,
     )
@@ -189,12 +192,57 @@ def cancel_queued(tx: Transaction, session_no: int, now: int, reason: str) -> in
     )
 
 
+def drop_queued_message(
+    tx: Transaction, session_no: int, seq: int, previous_seq: int | None, now: int, reason: str
+) -> None:
+    """Let no queued turn answer a message that was deleted: end its turn, or let it answer the message before.
+
+    `previous_seq` is the message before it in the session, which a turn for several messages answers, too.
+    """
+    row = tx.fetch_one(
+        f"SELECT no, facts FROM turn WHERE session_no = $1 AND input_seq = $2 AND kind = 'answer' AND {IS_QUEUED}"
+        f" ORDER BY no DESC LIMIT 1 {tx.for_update}",
+        session_no,
+        seq,
+    )
+    if row is None:
+        return
+    no, facts = row[0], json.loads(row[1]) if row[1] else {}
+    count = get_merged_count(facts)
+    if count > 1 and previous_seq is not None:
+        left = json.dumps(facts | {MERGED_COUNT_KEY: count - 1})
+        tx.execute("UPDATE turn SET input_seq = $2, facts = $3 WHERE no = $1", no, previous_seq, left)
+        return
+    tx.execute(
+        f"UPDATE turn SET state = 'interrupted', ended_at = $2, error = $3 WHERE no = $1 AND {IS_QUEUED}",
+        no,
+        now,
+        reason,
+    )
+
+
+def is_queued_at(tx: Transaction, session_no: int, seq: int) -> bool:
+    """Whether a turn that has not started yet will see this message."""
+    row = tx.fetch_one(
+        f"SELECT 1 FROM turn WHERE session_no = $1 AND input_seq >= $2 AND kind = 'answer' AND {IS_QUEUED} LIMIT 1",
+        session_no,
+        seq,
+    )
+    return row is not None
+
+
 # -- facts of a turn ----------------------------------------------------------------------------------------
 
 
 def get_merged_count(facts: Mapping[str, Any]) -> int:
     """Return how many messages a turn with these facts answers."""
     return int(facts.get(MERGED_COUNT_KEY, 1))
+
+
+def get_album_id(facts: Mapping[str, Any] | None) -> str | None:
+    """Return the album that a turn with these facts answers."""
+    album_id = (facts or {}).get(ALBUM_ID_KEY)
+    return album_id if isinstance(album_id, str) else None
 
 
 def get_quoted_seqs(facts: Mapping[str, Any] | None) -> tuple[int, ...]:
@@ -225,6 +273,12 @@ _SELECT = """SELECT t.id, s.id, t.kind, t.state, t.input_seq, t.attempt, t.perso
 def find(tx: Transaction, turn_id: str) -> Turn | None:
     row = tx.fetch_one(f"{_SELECT} WHERE t.id = $1", turn_id)
     return _turn_from_row(row) if row else None
+
+
+def find_last_address(tx: Transaction, session_no: int) -> str | None:
+    """Return where the newest turn of a session is answered; None if it is read here only, or there is none."""
+    row = tx.fetch_one("SELECT address FROM turn WHERE session_no = $1 ORDER BY no DESC LIMIT 1", session_no)
+    return row[0] if row else None
 
 
 def list_open(tx: Transaction, session_no: int) -> list[tuple[int, Turn]]:

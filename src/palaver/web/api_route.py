@@ -36,7 +36,7 @@ class ApiRoute(APIRoute):
 
         async def handle_body(request: Request) -> Response:
             if has_json_body:
-                body = await _read_body(request)
+                body = await read_body(request)
                 check_json_values(body)
                 request = _replace_body(request, body, make_body_storable(body))
             return await handle(request)
@@ -87,7 +87,8 @@ def _replace_body(request: Request, body: bytes, storable: bytes) -> Request:
     return Request(request.scope, receive)
 
 
-async def _read_body(request: Request) -> bytes:
+async def read_body(request: Request) -> bytes:
+    """Read the body of a request, up to its limit."""
     try:
         return await request.body()  # kept in the request, so that FastAPI gets it from there
     except ClientDisconnect:

@@ -21,6 +21,7 @@ from palaver.web.routes import (
     attachments,
     commands,
     health,
+    hooks,
     live,
     me,
     memories,
@@ -47,7 +48,7 @@ PAGE_FOLDER: Final = Path(__file__).parent / "static"
 _MODULES_WITH_ROUTES = (
     *(sign_in, me, people),
     *(sessions, toolsets, messages, search, projects, memories, models, profiles, policies, commands, usage),
-    *(live, attachments, shares, platforms, health, openai),
+    *(live, attachments, shares, platforms, hooks, health, openai),
 )
 
 

@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from palaver.domain.errors import (
+    AccountNotConnected,
     AgentError,
     ChatNotReachable,
     InvalidInput,
@@ -53,6 +54,7 @@ STATUS_BY_ERROR: tuple[tuple[type[PalaverError], int], ...] = (
     (NothingToDo, 409),
     (RequestRejected, 409),
     (StoreError, 503),
+    (AccountNotConnected, 503),
     (AgentError, 502),
     (PalaverError, 500),
 )

@@ -31,6 +31,18 @@ if TYPE_CHECKING:
 
 Content = str | list[dict[str, Any] | str]
 RoleOut = Literal["system", "user", "assistant", "tool"]
+OutcomeOut = Literal[
+    "accepted",
+    "queued",
+    "merged",
+    "steered",
+    "interrupting",
+    "command",
+    "duplicate",
+    "rejected",
+    "recorded",
+    "ignored",
+]
 
 
 class AuthorOut(ResponseModel):
@@ -38,6 +50,13 @@ class AuthorOut(ResponseModel):
 
     name: str
     id: str | None = None
+
+
+class QuotedMessageOut(ResponseModel):
+    """What somebody else has said in the chat."""
+
+    author: str | None = None
+    text: str = ""
 
 
 class MessageOut(ResponseModel):
@@ -58,6 +77,14 @@ class MessageOut(ResponseModel):
         " took to answer.",
     )
     answers_seq: int | None = Field(None, description="The number of the message that this one answers.")
+    edited: bool = Field(
+        False, description="Its author has changed it on the platform. `message_edited` events have the texts before."
+    )
+    sent_at: Time | None = Field(None, description="When it was sent, as the platform says.")
+    context: list[QuotedMessageOut] | None = Field(
+        None, description="What was said in the group before it, and not to the agent. The agent sees it as a quote."
+    )
+    replied_message: QuotedMessageOut | None = Field(None, description="The message that it replies to.")
 
 
 class EventPersonOut(ResponseModel):
@@ -113,7 +140,7 @@ class MessageIn(RequestModel):
 class ReceiptOut(ResponseModel):
     """What happened to a message or command. When you receive this, everything in it is stored durably."""
 
-    outcome: Literal["accepted", "queued", "merged", "steered", "interrupting", "command", "duplicate", "rejected"]
+    outcome: OutcomeOut
     session_id: str | None
     turn_id: str | None
     seq: int | None = Field(description="The message's number in the log.")

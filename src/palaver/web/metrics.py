@@ -13,10 +13,16 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from palaver.domain.platform_health import AccountState
+from palaver.services.platforms.health import load_account_health
+
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from fastapi import FastAPI
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from palaver.domain.platform_health import AccountHealth
     from palaver.services.metrics import MetricsReader, MetricsSnapshot
     from palaver.web.state import WebState
 
@@ -28,8 +34,9 @@ _KNOWN_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELET
 class Metrics:
     """The metrics of one server."""
 
-    def __init__(self, reader: MetricsReader) -> None:
+    def __init__(self, reader: MetricsReader, load_accounts: Callable[[], Awaitable[list[AccountHealth]]]) -> None:
         self._reader = reader
+        self._load_accounts = load_accounts
         self._render_lock = asyncio.Lock()
         self._registry = registry = CollectorRegistry()
         self._turns = Counter("palaver_turns", "Turns that have ended.", ["state"], registry=registry)
@@ -63,6 +70,25 @@ class Metrics:
         self._unpriced_turns = Counter(
             "palaver_unpriced_turns", "Turns whose cost is unknown.", ["model"], registry=registry
         )
+        account_labels = ["platform", "account"]
+        self._account_state = Gauge(
+            "palaver_platform_account_state",
+            "1 for the state that an account on a platform is in.",
+            [*account_labels, "state"],
+            registry=registry,
+        )
+        self._account_message_time = Gauge(
+            "palaver_platform_account_last_message_timestamp_seconds",
+            "When an account on a platform last received a message.",
+            account_labels,
+            registry=registry,
+        )
+        self._account_deliveries = Gauge(
+            "palaver_platform_account_deliveries",
+            "Deliveries of an account: waiting, and those that failed or became uncertain in the last 24 hours.",
+            [*account_labels, "state"],
+            registry=registry,
+        )
         self._requests = Histogram(
             "palaver_http_request_duration_seconds",
             "Time from a request to the start of its response.",
@@ -75,6 +101,7 @@ class Metrics:
         """Add what has ended since the last call, and return all metrics in Prometheus' text format."""
         async with self._render_lock:
             self._add(await self._reader.read_new())
+            self._set_accounts(await self._load_accounts())
         return generate_latest(self._registry)
 
     def _add(self, snapshot: MetricsSnapshot) -> None:
@@ -97,6 +124,22 @@ class Metrics:
                 self._tokens.labels(usage.model, kind).inc(tokens)
             self._cost.labels(usage.model).inc(float(usage.cost_usd))
             self._unpriced_turns.labels(usage.model).inc(usage.unpriced_turns)
+
+    def _set_accounts(self, accounts: list[AccountHealth]) -> None:
+        for gauge in (self._account_state, self._account_message_time, self._account_deliveries):
+            gauge.clear()  # an account that was removed is no longer there
+        for account in accounts:
+            labels = (str(account.platform), account.account)
+            for state in AccountState:
+                self._account_state.labels(*labels, state).set(int(state is account.state))
+            if account.status is not None and account.status.last_message_at is not None:
+                self._account_message_time.labels(*labels).set(account.status.last_message_at.timestamp())
+            for name, count in (
+                ("waiting", account.waiting),
+                ("uncertain", account.uncertain),
+                ("failed", account.failed),
+            ):
+                self._account_deliveries.labels(*labels, name).set(count)
 
     def record_request(self, method: str, route: str, status: int, seconds: float) -> None:
         self._requests.labels(method, route, str(status)).observe(seconds)
@@ -127,5 +170,9 @@ class _RequestTimer:
 
 def install_metrics(app: FastAPI, state: WebState) -> None:
     """Start counting, and time every request."""
-    app.state.metrics = Metrics(state.metrics)
+
+    async def load_accounts() -> list[AccountHealth]:
+        return await load_account_health(state.gateway.store, state.gateway.configured_accounts)
+
+    app.state.metrics = Metrics(state.metrics, load_accounts)
     app.add_middleware(_RequestTimer, metrics=app.state.metrics)

@@ -33,7 +33,7 @@ HASHED_FOLDER: Final = "assets/"  # the build puts files with a content hash in 
 DIAGRAM_FILE: Final = "diagram.html"
 _CACHE_FOREVER = "public, max-age=31536000, immutable"
 _REVALIDATE = "no-cache"
-_API_PREFIXES = ("api/", "v1/")
+_API_PREFIXES = ("api/", "v1/", "hooks/")
 _COMPRESSED_SUFFIXES = frozenset({".css", ".html", ".js", ".json", ".svg", ".webmanifest"})
 _INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     Source = Callable[..., SessionSource]
 
+pytestmark = pytest.mark.parametrize("store_url", ["sqlite", "postgres"], indirect=True)
+
 
 def compact(chat: Chat, session_id: str, *, kept_from: int, messages: int) -> None:
     no, now = chat.get_session_no(session_id), to_micros(chat.clock.now())

@@ -170,6 +170,7 @@ def test_export_rejects_an_empty_conversation_and_unknown_formats(chat: Chat, dm
 # ---- all of them -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("store_url", ["sqlite", "postgres"], indirect=True)  # PostgreSQL refuses to write in a read
 @pytest.mark.parametrize(
     "command",
     [

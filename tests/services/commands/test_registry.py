@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver import Role
+from palaver.domain.profile import DEFAULT_GUEST_COMMANDS as GUEST_COMMANDS
 from palaver.domain.search_filter import FilterText
 from palaver.domain.turn import BusyPolicy
 from palaver.services.commands import COMMANDS, find_command, list_completions, parse_command
@@ -28,7 +29,17 @@ from palaver.services.commands.history_commands import (
     retry_turn,
     undo_turns,
 )
-from palaver.services.commands.permissions import GUEST_COMMANDS
+from palaver.services.commands.people_commands import (
+    allow_group,
+    answer_request,
+    create_code,
+    link_account,
+    list_requests,
+    show_person,
+    unlink_account,
+)
+from palaver.services.commands.permissions import OWNER_COMMANDS
+from palaver.services.commands.place_commands import hand_off_session, remove_home, set_home
 from palaver.services.commands.profile_commands import (
     choose_personality,
     choose_profile,
@@ -66,7 +77,7 @@ if TYPE_CHECKING:
 COMMAND_NAMES = [command.name for command in COMMANDS]
 EXPECTED_NAMES = (
     "new reset resume sessions title retry undo redo restore why branch compress usage status stop queue steer model"
-    " profile personality workspace tools busy search export help"
+    " profile personality workspace tools busy search export platforms whoami link unlink pair handoff sethome help"
 )
 PAGE = (Path(__file__).parents[3] / "docs/reference/commands.md").read_text(encoding="utf-8")
 SECTIONS = {
@@ -76,12 +87,6 @@ SECTIONS = {
 
 
 # ---- parsing -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def store_url(tmp_path: Path) -> str:
-    """SQLite alone: what is tested here happens before a command reaches the database."""
-    return f"sqlite:///{tmp_path}/palaver.db"
 
 
 @pytest.mark.parametrize(
@@ -143,6 +148,20 @@ def store_url(tmp_path: Path) -> str:
         ("/export JSON", export_conversation.call(export_format=ExportFormat.JSON)),
         ("/help", list_commands.call()),
         ("/start", list_commands.call()),
+        ("/whoami", show_person.call()),
+        ("/link", create_code.call()),
+        ("/link abcd-efgh", link_account.call(code="abcd-efgh")),
+        ("/unlink", unlink_account.call(account="")),
+        ("/unlink Telegram", unlink_account.call(account="Telegram")),
+        ("/pair", list_requests.call()),
+        ("/pair ABCD EFGH", answer_request.call(code="ABCD EFGH", answer=None)),
+        ("/pair abcd-efgh Guest", answer_request.call(code="abcd-efgh", answer="guest")),
+        ("/pair abcd-efgh deny", answer_request.call(code="abcd-efgh", answer="deny")),
+        ("/pair group", allow_group.call(is_allowed=True)),
+        ("/pair group OFF", allow_group.call(is_allowed=False)),
+        ("/sethome", set_home.call()),
+        ("/sethome off", remove_home.call()),
+        ("/handoff matrix:!a:b.org", hand_off_session.call(target="matrix:!a:b.org")),
         ("/help /UNDO", explain_command.call(name="undo")),
         ("/no-such_thing2 x", explain_unknown_command.call(name="no-such_thing2")),
     ],
@@ -177,7 +196,7 @@ def _parse_with_text(name: str) -> CommandCall:
 
 READING = {
     *("resume", "title", "model", "profile", "personality", "workspace", "busy", "tools", "queue"),  # without arguments
-    *("sessions", "search", "why", "usage", "status", "export", "help"),
+    *("sessions", "search", "why", "usage", "status", "export", "help", "whoami", "pair", "platforms"),
 }
 
 
@@ -185,7 +204,7 @@ READING = {
 def test_commands_that_change_nothing_are_declared_as_reading(name: str) -> None:
     call = parse_command(f"/{name} word") if name == "search" else parse_command(f"/{name}")
     assert isinstance(call, CommandCall)
-    if name != "steer":  # which is refused without a text
+    if name not in {"steer", "handoff"}:  # which are refused without arguments
         assert call.action.reads is (name in READING)
 
 
@@ -193,6 +212,9 @@ def test_every_action_belongs_to_a_command() -> None:
     from palaver.services.commands import (
         conversation_commands,
         history_commands,
+        people_commands,
+        place_commands,
+        platform_commands,
         profile_commands,
         query_commands,
         registry,
@@ -203,7 +225,7 @@ def test_every_action_belongs_to_a_command() -> None:
 
     modules = (
         *(conversation_commands, history_commands, profile_commands, query_commands, registry, setting_commands),
-        *(status_commands, turn_commands),
+        *(status_commands, turn_commands, people_commands, place_commands, platform_commands),
     )
     actions = [value for module in modules for value in vars(module).values() if isinstance(value, CommandAction)]
     assert len(actions) > len(COMMANDS)
@@ -242,17 +264,17 @@ def test_an_unknown_command_suggests_a_similar_one_and_changes_nothing(chat: Cha
 
 
 def test_help_lists_every_command_with_its_summary(chat: Chat, dm: Source) -> None:
-    text = chat.run(dm(), "/help").text
+    text = chat.run(dm(), "/help", role=Role.OWNER).text
     for command in COMMANDS:
         assert f"- `/{command.name}" in text
         assert command.summary in text
-    assert chat.run(dm(), "/start").text == text  # Telegram sends this first
+    assert chat.run(dm(), "/start", role=Role.OWNER).text == text  # Telegram sends this first
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=COMMAND_NAMES)
 def test_help_explains_every_command(chat: Chat, dm: Source, command: Command) -> None:
-    text = chat.run(dm(), f"/help {command.name}").text
-    assert text == chat.run(dm(), f"/help /{command.name.upper()}").text
+    text = chat.run(dm(), f"/help {command.name}", role=Role.OWNER).text
+    assert text == chat.run(dm(), f"/help /{command.name.upper()}", role=Role.OWNER).text
     for part in (command.summary, command.help, command.example, command.usage):
         assert part in text
     assert command.help
@@ -281,7 +303,15 @@ def test_guests_can_use_only_their_commands(chat: Chat, dm: Source, name: str) -
 
 def test_the_commands_of_guests_are_these() -> None:
     expected = "new reset title undo redo retry stop help status usage why sessions resume restore search"
+    expected += " link unlink whoami"
     assert sorted(GUEST_COMMANDS) == sorted(expected.split())
+
+
+@pytest.mark.parametrize("name", sorted(OWNER_COMMANDS))
+def test_members_cannot_use_commands_of_owners(chat: Chat, dm: Source, name: str) -> None:
+    assert chat.expect_error(dm(), f"/{name}").startswith(f"Only an owner can use /{name}.")
+    assert f"`/{name}" not in chat.run(dm(), "/help").text
+    assert "Unknown command" in chat.expect_error(dm(), f"/help {name}")
 
 
 def test_suggestions_leave_out_what_a_guest_cannot_use(chat: Chat, dm: Source) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     Source = Callable[..., SessionSource]
 
+pytestmark = pytest.mark.parametrize("store_url", ["sqlite", "postgres"], indirect=True)
+
 
 # ---- /why --------------------------------------------------------------------------------------------------
 
@@ -100,7 +102,7 @@ def test_why_lists_delivery_problems(chat: Chat, dm: Source, state: DeliveryStat
 
     def lose(tx: Transaction) -> None:
         deliveries.enqueue(tx, deliveries.NewDelivery(address="telegram::ada", content="hi", session_no=no), now)
-        (sending,) = deliveries.claim_due(tx, "w", now, now + 1, 1, "telegram")
+        (sending,) = deliveries.claim_due(tx, "w", now, now + 1, 1, (Platform.TELEGRAM, ""))
         deliveries.finish(tx, sending, state, now, error="the line broke")
 
     chat.write(lose)

@@ -23,7 +23,8 @@ from support.linked_accounts import open_web_account, send_from_web
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.domain.delivery import Delivery, DeliveryStatus
+    from palaver.domain.delivery import DeliveryStatus
+    from palaver.services.platforms.adapter import OutgoingMessage
     from palaver.storage.engines.base import Transaction
     from support.gateway import StartGateway
 
@@ -74,13 +75,13 @@ async def test_a_delivery_sent_again_does_not_overtake_an_active_send(start_gate
     arrived: list[str] = []
     errors = [SendRejected("not now")]
 
-    async def send(delivery: Delivery) -> str:
+    async def send(message: OutgoingMessage) -> str:
         if errors:
             raise errors.pop()
-        if "two" in delivery.content:
+        if "two" in message.body:
             second_started.set()
             await may_send.wait()
-        arrived.append(delivery.content)
+        arrived.append(message.body)
         return "r"
 
     loopback = LoopbackAdapter(send)
@@ -104,7 +105,7 @@ async def test_a_follower_gets_every_state_of_a_delivery_also_when_it_is_sent_ag
     may_send = asyncio.Event()
     errors = [SendRejected("not now")]
 
-    async def send(_delivery: Delivery) -> str:
+    async def send(_message: OutgoingMessage) -> str:
         await may_send.wait()
         if errors:
             raise errors.pop()
@@ -137,7 +138,7 @@ async def test_a_follower_gets_every_state_of_a_delivery_also_when_it_is_sent_ag
 async def test_a_follower_tracks_only_the_newest_failed_deliveries(
     start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def send(_delivery: Delivery) -> str:
+    async def send(_message: OutgoingMessage) -> str:
         raise SendRejected("never")
 
     monkeypatch.setattr(follower, "MAX_TRACKED_DELIVERIES", 2)

@@ -13,23 +13,23 @@ from palaver import SessionSource
 from palaver.domain.delivery import MAX_DELIVERY_ATTEMPTS, Address, DeliveryState
 from palaver.domain.errors import SendRejected, SendRetryable, SendUncertain, TargetUnreachable
 from palaver.domain.inbound import Inbound
-from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
-from palaver.services.delivery import outbox
+from palaver.platforms.loopback import LOOPBACK, RECOGNIZES_KEYS, LoopbackAdapter
+from palaver.services.delivery import part_outcomes
 from palaver.storage import deliveries
 from palaver.storage.engines.base import Write
 from palaver.storage.timestamps import to_micros
 from palaver.testing import ScriptedAgent
-from support.deliveries import FailingTransport, list_deliveries, wait_for_delivery
+from support.deliveries import FailingTransport, claim_as_dead_process, list_deliveries, list_parts, wait_for_delivery
 from support.gateway import ask, wait_for_turn, wait_until
 
 if TYPE_CHECKING:
-    from palaver.domain.delivery import Delivery
+    from palaver.services.platforms.adapter import OutgoingMessage
     from support.gateway import MakeSource, StartGateway
 
 
 @pytest.fixture(autouse=True)
 def _retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox, "compute_retry_delay", lambda *_args, **_kwargs: timedelta(milliseconds=1))
+    monkeypatch.setattr(part_outcomes, "compute_retry_delay", lambda *_args, **_kwargs: timedelta(milliseconds=1))
 
 
 async def test_an_answer_is_delivered_once_with_its_receipt(start_gateway: StartGateway) -> None:
@@ -38,7 +38,10 @@ async def test_an_answer_is_delivered_once_with_its_receipt(start_gateway: Start
     gateway = await start_gateway(ScriptedAgent("Good day."), loopback=loopback)
     receipt = await loopback.say("hello", message_id="m1")
     delivery = await wait_for_delivery(gateway, receipt.session_id)
-    assert (delivery.state, delivery.sent_message_id, delivery.reply_to) == (DeliveryState.SENT, "r1", "m1")
+    assert (delivery.state, delivery.reply_to) == (DeliveryState.SENT, "m1")
+    assert [(part.state, part.sent_message_id) for part in await list_parts(gateway, delivery.id)] == [
+        (DeliveryState.SENT, "r1")
+    ]
     assert transport.arrived == ["Good day."]
 
 
@@ -56,10 +59,10 @@ async def test_answers_arrive_in_order_at_each_address(start_gateway: StartGatew
 async def test_a_failing_address_does_not_block_the_others(start_gateway: StartGateway) -> None:
     arrived: list[str] = []
 
-    async def send(delivery: Delivery) -> str | None:
-        if delivery.address.chat_id == "ada":
+    async def send(message: OutgoingMessage) -> str | None:
+        if message.address.chat_id == "ada":
             raise SendRetryable("ada's server is down", retry_after=3600)
-        arrived.append(delivery.address.chat_id)
+        arrived.append(message.address.chat_id)
         return None
 
     loopback = LoopbackAdapter(send)
@@ -108,12 +111,12 @@ async def test_an_uncertain_delivery_is_not_sent_again(start_gateway: StartGatew
 
 async def test_a_platform_with_idempotency_keys_gets_an_uncertain_delivery_again(start_gateway: StartGateway) -> None:
     transport = FailingTransport(SendUncertain("the connection broke"))
-    loopback = LoopbackAdapter(transport, has_idempotency_keys=True)
+    loopback = LoopbackAdapter(transport, capabilities=RECOGNIZES_KEYS)
     gateway = await start_gateway(loopback=loopback)
     receipt = await loopback.say("hello")
     delivery = await wait_for_delivery(gateway, receipt.session_id)
     assert delivery.state is DeliveryState.SENT
-    assert transport.attempted == [delivery.id] * 2
+    assert transport.attempted == [f"{delivery.id}.1"] * 2
 
 
 async def test_nothing_is_sent_to_an_unreachable_target_until_it_writes_again(start_gateway: StartGateway) -> None:
@@ -137,17 +140,17 @@ async def test_nothing_is_sent_to_an_unreachable_target_until_it_writes_again(st
 async def test_a_delivery_of_a_dead_process_is_uncertain_unless_the_platform_has_idempotency_keys(
     start_gateway: StartGateway, has_keys: bool, state: DeliveryState
 ) -> None:
-    loopback = LoopbackAdapter(FailingTransport(), has_idempotency_keys=has_keys)
+    capabilities = RECOGNIZES_KEYS if has_keys else None
+    loopback = LoopbackAdapter(FailingTransport(), capabilities=capabilities)
     gateway = await start_gateway(loopback=loopback)
     await gateway.outbox.stop()
     receipt = await loopback.say("hello")
     await wait_for_turn(gateway, receipt.turn_id)
     now = to_micros(gateway.store.clock.now())
-    await gateway.store.engine.arun(
-        Write(lambda tx: deliveries.claim_due(tx, "other-host/1/1/dead", now, now - 1, 9, LOOPBACK))
-    )
+    await gateway.store.engine.arun(Write(lambda tx: claim_as_dead_process(tx, now, is_sending=True)))
+    await gateway.accounts.stop()
     transport = FailingTransport()
-    other = await start_gateway(loopback=LoopbackAdapter(transport, has_idempotency_keys=has_keys))
+    other = await start_gateway(loopback=LoopbackAdapter(transport, capabilities=capabilities))
     assert (await wait_for_delivery(other, receipt.session_id)).state is state
     assert len(transport.arrived) == int(has_keys)
 
@@ -163,16 +166,20 @@ async def test_deliveries_of_platforms_that_are_not_connected_are_left_alone(
     assert (await list_deliveries(gateway, unconnected.session_id))[0].state is DeliveryState.PENDING
 
 
-async def test_two_gateways_deliver_each_answer_once(start_gateway: StartGateway) -> None:
+async def test_the_gateway_that_runs_the_account_delivers_the_answers_of_all_gateways(
+    start_gateway: StartGateway,
+) -> None:
     transports = [FailingTransport(), FailingTransport()]
     loopbacks = [LoopbackAdapter(transport) for transport in transports]
     gateways = [await start_gateway(loopback=loopback) for loopback in loopbacks]
-    for i in range(10):
-        receipt = await loopbacks[i % 2].say(f"hello {i}", user=f"user{i}")
+    await loopbacks[0].say("hello", user="user0")
+    for i in range(1, 10):
+        source = loopbacks[0].get_source(f"user{i}")
+        receipt = await gateways[i % 2].inbox.accept(Inbound(source=source, content=f"hello {i}"))
         await wait_for_turn(gateways[0], receipt.turn_id)
-    await wait_until(lambda: sum(len(transport.arrived) for transport in transports) >= 10)
+    await wait_until(lambda: len(transports[0].arrived) >= 10)
     await asyncio.sleep(0.05)
-    assert sum(len(transport.arrived) for transport in transports) == 10
+    assert [len(transport.arrived) for transport in transports] == [10, 0]
 
 
 async def test_an_answer_in_the_terminal_creates_no_delivery(start_gateway: StartGateway) -> None:

@@ -12,42 +12,42 @@ from palaver.domain.delivery import MAX_DELIVERY_ATTEMPTS, DeliveryState
 from palaver.domain.errors import SendRejected, SendRetryable, StoreUnavailable
 from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.domain.source import Platform
-from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
+from palaver.platforms.loopback import RECOGNIZES_KEYS, LoopbackAdapter
 from palaver.services import poll_loop
-from palaver.services.delivery import outbox
+from palaver.services.delivery import outbox, sender
 from palaver.services.gateway import Gateway
 from palaver.storage import deliveries
 from palaver.storage.engines.base import Write
 from palaver.storage.timestamps import to_micros
 from palaver.testing import FakeClock, ScriptedAgent
-from support.deliveries import list_deliveries, wait_for_delivery
+from support.deliveries import claim_as_dead_process, list_deliveries, wait_for_delivery
 from support.gateway import wait_for_turn, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conftest import OpenStore
-    from palaver.domain.delivery import Delivery
+    from palaver.services.platforms.adapter import OutgoingMessage
     from support.gateway import StartGateway
 
 
 class PausableTransport:
-    """The network behind a loopback adapter: can be paused, and fails for chosen deliveries."""
+    """The network behind a loopback adapter: can be paused, and fails for chosen messages."""
 
-    def __init__(self, get_error: Callable[[Delivery], Exception | None] = lambda _delivery: None) -> None:
+    def __init__(self, get_error: Callable[[OutgoingMessage], Exception | None] = lambda _message: None) -> None:
         self.get_error = get_error
         self.is_running = asyncio.Event()
         self.is_running.set()
         self.attempted: list[str] = []
         self.arrived: list[str] = []
 
-    async def __call__(self, delivery: Delivery) -> str | None:
-        self.attempted.append(delivery.content)
+    async def __call__(self, message: OutgoingMessage) -> str | None:
+        self.attempted.append(message.body)
         await self.is_running.wait()
-        error = self.get_error(delivery)
+        error = self.get_error(message)
         if error is not None:
             raise error
-        self.arrived.append(delivery.content)
+        self.arrived.append(message.body)
         return None
 
 
@@ -59,8 +59,8 @@ def create_echo_agent() -> ScriptedAgent:
 async def test_deleting_a_conversation_does_not_block_later_deliveries_at_its_address(
     start_gateway: StartGateway, first_delivery: str
 ) -> None:
-    def get_error(delivery: Delivery) -> Exception | None:
-        is_postponed = first_delivery == "pending" and delivery.content == "ONE"
+    def get_error(message: OutgoingMessage) -> Exception | None:
+        is_postponed = first_delivery == "pending" and message.body == "ONE"
         return SendRetryable("not now", retry_after=3600) if is_postponed else None
 
     transport = PausableTransport(get_error)
@@ -90,7 +90,7 @@ class LibraryError(Exception):
 async def test_an_unknown_error_of_an_adapter_makes_only_that_delivery_uncertain(
     start_gateway: StartGateway, error: Exception
 ) -> None:
-    transport = PausableTransport(lambda each: error if each.content == "ONE" else None)
+    transport = PausableTransport(lambda each: error if each.body == "ONE" else None)
     loopback = LoopbackAdapter(transport)
     gateway = await start_gateway(create_echo_agent(), loopback=loopback)
     one = await loopback.say("one")
@@ -104,7 +104,7 @@ async def test_an_unknown_error_of_an_adapter_makes_only_that_delivery_uncertain
 async def test_an_error_with_unstorable_characters_is_stored_without_them(
     start_gateway: StartGateway,
 ) -> None:
-    loopback = LoopbackAdapter(PausableTransport(lambda _delivery: SendRejected("no \0 and no \ud83d either")))
+    loopback = LoopbackAdapter(PausableTransport(lambda _message: SendRejected("no \0 and no \ud83d either")))
     gateway = await start_gateway(loopback=loopback)
     receipt = await loopback.say("hello")
     delivery = await wait_for_delivery(gateway, receipt.session_id)
@@ -127,46 +127,46 @@ async def test_a_platform_that_hangs_does_not_block_another(open_store: OpenStor
         adapters=[first, second],
     )
     async with gateway.run(grace_seconds=1):
-        for i in range(outbox.MAX_SENDS_PER_PLATFORM + 2):
+        for i in range(outbox.MAX_SENDS_PER_ACCOUNT + 2):
             await first.say("hello", user=f"user{i}")
-        await wait_until(lambda: len(hanging.attempted) == outbox.MAX_SENDS_PER_PLATFORM)
+        await wait_until(lambda: len(hanging.attempted) == outbox.MAX_SENDS_PER_ACCOUNT)
         await second.say("hello")
         await wait_until(lambda: working.arrived == ["HELLO"])
         hanging.is_running.set()
-        await wait_until(lambda: len(hanging.arrived) == outbox.MAX_SENDS_PER_PLATFORM + 2)
+        await wait_until(lambda: len(hanging.arrived) == outbox.MAX_SENDS_PER_ACCOUNT + 2)
 
 
-async def test_a_delivery_that_keeps_crashing_its_process_becomes_uncertain_in_the_end(
-    start_gateway: StartGateway,
+@pytest.mark.parametrize(("is_sending", "state"), [(True, DeliveryState.UNCERTAIN), (False, DeliveryState.FAILED)])
+async def test_a_delivery_that_keeps_crashing_its_process_ends_as_uncertain_or_failed(
+    start_gateway: StartGateway, is_sending: bool, state: DeliveryState
 ) -> None:
-    loopback = LoopbackAdapter(has_idempotency_keys=True)
+    loopback = LoopbackAdapter(capabilities=RECOGNIZES_KEYS)
     gateway = await start_gateway(loopback=loopback)
     await gateway.outbox.stop()
     receipt = await loopback.say("hello")
     await wait_for_turn(gateway, receipt.turn_id)
     now = to_micros(gateway.store.clock.now())
     for _ in range(MAX_DELIVERY_ATTEMPTS):
-        await gateway.store.engine.arun(
-            Write(lambda tx: deliveries.claim_due(tx, "other-host/1/1/dead", 2**60, now - 1, 9, LOOPBACK))
-        )
+        await gateway.store.engine.arun(Write(lambda tx: claim_as_dead_process(tx, now, is_sending=is_sending)))
         await gateway.outbox.recover_orphans()
     (delivery,) = await list_deliveries(gateway, receipt.session_id)
-    assert (delivery.state, delivery.attempt) == (DeliveryState.UNCERTAIN, MAX_DELIVERY_ATTEMPTS)
+    assert (delivery.state, delivery.attempt) == (state, MAX_DELIVERY_ATTEMPTS)
 
 
 async def test_an_adapter_that_never_returns_blocks_its_address_only_until_the_lease_expires(
     start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, seconds in (("RECOVERY_SECONDS", 0.05), ("LEASE_SECONDS", 0.3), ("SEND_TIMEOUT_SECONDS", 0.1)):
-        monkeypatch.setattr(outbox, name, seconds)
+    monkeypatch.setattr(outbox, "RECOVERY_SECONDS", 0.05)
+    monkeypatch.setattr(sender, "LEASE_SECONDS", 0.3)
+    monkeypatch.setattr(sender, "SEND_TIMEOUT_SECONDS", 0.1)
     may_return = asyncio.Event()
     arrived: list[str] = []
 
-    async def send(delivery: Delivery) -> str | None:
-        while delivery.content == "ONE" and not may_return.is_set():
+    async def send(message: OutgoingMessage) -> str | None:
+        while message.body == "ONE" and not may_return.is_set():
             with contextlib.suppress(asyncio.CancelledError):
                 await may_return.wait()
-        arrived.append(delivery.content)
+        arrived.append(message.body)
         return None
 
     loopback = LoopbackAdapter(send)
@@ -184,10 +184,10 @@ async def test_a_clock_set_back_does_not_delay_deliveries(
     monkeypatch.setattr(outbox, "RECOVERY_SECONDS", 0.05)
     failed: list[str] = []
 
-    def get_error(delivery: Delivery) -> Exception | None:
+    def get_error(message: OutgoingMessage) -> Exception | None:
         if failed:
             return None
-        failed.append(delivery.id)
+        failed.append(message.key)
         return SendRetryable("not now")
 
     clock = FakeClock()

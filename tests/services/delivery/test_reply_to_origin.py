@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +30,12 @@ if TYPE_CHECKING:
     from support.gateway import StartGateway
 
 
+CONTINUES_ON_PAGE = "This conversation continues on the web page. Messages you send here still reach it."
+
+
 def list_sent_texts(loopback: LoopbackAdapter) -> list[str]:
-    return [delivery.content for delivery in loopback.sent]
+    """List what was sent, without notices that the conversation continues on the page."""
+    return [message.body for message in loopback.sent if message.body != CONTINUES_ON_PAGE]
 
 
 async def test_an_answer_is_delivered_to_the_chat_once_with_its_question_quoted(
@@ -66,8 +71,8 @@ async def test_an_answer_that_is_read_on_the_web_is_not_delivered(start_gateway:
     await wait_for_turn(gateway, receipt.turn_id)
     last = await loopback.say("answer in the chat")
     await wait_for_turn(gateway, last.turn_id)
-    await wait_until(lambda: len(loopback.sent) == 2)
-    assert list_sent_texts(loopback) == ["Done.", "Done."]
+    await wait_until(lambda: len(loopback.sent) == 3)
+    assert [message.body for message in loopback.sent] == ["Done.", CONTINUES_ON_PAGE, "Done."]
     assert [each.quoted_seqs for each in await list_statuses(gateway, ada, session_id)] == [(), ()]
 
 
@@ -96,14 +101,14 @@ async def test_the_reply_to_a_command_stays_on_the_web(start_gateway: StartGatew
 
 
 async def test_an_answer_is_sent_by_the_account_that_received_the_conversation(start_gateway: StartGateway) -> None:
-    loopback = LoopbackAdapter()
+    loopback = LoopbackAdapter(account="second bot")
     gateway = await start_gateway(loopback=loopback)
-    turn = await ask(gateway, chat_source(), "hello", account="second bot")
+    turn = await ask(gateway, replace(chat_source(), account="second bot"), "hello")
     ada = await open_web_account(gateway, chat_source())
     receipt = await send_from_web(gateway, ada, turn.session_id, "and now?", reply_to=ReplyTo.ORIGIN)
     await wait_for_turn(gateway, receipt.turn_id)
     await wait_until(lambda: len(loopback.sent) == 2)
-    assert {delivery.address.account for delivery in loopback.sent} == {"second bot"}
+    assert {message.address.account for message in loopback.sent} == {"second bot"}
 
 
 async def test_a_failed_answer_is_reported_in_the_chat(start_gateway: StartGateway) -> None:
@@ -274,7 +279,7 @@ async def test_a_message_from_the_web_can_steer_a_run_that_answers_in_the_chat(
     await wait_for_turn(gateway, first.turn_id)
     await wait_for_deliveries(gateway, ada, first.session_id)
     assert list_sent_texts(loopback) == [f"{quote}For look. \n\nSteered by: only trains."]
-    assert loopback.sent[0].reply_to == "m1"
+    assert loopback.sent[-1].reply_to == "m1"
 
 
 async def test_a_message_to_be_answered_in_the_chat_does_not_steer_a_run_that_is_read_on_the_web(
@@ -315,4 +320,4 @@ async def test_merged_messages_from_chat_and_web_are_answered_together_and_quote
     await wait_for_turn(gateway, separate.turn_id)
     await wait_for_deliveries(gateway, ada, first.session_id)
     assert list_sent_texts(loopback) == ["> Ada, from the web: two\n\n> Ada, from the web: three\n\nBoth."]
-    assert loopback.sent[0].reply_to == "m1"
+    assert loopback.sent[-1].reply_to == "m1"

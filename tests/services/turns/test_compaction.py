@@ -273,8 +273,8 @@ async def test_people_in_a_chat_are_told_of_a_summary_once_and_before_the_answer
     notices = [delivery for delivery in loopback.sent if delivery.kind is DeliveryKind.NOTICE]
     assert loopback.sent[-2:] == [notices[0], loopback.sent[-1]]
     assert len(notices) == 1
-    assert "the agent now sees a summary of" in notices[0].content
-    assert "/restore" in notices[0].content
+    assert "the agent now sees a summary of" in notices[0].body
+    assert "/restore" in notices[0].body
 
 
 async def test_people_in_a_chat_are_not_told_of_a_summary_if_the_setting_says_so(start_gateway: StartGateway) -> None:
@@ -310,9 +310,9 @@ async def test_people_in_a_chat_are_told_how_compress_ended(
     await wait_for_turn(gateway, (await loopback.say("/compress", message_id="m1")).turn_id)
     await wait_until(lambda: len(loopback.sent) == 8)
     started, ended = loopback.sent[-2:]
-    assert "Summarizing" in started.content
+    assert "Summarizing" in started.body
     assert (ended.kind, ended.reply_to) == (DeliveryKind.NOTICE, "m1")
-    assert ended.content.startswith(text)
+    assert ended.body.startswith(text)
 
 
 async def test_a_summary_is_made_when_the_settings_say_so(start_gateway: StartGateway, dm: MakeSource) -> None:

@@ -224,7 +224,7 @@ async def test_an_answer_that_another_person_stopped_says_who_did(start_gateway:
     assert (event.kind, event.facts["reason"]) == (EventKind.TURN_INTERRUPTED, "stopped")
     assert (event.facts["turn"], event.facts["input_seq"]) == (turn_id, turn.input_seq)
     assert event.person_id not in {None, turn.person_id}
-    await wait_until(lambda: "Once\n\n(Stopped by Grace)" in [each.content for each in loopback.sent])
+    await wait_until(lambda: "Once\n\n(Stopped by Grace)" in [each.body for each in loopback.sent])
 
 
 @pytest.mark.parametrize(
@@ -285,8 +285,8 @@ async def test_an_error_of_the_agent_is_explained_and_the_partial_answer_is_kept
     assert (partial["content"], partial["interrupted"]) == ("I was about to say", True)
     assert gateway.store.load_events(turn.session_id)[-1].kind is EventKind.TURN_FAILED
     sent = await wait_until(lambda: loopback.sent)
-    assert expected in sent[0].content
-    assert "I was about to say" in sent[0].content
+    assert expected in sent[0].body
+    assert "I was about to say" in sent[0].body
 
 
 async def test_the_providers_own_message_is_stored_and_logged_but_not_sent_to_a_chat(
@@ -312,7 +312,7 @@ async def test_the_providers_own_message_is_stored_and_logged_but_not_sent_to_a_
     assert record.levelname == "WARNING"
     assert provider_facts.items() <= vars(record).items()
     sent = await wait_until(lambda: loopback.sent)
-    assert "GPU" not in sent[0].content
+    assert "GPU" not in sent[0].body
 
 
 async def test_an_unexpected_error_is_logged_in_full_and_the_person_sees_no_details(
@@ -367,8 +367,8 @@ async def test_an_answer_with_unstorable_characters_is_stored_and_delivered_with
     receipt = await loopback.say("hello")
     assert (await wait_for_turn(gateway, receipt.turn_id)).state is TurnState.DONE
     sent = await wait_until(lambda: loopback.sent)
-    assert sent[0].content.startswith("before ")
-    assert sent[0].content.endswith(" after")
+    assert sent[0].body.startswith("before ")
+    assert sent[0].body.endswith(" after")
 
 
 async def test_an_error_with_unstorable_characters_is_reported_without_them(start_gateway: StartGateway) -> None:
@@ -381,7 +381,7 @@ async def test_an_error_with_unstorable_characters_is_reported_without_them(star
     turn = await wait_for_turn(gateway, receipt.turn_id)
     assert turn.state is TurnState.FAILED
     assert "the provider said before" in (turn.error or "")
-    assert "the provider said before" in (await wait_until(lambda: loopback.sent))[0].content
+    assert "the provider said before" in (await wait_until(lambda: loopback.sent))[0].body
 
 
 async def test_an_answer_that_is_not_a_valid_message_fails_its_turn(

@@ -9,6 +9,7 @@ import * as calls from "../shared/calls";
 import { LoadMoreButton } from "../shared/LoadMoreButton";
 import { PanelPage } from "../shared/PanelPage";
 import { QueryResult } from "../shared/QueryResult";
+import { AccessRequests } from "./AccessRequests";
 import { InviteDialog, LinkDialog } from "./dialogs";
 import { PersonRow } from "./PersonRow";
 import "./people.css";
@@ -36,6 +37,7 @@ export default function PeoplePanel() {
   );
   return (
     <PanelPage title={words.people} actions={button}>
+      <AccessRequests onApprove={refresh} />
       <p className="panel-intro">{words.peopleIntro}</p>
       <QueryResult query={query}>
         {({ pages }) => {

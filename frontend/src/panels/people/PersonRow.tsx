@@ -1,15 +1,16 @@
 /** One person, with a menu for the owner. */
 import { useState } from "react";
 import { attempt } from "../../api/attempt";
+import { getPlatformName } from "../../format/platforms";
 import { formatRecent } from "../../format/time";
 import { confirm } from "../../ui/ConfirmDialog";
-import { DotsIcon, EditIcon, LinkIcon, TrashIcon } from "../../ui/icons";
+import { CloseIcon, DotsIcon, EditIcon, LinkIcon, TrashIcon } from "../../ui/icons";
 import { Menu, MenuChoice, MenuChoices, MenuItem, MenuSeparator } from "../../ui/Menu";
 import { NameDialog } from "../../ui/NameDialog";
 import { PlatformBadge } from "../../ui/PlatformBadge";
 import { toast } from "../../ui/toasts";
 import { words } from "../../words";
-import type { Invitation, Member, Role } from "../shared/calls";
+import type { ChatAccount, Invitation, Member, Role } from "../shared/calls";
 import * as calls from "../shared/calls";
 
 interface Props {
@@ -29,6 +30,14 @@ export function PersonRow({ member, isMe, onChange, onLink }: Props) {
     if (await attempt(() => calls.removePerson(id))) toast(words.personRemoved(name));
     await onChange();
   };
+  const unlink = async (account: ChatAccount) => {
+    const platform = getPlatformName(account.platform);
+    const question = { title: words.unlinkTitle(platform, name), text: words.unlinkText(account.account), action: words.unlinkAction };
+    if (!(await confirm(question))) return;
+    if (await attempt(() => calls.unlinkAccount(id, account))) toast(words.accountUnlinked(platform, name));
+    await onChange();
+  };
+  const canUnlink = member.sign_in_methods !== null || member.chat_accounts.length > 1 || member.uses_terminal;
   return (
     <li className="card-row">
       <span className="avatar" aria-hidden="true">
@@ -63,6 +72,15 @@ export function PersonRow({ member, isMe, onChange, onLink }: Props) {
         <MenuItem icon={<EditIcon />} onSelect={() => setRenaming(true)}>
           {words.renamePerson}
         </MenuItem>
+        {canUnlink &&
+          member.chat_accounts.map((account) => (
+            <MenuItem key={`${account.platform}:${account.account}`} icon={<CloseIcon />} onSelect={() => void unlink(account)}>
+              <span className="menu-text">
+                {words.unlinkAccount(getPlatformName(account.platform))}
+                <small>{account.account}</small>
+              </span>
+            </MenuItem>
+          ))}
         {!member.uses_terminal && (
           <>
             <MenuSeparator />

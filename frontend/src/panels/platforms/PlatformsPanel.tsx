@@ -1,4 +1,4 @@
-/** The panel of platforms that have conversations; for owners with their health. */
+/** The panel of platforms that have conversations; for owners with the state of their accounts. */
 import { useQueries, useQuery } from "@tanstack/react-query";
 import * as sessionCalls from "../../api/calls";
 import { getLastDays } from "../../format/days";
@@ -14,18 +14,23 @@ import { words } from "../../words";
 import * as calls from "../shared/calls";
 import { PanelPage } from "../shared/PanelPage";
 import { QueryResult } from "../shared/QueryResult";
-import { Health } from "./Health";
+import { AccountStatuses } from "./AccountStatus";
 import "./platforms.css";
 
 const ALL_DAYS = 3650; // about ten years, the longest range that the server accepts
 const MAX_LATEST_SESSIONS = 3;
-const HEALTH_INTERVAL_MS = 10_000;
+const REFRESH_INTERVAL_MS = 5_000; // while the panel is open
 
 export default function PlatformsPanel() {
   const client = useLiveClient();
   const showsAll = useStore(client.showsAll);
   const isOwner = useMe().person.role === "owner";
-  const health = useQuery({ queryKey: ["health"], queryFn: calls.listPlatforms, enabled: isOwner, refetchInterval: HEALTH_INTERVAL_MS });
+  const accounts = useQuery({
+    queryKey: ["platform-accounts"],
+    queryFn: calls.listPlatforms,
+    enabled: isOwner,
+    refetchInterval: REFRESH_INTERVAL_MS,
+  });
   const answerCounts = useQuery({ queryKey: ["platforms", showsAll], queryFn: () => countAnswersByPlatform(showsAll) });
   const sessions = useSessions();
   return (
@@ -34,14 +39,14 @@ export default function PlatformsPanel() {
       <QueryResult query={answerCounts}>
         {(answers) => {
           const known = [...sessions.values()].map((session) => session.platform);
-          const connected = (health.data?.platforms ?? []).map((each) => each.platform);
-          const platforms = [...new Set([...answers.keys(), ...known, ...connected])];
+          const configured = (accounts.data?.accounts ?? []).map((each) => each.platform);
+          const platforms = [...new Set([...answers.keys(), ...known, ...configured])];
           return platforms.length === 0 ? (
             <div className="panel-empty">
               <h2>{words.platformsEmpty}</h2>
             </div>
           ) : (
-            <Platforms platforms={platforms} answers={answers} health={health.data?.platforms} all={showsAll} />
+            <Platforms platforms={platforms} answers={answers} accounts={accounts.data?.accounts} all={showsAll} />
           );
         }}
       </QueryResult>
@@ -60,11 +65,11 @@ async function countAnswersByPlatform(all: boolean): Promise<ReadonlyMap<string,
 interface Props {
   platforms: readonly string[];
   answers: ReadonlyMap<string, number>;
-  health: readonly calls.PlatformHealth[] | undefined; // undefined: not for this reader
+  accounts: readonly calls.PlatformAccount[] | undefined; // undefined: not for this reader
   all: boolean;
 }
 
-function Platforms({ platforms, answers, health, all }: Props) {
+function Platforms({ platforms, answers, accounts, all }: Props) {
   const latest = useQueries({
     queries: platforms.map((platform) => ({
       queryKey: ["latest", platform, all],
@@ -82,8 +87,8 @@ function Platforms({ platforms, answers, health, all }: Props) {
             </h2>
             <small>{words.platformAnswers(answers.get(platform) ?? 0, formatCount(answers.get(platform) ?? 0))}</small>
           </div>
-          {health !== undefined && (
-            <Health platform={platform} health={health.find((each) => each.platform === platform)} />
+          {accounts !== undefined && (
+            <AccountStatuses platform={platform} accounts={accounts.filter((each) => each.platform === platform)} />
           )}
           <ul className="latest-sessions" aria-label={words.platformLatest}>
             {latest[index]?.data?.sessions.map((session) => (

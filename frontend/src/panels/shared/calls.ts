@@ -10,13 +10,16 @@ export type Grouping = Schemas["UsageGrouping"];
 export type Member = Schemas["MemberOut"];
 export type Invitation = Schemas["InvitationOut"];
 export type Role = Schemas["Role"];
+export type ChatAccount = Schemas["ChatAccountOut"];
+export type AccessRequest = Schemas["PairingRequestOut"];
+export type Grant = Schemas["Grant"];
 export type Device = Schemas["DeviceOut"];
 export type Passkey = Schemas["PasskeyOut"];
 export type Token = Schemas["TokenOut"];
 export type Scope = Schemas["Scope"];
 export type NewToken = Schemas["NewTokenOut"];
 export type Share = Schemas["ShareOut"];
-export type PlatformHealth = Schemas["PlatformOut"];
+export type PlatformAccount = Schemas["PlatformAccountOut"];
 export type SharedCopy = Schemas["SharedConversationOut"];
 export type Memory = Schemas["MemoryOut"];
 export type Memories = Schemas["MemoriesOut"];
@@ -34,7 +37,7 @@ export const createMemory = (text: string) => request<Memory>("POST", "/memories
 export const updateMemory = (id: string, text: string) => request<Memory>("PATCH", itemPath("memories", id), { body: { text } });
 export const deleteMemory = (id: string) => request<undefined>("DELETE", itemPath("memories", id));
 
-export const listPlatforms = () => request<{ platforms: PlatformHealth[] }>("GET", "/platforms");
+export const listPlatforms = () => request<{ accounts: PlatformAccount[] }>("GET", "/platforms");
 
 export const listPeople = (cursor: string | null) =>
   request<{ people: Member[]; next_cursor: string | null }>("GET", "/people", { query: { cursor } });
@@ -42,6 +45,12 @@ export const invitePerson = (name: string, role: Role) => request<Invitation>("P
 export const updatePerson = (id: string, changes: { name?: string; role?: Role }) =>
   request<Member>("PATCH", itemPath("people", id), { body: changes });
 export const removePerson = (id: string) => request<undefined>("DELETE", itemPath("people", id));
+export const unlinkAccount = (id: string, { platform, account }: ChatAccount) =>
+  request<Member>("POST", itemPath("people", id, "/unlink"), { body: { platform, account } });
+export const listAccessRequests = () => request<{ requests: AccessRequest[] }>("GET", "/people/requests");
+export const approveAccessRequest = (id: string, grant: Grant) =>
+  request<Member>("POST", itemPath("people/requests", id, "/approve"), { body: { grant } });
+export const denyAccessRequest = (id: string) => request<undefined>("POST", itemPath("people/requests", id, "/deny"));
 export const createSignInLink = (id: string) => request<Invitation>("POST", itemPath("people", id, "/link"));
 
 export const listPasskeys = () => request<{ passkeys: Passkey[] }>("GET", "/me/passkeys");

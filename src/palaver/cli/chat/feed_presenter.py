@@ -190,5 +190,7 @@ _NOTICE_TEXTS = {
     EventKind.COMPACTED: "The agent now sees a summary of older messages. You still see all of them.",
     EventKind.COMPACTION_UNDONE: "The agent sees the whole conversation again",
     EventKind.ANSWER_RESENT: "An answer was sent again to the chat that this conversation comes from",
+    EventKind.MESSAGE_EDITED: "A message was edited in the chat that this conversation comes from",
+    EventKind.MESSAGE_DELETED: "A message was deleted in the chat that this conversation comes from",
     EventKind.UNREADABLE: "An entry of this conversation can't be read",
 }

@@ -72,7 +72,7 @@ class Accounts(Operations[AsyncRunner]):
 
     def open_people(self, principal: Principal) -> People:
         """Open the administration of people; refused to anyone but an owner."""
-        return People(self._engine, self._clock, principal)
+        return People(self._store, principal)
 
     # -- the owner -----------------------------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 """The administration of people by an owner of this gateway.
 
 Always true: the person at the terminal is an owner and stays one, so there is always an owner; a guest cannot sign in;
-a person who becomes a guest or is removed is signed out everywhere in the same transaction.
+a person who becomes a guest or is removed is signed out everywhere, and has no access to direct messages any more, in
+the same transaction.
 """
 
 from __future__ import annotations
@@ -11,29 +12,36 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.account import INVITATION_LIFETIME, Invitation, clean_person_name, generate_secret, hash_secret
 from palaver.domain.errors import InvalidInput, NotAllowed, NotFound, OwnerRequired
+from palaver.domain.pairing import MAX_PENDING_REQUESTS
 from palaver.domain.person import Role
 from palaver.domain.text import is_storable
+from palaver.services import linking, pairing
 from palaver.services.operation import AsyncRunner, Operations, operation
-from palaver.storage import accounts, people, people_queries
+from palaver.storage import accounts, chat_access, pairing_requests, people, people_queries
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import from_micros, to_micros
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from palaver.domain.account import Member
-    from palaver.domain.clock import Clock
+    from palaver.domain.pairing import Grant, PairingRequest
     from palaver.domain.person import Principal
     from palaver.domain.session import Page
-    from palaver.storage.engines.base import Engine, Transaction, Work
+    from palaver.services.store import SessionStore
+    from palaver.storage.engines.base import Transaction, Work
 
 
 class People(Operations[AsyncRunner]):
     """All people of this gateway; only an owner can open it."""
 
-    def __init__(self, engine: Engine, clock: Clock, principal: Principal) -> None:
+    def __init__(self, store: SessionStore, principal: Principal) -> None:
         if principal.role is not Role.OWNER or principal.job_id is not None:
             raise OwnerRequired
-        super().__init__(AsyncRunner(engine))
-        self._clock = clock
+        super().__init__(AsyncRunner(store.engine))
+        self._clock = store.clock
+        self._config = store.config
+        self._principal = principal
 
     @operation
     def list(self, *, role: Role | None = None, limit: int = 100, cursor: str | None = None) -> Work[Page[Member]]:
@@ -90,6 +98,7 @@ class People(Operations[AsyncRunner]):
                 people.set_role(tx, member.person.id, role)
                 if role is Role.GUEST:
                     accounts.close_account(tx, member.person.id)
+                    chat_access.revoke_from_person(tx, member.person.id)
             if clean is not None:
                 accounts.rename_person(tx, member.person.id, clean)
             return people_queries.find_person(tx, member.person.id) or _to_signed_out_guest(member)
@@ -105,6 +114,55 @@ class People(Operations[AsyncRunner]):
             _check_not_at_terminal(member)
             people.set_role(tx, member.person.id, Role.GUEST)
             accounts.close_account(tx, member.person.id)
+            chat_access.revoke_from_person(tx, member.person.id)
+
+        return Write(run)
+
+    @operation
+    def unlink(self, person_id: str, account: str) -> Work[Member]:
+        """Take a chat account, `platform` or `platform:id`, out of a person, and tell it. What was said stays."""
+        now = self._clock.now()
+
+        def run(tx: Transaction) -> Member:
+            member = _get_member(tx, person_id)
+            identity = linking.find_linked_account(tx, member.person.id, account)
+            linking.unlink_account(tx, member.person, identity, self._config, now)
+            return people_queries.find_person(tx, member.person.id) or member
+
+        return Write(run)
+
+    # -- requests for access -------------------------------------------------------------------------------
+
+    @operation
+    def list_requests(self) -> Work[Sequence[PairingRequest]]:
+        """List the strangers who ask for access, the oldest request first."""
+        now = to_micros(self._clock.now())
+        return Read(lambda tx: pairing_requests.list_pending(tx, now, MAX_PENDING_REQUESTS))
+
+    @operation
+    def approve(self, request: str, grant: Grant) -> Work[Member]:
+        """Approve the request with this id or code, and tell the stranger; returns who has access now."""
+        now = self._clock.now()
+
+        def run(tx: Transaction) -> Member:
+            approver = people.find_by_id(tx, self._principal.person_id)
+            if approver is None:
+                raise OwnerRequired
+            found = pairing.get_request(tx, request, now)
+            person = pairing.approve_request(tx, found, grant, approver.person, self._config, now)
+            return _get_member(tx, person.id)
+
+        return Write(run)
+
+    @operation
+    def deny(self, request: str) -> Work[PairingRequest]:
+        """Deny the request with this id or code, and tell the stranger."""
+        now = self._clock.now()
+
+        def run(tx: Transaction) -> PairingRequest:
+            found = pairing.get_request(tx, request, now)
+            pairing.deny_request(tx, found, now)
+            return found
 
         return Write(run)
 

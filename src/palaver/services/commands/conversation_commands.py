@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain.errors import NothingToDo, SessionNotFound
 from palaver.domain.person import Action
+from palaver.services import surfaces
 from palaver.services.commands.command import BadArguments, Command, CommandReply, read_action, write_action
 from palaver.services.commands.command_context import (
     describe_last_exchange,
@@ -152,6 +153,8 @@ def resume_session(context: CommandContext, *, target: str) -> CommandReply:
         return CommandReply(text=f"You're already in {name}.", session_id=session.id, data=data)
     previous_row = lanes.find_current_session(context.tx, context.lane_key)
     switch_lane(context, row)
+    if not session.shared:
+        surfaces.announce_move(context.tx, row.no, context.source, context.lane_key, context.now_micros)
     size, age = format_count(session.message_count, "message"), format_age(session.active_at, context.now)
     text = f"Back in {name} ({size}, last active {age})."
     if previous_row is not None:

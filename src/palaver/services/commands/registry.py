@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from palaver.services.commands import (
     conversation_commands,
     history_commands,
+    people_commands,
+    place_commands,
+    platform_commands,
     profile_commands,
     query_commands,
     setting_commands,
@@ -20,7 +23,6 @@ from palaver.services.commands.permissions import can_use_command
 from palaver.services.commands.reply_text import format_code, shorten_text
 
 if TYPE_CHECKING:
-    from palaver.domain.person import Role
     from palaver.services.commands.command import CommandCall, MessageCall
     from palaver.services.commands.command_context import CommandContext
 
@@ -41,26 +43,25 @@ class Completion(NamedTuple):
 
 @read_action("help")
 def list_commands(context: CommandContext) -> CommandReply:
-    role = context.principal.role
     blocks = []
     for heading, commands in GROUPS:
         lines = [
             f"- {format_code(_format_usage(command))} – {command.summary}"
             for command in commands
-            if can_use_command(role, command.name)
+            if _can_use(context, command)
         ]
         if lines:
             blocks.append(f"**{heading}**\n" + "\n".join(lines))
     blocks.append("Use `/help name` to learn more about a command.")
-    data = {"commands": [command.name for command in _list_commands_for(role)]}
+    data = {"commands": [command.name for command in _list_commands_for(context)]}
     return CommandReply(text="\n\n".join(blocks), data=data)
 
 
 @read_action("help")
 def explain_command(context: CommandContext, *, name: str) -> CommandReply:
     command = find_command(name)
-    if command is None or not can_use_command(context.principal.role, command.name):
-        raise BadArguments(_describe_unknown(name, context.principal.role))
+    if command is None or not _can_use(context, command):
+        raise BadArguments(_describe_unknown(context, name))
     lines = [
         f"{format_code(_format_usage(command))} – {command.summary}.",
         command.help,
@@ -74,22 +75,26 @@ def explain_command(context: CommandContext, *, name: str) -> CommandReply:
 @read_action("help")
 def explain_unknown_command(context: CommandContext, *, name: str) -> CommandReply:
     """Answer a text that looks like a command but is none; this is not an error."""
-    return CommandReply(text=_describe_unknown(name, context.principal.role), data={"unknown_command": name})
+    return CommandReply(text=_describe_unknown(context, name), data={"unknown_command": name})
 
 
 def _reject_arguments(_context: CommandContext, *, problem: str) -> CommandReply:
     raise BadArguments(problem)
 
 
-def _describe_unknown(name: str, role: Role) -> str:
-    names = [each for command in _list_commands_for(role) for each in (command.name, *command.aliases)]
+def _describe_unknown(context: CommandContext, name: str) -> str:
+    names = [each for command in _list_commands_for(context) for each in (command.name, *command.aliases)]
     similar = difflib.get_close_matches(name, names, 1)
     hint = f"Did you mean {format_code(f'/{similar[0]}')}? " if similar else ""
     return f"Unknown command {format_code(f'/{shorten_text(name, 32)}')}. {hint}Use /help to list all commands."
 
 
-def _list_commands_for(role: Role) -> list[Command]:
-    return [command for command in COMMANDS if can_use_command(role, command.name)]
+def _list_commands_for(context: CommandContext) -> list[Command]:
+    return [command for command in COMMANDS if _can_use(context, command)]
+
+
+def _can_use(context: CommandContext, command: Command) -> bool:
+    return can_use_command(context.principal.role, command.name, context.rules.guest_commands)
 
 
 def _format_usage(command: Command) -> str:
@@ -139,11 +144,23 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         (turn_commands.STOP, turn_commands.QUEUE, turn_commands.STEER, setting_commands.BUSY),
     ),
     (
+        "You and your accounts",
+        (
+            people_commands.WHOAMI,
+            people_commands.LINK,
+            people_commands.UNLINK,
+            place_commands.HANDOFF,
+            people_commands.PAIR,
+            place_commands.SETHOME,
+        ),
+    ),
+    (
         "Status and settings",
         (
             status_commands.STATUS,
             status_commands.USAGE,
             status_commands.WHY,
+            platform_commands.PLATFORMS,
             setting_commands.MODEL,
             profile_commands.PROFILE,
             profile_commands.PERSONALITY,

@@ -10,12 +10,13 @@ from palaver.domain.gateway_config import MULTI_SESSION_PLATFORMS
 from palaver.domain.inbound import Outcome, Receipt
 from palaver.domain.source import ChatType
 from palaver.services.commands.command_context import CommandContext
-from palaver.services.commands.permissions import check_permission
+from palaver.services.commands.permissions import check_guest_commands, check_permission
+from palaver.services.commands.registry import COMMANDS
 from palaver.services.view import SessionViewInTransaction, ViewScope
 from palaver.storage import lanes, sessions
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
     from datetime import datetime
 
     from palaver.domain.ids import SessionKey
@@ -48,10 +49,11 @@ class CommandRunner:
         agent: AgentInfo,
         rules: TurnRules,
         profile: AgentProfile,
-        platforms: Collection[Platform] = (),
+        list_connected_platforms: Callable[[], Collection[Platform]] = tuple,
     ) -> None:
+        check_guest_commands(rules.guest_commands, {command.name for command in COMMANDS})
         self._store = store
-        self._platforms = platforms  # that this process is connected to
+        self._list_connected_platforms = list_connected_platforms
         self._agent = agent
         self._rules = rules
         self._profile = profile
@@ -72,7 +74,7 @@ class CommandRunner:
         """
         context = self._build_context(tx, inbound, person, session_row, now)
         try:
-            check_permission(person.principal, call.command)
+            check_permission(person.principal, call.command, self._rules.guest_commands)
             reply = call.run(context)
         except StoreError:
             raise
@@ -111,7 +113,7 @@ class CommandRunner:
             rules=self._rules,
             agent=self._agent,
             profile=self._profile,
-            connected_platforms=frozenset(self._platforms),
+            connected_platforms=frozenset(self._list_connected_platforms()),
             address=None if inbound.answer_address is None else str(inbound.answer_address),
             reply_to=inbound.message_id,
         )
@@ -125,10 +127,10 @@ class CommandRunner:
         return scope
 
 
-def check_message_call(call: MessageCall, person: Person) -> None:
+def check_message_call(call: MessageCall, person: Person, rules: TurnRules) -> None:
     """Raise `CommandRejected` if the person may not use the command that sends this message."""
     try:
-        check_permission(person.principal, call.command)
+        check_permission(person.principal, call.command, rules.guest_commands)
     except NotAllowed as error:
         raise CommandRejected(error) from error
 

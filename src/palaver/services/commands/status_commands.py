@@ -138,7 +138,7 @@ def show_status(context: CommandContext) -> CommandReply:
 def _describe_unconnected(platforms: Sequence[Platform]) -> Iterator[str]:
     if platforms:
         names = ", ".join(platform.label for platform in platforms)
-        yield f"**Not connected**: {names}. Set up, but messages there are neither received nor sent."
+        yield f"**Not connected**: {names}. Messages there are neither received nor sent; see `/platforms`."
 
 
 def _describe_choices(settings: SessionSettings) -> Iterator[str]:

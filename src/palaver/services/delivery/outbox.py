@@ -1,8 +1,7 @@
 """The outbox: sends every delivery to its address, in order per address, and never silently twice.
 
-The outbox durably marks a delivery as `sending` before it calls the adapter. If the process dies between that and the
-platform's answer, it is unknown whether the message arrived: a platform with idempotency keys gets it again, any other
-platform does not, and the delivery is shown as uncertain.
+It sends for the accounts that are live in this process; the deliveries of all others wait. `sender.py` sends one
+delivery, `previews.py` shows answers while they are being written, `pace.py` keeps to the limits of the platforms.
 """
 
 from __future__ import annotations
@@ -10,34 +9,30 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections import Counter
-from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from palaver.domain.crash_points import crash_point
-from palaver.domain.delivery import MAX_DELIVERY_ATTEMPTS, DeliveryState, compute_retry_delay
-from palaver.domain.errors import (
-    DeliveryError,
-    LeaseLost,
-    SendRejected,
-    SendRetryable,
-    SendUncertain,
-    StoreError,
-    TargetUnreachable,
-)
-from palaver.services.platforms.adapter import OutgoingMessage
+from palaver.domain.delivery import MAX_DELIVERY_ATTEMPTS, DeliveryState, NextStep, parse_part_key
+from palaver.domain.errors import LeaseLost, StoreError
+from palaver.services.delivery import sender
+from palaver.services.delivery.pace import Pacer, Pacers
+from palaver.services.delivery.part_outcomes import STOPPED_TOO_OFTEN, decide_orphan, finish_delivery, save_outcome
+from palaver.services.delivery.previews import Previews
+from palaver.services.delivery.sender import DeliverySender
 from palaver.services.poll_loop import run_poll_loop
 from palaver.services.process_identity import create_lease_owner, is_owner_dead
-from palaver.storage import deliveries
+from palaver.storage import deliveries, delivery_parts, previews
 from palaver.storage.engines.base import Write
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from palaver.domain.delivery import AccountKey, Delivery
+    from palaver.domain.capabilities import Capabilities
+    from palaver.domain.delivery import AccountKey
+    from palaver.domain.source import Platform
+    from palaver.services.attachments import Attachments
     from palaver.services.live.feed import Feed
     from palaver.services.platforms.adapter import Adapter
     from palaver.services.store import SessionStore
@@ -45,53 +40,51 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
 
 MAX_SENDS_PER_ACCOUNT = 16  # concurrent sends of one process; separate, so that one account does not block another
-LEASE_SECONDS = 60.0
-SEND_TIMEOUT_SECONDS = 45.0  # for one call of an adapter
 RECOVERY_SECONDS = 10.0  # between two searches for orphaned deliveries
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _ActiveSend:
-    """A delivery that this process is sending."""
-
-    lease: DeliveryLease
-    started: float = field(default_factory=time.monotonic)
-
-    @property
-    def age_seconds(self) -> float:
-        """The age by the monotonic clock: setting the system clock does not change it."""
-        return time.monotonic() - self.started
-
-
 class Outbox:
-    """Sends the pending deliveries of the connected platforms."""
+    """Sends the pending deliveries of the accounts that are live in this process."""
 
-    def __init__(self, store: SessionStore, adapters: Mapping[AccountKey, Adapter], feed: Feed) -> None:
+    def __init__(
+        self,
+        store: SessionStore,
+        list_adapters: Callable[[], Mapping[AccountKey, Adapter]],
+        feed: Feed,
+        *,
+        files: Attachments | None = None,
+        unstreamed_platforms: frozenset[Platform] = frozenset(),
+    ) -> None:
         self._store = store
         self._engine = store.engine
-        self._adapters = adapters
+        self._list_adapters = list_adapters  # of the accounts that are live in this process, as of now
         self._feed = feed
+        self._files = files
         self._owner = create_lease_owner()
+        self._pacers = Pacers()
+        self._previews = Previews(store, list_adapters, feed, self._pacers, unstreamed_platforms)
         self._wake_event = asyncio.Event()
-        self._active_sends: dict[asyncio.Task[None], _ActiveSend] = {}
+        self._active_sends: dict[asyncio.Task[None], DeliverySender] = {}
+        self._known_accounts: frozenset[AccountKey] = (
+            frozenset()
+        )  # accounts whose orphans were recovered since they are live
         self._send_loop: asyncio.Task[None] | None = None
         self._recovery_loop: asyncio.Task[None] | None = None
         self._is_stopping = False
 
     async def start(self) -> None:
-        """Recover the deliveries of dead processes, then start sending."""
-        if not self._adapters:
-            return
-        await self.recover_orphans()
+        """Start sending for the accounts that are live, as soon as they are."""
         self._feed.add_work_listener(self.wake)
+        self._previews.start()
         self._send_loop = asyncio.create_task(self._run_send_loop(), name="palaver-outbox")
         self._recovery_loop = asyncio.create_task(self._run_recovery_loop(), name="palaver-outbox-recovery")
 
     def wake(self) -> None:
-        """Look for pending deliveries now."""
+        """Look now for deliveries to send and answers to show: some of them, or an account, may have changed."""
         self._wake_event.set()
+        self._previews.wake()
 
     async def stop(self, grace_seconds: float = 10.0) -> None:
         """Start no further send, and give the active ones some time to finish."""
@@ -105,30 +98,45 @@ class Outbox:
         for task in rest:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
+        await self._previews.stop()
+
+    # -- recovery ------------------------------------------------------------------------------------------
 
     async def recover_orphans(self) -> int:
-        """Retry the deliveries that a dead process was sending, or mark them as uncertain; return how many there were.
+        """Recover the deliveries that a dead process was sending; return how many there were.
 
-        Deliveries that are postponed only because the clock was set back become due, and count too.
+        A message that may have arrived is sent again only if that is safe. Deliveries that are postponed only because
+        the clock was set back become due, and count too.
         """
+        adapters = self._list_adapters()
+        if not adapters:
+            return 0
         now = self._now()
-        accounts = list(self._adapters)
-        active = frozenset(send.lease.no for send in self._active_sends.values() if send.age_seconds < LEASE_SECONDS)
+        accounts = list(adapters)
+        capabilities = {account: adapter.capabilities for account, adapter in adapters.items()}
+        active = frozenset(send.lease.no for send in self._active_sends.values() if send.holds_lease)
+
+        def list_orphans(tx: Transaction) -> list[DeliveryLease]:
+            """List orphans of the live accounts: only their adapters know whether sending again is safe.
+
+            An active send of this process is no orphan, even if the clock was set forward and its lease looks expired.
+            """
+            return [
+                orphan
+                for orphan in deliveries.list_orphans(tx, now, is_owner_dead)
+                if (orphan.owner != self._owner or orphan.no not in active)
+                and orphan.delivery.address.account_key in capabilities
+            ]
 
         def recover(tx: Transaction) -> int:
-            orphans = self._list_orphans(tx, now, active)
+            orphans = list_orphans(tx)
             for orphan in orphans:
                 with contextlib.suppress(LeaseLost):  # another process was quicker
-                    if self._may_send_again(orphan.delivery):
-                        deliveries.retry_later(tx, orphan, now, "Palaver stopped while sending this.")
-                    else:
-                        error = "Palaver stopped while sending this. It may or may not have arrived."
-                        deliveries.finish(tx, orphan, DeliveryState.UNCERTAIN, now, error=error)
+                    _recover_orphan(tx, orphan, capabilities[orphan.delivery.address.account_key], now)
             return len(orphans) + deliveries.retry_postponed_now(tx, accounts, now)
 
         def try_without_write(tx: Transaction) -> int | None:
-            has_work = self._list_orphans(tx, now, active) or deliveries.has_postponed(tx, accounts, now)
-            return None if has_work else 0
+            return None if list_orphans(tx) or deliveries.has_postponed(tx, accounts, now) else 0
 
         crash_point("delivery.before_recovery")
         recovered = await self._engine.arun(Write(recover, read_first=try_without_write))
@@ -136,30 +144,6 @@ class Outbox:
         if recovered:
             self.wake()
         return recovered
-
-    def _list_orphans(self, tx: Transaction, now: int, active: frozenset[int]) -> list[DeliveryLease]:
-        """List orphans of the connected platforms: only a connected process knows whether sending again is safe.
-
-        An active send of this process is no orphan, even if the clock was set forward and its lease looks expired.
-        """
-        orphans = deliveries.list_orphans(tx, now, is_owner_dead)
-        return [
-            orphan
-            for orphan in orphans
-            if (orphan.owner != self._owner or orphan.no not in active)
-            and orphan.delivery.address.account_key in self._adapters
-        ]
-
-    # -- sending -------------------------------------------------------------------------------------------
-
-    async def _run_send_loop(self) -> None:
-        await run_poll_loop(
-            self._start_due_sends,
-            self._wake_event,
-            is_stopped=lambda: self._is_stopping,
-            log=log,
-            failure_event="delivery_poll_failed",
-        )
 
     async def _run_recovery_loop(self) -> None:
         """Recover orphans at a steady interval, however much there is to send."""
@@ -172,14 +156,59 @@ class Outbox:
             except Exception:  # whatever it is, the next round finds them
                 log.exception("delivery_recovery_failed")
 
+    # -- confirmations -------------------------------------------------------------------------------------
+
+    async def confirm(self, account: AccountKey, key: str, message_id: str) -> None:
+        """Record that a message has arrived, because its echo or receipt came: it is no longer uncertain.
+
+        Keys that are unknown, or of messages whose arrival is known, are ignored.
+        """
+        part_key = parse_part_key(key)
+
+        def find(tx: Transaction) -> bool:
+            if part_key is None:
+                return previews.has_unknown_id(tx, key, account)
+            return delivery_parts.find_unconfirmed(tx, account, *part_key) is not None
+
+        def confirm(tx: Transaction) -> bool:
+            if part_key is None:
+                previews.save_message_id(tx, key, account, message_id)
+                return True
+            delivery_no = delivery_parts.find_unconfirmed(tx, account, *part_key)
+            if delivery_no is not None:
+                delivery_parts.confirm_part(tx, delivery_no, part_key[1], message_id)
+            return delivery_no is not None
+
+        crash_point("delivery.before_confirmation")
+        if await self._engine.arun(Write(confirm, read_first=lambda tx: None if find(tx) else False)):
+            log.info("delivery_confirmed", extra={"key": key})
+        crash_point("delivery.confirmed")
+
+    # -- sending -------------------------------------------------------------------------------------------
+
+    async def _run_send_loop(self) -> None:
+        await run_poll_loop(
+            self._start_due_sends,
+            self._wake_event,
+            is_stopped=lambda: self._is_stopping,
+            log=log,
+            failure_event="delivery_poll_failed",
+        )
+
     async def _start_due_sends(self) -> float:
         """Claim the deliveries that are due and start sending them; return the seconds until the next is due."""
+        adapters = self._list_adapters()
+        if not adapters.keys() <= self._known_accounts:  # what a dead process was sending comes first
+            await self.recover_orphans()
+        self._known_accounts = frozenset(adapters)
+        pauses = {key: self._get_pacer(key, adapter).pause_seconds for key, adapter in adapters.items()}
+        wait = min([RECOVERY_SECONDS, *(pause for pause in pauses.values() if pause)])
         busy = Counter(send.lease.delivery.address.account_key for send in self._active_sends.values())
-        free = {key: count for key in self._adapters if (count := MAX_SENDS_PER_ACCOUNT - busy[key]) > 0}
+        free = {key: count for key in adapters if not pauses[key] and (count := MAX_SENDS_PER_ACCOUNT - busy[key]) > 0}
         if not free:
-            return RECOVERY_SECONDS
+            return wait
         now = self._now()
-        until = now + round(LEASE_SECONDS * 1e6)
+        until = now + round(sender.LEASE_SECONDS * 1e6)
         accounts = list(free)
 
         def claim(tx: Transaction) -> tuple[list[DeliveryLease], int | None]:
@@ -198,77 +227,44 @@ class Outbox:
         claimed, next_due = await self._engine.arun(Write(claim, read_first=try_without_write, is_quick=True))
         for lease in claimed:
             crash_point("delivery.claimed")
-            task = asyncio.create_task(self._send(lease), name=f"palaver-{lease.delivery.id}")
-            self._active_sends[task] = _ActiveSend(lease)
+            key = lease.delivery.address.account_key
+            adapter = adapters[key]
+            send = DeliverySender(self._store, adapter, self._get_pacer(key, adapter), lease, self._files)
+            task = asyncio.create_task(self._send(send), name=f"palaver-{lease.delivery.id}")
+            self._active_sends[task] = send
             task.add_done_callback(self._forget_send)
-        return RECOVERY_SECONDS if next_due is None else min(RECOVERY_SECONDS, max(0.0, (next_due - now) / 1e6))
+        return wait if next_due is None else min(wait, max(0.0, (next_due - now) / 1e6))
+
+    async def _send(self, send: DeliverySender) -> None:
+        turn_no = send.lease.delivery.turn_no
+        if turn_no is not None:
+            await self._previews.end_growth(turn_no)
+        await send.run()
 
     def _forget_send(self, task: asyncio.Task[None]) -> None:
         del self._active_sends[task]
-        self._wake_event.set()
+        self.wake()
 
-    async def _send(self, lease: DeliveryLease) -> None:
-        try:
-            await self._save_outcome(lease, await self._call_adapter(lease.delivery))
-        except LeaseLost:
-            log.warning("delivery_lease_lost", extra={"delivery": lease.delivery.id})
-        except StoreError as error:  # it stays `sending`, and is recovered when the lease has expired
-            log.error("delivery_outcome_not_saved", extra={"delivery": lease.delivery.id, "error": str(error)})
-
-    async def _call_adapter(self, delivery: Delivery) -> str | DeliveryError | None:
-        adapter = self._adapters[delivery.address.account_key]
-        crash_point("delivery.before_send")
-        try:
-            async with asyncio.timeout(SEND_TIMEOUT_SECONDS):
-                receipt = None
-                for body in adapter.render(delivery.content):
-                    receipt = await adapter.send(
-                        OutgoingMessage(
-                            key=delivery.id,
-                            address=delivery.address,
-                            body=body,
-                            kind=delivery.kind,
-                            reply_to=delivery.reply_to,
-                            attempt=delivery.attempt,
-                        )
-                    )
-        except DeliveryError as error:
-            return error
-        except Exception as error:  # platform libraries raise errors of their own; the message may have arrived
-            log.exception("adapter_failed", extra={"platform": delivery.address.platform, "delivery": delivery.id})
-            return SendUncertain(f"Unexpected error while sending ({type(error).__name__}).")
-        crash_point("delivery.sent")
-        return receipt
-
-    async def _save_outcome(self, lease: DeliveryLease, outcome: str | DeliveryError | None) -> None:
-        now = self._now()
-        delivery = lease.delivery
-
-        def save(tx: Transaction) -> None:
-            if not isinstance(outcome, DeliveryError):
-                deliveries.finish(tx, lease, DeliveryState.SENT, now, sent_message_id=outcome)
-            elif isinstance(outcome, SendRetryable) and delivery.attempt < MAX_DELIVERY_ATTEMPTS:
-                retry_after = None if outcome.retry_after is None else timedelta(seconds=outcome.retry_after)
-                delay = compute_retry_delay(delivery.attempt, retry_after=retry_after)
-                deliveries.retry_later(tx, lease, now + delay // timedelta(microseconds=1), str(outcome))
-            elif isinstance(outcome, SendRetryable | SendRejected):
-                deliveries.finish(tx, lease, DeliveryState.FAILED, now, error=str(outcome))
-                if isinstance(outcome, TargetUnreachable):
-                    deliveries.mark_target_dead(tx, str(delivery.address), str(outcome), now)
-            elif self._may_send_again(delivery):
-                delay = compute_retry_delay(delivery.attempt)
-                deliveries.retry_later(tx, lease, now + delay // timedelta(microseconds=1), str(outcome))
-            else:
-                deliveries.finish(tx, lease, DeliveryState.UNCERTAIN, now, error=str(outcome))
-
-        crash_point("delivery.before_outcome_save")
-        await self._engine.arun(Write(save))
-        crash_point("delivery.outcome_saved")
-
-    def _may_send_again(self, delivery: Delivery) -> bool:
-        """Whether a delivery that may have arrived may be sent again: the platform drops duplicates; not forever."""
-        adapter = self._adapters[delivery.address.account_key]
-        return bool(adapter.capabilities.key_lifetime) and delivery.attempt < MAX_DELIVERY_ATTEMPTS
+    def _get_pacer(self, account: AccountKey, adapter: Adapter) -> Pacer:
+        return self._pacers.get(account, adapter.capabilities)
 
     def _now(self) -> int:
         return to_micros(self._store.clock.now())
+
+
+def _recover_orphan(tx: Transaction, orphan: DeliveryLease, capabilities: Capabilities, now: int) -> None:
+    """Let a delivery of a dead process go on where it was, or end it."""
+    outcome = decide_orphan(orphan, capabilities, now)
+    if outcome is None:  # it was sending nothing: nothing can have arrived that is not recorded
+        if orphan.delivery.attempt < MAX_DELIVERY_ATTEMPTS:
+            deliveries.retry_later(tx, orphan, now, None)
+        else:
+            deliveries.finish(tx, orphan, DeliveryState.FAILED, now, error=STOPPED_TOO_OFTEN)
+        return
+    save_outcome(tx, orphan, outcome, now)
+    if outcome.next_step is not NextStep.CONTINUE:
+        return
+    if all(part.has_ended for part in orphan.parts if part.no != outcome.part.no):
+        finish_delivery(tx, orphan, now)
+    else:
+        deliveries.retry_later(tx, orphan, now, None, attempts=0)

@@ -1,68 +1,142 @@
-"""Keeps every account on every platform connected; the failure of one never affects another."""
+"""Keeps the accounts of this process connected, each in a task of its own; the failure of one never affects another."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from palaver.domain.inbound import Inbound
+from palaver.domain.errors import AccountNotConnected, LeaseLost, NotFound, StoreError
+from palaver.services.platforms.account_link import ConnectionLink
+from palaver.services.platforms.account_runner import AccountRunner, ConnectionTiming
+from palaver.services.platforms.connected_platforms import ConnectedPlatforms
+from palaver.services.platforms.leases import AccountLeases
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from palaver.domain.delivery import AccountKey
-    from palaver.domain.inbound import Receipt
-    from palaver.domain.platform_updates import AnyUpdate, Cursor
+    from palaver.domain.source import Platform
     from palaver.services.inbox import Inbox
-    from palaver.services.platforms.adapter import Adapter
+    from palaver.services.live.feed import Feed
+    from palaver.services.platforms.account_link import Confirm
+    from palaver.services.platforms.account_runner import Connection
+    from palaver.services.platforms.adapter import Adapter, WebhookRequest, WebhookResponse
+    from palaver.services.platforms.configured_account import ConfiguredAccount
+    from palaver.services.store import SessionStore
+    from palaver.storage.platform_accounts import Fence
+
+WEBHOOK_SECONDS = 30.0  # for one request
+STOP_SECONDS = 30.0  # for closing all accounts, which happens at once
 
 log = logging.getLogger(__name__)
 
 
 class Supervisor:
-    """Runs the adapters of this process."""
+    """Runs the accounts of this process, and knows which platforms are connected in any."""
 
-    def __init__(self, adapters: Sequence[Adapter], inbox: Inbox) -> None:
-        self.adapters: Mapping[AccountKey, Adapter] = {
-            (adapter.platform, adapter.account): adapter for adapter in adapters
-        }
+    def __init__(
+        self,
+        accounts: Sequence[ConfiguredAccount],
+        store: SessionStore,
+        feed: Feed,
+        inbox: Inbox,
+        *,
+        confirm: Confirm,
+        on_change: Callable[[], None] = lambda: None,
+        timing: ConnectionTiming | None = None,
+    ) -> None:
+        timing = timing or ConnectionTiming()
+        leases = AccountLeases(store, timing.lease)
         self._inbox = inbox
+        self._confirm = confirm
+        self._on_change = on_change  # called when an account has become live, or is no longer
+        self._connected = ConnectedPlatforms(store, feed)
+        self._runners: dict[AccountKey, AccountRunner] = {
+            account.key: AccountRunner(
+                account,
+                leases,
+                store.clock,
+                make_link=self._make_link,
+                on_change=self._note_change,
+                timing=timing,
+            )
+            for account in accounts
+        }
         self._tasks: list[asyncio.Task[None]] = []
 
+    @property
+    def keys(self) -> frozenset[AccountKey]:
+        """The accounts that this process runs, or waits to run."""
+        return frozenset(self._runners)
+
+    @property
+    def platforms(self) -> frozenset[Platform]:
+        """The platforms with an account that is live in some process on this database."""
+        return self._connected.platforms | {platform for platform, _ in self.list_live_adapters()}
+
+    def list_live_adapters(self) -> Mapping[AccountKey, Adapter]:
+        """Return the adapters to send with: those of accounts that are live in this process."""
+        return {key: adapter for key, runner in self._runners.items() if (adapter := runner.live_adapter) is not None}
+
+    @property
+    def has_problem(self) -> bool:
+        """Whether an account that this process runs cannot receive or send, and not only because it just started."""
+        return any(runner.has_problem for runner in self._runners.values())
+
     async def start(self) -> None:
-        for adapter in self.adapters.values():
-            self._tasks.append(asyncio.create_task(adapter.run(_Link(adapter, self._inbox))))
+        """Start to connect. It waits for no platform."""
+        await self._connected.start()
+        for runner in self._runners.values():
+            name = f"palaver-account-{runner.account.platform}-{runner.account.account or 'default'}"
+            self._tasks.append(asyncio.create_task(runner.run(), name=name))
 
     async def stop(self) -> None:
+        """Close all accounts and give their leases back, within a bounded time."""
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        for adapter in self.adapters.values():
-            await adapter.close()
+        if self._tasks:
+            _, stuck = await asyncio.wait(self._tasks, timeout=STOP_SECONDS)
+            for task in stuck:
+                log.error("platform_account_stuck", extra={"task": task.get_name()})
+        await self._connected.stop()
 
+    def _make_link(
+        self, fence: Fence, on_connected: Callable[[], None], on_message: Callable[[], None]
+    ) -> ConnectionLink:
+        return ConnectionLink(fence, self._inbox, self._confirm, on_connected=on_connected, on_message=on_message)
 
-class _Link:
-    """What an adapter is given to reach the gateway."""
+    def _note_change(self) -> None:
+        self._connected.wake()
+        self._on_change()
 
-    def __init__(self, adapter: Adapter, inbox: Inbox) -> None:
-        self._adapter = adapter
-        self._inbox = inbox
+    # -- webhooks ------------------------------------------------------------------------------------------
 
-    async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None) -> Receipt:
-        update = replace(update, source=replace(update.source, account=self._adapter.account))
-        assert isinstance(update, Inbound)  # noqa: S101
-        return await self._inbox.accept(update)
+    def get_max_webhook_bytes(self, platform: str, account: str) -> int:
+        """Return how long the body of a request to the webhook of an account may be.
 
-    async def load_cursor(self, name: str = "") -> str | None:
-        return None
+        Raises NotFound if there is no such account or it has no webhook, AccountNotConnected while it cannot receive.
+        """
+        return self._find_connection(platform, account).adapter.max_webhook_bytes
 
-    async def save_cursor(self, cursor: Cursor) -> None:
-        pass
+    async def handle_webhook(self, platform: str, account: str, request: WebhookRequest) -> WebhookResponse:
+        """Let the adapter of an account answer a request to its webhook. Raises like `get_max_webhook_bytes`."""
+        connection = self._find_connection(platform, account)
+        fields = {"platform": platform, "account": account}
+        try:
+            async with asyncio.timeout(WEBHOOK_SECONDS):
+                return await connection.adapter.handle_webhook(connection.link, request)
+        except (LeaseLost, StoreError, TimeoutError) as error:  # nothing was stored: the platform sends it again
+            log.warning("webhook_not_handled", extra={**fields, "error": type(error).__name__})
+            raise AccountNotConnected from error
 
-    async def confirm(self, key: str, message_id: str) -> None:
-        pass
-
-    def report_connected(self) -> None:
-        pass
+    def _find_connection(self, platform: str, account: str) -> Connection:
+        key = next((key for key in self._runners if key == (platform, account)), None)
+        if key is None:
+            raise NotFound
+        connection = self._runners[key].connection
+        if connection is None:
+            raise AccountNotConnected
+        if not connection.adapter.max_webhook_bytes:
+            raise NotFound
+        return connection

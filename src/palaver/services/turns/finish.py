@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from palaver.domain.attachment import find_attachment_ids
 from palaver.domain.context import clean_chat_text
 from palaver.domain.delivery import DeliveryKind
 from palaver.domain.events import EventKind
@@ -87,13 +88,17 @@ def finish_turn(
         return
     parts = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
     parts += [ending] if ending else []
-    if parts:
+    attachment_ids = [
+        each for message in messages if message.role == "assistant" for each in find_attachment_ids(message.content)
+    ]
+    if parts or attachment_ids:
         delivery = deliveries.NewDelivery(
             address=lease.address,
             content="\n\n".join([*_format_quotes(tx, lease), *parts]),
             session_no=lease.session_no,
             turn_no=lease.turn_no,
             reply_to=lease.reply_to,
+            attachment_ids=attachment_ids,
         )
         deliveries.enqueue(tx, delivery, now)
 

@@ -14,6 +14,7 @@ from palaver.domain.events import Event, EventKind
 from palaver.domain.policy import ResetReason, explain_reset
 from palaver.domain.session import AUTOMATIC_START_REASONS, SessionEntry
 from palaver.services import profiles
+from palaver.services.home_channels import load_home_channels
 from palaver.services.toolsets import BUILT_IN_TOOLSETS
 from palaver.services.turns.choices import load_turn_choices
 from palaver.storage import compactions, events, people, session_settings, sessions
@@ -82,12 +83,13 @@ class RequestBuilder:
             raise NothingToDo("The message was undone before I could answer it.")
         if question.message is None:
             raise NothingToDo("I can't read this message: its entry in the log is damaged. Send it again.")
+        reactions = events.list_reactions(tx, session_no, after=log[0].seq, before=input_seq)
         tools = self._list_tools(tx, row, agent_tools, disabled)
         request = AgentRequest(
             turn_id=self.lease.turn_id,
-            instructions=self._build_instructions(row, choices, settings.workspace, tools),
+            instructions=self._build_instructions(tx, row, choices, settings.workspace, tools),
             messages=build_messages(
-                [*log, *_make_events(answer_so_far)],
+                [*log, *reactions, *_make_events(answer_so_far)],
                 input_seq=input_seq,
                 compaction=compaction,
                 shared=row.session.shared,
@@ -112,7 +114,12 @@ class RequestBuilder:
         return [self.wrap_tool(tool) for tool in (*palaver_tools, *allowed_agent_tools)]
 
     def _build_instructions(
-        self, row: SessionRow, choices: TurnChoices, workspace: str | None, tools: Sequence[Tool]
+        self,
+        tx: Transaction,
+        row: SessionRow,
+        choices: TurnChoices,
+        workspace: str | None,
+        tools: Sequence[Tool],
     ) -> str:
         """Build the system prompt. It is byte-stable for a conversation, so that providers' prompt caches hit."""
         session, config = row.session, self.dependencies.store.config
@@ -121,6 +128,7 @@ class RequestBuilder:
             config,
             SessionEntry(session.key, session),
             connected=self.dependencies.list_connected_platforms(),
+            home_channels=load_home_channels(tx, config),
             can_send=any(tool.sends_messages for tool in tools),
         )
         context = replace(context, workspace=workspace)

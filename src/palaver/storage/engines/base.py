@@ -37,6 +37,9 @@ class Transaction(Protocol):
 
     supports_data_ctes: bool  # one statement can change several tables (data-modifying CTEs): fewer round trips
     for_update: str  # append it to a SELECT whose rows this transaction will change; empty where it is not needed
+    # Append it to a SELECT of a row that must stay as it is until this transaction ends: another one that selects it
+    # `for_update` waits. Changes of other columns without that, and others with `for_key_share`, do not wait.
+    for_key_share: str
 
     def fetch_one(self, sql: str, *params: object) -> Row | None:
         """Return the first row, or None."""

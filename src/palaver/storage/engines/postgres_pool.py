@@ -55,6 +55,7 @@ class PostgresTransaction:
     name: Literal["postgres"] = "postgres"
     supports_data_ctes = True
     for_update = "FOR UPDATE"
+    for_key_share = "FOR KEY SHARE"
 
     def __init__(self, connection: PooledConnection) -> None:
         self._cursor: psycopg.RawCursor[Row] = psycopg.RawCursor(connection)

@@ -41,6 +41,7 @@ DIALECT = Dialect(
     {
         "SERIAL_KEY": "INTEGER PRIMARY KEY",
         "SERIAL_KEY_NEVER_REUSED": "INTEGER PRIMARY KEY AUTOINCREMENT",
+        "BYTE_ORDER": "",
         "CLUSTERED": "WITHOUT ROWID",
         "ROOM_FOR_UPDATES": "",
     },
@@ -60,6 +61,7 @@ class SqliteTransaction:
     name: Literal["sqlite"] = "sqlite"
     supports_data_ctes = False
     for_update = ""  # not needed: there is only one writer
+    for_key_share = ""
 
     def __init__(self, db: apsw.Connection) -> None:
         self._db = db

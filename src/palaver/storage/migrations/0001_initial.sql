@@ -1,6 +1,7 @@
 -- The schema. Words between @ signs differ between the engines (see DIALECT in engines/sqlite.py and postgres.py).
 -- Columns named `no` are internal integer keys; `id` is what people and programs use. Times are microseconds since
--- 1970, UTC. Flags are 0 or 1.
+-- 1970, UTC. Flags are 0 or 1. Columns with @BYTE_ORDER@ are compared byte by byte on both engines, so that everything
+-- that begins alike is one range of an index.
 
 -- ---- people ----------------------------------------------------------------------------------------------
 
@@ -15,8 +16,10 @@ CREATE TABLE person (
     name        TEXT NOT NULL,
     role        TEXT NOT NULL CHECK (role IN ('owner', 'member', 'guest')),
     audience_no BIGINT NOT NULL REFERENCES audience (no),    -- their own audience: their new sessions belong to it
+    merged_into TEXT REFERENCES person (id),                 -- the same human under another id: this row only keeps its name and audience
     created_at  BIGINT NOT NULL
 );
+CREATE INDEX person_merged ON person (merged_into) WHERE merged_into IS NOT NULL;
 CREATE INDEX person_created ON person (created_at, id);
 CREATE INDEX person_audience ON person (audience_no);
 
@@ -33,6 +36,7 @@ CREATE TABLE identity (
     platform    TEXT NOT NULL,
     account     TEXT NOT NULL,
     person_id   TEXT NOT NULL REFERENCES person (id) ON DELETE CASCADE,
+    dm_source   TEXT,                                        -- JSON: where they last wrote a direct message from
     created_at  BIGINT NOT NULL,
     PRIMARY KEY (platform, account)
 );
@@ -45,10 +49,11 @@ CREATE TABLE pairing_request (
     platform    TEXT NOT NULL,
     account     TEXT NOT NULL,                               -- the stranger's, as in `identity`
     name        TEXT NOT NULL,                               -- for people to read
-    address     TEXT NOT NULL,                               -- where the stranger is told the outcome
+    source      TEXT NOT NULL,                               -- JSON: where the stranger is told the outcome
     digest      TEXT NOT NULL UNIQUE,                        -- of the code
-    created_at  BIGINT NOT NULL,
+    created_at  BIGINT NOT NULL,                             -- of the code
     expires_at  BIGINT NOT NULL,
+    denied_at   BIGINT,                                      -- no new code is given until it has expired
     UNIQUE (platform, account)
 );
 CREATE INDEX pairing_request_expires ON pairing_request (expires_at);
@@ -56,21 +61,27 @@ CREATE INDEX pairing_request_expires ON pairing_request (expires_at);
 -- A code with which a person proves from another account that it is theirs, too.
 CREATE TABLE link_code (
     digest      TEXT PRIMARY KEY,
-    person_id   TEXT NOT NULL REFERENCES person (id) ON DELETE CASCADE,
-    platform    TEXT NOT NULL,                               -- the account that asked for the code
-    account     TEXT NOT NULL,
+    person_id   TEXT NOT NULL UNIQUE REFERENCES person (id) ON DELETE CASCADE,   -- a new code replaces the one before
+    source      TEXT NOT NULL,                               -- JSON: where the code was asked for, which is told of its use
     expires_at  BIGINT NOT NULL
 );
-CREATE INDEX link_code_person ON link_code (person_id);
 
--- A group in which somebody without access of their own may talk to the agent, or a person who may do so only in groups.
+-- A group in which people without access of their own may talk to the agent, or the direct messages of one guest.
 CREATE TABLE chat_access (
     platform    TEXT NOT NULL,
     account     TEXT NOT NULL,                               -- ours; empty for the only one
     chat_id     TEXT NOT NULL,
+    person_id   TEXT REFERENCES person (id) ON DELETE CASCADE,   -- only this guest; NULL: everybody there
     granted_by  TEXT,                                        -- person
     granted_at  BIGINT NOT NULL,
     PRIMARY KEY (platform, account, chat_id)
+);
+CREATE INDEX chat_access_person ON chat_access (person_id) WHERE person_id IS NOT NULL;
+
+-- How many messages each person has sent lately. Stored, so that all processes count together.
+CREATE TABLE message_rate (
+    person_id   TEXT PRIMARY KEY REFERENCES person (id) ON DELETE CASCADE,
+    busy_until  BIGINT NOT NULL                              -- each message moves it on; too far ahead is too often
 );
 
 -- ---- signing in ------------------------------------------------------------------------------------------
@@ -149,9 +160,9 @@ CREATE TABLE known_device (
 );
 CREATE INDEX known_device_person ON known_device (person_id, signed_in_at);
 
--- Rate limits of sign-in attempts, pairing codes and messages. Stored, so that a restart or another process does not reset them.
+-- Rate limits of attempts to sign in and to use codes. Stored, so that a restart or another process does not reset them.
 CREATE TABLE sign_in_attempt (
-    subject     TEXT PRIMARY KEY,                            -- what is limited: a name, a network address or a device
+    subject     TEXT PRIMARY KEY,                            -- what is limited: a name, a network address, a device, an account
     busy_until  BIGINT NOT NULL                              -- each attempt moves it on; too far ahead is too often
 );
 CREATE INDEX sign_in_attempt_busy ON sign_in_attempt (busy_until);
@@ -175,7 +186,7 @@ CREATE TABLE project (
 CREATE TABLE session (
     no                  @SERIAL_KEY_NEVER_REUSED@,
     id                  TEXT NOT NULL UNIQUE,
-    key                 TEXT NOT NULL,                       -- of the lane it began in
+    key                 TEXT @BYTE_ORDER@ NOT NULL,          -- of the lane it began in
     platform            TEXT NOT NULL,
     chat_type           TEXT NOT NULL,
     source              TEXT NOT NULL,                       -- JSON
@@ -231,6 +242,7 @@ CREATE TABLE session (
     CHECK ((ended_at IS NULL) = (end_reason IS NULL))
 ) @ROOM_FOR_UPDATES@;
 CREATE INDEX session_audience_id ON session (audience_no, id);
+CREATE INDEX session_key ON session (key);                   -- a chat that moves takes its sessions along
 -- `platform` is in the indexes of lists so that a list of one platform skips the others without reading their rows.
 CREATE INDEX session_active ON session (active_at, no, platform) WHERE active_at IS NOT NULL AND archived_at IS NULL;
 CREATE INDEX session_audience_active ON session (audience_no, active_at, no, platform) WHERE active_at IS NOT NULL AND archived_at IS NULL;
@@ -244,19 +256,21 @@ CREATE INDEX session_unindexed ON session (no) WHERE unindexed = 1;
 
 -- The place that a session key addresses, and the session it is on now.
 CREATE TABLE lane (
-    key         TEXT PRIMARY KEY,
+    key         TEXT @BYTE_ORDER@ PRIMARY KEY,
     session_no  BIGINT REFERENCES session (no) ON DELETE SET NULL,
     source      TEXT NOT NULL,                               -- JSON: the place itself, whichever session it is on
     audience_no BIGINT NOT NULL REFERENCES audience (no),
     shared      SMALLINT NOT NULL CHECK (shared IN (0, 1)),
-    updated_at  BIGINT NOT NULL
+    updated_at  BIGINT NOT NULL,
+    group_message_no BIGINT NOT NULL DEFAULT 0               -- the last `group_message` of its chat that it has seen
 ) @CLUSTERED@;
 CREATE INDEX lane_session ON lane (session_no);
+CREATE INDEX lane_audience ON lane (audience_no);
 
 -- Every move of a lane from one session to another, so that `restore` can undo them one after the other.
 CREATE TABLE lane_move (
     no              @SERIAL_KEY@,
-    lane_key        TEXT NOT NULL REFERENCES lane (key) ON DELETE CASCADE,
+    lane_key        TEXT @BYTE_ORDER@ NOT NULL REFERENCES lane (key) ON DELETE CASCADE,
     from_session_no BIGINT NOT NULL REFERENCES session (no) ON DELETE CASCADE,
     to_session_no   BIGINT NOT NULL REFERENCES session (no) ON DELETE CASCADE,
     reason          TEXT NOT NULL,
@@ -267,7 +281,7 @@ CREATE INDEX lane_move_lane ON lane_move (lane_key, no);
 CREATE INDEX lane_move_from ON lane_move (from_session_no);
 CREATE INDEX lane_move_to ON lane_move (to_session_no);
 
--- The append-only log of each session. Always true: only `hidden_by` ever changes.
+-- The append-only log of each session. Always true: only `hidden_by` and `edited_by` ever change.
 CREATE TABLE event (
     no                  @SERIAL_KEY@,
     session_no          BIGINT NOT NULL REFERENCES session (no) ON DELETE CASCADE,
@@ -275,13 +289,15 @@ CREATE TABLE event (
     kind                TEXT NOT NULL,
     created_at          BIGINT NOT NULL,
     role                TEXT,
-    content             TEXT,                                -- the text of a message
+    content             TEXT,                                -- the text of a message, or the text that an edit gives it
     body                TEXT,                                -- JSON: everything else that the event carries
     person_id           TEXT,
     platform_message_id TEXT,
-    hidden_by           BIGINT                               -- seq of the undo or rewrite that hid this message
+    hidden_by           BIGINT,                              -- seq of the undo, rewrite or deletion that hid this message
+    edited_by           BIGINT                               -- seq of the edit whose text this message has now
 );
 CREATE UNIQUE INDEX event_seq ON event (session_no, seq);
+CREATE INDEX event_reaction ON event (session_no, seq) WHERE kind = 'reaction';
 
 -- How far each person has read in a session.
 CREATE TABLE read_mark (
@@ -395,24 +411,25 @@ CREATE TABLE platform_cursor (
 
 -- Messages in groups that were not addressed to the agent. The next addressed one carries the newest of them into its session.
 CREATE TABLE group_message (
-    no          @SERIAL_KEY@,
+    no          @SERIAL_KEY_NEVER_REUSED@,
     platform    TEXT NOT NULL,
     account     TEXT NOT NULL,
     chat_id     TEXT NOT NULL,
     thread_id   TEXT NOT NULL,                               -- empty: none
     message_id  TEXT,
+    sender      TEXT,                                        -- the author's account, as in `identity`; NULL: unknown
     author      TEXT NOT NULL,                               -- for people to read
     content     TEXT NOT NULL,
     sent_at     BIGINT NOT NULL
 );
 CREATE INDEX group_message_chat ON group_message (platform, account, chat_id, thread_id, no);
+CREATE UNIQUE INDEX group_message_id ON group_message (platform, account, chat_id, message_id) WHERE message_id IS NOT NULL;
 CREATE INDEX group_message_sent ON group_message (sent_at);
 
 -- The default chat of a platform, chosen with /sethome. It wins over config.yaml.
 CREATE TABLE home_channel (
     platform    TEXT PRIMARY KEY,
-    address     TEXT NOT NULL,
-    name        TEXT NOT NULL,
+    source      TEXT NOT NULL,                               -- JSON: the chat, and who chose it
     set_by      TEXT,                                        -- person
     set_at      BIGINT NOT NULL
 );
@@ -471,15 +488,16 @@ CREATE TABLE delivery (
     turn_no         BIGINT REFERENCES turn (no) ON DELETE CASCADE,
     platform        TEXT NOT NULL,                           -- of the address: only processes connected to it can send
     account         TEXT NOT NULL,                           -- of the address, too
-    address         TEXT NOT NULL,
+    address         TEXT @BYTE_ORDER@ NOT NULL,
     reply_to        TEXT,
     content         TEXT NOT NULL,
+    attachment_ids  TEXT,                                    -- JSON list: the files that are sent with it
+    buttons         TEXT,                                    -- JSON list of label and data, for platforms that have buttons
     state           TEXT NOT NULL CHECK (state IN ('pending', 'sending', 'sent', 'uncertain', 'failed')),
-    attempts        BIGINT NOT NULL DEFAULT 0,
+    attempts        BIGINT NOT NULL DEFAULT 0,               -- since the last message of it has arrived
     due_at          BIGINT,                                  -- NULL while another delivery is before it
     lease_owner     TEXT,
     lease_until     BIGINT,
-    sent_message_id TEXT,                                    -- the platform's id of the sent message
     error           TEXT,
     created_at      BIGINT NOT NULL,
     ended_at        BIGINT,
@@ -501,25 +519,30 @@ CREATE TABLE delivery_part (
     attachment_no   BIGINT REFERENCES attachment (no) ON DELETE SET NULL,   -- the file to send
     edits_id        TEXT,                                    -- the platform's id of the preview that it replaces
     state           TEXT NOT NULL CHECK (state IN ('pending', 'sending', 'sent', 'uncertain', 'failed')),
-    first_sent_at   BIGINT,                                  -- of the first attempt: keys are recognized for a time
+    first_sent_at   BIGINT,                                  -- of the first attempt that may have arrived
     sent_message_id TEXT,                                    -- the platform's id of the sent message
     error           TEXT,
     PRIMARY KEY (delivery_no, part_no)
 ) @CLUSTERED@;
+CREATE INDEX delivery_part_sent ON delivery_part (sent_message_id) WHERE sent_message_id IS NOT NULL;
+CREATE INDEX delivery_part_attachment ON delivery_part (attachment_no) WHERE attachment_no IS NOT NULL;
 
--- The growing message of an answer that is being written. Its delivery replaces it.
+-- The growing message of an answer that is being written. Its delivery takes it over, or it is deleted on the platform.
 CREATE TABLE preview (
-    turn_no     BIGINT PRIMARY KEY REFERENCES turn (no) ON DELETE CASCADE,
+    no          @SERIAL_KEY_NEVER_REUSED@,
+    turn_no     BIGINT UNIQUE REFERENCES turn (no) ON DELETE SET NULL,
+    key         TEXT NOT NULL,                               -- it is sent with
     platform    TEXT NOT NULL,
     account     TEXT NOT NULL,
     address     TEXT NOT NULL,
     message_id  TEXT,                                        -- NULL: being sent; it is unknown whether it has arrived
     created_at  BIGINT NOT NULL
 );
+CREATE INDEX preview_account ON preview (platform, account);
 
 -- Addresses that cannot be reached, until a message arrives from there again.
 CREATE TABLE dead_target (
-    address     TEXT PRIMARY KEY,
+    address     TEXT @BYTE_ORDER@ PRIMARY KEY,
     reason      TEXT NOT NULL,
     marked_at   BIGINT NOT NULL
 );

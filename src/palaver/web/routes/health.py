@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from fastapi import Depends, Request, Response
+from pydantic import Field
 
 from palaver import __version__
 from palaver.web.api_route import make_router
@@ -30,11 +31,20 @@ async def check_health() -> HealthOut:
     return HealthOut(status="ok", version=__version__)
 
 
+class ReadinessOut(HealthOut):
+    """The health of the server, and of its accounts on chat platforms."""
+
+    platforms: Literal["ok", "problem"] = Field(
+        description="`problem`: an account that this server runs is not connected. `/api/platforms` says which and why."
+    )
+
+
 @router.get("/readyz")
-async def check_readiness(state: State) -> HealthOut:
+async def check_readiness(state: State) -> ReadinessOut:
     """Check that the database responds, so that requests can be served."""
     await state.gateway.store.aio.has_any_sessions()
-    return HealthOut(status="ok", version=__version__)
+    platforms: Literal["ok", "problem"] = "problem" if state.gateway.accounts.has_problem else "ok"
+    return ReadinessOut(status="ok", version=__version__, platforms=platforms)
 
 
 async def _get_metrics(request: Request) -> Metrics:

@@ -9,6 +9,7 @@ from fastapi import Depends, Query, Request
 from pydantic import Field
 
 from palaver.domain.account import Invitation, Member, is_loopback
+from palaver.domain.pairing import Grant, PairingRequest
 from palaver.domain.person import Role
 from palaver.services.accounts.people import People
 from palaver.web.api_route import make_router
@@ -16,10 +17,17 @@ from palaver.web.auth import OwnerCaller
 from palaver.web.errors import error_responses
 from palaver.web.routes.me import Name, SignInMethodsOut, to_sign_in_methods_out
 from palaver.web.routes.sign_in import get_site
-from palaver.web.schemas import RequestModel, ResponseModel, Time
+from palaver.web.schemas import RequestModel, ResponseModel, Time, to_utf8_text
 from palaver.web.state import State, WebState
 
 router = make_router("people", "/api/people", responses=error_responses(401, 403))
+
+
+class ChatAccountOut(ResponseModel):
+    """An account on a chat platform."""
+
+    platform: str
+    account: str = Field(description="The platform's own id of the user, which never changes.")
 
 
 class MemberOut(ResponseModel):
@@ -29,6 +37,7 @@ class MemberOut(ResponseModel):
     name: str
     role: Role
     platforms: list[str] = Field(description="The platforms that they have written on.")
+    chat_accounts: list[ChatAccountOut] = Field(description="Their accounts on chat platforms.")
     sign_in_methods: SignInMethodsOut | None = Field(description="How they can sign in; null if they can't.")
     last_seen_at: Time | None = Field(description="When they last used the web page.")
     created_at: Time
@@ -71,6 +80,36 @@ class InvitationOut(ResponseModel):
     link: SignInLinkOut
 
 
+class PairingRequestOut(ResponseModel):
+    """A stranger who asks for access. The stranger has a code, which is not shown here."""
+
+    id: str
+    platform: str
+    account: str = Field(description="The platform's own id of the stranger, which never changes.")
+    name: str = Field(description="As the stranger calls themselves.")
+    created_at: Time
+    expires_at: Time
+
+
+class PairingRequestsOut(ResponseModel):
+    """Requests for access, the oldest first."""
+
+    requests: list[PairingRequestOut]
+
+
+class ApprovalIn(RequestModel):
+    """What to give the stranger: `member`, `guest` (only in these direct messages) or `me` (it is your account)."""
+
+    grant: Grant
+
+
+class UnlinkIn(RequestModel):
+    """A chat account to take out of a person."""
+
+    platform: Annotated[str, Field(max_length=32)]
+    account: Annotated[str, Field(max_length=500)]
+
+
 def _get_people(caller: OwnerCaller, state: State) -> People:
     return state.accounts.open_people(caller.principal)
 
@@ -96,6 +135,30 @@ async def create_person(body: NewPersonIn, people: AllPeople, request: Request, 
     return _to_invitation_out(await people.add(body.name, body.role), request, state)
 
 
+@router.get("/requests")
+async def list_pairing_requests(people: AllPeople) -> PairingRequestsOut:
+    """List the strangers who ask for access."""
+    return PairingRequestsOut(requests=[_to_request_out(each) for each in await people.list_requests()])
+
+
+@router.post("/requests/{request_id}/approve", responses=error_responses(404))
+async def approve_pairing_request(request_id: str, body: ApprovalIn, people: AllPeople) -> MemberOut:
+    """Give a stranger access, and tell them. Returns the person who has it now."""
+    return _to_member_out(await people.approve(request_id, body.grant))
+
+
+@router.post("/requests/{request_id}/deny", status_code=204, responses=error_responses(404))
+async def deny_pairing_request(request_id: str, people: AllPeople) -> None:
+    """Deny a stranger access, and tell them. They get no new code within the hour."""
+    await people.deny(request_id)
+
+
+@router.post("/{person_id}/unlink", responses=error_responses(404))
+async def unlink_account(person_id: str, body: UnlinkIn, people: AllPeople) -> MemberOut:
+    """Take a chat account out of a person. What was said stays with the person; the account is a stranger's again."""
+    return _to_member_out(await people.unlink(person_id, f"{body.platform}:{body.account}"))
+
+
 @router.patch("/{person_id}", responses=error_responses(404))
 async def update_person(person_id: str, body: PersonChangesIn, people: AllPeople) -> MemberOut:
     """Change a person's name or role. Making someone a guest signs them out everywhere."""
@@ -112,6 +175,17 @@ async def remove_person(person_id: str, people: AllPeople) -> None:
 async def create_sign_in_link(person_id: str, people: AllPeople, request: Request, state: State) -> InvitationOut:
     """Create a sign-in link that works once. Earlier links no longer work."""
     return _to_invitation_out(await people.create_link(person_id), request, state)
+
+
+def _to_request_out(request: PairingRequest) -> PairingRequestOut:
+    return PairingRequestOut(
+        id=request.id,
+        platform=str(request.platform),
+        account=to_utf8_text(request.account),
+        name=to_utf8_text(request.name),
+        created_at=request.created_at,
+        expires_at=request.expires_at,
+    )
 
 
 def _to_invitation_out(invitation: Invitation, request: Request, state: WebState) -> InvitationOut:
@@ -142,6 +216,10 @@ def _to_member_out(member: Member) -> MemberOut:
         name=member.person.name,
         role=member.person.role,
         platforms=list(member.platforms),
+        chat_accounts=[
+            ChatAccountOut(platform=str(each.platform), account=to_utf8_text(each.account))
+            for each in member.chat_accounts
+        ],
         sign_in_methods=None if methods is None else to_sign_in_methods_out(methods),
         last_seen_at=member.last_seen_at,
         created_at=member.person.created_at,

@@ -17,8 +17,10 @@ from palaver.web.schemas import ResponseModel
 from palaver.web.state import State
 
 if TYPE_CHECKING:
-    from palaver.domain.gateway_config import GatewayConfig
+    from collections.abc import Collection
+
     from palaver.domain.platform_rules import PlatformRules, ResetRule
+    from palaver.domain.source import Platform
 
 router = make_router("policies", "/api", responses=error_responses(401))
 
@@ -60,19 +62,22 @@ class PoliciesOut(ResponseModel):
 async def list_policies(state: State, caller: Caller) -> PoliciesOut:
     """List when conversations restart, what happens while the agent is busy, and how to change both."""
     rules = await state.policies.list_rules(caller.principal)
-    config = state.gateway.store.config
-    default, *platforms = (_to_policy_out(each, config) for each in rules)
+    configured = {  # also by environment variables: the lines must not disable those
+        *state.gateway.store.config.connected_platforms,
+        *(platform for platform, _ in state.gateway.configured_accounts),
+    }
+    default, *platforms = (_to_policy_out(each, configured) for each in rules)
     return PoliciesOut(default=default, platforms=platforms)
 
 
-def _to_policy_out(rules: PlatformRules, config: GatewayConfig) -> PolicyOut:
+def _to_policy_out(rules: PlatformRules, configured: Collection[Platform]) -> PolicyOut:
     return PolicyOut(
         platform=rules.platform,
         reset_rules=[_to_reset_rule_out(each) for each in rules.reset_rules],
         busy_policy=rules.busy_policy,
         busy_setting_key=rules.busy_setting_key,
         is_busy_default=rules.is_busy_default,
-        config_yaml=format_platform_rules(rules, connected=rules.platform in config.connected_platforms),
+        config_yaml=format_platform_rules(rules, connected=rules.platform in configured),
     )
 
 

@@ -1,0 +1,79 @@
+/** How the accounts on a platform are doing, for owners: connected or not and why, the last message, what waits. */
+import { formatDateTime, formatRecent } from "../../format/time";
+import { words } from "../../words";
+import type { PlatformAccount } from "../shared/calls";
+
+const BUILT_IN_PLATFORMS = new Set(["web", "local", "api"]); // they need no connection
+
+export function AccountStatuses({ platform, accounts }: { platform: string; accounts: readonly PlatformAccount[] }) {
+  if (BUILT_IN_PLATFORMS.has(platform)) return null;
+  if (accounts.length === 0)
+    return (
+      <div className="account-status">
+        <p className="account-state" data-state="off">
+          {words.accountStates.off}
+        </p>
+        <p>{words.platformNotConnectedHint}</p>
+      </div>
+    );
+  return accounts.map((account) => <AccountStatus key={account.account} account={account} />);
+}
+
+function AccountStatus({ account }: { account: PlatformAccount }) {
+  const isLive = account.state === "live";
+  const names = [account.account, account.name].filter(Boolean).join(" · ");
+  return (
+    <div className="account-status">
+      <p className="account-state" data-state={account.state}>
+        {names !== "" && <b dir="auto">{names}</b>}
+        {isLive && account.since !== null ? <Moment label={words.accountSince} at={account.since} /> : <span>{words.accountStates[account.state]}</span>}
+      </p>
+      {account.state === "off" && <p>{account.configured ? words.platformConfiguredHint : words.platformNotConnectedHint}</p>}
+      {!isLive && account.error !== null && <Problem text={account.error} at={account.error_at} />}
+      {account.warnings.map((warning) => (
+        <p key={warning} className="account-warning" dir="auto">
+          {warning}
+        </p>
+      ))}
+      {account.last_message_at !== null && <Moment label={words.accountLastMessage} at={account.last_message_at} />}
+      {isLive && account.error !== null && account.error_at !== null && (
+        <p dir="auto">
+          <Moment label={words.accountLastError} at={account.error_at} /> {account.error}
+        </p>
+      )}
+      {account.waiting > 0 && <p>{words.platformWaiting(account.waiting)}</p>}
+      {account.delivery_error_at !== null && <FailedDeliveries account={account} at={account.delivery_error_at} />}
+    </div>
+  );
+}
+
+function Moment({ label, at }: { label: (when: string) => string; at: string }) {
+  return (
+    <time dateTime={at} title={formatDateTime(at)}>
+      {label(formatRecent(at))}
+    </time>
+  );
+}
+
+function Problem({ text, at }: { text: string; at: string | null }) {
+  return (
+    <div className="account-problem" dir="auto">
+      {at !== null && <Moment label={words.accountLastError} at={at} />} {text}
+    </div>
+  );
+}
+
+function FailedDeliveries({ account, at }: { account: PlatformAccount; at: string }) {
+  return (
+    <div className="account-problem">
+      <b>{words.platformProblems}</b>
+      {account.uncertain > 0 && <p>{words.platformUncertain(account.uncertain)}</p>}
+      {account.failed > 0 && <p>{words.platformFailed(account.failed)}</p>}
+      {account.delivery_error !== null && (
+        <p dir="auto">
+          <Moment label={words.accountLastError} at={at} /> {account.delivery_error}
+        </p>
+      )}
+    </div>
+  );
+}

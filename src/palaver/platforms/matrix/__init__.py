@@ -1,0 +1,1 @@
+"""Matrix: a Palaver account on any homeserver, in rooms, direct chats and threads."""

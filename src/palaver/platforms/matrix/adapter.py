@@ -1,0 +1,337 @@
+"""One Matrix account: signs in, receives, sends."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import logging
+import secrets
+from collections import OrderedDict
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from palaver.domain.capabilities import Capabilities, LengthUnit, Pace
+from palaver.domain.errors import AccountRefused, ChatMovedAway, ConnectionLost, SendRejected, TargetUnreachable
+from palaver.domain.source import ChatType, Platform
+from palaver.platforms.matrix import outbound
+from palaver.platforms.matrix.client import MatrixClient, RequestFailed, RequestRefused
+from palaver.platforms.matrix.failures import to_delivery_error, to_platform_error, to_preparation_error
+from palaver.platforms.matrix.inbound import FileReference, Reader
+from palaver.platforms.matrix.receiver import OWN_TRANSACTION_PREFIX, Receiver
+from palaver.platforms.matrix.rooms import RoomDirectory, read_object, read_text
+from palaver.platforms.matrix.sign_in import SignIn, sign_in
+from palaver.services.platforms.adapter import AccountInfo, Adapter
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
+
+    from palaver.domain.delivery import Address
+    from palaver.platforms.manifest import AccountPlace
+    from palaver.platforms.matrix.encryption import RoomEncryption
+    from palaver.platforms.matrix.settings import MatrixSettings
+    from palaver.services.platforms.adapter import AccountLink, OutgoingFile, OutgoingMessage
+
+log = logging.getLogger(__name__)
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+TYPING_SECONDS = 30.0
+MAX_FILE_BYTES = 50 * 1024 * 1024  # unless the homeserver says otherwise
+MAX_REMEMBERED = 1_000  # uploads and reactions
+
+CAPABILITIES = Capabilities(
+    max_length=outbound.MAX_CONTENT_BYTES,
+    length_unit=LengthUnit.BYTES,
+    can_edit=True,
+    can_delete=True,
+    can_react=True,
+    typing_seconds=TYPING_SECONDS,
+    max_file_bytes=MAX_FILE_BYTES,
+    has_threads=True,
+    edit_pace=Pace(5.0),  # each is an event, of which homeservers allow one in five seconds; sends wait when told to
+    key_lifetime=timedelta(hours=12),  # Synapse remembers transaction ids for a day
+)
+
+
+class MatrixAdapter(Adapter):
+    """An account on a homeserver."""
+
+    platform = Platform.MATRIX
+    capabilities = CAPABILITIES
+
+    def __init__(self, settings: MatrixSettings, place: AccountPlace) -> None:
+        self.account = place.account
+        self._settings = settings
+        self._folder: Path = place.folder
+        self._client = MatrixClient(settings.homeserver)
+        self._rooms = RoomDirectory()
+        self._signed_in: SignIn | None = None
+        self._display_name = ""
+        self._encryption: RoomEncryption | None = None
+        self._connecting = asyncio.Lock()
+        self._is_closed = False
+        self._uploads: OrderedDict[str, Mapping[str, Any]] = OrderedDict()
+        self._reactions: OrderedDict[tuple[str, str], str] = OrderedDict()
+
+    async def probe(self) -> AccountInfo:
+        """Sign in, read the limits of the homeserver, and say whether encrypted rooms can be read."""
+        self._is_closed = False
+        try:
+            signed_in = await self._connect()
+            limit = await self._client.fetch_upload_limit()
+            warning = await self._check_encryption(signed_in)
+        except (RequestRefused, RequestFailed) as error:
+            raise to_platform_error(error) from error
+        self.capabilities = replace(CAPABILITIES, max_file_bytes=limit or MAX_FILE_BYTES)
+        return AccountInfo(
+            user_id=signed_in.user_id, name=signed_in.user_id, warnings=() if warning is None else (warning,)
+        )
+
+    async def _check_encryption(self, signed_in: SignIn) -> str | None:
+        """Prepare our device for encrypted rooms; return what is missing for them."""
+        if self._encryption is not None and signed_in.device_id is not None:
+            from palaver.platforms.matrix.cross_signing import sign_own_device
+
+            await self._encryption.exchange_keys()
+            password = self._settings.password.get_secret_value() if self._settings.password else None
+            try:
+                return await sign_own_device(self._client, signed_in.device_id, self._folder, password)
+            except RequestRefused as error:
+                if error.is_bad_token:
+                    raise
+                return f"The homeserver did not let us sign our own session: {error}"
+        if self._settings.encryption is False:
+            return "Encrypted rooms can't be read, because encryption is off in the settings of this account."
+        if signed_in.device_id is None:
+            return (
+                "Encrypted rooms can't be read, because the access token belongs to no device. Use a token from "
+                "signing in, or user_id and password."
+            )
+        return "Encrypted rooms can't be read. To read them, run: pip install 'palaver[matrix-encryption]'"
+
+    async def _connect(self) -> SignIn:
+        """Sign in, unless that has been done."""
+        async with self._connecting:
+            if self._signed_in is not None:
+                return self._signed_in
+            if self._is_closed:
+                raise RequestFailed(ConnectionError("the account is not connected"), may_have_arrived=False)
+            signed_in = await sign_in(self._client, self._settings, self._folder)
+            localpart = signed_in.user_id.removeprefix("@").partition(":")[0]
+            self._display_name = await self._client.fetch_display_name() or localpart
+            self._open_encryption(signed_in)
+            self._signed_in = signed_in
+            return signed_in
+
+    def _open_encryption(self, signed_in: SignIn) -> None:
+        self._close_encryption()
+        is_installed = importlib.util.find_spec("nio") is not None and importlib.util.find_spec("vodozemac") is not None
+        if self._settings.encryption is False:
+            return
+        if not is_installed or signed_in.device_id is None:
+            if self._settings.encryption is True:
+                raise AccountRefused(
+                    "Encryption is on, but its packages are not installed. Run: pip install "
+                    "'palaver[matrix-encryption]', or set encryption to false."
+                    if not is_installed
+                    else "Encryption is on, but the access token belongs to no device. Use a token from signing in."
+                )
+            return
+        from palaver.platforms.matrix.encryption import RoomEncryption
+
+        self._encryption = RoomEncryption(self._client, signed_in.device_id, self._folder)
+
+    async def run(self, link: AccountLink) -> None:
+        """Receive until canceled."""
+        self._is_closed = False
+        try:
+            await self._connect()
+            reader = Reader(self._client.user_id, self._display_name, self._open_file)
+            await Receiver(self._client, self._rooms, reader, self._encryption).run(link)
+        except RequestRefused as error:
+            if error.is_bad_token:
+                self._signed_in = None
+                if self._settings.access_token is None:
+                    raise ConnectionLost("The access token has ended. Signing in again.") from error
+            raise to_platform_error(error) from error
+        except RequestFailed as error:
+            raise to_platform_error(error) from error
+
+    async def close(self) -> None:
+        self._is_closed = True
+        self._signed_in = None
+        await self._client.close()
+        self._close_encryption()
+
+    def _close_encryption(self) -> None:
+        if self._encryption is not None:
+            self._encryption.close()
+            self._encryption = None
+
+    def render(self, markdown: str) -> list[str]:
+        return outbound.render_messages(markdown, self.capabilities)
+
+    async def send(self, message: OutgoingMessage) -> str | None:
+        """Send a text or a file. The key is the transaction id: sent again, it is the same event."""
+        room_id, thread_id = message.address.chat_id, message.address.thread_id
+        reply_to = message.reply_to if self._should_quote(room_id) or thread_id else None
+        try:
+            is_encrypted = await self._is_encrypted(room_id)
+            if message.file is None:
+                content = outbound.build_content(
+                    message, send_as=self._settings.send_as, reply_to=reply_to, thread_id=thread_id
+                )
+            else:
+                location = await self._upload(message.key, message.file, is_encrypted=is_encrypted)
+                content = outbound.build_file_content(message.file, location, reply_to=reply_to, thread_id=thread_id)
+        except (RequestRefused, RequestFailed) as error:
+            raise to_preparation_error(error) from error
+        return await self._send_message(room_id, content, message.key)
+
+    async def edit(self, message_id: str, message: OutgoingMessage) -> None:
+        """Replace a text."""
+        content = outbound.build_edit(message_id, message, send_as=self._settings.send_as)
+        await self._send_message(message.address.chat_id, content, _new_transaction_id())
+
+    async def _send_message(self, room_id: str, content: Mapping[str, Any], transaction_id: str) -> str | None:
+        event_type = "m.room.message"
+        try:
+            if await self._is_encrypted(room_id):
+                assert self._encryption is not None  # noqa: S101
+                content = await self._encryption.encrypt(room_id, event_type, content)
+                event_type = "m.room.encrypted"
+        except (RequestRefused, RequestFailed) as error:
+            raise to_preparation_error(error) from error
+        try:
+            return await self._client.send_event(room_id, event_type, content, transaction_id)
+        except (RequestRefused, RequestFailed) as error:
+            await self._raise_delivery_error(error, room_id)
+
+    async def delete(self, address: Address, message_id: str) -> None:
+        """Redact a message: its content is removed, for everyone."""
+        try:
+            await self._connect()
+            await self._client.redact_event(address.chat_id, message_id, _new_transaction_id())
+        except (RequestRefused, RequestFailed) as error:
+            if isinstance(error, RequestRefused) and error.code == "M_NOT_FOUND":
+                return
+            await self._raise_delivery_error(error, address.chat_id)
+
+    async def show_typing(self, address: Address) -> None:
+        await self._set_typing(address, TYPING_SECONDS)
+
+    async def stop_typing(self, address: Address) -> None:
+        await self._set_typing(address, 0)
+
+    async def _set_typing(self, address: Address, seconds: float) -> None:
+        try:
+            await self._connect()
+            await self._client.set_typing(address.chat_id, seconds=seconds)
+        except (RequestRefused, RequestFailed) as error:
+            raise to_delivery_error(error) from error
+
+    async def react(self, address: Address, message_id: str, emoji: str) -> None:
+        """Set our reaction to a message; there is one at a time."""
+        room_id = address.chat_id
+        try:
+            await self._connect()
+            if (earlier := await self._find_reaction(room_id, message_id)) is not None:
+                await self._client.redact_event(room_id, earlier, _new_transaction_id())
+                self._reactions.pop((room_id, message_id), None)
+            if emoji:
+                relation = {"rel_type": "m.annotation", "event_id": message_id, "key": emoji}
+                # Reactions are not encrypted: homeservers count them.
+                event_id = await self._client.send_event(
+                    room_id, "m.reaction", {"m.relates_to": relation}, _new_transaction_id()
+                )
+                _remember(self._reactions, (room_id, message_id), event_id or "")
+        except (RequestRefused, RequestFailed) as error:
+            await self._raise_delivery_error(error, room_id)
+
+    async def _find_reaction(self, room_id: str, message_id: str) -> str | None:
+        """Return our reaction to a message; after a restart the homeserver is asked."""
+        if (known := self._reactions.get((room_id, message_id))) is not None:
+            return known
+        for event in await self._client.fetch_reactions(room_id, message_id):
+            if read_object(event).get("sender") == self._client.user_id:
+                return read_text(event.get("event_id"))
+        return None
+
+    def _should_quote(self, room_id: str) -> bool:
+        """Tell whether an answer shows what it answers: in groups, where others may have written meanwhile."""
+        room = self._rooms.get(room_id)
+        return room is None or room.chat_type is not ChatType.DM
+
+    async def _is_encrypted(self, room_id: str) -> bool:
+        """Tell whether a room is encrypted. Raises SendRejected if it is, and we have no keys: nothing leaks."""
+        await self._connect()
+        room = self._rooms.get(room_id)
+        if room is not None:
+            is_encrypted = room.is_encrypted
+        else:
+            is_encrypted = await self._client.fetch_state(room_id, "m.room.encryption") is not None
+        if is_encrypted and self._encryption is None:
+            raise SendRejected(
+                "This room is encrypted, and encryption is not set up. Run: pip install 'palaver[matrix-encryption]', "
+                "and set encryption to true for this account."
+            )
+        return is_encrypted
+
+    async def _upload(self, key: str, file: OutgoingFile, *, is_encrypted: bool) -> Mapping[str, Any]:
+        """Upload a file, once for all attempts to send it, and return where it is."""
+        if (known := self._uploads.get(key)) is not None:
+            return known
+        location: dict[str, Any]
+        if is_encrypted:
+            from palaver.platforms.matrix.encryption import encrypt_file
+
+            keys: dict[str, Any] = {}
+            chunks = encrypt_file(file.read(), keys)
+            url = await self._client.upload(chunks, size=file.size, media_type="application/octet-stream", name="file")
+            location = {"file": {**keys, "url": url}}
+        else:
+            url = await self._client.upload(file.read(), size=file.size, media_type=file.media_type, name=file.name)
+            location = {"url": url}
+        _remember(self._uploads, key, location)
+        return location
+
+    async def _open_file(self, file: FileReference) -> AsyncIterator[bytes]:
+        """Download a file, decrypted."""
+        chunks = self._client.download(file)
+        try:
+            if file.keys is None:
+                async for chunk in chunks:
+                    yield chunk
+            else:
+                from palaver.platforms.matrix.encryption import decrypt_file
+
+                yield await decrypt_file(chunks, file, self.capabilities.max_file_bytes)
+        except (RequestRefused, RequestFailed) as error:
+            raise to_platform_error(error) from error
+
+    async def _raise_delivery_error(self, error: RequestRefused | RequestFailed, room_id: str) -> NoReturn:
+        """Raise what a failed request means. A refusal may mean that the room was replaced, or that we left it."""
+        if isinstance(error, RequestRefused) and error.status == 403 and not error.is_bad_token:
+            try:
+                joined = room_id in await self._client.list_joined_rooms()
+                tombstone = await self._client.fetch_state(room_id, "m.room.tombstone")
+            except (RequestRefused, RequestFailed) as second:
+                raise to_delivery_error(second) from second
+            if tombstone and (replacement := read_text(tombstone.get("replacement_room"))):
+                raise ChatMovedAway("The room was replaced by another one.", new_chat_id=replacement) from error
+            if not joined:
+                raise TargetUnreachable(f"We are not in this room: {error.explanation}") from error
+        raise to_delivery_error(error) from error
+
+
+def _new_transaction_id() -> str:
+    return f"{OWN_TRANSACTION_PREFIX}{secrets.token_hex(12)}"
+
+
+def _remember(known: OrderedDict[_K, _V], key: _K, value: _V) -> None:
+    known[key] = value
+    while len(known) > MAX_REMEMBERED:
+        known.popitem(last=False)

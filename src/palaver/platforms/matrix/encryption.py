@@ -1,0 +1,218 @@
+"""Encrypted rooms: nio's Olm machine, with our own requests.
+
+The keys are in a database in the account's folder, named after the device: a new device never uses the keys of another.
+Everything here runs on the event loop, one step after the other, as the machine requires.
+
+Always true: a room key is shared with every device of every member before something is encrypted with it, and thrown
+away as soon as a member or a device has changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from nio.crypto import Olm
+from nio.crypto.async_attachments import async_encrypt_attachment
+from nio.crypto.attachments import decrypt_attachment
+from nio.events import MegolmEvent, ToDeviceEvent
+from nio.exceptions import EncryptionError, LocalProtocolError
+from nio.responses import (
+    KeysClaimResponse,
+    KeysQueryResponse,
+    KeysUploadResponse,
+    ShareGroupSessionResponse,
+    ToDeviceResponse,
+)
+from nio.store import SqliteStore
+
+from palaver.domain.errors import SendRetryable
+from palaver.platforms.matrix.client import API, RequestRefused
+from palaver.platforms.matrix.rooms import JsonObject, read_object
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
+
+    from palaver.platforms.matrix.client import MatrixClient
+    from palaver.platforms.matrix.inbound import FileReference
+
+log = logging.getLogger(__name__)
+logging.getLogger("nio").setLevel(logging.CRITICAL)  # it logs the content of events that are not valid
+
+
+class RoomEncryption:
+    """The keys of one device."""
+
+    def __init__(self, client: MatrixClient, device_id: str, folder: Path) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        name = f"keys-{device_id}.db"
+        (folder / name).touch(mode=0o600)
+        store = SqliteStore(client.user_id, device_id, str(folder), "DEFAULT_KEY", name)
+        self._store = store
+        self._client = client
+        self._machine = Olm(client.user_id, device_id, store)
+        self._members: dict[str, list[str]] = {}  # of rooms; forgotten when one changes
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    @property
+    def machine(self) -> Any:
+        return self._machine
+
+    def close(self) -> None:
+        self._store.database.close()
+
+    def receive(self, sync: JsonObject) -> bool:
+        """Take over the keys that a sync has brought; return whether messages may have become readable."""
+        events = read_object(sync.get("to_device")).get("events")
+        has_keys = False
+        for event in events if isinstance(events, list) else ():
+            if read_object(event).get("type") == "m.room.encrypted" and read_object(event.get("content")):
+                has_keys |= self._receive_key(event)
+        changed = read_object(sync.get("device_lists")).get("changed")
+        if isinstance(changed, list):
+            self._machine.add_changed_users(self._machine.tracked_users.intersection(changed))
+        count = read_object(sync.get("device_one_time_keys_count")).get("signed_curve25519")
+        self._machine.uploaded_key_count = count if isinstance(count, int) else 0
+        return has_keys
+
+    def _receive_key(self, event: JsonObject) -> bool:
+        try:
+            parsed = ToDeviceEvent.parse_event(event)
+            return parsed is not None and self._machine.handle_to_device_event(parsed) is not None
+        except Exception as error:  # noqa: BLE001  (anybody can send us anything, and it must not stop the account)
+            log.warning("matrix_key_not_valid", extra={"error": type(error).__name__})
+            return False
+
+    def forget_members(self, room_id: str) -> None:
+        """Make sure that the next message uses a new key, shared with those who are members then."""
+        self._members.pop(room_id, None)
+        self._machine.outbound_group_sessions.pop(room_id, None)
+
+    async def exchange_keys(self) -> None:
+        """Make the requests that the machine asks for. What the homeserver refuses is tried again later."""
+        try:
+            await self._exchange_keys()
+        except RequestRefused as error:
+            if error.is_bad_token:
+                raise
+            log.warning("matrix_keys_not_exchanged", extra={"error": str(error)})
+
+    async def _exchange_keys(self) -> None:
+        if self._machine.should_upload_keys:
+            answer = await self._client.request("POST", f"{API}/keys/upload", body=self._machine.share_keys())
+            count = read_object(answer.get("one_time_key_counts")).get("signed_curve25519")
+            self._machine.handle_response(KeysUploadResponse(0, count if isinstance(count, int) else 0))
+        await self._query_keys()
+        if self._machine.wedged_devices:
+            await self._claim_keys(self._machine.get_users_for_key_claiming())
+        for message in list(self._machine.outgoing_to_device_messages):
+            await self._send_to_devices(message.type, message.as_dict())
+            self._machine.handle_response(ToDeviceResponse(message))
+
+    async def _query_keys(self) -> None:
+        if not self._machine.users_for_key_query:
+            return
+        users = sorted(self._machine.users_for_key_query)
+        answer = await self._client.request(
+            "POST", f"{API}/keys/query", body={"device_keys": {user: [] for user in users}}
+        )
+        response = KeysQueryResponse.from_dict(answer)
+        if not isinstance(response, KeysQueryResponse):
+            raise EncryptionError("The homeserver's list of devices is not valid.")
+        self._machine.handle_response(response)
+        self._machine.users_for_key_query.difference_update(users)  # also those who have no devices
+        if response.changed:
+            self._machine.outbound_group_sessions.clear()
+
+    async def _claim_keys(self, devices: Mapping[str, list[str]]) -> None:
+        wanted = {user: dict.fromkeys(names, "signed_curve25519") for user, names in devices.items()}
+        response = KeysClaimResponse.from_dict(
+            await self._client.request("POST", f"{API}/keys/claim", body={"one_time_keys": wanted})
+        )
+        if isinstance(response, KeysClaimResponse):
+            self._machine.handle_response(response)
+
+    async def _send_to_devices(self, event_type: str, content: Mapping[str, Any]) -> None:
+        await self._client.request("PUT", f"{API}/sendToDevice/{event_type}/{uuid4()}", body=content)
+
+    def decrypt(self, room_id: str, event: JsonObject) -> dict[str, Any] | None:
+        """Return an event in clear; None if its key is not there."""
+        try:
+            return self._decrypt(room_id, event)
+        except EncryptionError as error:
+            log.info("matrix_event_not_decrypted", extra={"room": room_id, "error": str(error)})
+        except Exception as error:  # noqa: BLE001  (what people send must not stop the account)
+            log.warning("matrix_event_not_valid", extra={"room": room_id, "error": type(error).__name__})
+        return None
+
+    def _decrypt(self, room_id: str, event: JsonObject) -> dict[str, Any]:
+        megolm_event = MegolmEvent.from_dict(dict(event) | {"room_id": room_id})
+        if not isinstance(megolm_event, MegolmEvent):
+            raise EncryptionError("This is not an encrypted event.")
+        decrypted = self._machine.decrypt_megolm_event(megolm_event, room_id)
+        device = self._machine.device_store[megolm_event.sender].get(megolm_event.device_id)
+        if device is not None and device.curve25519 != megolm_event.sender_key:
+            raise EncryptionError("The key does not belong to the device of the sender.")
+        clear = {name: decrypted.source.get(name) for name in ("type", "content")}
+        return {**{name: value for name, value in event.items() if name not in clear}, **clear}
+
+    async def encrypt(self, room_id: str, event_type: str, content: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the content of the `m.room.encrypted` event for a room; share its key before. Raises SendRetryable."""
+        async with self._locks[room_id]:
+            try:
+                await self._share_room_key(room_id)
+                encrypted: dict[str, Any] = self._machine.group_encrypt(
+                    room_id, {"type": event_type, "content": dict(content)}
+                )
+            except (EncryptionError, LocalProtocolError) as error:
+                raise SendRetryable(f"The message could not be encrypted: {error}") from error
+        if "m.relates_to" in content:  # homeservers group threads and edits by it
+            encrypted["m.relates_to"] = content["m.relates_to"]
+        return encrypted
+
+    async def _share_room_key(self, room_id: str) -> None:
+        if room_id not in self._members:
+            members = read_object((await self._client.fetch_joined_members(room_id)).get("joined"))
+            self._members[room_id] = list(members)
+        members_now = self._members[room_id]
+        self._machine.add_changed_users(set(members_now) - self._machine.tracked_users)
+        await self._query_keys()
+        if not self._machine.should_share_group_session(room_id):
+            return
+        if missing := self._machine.get_missing_sessions(members_now):
+            await self._claim_keys(missing)
+        requests = self._machine.share_group_session_parallel(room_id, members_now, ignore_unverified_devices=True)
+        for devices, content in requests:
+            await self._send_to_devices("m.room.encrypted", content)
+            self._machine.handle_response(ShareGroupSessionResponse(room_id, devices))
+        session = self._machine.outbound_group_sessions[room_id]
+        session.shared = True
+        log.debug("matrix_room_key_shared", extra={"room": room_id, "session": session.id})
+
+
+async def encrypt_file(chunks: AsyncIterator[bytes], keys: dict[str, Any]) -> AsyncIterator[bytes]:
+    """Encrypt a file while it is uploaded; afterwards `keys` has what the event must contain."""
+    async for chunk in async_encrypt_attachment(chunks):
+        if isinstance(chunk, bytes):
+            yield chunk
+        else:
+            keys.update(chunk)
+
+
+async def decrypt_file(chunks: AsyncIterator[bytes], file: FileReference, max_bytes: int) -> bytes:
+    """Decrypt a file after its hash was checked, which needs the whole of it."""
+    assert file.keys is not None  # noqa: S101
+    content = bytearray()
+    async for chunk in chunks:
+        content += chunk
+        if len(content) > max_bytes:
+            raise EncryptionError(f"An encrypted file is larger than {max_bytes} bytes.")
+    keys = file.keys
+    decrypted: bytes = await asyncio.to_thread(
+        decrypt_attachment, bytes(content), keys["key"], keys["sha256"], keys["iv"]
+    )
+    return decrypted

@@ -1,0 +1,342 @@
+"""Matrix events → updates. Pure: what an event refers to is looked up before, and given as `SeenEvent`.
+
+Always true: our own events, notices and event types that say nothing to the agent become None. An edit counts only if
+its sender wrote the original; homeservers do not check that. Who is mentioned is read from `m.mentions` or a link to
+our account, never from the words.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from palaver.domain.inbound import Inbound, InboundFile, RepliedMessage
+from palaver.domain.platform_updates import (
+    ChatMoved,
+    MembersChanged,
+    MessageDeleted,
+    MessageEdited,
+    MessageReaction,
+)
+from palaver.domain.source import ChatType, Platform, SessionSource
+from palaver.platforms.matrix.rooms import JsonObject, Room, read_object, read_text
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from palaver.domain.platform_updates import AnyUpdate
+
+FILE_TYPES = frozenset({"m.image", "m.file", "m.audio", "m.video"})
+IGNORED_MESSAGE_TYPES = frozenset({"m.notice", "m.key.verification.request"})
+MAX_QUOTED_CHARS = 4_000  # of the message that somebody replies to
+
+_MEDIA_URL = re.compile(r"mxc://([A-Za-z0-9.:\[\]-]+)/([A-Za-z0-9_-]+)")
+_PERSON_LINK = re.compile(r"https://matrix\.to/#/(@[^\"'<>\s?]+|%40[^\"'<>\s?]+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class FileReference:
+    """A file on the homeserver. `keys` are those of an encrypted file."""
+
+    server: str
+    media_id: str
+    size: int | None = None
+    keys: Mapping[str, str] | None = None  # key, iv and sha256, all in base64
+
+
+@dataclass(frozen=True, slots=True)
+class SeenEvent:
+    """What a later event may refer to."""
+
+    sender: str
+    text: str = ""
+    reaction_to: str | None = None  # the event that it reacts to
+    emoji: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """What is needed to read events besides the events themselves."""
+
+    own_user_id: str
+    own_name: str
+    open_file: Callable[[FileReference], AsyncIterator[bytes]]
+
+
+def find_references(event: JsonObject) -> list[str]:
+    """Return the ids of the events that must be looked up before this one can be read."""
+    relation = _get_relation(event)
+    related_id = read_text(relation.get("event_id"))
+    if relation.get("rel_type") == "m.replace":
+        return [related_id] if related_id else []
+    found = [reply_id] if (reply_id := _find_replied_id(relation)) else []
+    if relation.get("rel_type") == "m.thread" and related_id and related_id not in found:
+        found.append(related_id)
+    return found
+
+
+def describe_event(event: JsonObject) -> SeenEvent | None:
+    """Return what later events may need of this one; None for events that nothing refers to."""
+    sender = read_text(event.get("sender"))
+    if not sender:
+        return None
+    content = read_object(event.get("content"))
+    if event.get("type") == "m.reaction":
+        relation = _get_relation(event)
+        return SeenEvent(sender, "", read_text(relation.get("event_id")), read_text(relation.get("key")) or "")
+    if event.get("type") not in {"m.room.message", "m.sticker", "m.room.encrypted"}:
+        return None
+    text = _strip_reply_fallback(read_text(content.get("body")) or "", _get_relation(event))
+    return SeenEvent(sender, text[:MAX_QUOTED_CHARS])
+
+
+def read_event(event: JsonObject, room: Room, reader: Reader, seen: Mapping[str, SeenEvent]) -> AnyUpdate | None:
+    """Return the update that an event of a room's timeline is; None if the gateway need not know of it."""
+    sender, event_id = read_text(event.get("sender")), read_text(event.get("event_id"))
+    if not sender or not event_id:
+        return None
+    update: AnyUpdate | None = None
+    match event.get("type"):
+        case "m.room.member":
+            return _read_member(event, room, reader)
+        case "m.room.tombstone":
+            return _read_tombstone(event, room)
+        case _ if sender == reader.own_user_id:
+            pass
+        case "m.room.message" | "m.sticker":
+            is_edit = _get_relation(event).get("rel_type") == "m.replace"
+            read = _read_edit if is_edit else _read_message
+            update = read(event, room, reader, seen)
+        case "m.room.redaction":
+            update = _read_redaction(event, room, seen)
+        case "m.reaction":
+            update = _read_reaction(event, room)
+    return update
+
+
+def build_source(room: Room, user_id: str | None = None, thread_id: str | None = None) -> SessionSource:
+    """Return the source of what a member does in a room."""
+    chat_type = room.chat_type
+    is_group = chat_type is not ChatType.DM
+    return SessionSource(
+        Platform.MATRIX,
+        room.room_id,
+        chat_type=chat_type,
+        chat_name=room.title if is_group else None,
+        chat_topic=room.topic if is_group else None,
+        user_id=user_id,
+        user_name=room.get_member_name(user_id) if user_id else None,
+        thread_id=thread_id,
+    )
+
+
+def _get_relation(event: JsonObject) -> JsonObject:
+    return read_object(read_object(event.get("content")).get("m.relates_to"))
+
+
+def _find_replied_id(relation: JsonObject) -> str | None:
+    """Return the event that this one replies to. In a thread, clients without threads get a reply that is none."""
+    if relation.get("rel_type") == "m.thread" and relation.get("is_falling_back") is True:
+        return None
+    return read_text(read_object(relation.get("m.in_reply_to")).get("event_id"))
+
+
+def _strip_reply_fallback(body: str, relation: JsonObject) -> str:
+    """Remove the quote of the replied message that older clients put before the text."""
+    if "m.in_reply_to" not in relation or not body.startswith(("> <@", "> * <@")):
+        return body
+    lines = body.split("\n")
+    quoted = next((index for index, line in enumerate(lines) if not line.startswith(">")), len(lines))
+    return "\n".join(lines[quoted:]).removeprefix("\n")
+
+
+def _is_mentioned(content: JsonObject, own_user_id: str) -> bool:
+    if "m.mentions" in content:
+        mentioned = read_object(content["m.mentions"]).get("user_ids")
+        return isinstance(mentioned, list) and own_user_id in mentioned
+    links = _PERSON_LINK.finditer(read_text(content.get("formatted_body")) or "")
+    return any(unquote(link[1]) == own_user_id for link in links)
+
+
+def _strip_mention(text: str, reader: Reader) -> str:
+    """Remove our own name from the start of a text that is addressed to us, so that `Palaver: /stop` is a command."""
+    link = f"](https://matrix.to/#/{reader.own_user_id})"
+    names = (reader.own_user_id, reader.own_name, reader.own_user_id.partition(":")[0].removeprefix("@"))
+    for name in (*(f"[{name}{link}" for name in names), reader.own_user_id, *(f"@{name}" for name in names), *names):
+        if text.startswith(name) and not (rest := text[len(name) :])[:1].isalnum():
+            return rest.lstrip(":, \t\n") or text
+    return text
+
+
+def _read_message(event: JsonObject, room: Room, reader: Reader, seen: Mapping[str, SeenEvent]) -> Inbound | None:
+    content, relation, sender = read_object(event.get("content")), _get_relation(event), str(event["sender"])
+    message_type = "m.image" if event.get("type") == "m.sticker" else content.get("msgtype")
+    if message_type in IGNORED_MESSAGE_TYPES or not isinstance(message_type, str):
+        return None
+    files = _read_files(content, reader) if message_type in FILE_TYPES else ()
+    is_mentioned = _is_mentioned(content, reader.own_user_id)
+    text = _read_text_of(content, message_type, sender, room)
+    text = _strip_mention(text, reader) if is_mentioned else text
+    if not text and not files:
+        return None
+    is_threaded = relation.get("rel_type") == "m.thread"
+    thread_id = read_text(relation.get("event_id")) if is_threaded else None
+    replied = _read_replied(relation, room, reader, seen)
+    thread_root = seen.get(thread_id) if thread_id else None
+    return Inbound(
+        source=build_source(room, sender, thread_id),
+        content=text,
+        message_id=str(event["event_id"]),
+        is_addressed=(
+            room.chat_type is ChatType.DM
+            or is_mentioned
+            or (replied is not None and replied.is_own)
+            or (thread_root is not None and thread_root.sender == reader.own_user_id)
+        ),
+        replied_message=replied,
+        sent_at=_read_time(event),
+        files=files,
+    )
+
+
+def _read_text_of(content: JsonObject, message_type: str, sender: str, room: Room) -> str:
+    body = _strip_reply_fallback(read_text(content.get("body")) or "", read_object(content.get("m.relates_to")))
+    if message_type in FILE_TYPES:  # the body is a caption only beside a file name
+        return body if body != (read_text(content.get("filename")) or body) else ""
+    if message_type == "m.emote":
+        return f"* {room.get_member_name(sender)} {body}"
+    return body
+
+
+def _read_files(content: JsonObject, reader: Reader) -> tuple[InboundFile, ...]:
+    reference = read_file_reference(content)
+    if reference is None:
+        return ()
+    media_type = read_text(read_object(content.get("info")).get("mimetype"))
+    return (
+        InboundFile(
+            read_text(content.get("filename")) or read_text(content.get("body")),
+            lambda: reader.open_file(reference),
+            media_type=media_type,
+            size=reference.size,
+            is_voice="org.matrix.msc3245.voice" in content or "m.voice" in content,
+        ),
+    )
+
+
+def read_file_reference(content: JsonObject) -> FileReference | None:
+    """Return where the file of a message is; None if the message does not say so in a valid way."""
+    encrypted = read_object(content.get("file"))
+    found = _MEDIA_URL.fullmatch(read_text(encrypted.get("url") or content.get("url")) or "")
+    if not found:
+        return None
+    size = read_object(content.get("info")).get("size")
+    keys = None
+    if encrypted:
+        values = (
+            read_object(encrypted.get("key")).get("k"),
+            encrypted.get("iv"),
+            read_object(encrypted.get("hashes")).get("sha256"),
+        )
+        keys = {
+            name: text
+            for name, value in zip(("key", "iv", "sha256"), values, strict=True)
+            if (text := read_text(value))
+        }
+        if len(keys) < 3:
+            return None
+    return FileReference(found[1], found[2], size if isinstance(size, int) and size >= 0 else None, keys)
+
+
+def _read_replied(
+    relation: JsonObject, room: Room, reader: Reader, seen: Mapping[str, SeenEvent]
+) -> RepliedMessage | None:
+    replied_id = _find_replied_id(relation)
+    if not replied_id:
+        return None
+    replied = seen.get(replied_id)
+    if replied is None:
+        return RepliedMessage(replied_id)
+    return RepliedMessage(
+        replied_id, room.get_member_name(replied.sender), replied.text, is_own=replied.sender == reader.own_user_id
+    )
+
+
+def _read_edit(event: JsonObject, room: Room, reader: Reader, seen: Mapping[str, SeenEvent]) -> MessageEdited | None:
+    content, sender = read_object(event.get("content")), str(event["sender"])
+    new_content = read_object(content.get("m.new_content"))
+    original_id = read_text(_get_relation(event).get("event_id"))
+    original = seen.get(original_id) if original_id else None
+    message_type = new_content.get("msgtype")
+    if (
+        original_id is None
+        or original is None
+        or original.sender != sender
+        or not isinstance(message_type, str)
+        or message_type in IGNORED_MESSAGE_TYPES
+    ):
+        return None
+    text = _read_text_of(new_content, message_type, sender, room)
+    if _is_mentioned(new_content, reader.own_user_id) or _is_mentioned(content, reader.own_user_id):
+        text = _strip_mention(text, reader)
+    return MessageEdited(source=build_source(room, sender), message_id=original_id, content=text)
+
+
+def _read_redaction(
+    event: JsonObject, room: Room, seen: Mapping[str, SeenEvent]
+) -> MessageDeleted | MessageReaction | None:
+    # Room versions before 11 have it beside the content.
+    redacted_id = read_text(read_object(event.get("content")).get("redacts")) or read_text(event.get("redacts"))
+    if not redacted_id:
+        return None
+    redacted = seen.get(redacted_id)
+    if redacted is not None and redacted.reaction_to is not None:
+        return MessageReaction(
+            source=build_source(room, redacted.sender),
+            message_id=redacted.reaction_to,
+            emoji=redacted.emoji,
+            is_removed=True,
+        )
+    return MessageDeleted(source=build_source(room, str(event["sender"])), message_id=redacted_id)
+
+
+def _read_reaction(event: JsonObject, room: Room) -> MessageReaction | None:
+    relation = _get_relation(event)
+    target, emoji = read_text(relation.get("event_id")), read_text(relation.get("key"))
+    if relation.get("rel_type") != "m.annotation" or not target or not emoji:
+        return None
+    return MessageReaction(source=build_source(room, str(event["sender"])), message_id=target, emoji=emoji)
+
+
+def _read_tombstone(event: JsonObject, room: Room) -> ChatMoved | None:
+    replacement = read_text(read_object(event.get("content")).get("replacement_room"))
+    return ChatMoved(source=build_source(room), new_chat_id=replacement) if replacement else None
+
+
+def _read_member(event: JsonObject, room: Room, reader: Reader) -> MembersChanged | None:
+    user_id = read_text(event.get("state_key"))
+    content = read_object(event.get("content"))
+    unsigned = read_object(event.get("unsigned"))
+    previous = read_object(unsigned.get("prev_content"))
+    was_joined, is_joined = previous.get("membership") == "join", content.get("membership") == "join"
+    if not user_id or was_joined == is_joined:
+        return None  # a new name or picture, an invitation
+    name = read_text(content.get("displayname")) or read_text(previous.get("displayname"))
+    names = (name or room.get_member_name(user_id),)
+    return MembersChanged(
+        source=build_source(room, user_id),
+        joined=names if is_joined else (),
+        left=() if is_joined else names,
+        is_own_account=user_id == reader.own_user_id,
+    )
+
+
+def _read_time(event: JsonObject) -> datetime | None:
+    milliseconds = event.get("origin_server_ts")
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC) if isinstance(milliseconds, int) else None
+    except (OverflowError, OSError, ValueError):
+        return None

@@ -1,0 +1,35 @@
+"""Matrix, as the registry sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from palaver.domain.source import Platform
+from palaver.platforms.manifest import PlatformManifest
+from palaver.platforms.matrix.settings import MatrixSettings
+
+if TYPE_CHECKING:
+    from palaver.platforms.manifest import AccountPlace
+    from palaver.services.platforms.adapter import Adapter
+
+
+def _create(settings: MatrixSettings, place: AccountPlace) -> Adapter:
+    from palaver.platforms.matrix.adapter import MatrixAdapter
+
+    return MatrixAdapter(settings, place)
+
+
+MANIFEST = PlatformManifest(
+    platform=Platform.MATRIX,
+    settings=MatrixSettings,
+    create=_create,
+    extra="matrix",
+    modules=("httpx2", "markdown_it", "nh3"),
+    environment={
+        "MATRIX_HOMESERVER": "homeserver",
+        "MATRIX_USER_ID": "user_id",
+        "MATRIX_ACCESS_TOKEN": "access_token",
+        "MATRIX_PASSWORD": "password",
+    },
+    summary="An account on a Matrix homeserver: rooms, direct chats, threads, files, encrypted rooms.",
+)

@@ -1,0 +1,149 @@
+"""Markdown → the content of Matrix events. Pure.
+
+A rendered message is JSON with the Markdown itself as `body`, for clients that show plain text, and `html` in the
+subset of HTML that the Matrix specification allows.
+
+Always true: an event of a rendered message stays under the 65,536 bytes that homeservers accept, also when it is
+encrypted, which makes it a third longer.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from palaver.domain.delivery import DeliveryKind
+from palaver.services.platforms.splitting import split_markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from markdown_it import MarkdownIt
+    from markdown_it.renderer import RendererHTML
+    from markdown_it.token import Token
+    from markdown_it.utils import EnvType, OptionsDict
+
+    from palaver.domain.capabilities import Capabilities
+    from palaver.services.platforms.adapter import OutgoingFile, OutgoingMessage
+
+MAX_CONTENT_BYTES = 44_000  # of a rendered message; splitting leaves a tenth of it free
+MAX_FALLBACK_CHARS = 200  # of the text that clients without edits show beside the original
+
+_ALLOWED_TAGS = {
+    *("del", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "p", "a", "ul", "ol", "li", "strong", "em", "s"),
+    *("code", "hr", "br", "table", "thead", "tbody", "tr", "th", "td", "pre"),
+}
+_ALLOWED_ATTRIBUTES = {"a": {"href"}, "ol": {"start"}, "code": {"class"}}
+_ALLOWED_SCHEMES = {"https", "http", "mailto", "matrix"}
+
+
+@cache
+def _get_parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
+    parser.add_render_rule("image", _render_image)
+    return parser
+
+
+def _render_image(
+    renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType
+) -> str:
+    """Render an image as a link: clients show only images that were uploaded to the homeserver."""
+    from markdown_it.common.utils import escapeHtml
+
+    token = tokens[index]
+    address = str(token.attrs.get("src", ""))
+    label = renderer.renderInlineAsText(token.children or [], options, env) or address
+    return f'<a href="{escapeHtml(address)}">{escapeHtml(label)}</a>'
+
+
+def render_html(markdown: str) -> str:
+    """Return Markdown as HTML with only the tags, attributes and addresses that the specification allows."""
+    import nh3
+
+    return nh3.clean(
+        _get_parser().render(markdown),
+        tags=_ALLOWED_TAGS,
+        attributes=_ALLOWED_ATTRIBUTES,
+        attribute_filter=_filter_attribute,
+        url_schemes=_ALLOWED_SCHEMES,
+        link_rel=None,
+    ).strip()
+
+
+def _filter_attribute(tag: str, attribute: str, value: str) -> str | None:
+    if (tag, attribute) == ("code", "class"):
+        return value if value.startswith("language-") else None
+    return value
+
+
+def render_messages(markdown: str, capabilities: Capabilities) -> list[str]:
+    """Return the messages that a text becomes, each short enough for one event."""
+    valid = markdown.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+    parts = split_markdown(valid, capabilities, lambda part: len(encode_message(part).encode()))
+    return [encode_message(part) for part in parts]
+
+
+def encode_message(markdown: str) -> str:
+    """Return the stored form of a rendered message."""
+    return json.dumps({"body": markdown, "html": render_html(markdown)}, ensure_ascii=False)
+
+
+def build_content(
+    message: OutgoingMessage, *, send_as: str, reply_to: str | None = None, thread_id: str | None = None
+) -> dict[str, Any]:
+    """Return the content of the event of a text message."""
+    rendered = json.loads(message.body)
+    message_type = "m.text" if send_as == "text" and message.kind is DeliveryKind.ANSWER else "m.notice"
+    content: dict[str, Any] = {"msgtype": message_type, "body": rendered["body"], "m.mentions": {}}
+    if rendered["html"]:
+        content |= {"format": "org.matrix.custom.html", "formatted_body": rendered["html"]}
+    return add_relation(content, reply_to=reply_to, thread_id=thread_id)
+
+
+def add_relation(content: dict[str, Any], *, reply_to: str | None, thread_id: str | None) -> dict[str, Any]:
+    """Put an event into a thread, or make it a reply, or both."""
+    if thread_id is not None:
+        content["m.relates_to"] = {
+            "rel_type": "m.thread",
+            "event_id": thread_id,
+            "is_falling_back": True,  # clients with threads show it without a quote
+            "m.in_reply_to": {"event_id": reply_to or thread_id},
+        }
+    elif reply_to is not None:
+        content["m.relates_to"] = {"m.in_reply_to": {"event_id": reply_to}}
+    return content
+
+
+def build_edit(message_id: str, message: OutgoingMessage, *, send_as: str) -> dict[str, Any]:
+    """Return the content of the event that replaces a message."""
+    new_content = build_content(message, send_as=send_as)
+    return {
+        "msgtype": new_content["msgtype"],
+        "body": f"* {new_content['body'][:MAX_FALLBACK_CHARS]}",
+        "m.mentions": {},
+        "m.new_content": new_content,
+        "m.relates_to": {"rel_type": "m.replace", "event_id": message_id},
+    }
+
+
+def build_file_content(
+    file: OutgoingFile,
+    location: Mapping[str, Any],
+    *,
+    reply_to: str | None = None,
+    thread_id: str | None = None,
+) -> dict[str, Any]:
+    """Return the content of the event of a file. `location` has its `url`, or its `file` if it is encrypted."""
+    main_type = file.media_type.partition("/")[0]
+    content = {
+        "msgtype": f"m.{main_type}" if main_type in {"image", "audio", "video"} else "m.file",
+        "body": file.name,
+        "filename": file.name,
+        "info": {"mimetype": file.media_type, "size": file.size},
+        "m.mentions": {},
+        **location,
+    }
+    return add_relation(content, reply_to=reply_to, thread_id=thread_id)

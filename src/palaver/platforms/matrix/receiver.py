@@ -1,0 +1,398 @@
+"""Receives: sync → every event of the batch is accepted → the position is stored with the last one.
+
+Always true: the position moves only after everything before it is stored. A homeserver that leaves out events of a busy
+room (`limited`) is asked for them, back to the stored position. The first start reads no old messages, but accepts
+invitations. An encrypted message whose key is missing is noted before the position moves, and read when the key comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import time
+from collections import OrderedDict, deque
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+from palaver.domain.errors import DeliveryError
+from palaver.domain.platform_updates import ChatMoved, Cursor
+from palaver.domain.source import ChatType
+from palaver.platforms.matrix.client import RequestFailed, RequestRefused
+from palaver.platforms.matrix.inbound import describe_event, find_references, read_event
+from palaver.platforms.matrix.rooms import JsonObject, read_object, read_text
+from palaver.platforms.matrix.timeline import (
+    EVENT_FILTER,
+    build_snapshot_filter,
+    build_sync_filter,
+    find_invitation,
+    find_join,
+    read_events,
+)
+
+if TYPE_CHECKING:
+    from palaver.domain.platform_updates import AnyUpdate
+    from palaver.platforms.matrix.client import MatrixClient
+    from palaver.platforms.matrix.encryption import RoomEncryption
+    from palaver.platforms.matrix.inbound import Reader, SeenEvent
+    from palaver.platforms.matrix.rooms import Room, RoomDirectory
+    from palaver.services.platforms.adapter import AccountLink
+
+log = logging.getLogger(__name__)
+
+OWN_TRANSACTION_PREFIX = "x-"  # of events that are no delivery: edits, reactions, these notices
+MAX_GAP_EVENTS = 5_000  # that are fetched for one room; older ones of a longer gap are left out
+MAX_EVENTS_BEFORE_JOIN = 500  # that are searched for our invitation
+PAGE_EVENTS = 100
+MAX_SEEN_EVENTS = 5_000
+MAX_INVITES_PER_HOUR = 60
+MAX_WAITING_EVENTS = 500
+MAX_RATE_LIMIT_SECONDS = 60.0
+KEY_GRACE_SECONDS = 20.0  # keys often arrive shortly after the message
+KEY_WAIT_SECONDS = 7 * 24 * 3600.0
+WAITING = "waiting"  # the name of the cursor that lists the events without a key
+
+CANNOT_READ_ROOM = (
+    "I can't read messages in this room, because it is encrypted and encryption isn't set up for me. Write to me in a "
+    "room without encryption, or ask the operator of this server to install palaver[matrix-encryption]."
+)
+CANNOT_READ_MESSAGE = (
+    "I can't read your message yet: I haven't received its encryption key. I'll answer as soon as the key arrives. If "
+    "that takes long, send the message again."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingEvent:
+    """An encrypted event whose key has not arrived."""
+
+    room: str
+    event: str
+    since: float
+    is_told: bool = False
+
+
+class Receiver:
+    """Reads the account's events, in order, each once."""
+
+    def __init__(
+        self,
+        client: MatrixClient,
+        rooms: RoomDirectory,
+        reader: Reader,
+        encryption: RoomEncryption | None,
+        *,
+        sync_filter: JsonObject | None = None,
+    ) -> None:
+        self._client = client
+        self._rooms = rooms
+        self._reader = reader
+        self._encryption = encryption
+        self._filter = sync_filter or build_sync_filter()
+        self._seen: OrderedDict[str, SeenEvent] = OrderedDict()
+        self._invite_times: deque[float] = deque(maxlen=MAX_INVITES_PER_HOUR)
+        self._waiting: list[WaitingEvent] = []
+        self._joins: set[asyncio.Task[None]] = set()
+
+    async def run(self, link: AccountLink) -> None:
+        """Receive until canceled. Raises RequestRefused or RequestFailed when a sync fails."""
+        try:
+            await self._receive(link)
+        finally:
+            for task in self._joins:
+                task.cancel()
+            await asyncio.gather(*self._joins, return_exceptions=True)
+
+    async def _receive(self, link: AccountLink) -> None:
+        position = await self._start(link)
+        link.report_connected()
+        wait = False
+        while True:
+            try:
+                batch = await self._client.sync(position, sync_filter=self._filter, wait=wait)
+            except RequestRefused as error:
+                if not error.is_rate_limit:
+                    raise
+                await asyncio.sleep(min(error.retry_after or 1.0, MAX_RATE_LIMIT_SECONDS))
+                continue
+            position = await self._accept_batch(link, batch, position)
+            link.report_connected()
+            wait = True
+
+    async def _start(self, link: AccountLink) -> str:
+        """Read the current state of all rooms, and return the position to go on from."""
+        position = await link.load_cursor()
+        snapshot = await self._client.sync(None, sync_filter=build_snapshot_filter(), wait=False)
+        self._rooms.apply_account_data(snapshot)
+        for room_id, joined in read_object(read_object(snapshot.get("rooms")).get("join")).items():
+            room = self._rooms.apply_joined(room_id, read_object(joined))
+            for event in read_events(read_object(joined).get("timeline")):
+                room.apply_state(event)
+        if position is None:
+            if self._encryption is not None:
+                self._encryption.receive(snapshot)
+            position = str(snapshot["next_batch"])
+            await link.save_cursor(Cursor(position))
+        if self._encryption is not None:
+            await self._encryption.exchange_keys()
+            stored = json.loads(await link.load_cursor(WAITING) or "[]")
+            self._waiting = [WaitingEvent(**fields) for fields in stored]
+        self._join_invited(snapshot)
+        return position
+
+    async def _accept_batch(self, link: AccountLink, batch: JsonObject, position: str) -> str:
+        next_position = str(batch["next_batch"])
+        self._rooms.apply_account_data(batch)
+        waiting = list(self._waiting)
+        updates: list[AnyUpdate] = []
+        if self._encryption is not None and self._encryption.receive(batch):
+            updates += await self._read_waiting(link)
+        rooms = read_object(batch.get("rooms"))
+        for room_id, joined in read_object(rooms.get("join")).items():
+            updates += await self._read_joined(link, room_id, read_object(joined), position)
+        for room_id, left in read_object(rooms.get("leave")).items():
+            if (room := self._rooms.get(room_id)) is not None:
+                updates += await self._read_timeline(link, room, read_events(read_object(left).get("timeline")))
+                self._rooms.remove(room_id)
+        await self._accept_updates(link, updates, waiting, None if next_position == position else next_position)
+        self._join_invited(batch)
+        if self._encryption is not None:
+            await self._encryption.exchange_keys()
+            await self._tell_waiting(link)
+        return next_position
+
+    async def _accept_updates(
+        self, link: AccountLink, updates: list[AnyUpdate], waiting: list[WaitingEvent], position: str | None
+    ) -> None:
+        """Store updates, then the position. A new waiting event is noted before, one that was read is removed after."""
+        added = [event for event in self._waiting if event not in waiting]
+        if added:
+            await self._save_waiting(link, [*waiting, *added])
+        cursor = Cursor(position) if position is not None else None
+        for index, update in enumerate(updates):
+            await link.accept(update, cursor=cursor if index == len(updates) - 1 else None)
+        if not updates and cursor is not None:
+            await link.save_cursor(cursor)
+        if any(event not in self._waiting for event in waiting):
+            await self._save_waiting(link, self._waiting)
+
+    async def _read_joined(self, link: AccountLink, room_id: str, joined: JsonObject, position: str) -> list[AnyUpdate]:
+        was_known = self._rooms.get(room_id) is not None
+        room = self._rooms.apply_joined(room_id, joined)
+        timeline = read_object(joined.get("timeline"))
+        events, state = read_events(timeline), read_events(joined.get("state"))
+        own_user_id = self._reader.own_user_id
+        is_new = not was_known or find_join([*state, *events], own_user_id) is not None
+        previous = read_text(timeline.get("prev_batch"))
+        if timeline.get("limited") is True and previous is not None:
+            if not is_new:
+                events = [*await self._fetch_gap(room_id, previous, position), *events]
+            elif find_invitation(events, own_user_id) is None:
+                events = [*await self._fetch_since_invitation(room_id, previous, events), *events]
+        if is_new:
+            start = find_invitation(events, own_user_id)
+            start = start if start is not None else find_join(events, own_user_id) or 0
+            for event in events[:start]:
+                room.apply_state(event)
+            events = events[start:]
+            if self._encryption is not None:
+                self._encryption.forget_members(room_id)
+        return await self._read_timeline(link, room, events)
+
+    async def _fetch_gap(self, room_id: str, previous: str, position: str) -> list[JsonObject]:
+        """Fetch the events between the stored position and a timeline that does not reach back to it."""
+        log.info("matrix_gap", extra={"room": room_id})
+        found: list[JsonObject] = []
+        token: str | None = previous
+        while token is not None:
+            if len(found) >= MAX_GAP_EVENTS:
+                log.warning("matrix_gap_too_long", extra={"room": room_id, "events": len(found)})
+                break
+            try:
+                page = await self._fetch_page(room_id, token, position)
+            except RequestRefused as error:
+                if error.status not in {403, 404}:
+                    raise
+                log.warning("matrix_gap_not_readable", extra={"room": room_id, "error": str(error)})
+                break  # we are no longer in the room
+            found += page.events
+            token = page.next_token
+        return found[::-1]
+
+    async def _fetch_since_invitation(
+        self, room_id: str, previous: str, timeline: list[JsonObject]
+    ) -> list[JsonObject]:
+        """Fetch the events since our invitation to a room, where so many came since that the timeline lacks it."""
+        found: list[JsonObject] = []
+        token: str | None = previous
+        while token is not None and len(found) < MAX_EVENTS_BEFORE_JOIN:
+            page = await self._fetch_page(room_id, token, None)
+            found += page.events
+            if find_invitation([*found[::-1], *timeline], self._reader.own_user_id) is not None:
+                return found[::-1]
+            token = page.next_token
+        return []
+
+    async def _fetch_page(self, room_id: str, start: str, end: str | None) -> _Page:
+        answer = await self._client.fetch_messages(room_id, start, end, event_filter=EVENT_FILTER, limit=PAGE_EVENTS)
+        next_token = read_text(answer.get("end"))
+        return _Page(read_events({"events": answer.get("chunk")}), None if next_token == start else next_token)
+
+    async def _read_timeline(self, link: AccountLink, room: Room, events: list[JsonObject]) -> list[AnyUpdate]:
+        updates: list[AnyUpdate] = []
+        for event in events:
+            room.apply_state(event)
+            if event.get("type") == "m.room.member" and self._encryption is not None:
+                self._encryption.forget_members(room.room_id)
+            await self._confirm_own(link, event)
+            clear = event
+            if event.get("type") == "m.room.encrypted":
+                found = await self._decrypt(link, room, event)
+                if found is None:
+                    continue
+                clear = found
+            if (update := await self._read_one(room, clear)) is not None:
+                updates.append(update)
+        return updates
+
+    async def _confirm_own(self, link: AccountLink, event: JsonObject) -> None:
+        """Report the echo of a message that this device has sent."""
+        transaction = read_text(read_object(event.get("unsigned")).get("transaction_id"))
+        event_id = read_text(event.get("event_id"))
+        is_own = event.get("sender") == self._reader.own_user_id
+        if is_own and transaction and event_id and not transaction.startswith(OWN_TRANSACTION_PREFIX):
+            await link.confirm(transaction, event_id)
+
+    async def _read_one(self, room: Room, event: JsonObject) -> AnyUpdate | None:
+        event_id = read_text(event.get("event_id"))
+        if event_id and (description := describe_event(event)) is not None:
+            self._remember(event_id, description)
+        if event.get("sender") != self._reader.own_user_id:
+            for reference in find_references(event):
+                await self._look_up(room, reference)
+        update = read_event(event, room, self._reader, self._seen)
+        if isinstance(update, ChatMoved):
+            self._start_join(update.new_chat_id, read_text(event.get("sender")))
+        return update
+
+    async def _look_up(self, room: Room, event_id: str) -> None:
+        """Fetch an event that another one refers to, unless it was seen."""
+        if event_id in self._seen:
+            return
+        try:
+            event = await self._client.fetch_event(room.room_id, event_id)
+        except RequestRefused as error:
+            if error.is_bad_token:
+                raise
+            event = None  # a homeserver that can't read one event must not keep us from all others
+        if event is None:
+            return
+        if event.get("type") == "m.room.encrypted" and self._encryption is not None:
+            event = self._encryption.decrypt(room.room_id, event) or event
+        if (description := describe_event(event)) is not None:
+            self._remember(event_id, description)
+
+    def _remember(self, event_id: str, description: SeenEvent) -> None:
+        self._seen[event_id] = description
+        self._seen.move_to_end(event_id)
+        while len(self._seen) > MAX_SEEN_EVENTS:
+            self._seen.popitem(last=False)
+
+    def _join_invited(self, sync: JsonObject) -> None:
+        """Accept invitations. Who may talk to the agent is decided when somebody writes."""
+        for room_id, invited in read_object(read_object(sync.get("rooms")).get("invite")).items():
+            events = read_events(read_object(invited).get("invite_state"))
+            own = [event for event in events if event.get("state_key") == self._reader.own_user_id]
+            self._start_join(room_id, read_text(own[-1].get("sender")) if own else None)
+
+    def _start_join(self, room_id: str, invited_by: str | None) -> None:
+        """Join a room beside everything else: a room on another server can take minutes."""
+        now = time.monotonic()
+        if len(self._invite_times) == MAX_INVITES_PER_HOUR and now - self._invite_times[0] < 3600:
+            log.warning("matrix_invite_ignored", extra={"room": room_id, "reason": "too many in one hour"})
+            return
+        self._invite_times.append(now)
+        task = asyncio.create_task(self._join(room_id, (invited_by or "").partition(":")[2] or None))
+        self._joins.add(task)
+        task.add_done_callback(self._joins.discard)
+
+    async def _join(self, room_id: str, via: str | None) -> None:
+        try:
+            await self._client.join_room(room_id, via=via)
+        except (RequestRefused, RequestFailed) as error:
+            log.warning("matrix_join_failed", extra={"room": room_id, "error": str(error)})
+
+    async def _decrypt(self, link: AccountLink, room: Room, event: JsonObject) -> JsonObject | None:
+        """Return an event in clear. One without a key waits for it, unless we wrote it ourselves."""
+        if self._encryption is not None:
+            clear = self._encryption.decrypt(room.room_id, event)
+            if clear is not None:
+                return clear
+        event_id = read_text(event.get("event_id"))
+        if event.get("sender") == self._reader.own_user_id or not event_id:
+            return None
+        if self._encryption is None:
+            await self._tell_encrypted(link, room)
+        elif len(self._waiting) < MAX_WAITING_EVENTS and all(known.event != event_id for known in self._waiting):
+            self._waiting.append(WaitingEvent(room.room_id, event_id, time.time()))
+        return None
+
+    async def _read_waiting(self, link: AccountLink) -> list[AnyUpdate]:
+        """Read the waiting events whose keys have come, and forget those whose keys will not come any more."""
+        assert self._encryption is not None  # noqa: S101
+        updates: list[AnyUpdate] = []
+        for waiting in list(self._waiting):
+            room = self._rooms.get(waiting.room)
+            event = await self._client.fetch_event(waiting.room, waiting.event) if room is not None else None
+            if room is None or event is None or time.time() - waiting.since > KEY_WAIT_SECONDS:
+                self._waiting.remove(waiting)
+            elif (clear := self._encryption.decrypt(room.room_id, event)) is not None:
+                self._waiting.remove(waiting)
+                if (update := await self._read_one(room, clear)) is not None:
+                    updates.append(update)
+        return updates
+
+    async def _save_waiting(self, link: AccountLink, waiting: list[WaitingEvent]) -> None:
+        await link.save_cursor(Cursor(json.dumps([asdict(event) for event in waiting]), WAITING))
+
+    async def _tell_waiting(self, link: AccountLink) -> None:
+        """Tell people in direct chats that their message can't be read yet, once for all that wait there."""
+        now = time.time()
+        late = [event for event in self._waiting if not event.is_told and now - event.since > KEY_GRACE_SECONDS]
+        if not late:
+            return
+        self._waiting = [replace(event, is_told=True) if event in late else event for event in self._waiting]
+        await self._save_waiting(link, self._waiting)
+        for room_id in dict.fromkeys(event.room for event in late):
+            room = self._rooms.get(room_id)
+            if room is not None and room.chat_type is ChatType.DM:
+                await self._send_notice(room_id, CANNOT_READ_MESSAGE, late[0].event)
+
+    async def _tell_encrypted(self, link: AccountLink, room: Room) -> None:
+        """Say once in a room that its messages can't be read."""
+        name = f"told-encrypted:{room.room_id}"
+        if await link.load_cursor(name) is None:
+            log.warning("matrix_room_encrypted", extra={"room": room.room_id})
+            if await self._send_notice(room.room_id, CANNOT_READ_ROOM, "encrypted"):
+                await link.save_cursor(Cursor("yes", name))
+
+    async def _send_notice(self, room_id: str, text: str, about: str) -> bool:
+        """Send a text of the adapter itself: what can't be read can't be answered in the usual way."""
+        digest = hashlib.sha256(f"{room_id} {about}".encode()).hexdigest()[:24]
+        content = {"msgtype": "m.notice", "body": text, "m.mentions": {}}
+        try:
+            if self._encryption is not None:
+                content = await self._encryption.encrypt(room_id, "m.room.message", content)
+            event_type = "m.room.message" if self._encryption is None else "m.room.encrypted"
+            await self._client.send_event(room_id, event_type, content, f"{OWN_TRANSACTION_PREFIX}{digest}")
+        except (RequestRefused, RequestFailed, DeliveryError) as error:
+            log.warning("matrix_notice_not_sent", extra={"room": room_id, "error": str(error)})
+            return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    events: list[JsonObject]  # newest first
+    next_token: str | None

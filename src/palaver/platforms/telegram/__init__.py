@@ -1,0 +1,1 @@
+"""Telegram: a bot that people write to, in private chats, groups, topics and channels."""

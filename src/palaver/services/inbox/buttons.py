@@ -1,0 +1,119 @@
+"""Buttons under our messages: each runs the command that the person could have typed.
+
+A button is data that comes back from a platform, so it is trusted with nothing: who pressed it decides what is allowed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from palaver.domain.errors import NotAllowed, NothingToDo, SessionNotFound
+from palaver.domain.ids import SessionId
+from palaver.domain.inbound import Inbound, Outcome, Receipt
+from palaver.domain.platform_updates import parse_button
+from palaver.domain.turn import TurnState
+from palaver.services import access
+from palaver.services.commands.history_commands import retry_turn
+from palaver.services.commands.runner import CommandRejected
+from palaver.services.commands.turn_commands import stop_run
+from palaver.services.inbox.receipts import find_duplicate, save_receipt
+from palaver.storage import events, sessions, turns
+from palaver.storage.timestamps import to_micros
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from palaver.domain.person import Person
+    from palaver.domain.platform_updates import ButtonPressed
+    from palaver.domain.profile import TurnRules
+    from palaver.services.commands.command import CommandCall
+    from palaver.services.commands.runner import CommandRunner
+    from palaver.storage.engines.base import Transaction
+    from palaver.storage.session_rows import SessionRow
+
+_NO_ACCESS: Final = "You don't have access to this agent."
+_NOT_YOURS: Final = "This button belongs to a conversation that you don't have access to."
+_OUTDATED: Final = "The conversation has continued since. Send your message again instead."
+_ENDED: Final = "This answer is already complete."
+_UNKNOWN: Final = "This button no longer works."
+_LAST_MESSAGES_READ: Final = 50
+
+
+class ButtonHandler:
+    """Runs the command of a button that was pressed, inside a transaction."""
+
+    def __init__(self, commands: CommandRunner, rules: TurnRules) -> None:
+        self._commands = commands
+        self._rules = rules
+
+    def press(self, tx: Transaction, press: ButtonPressed, now: datetime) -> Receipt:
+        """Run the command and record the press. Raises `CommandRejected` if it can't be carried out; then roll back."""
+        speaker = access.find_speaker(tx, press.source, self._rules)
+        if speaker is None or not speaker.can_speak or speaker.person is None:
+            raise CommandRejected(NotAllowed(_NO_ACCESS))
+        record = build_press_record(press)
+        duplicate = find_duplicate(tx, record)
+        if duplicate is not None:
+            return duplicate
+        call, row = _find_call(tx, press, speaker.person)
+        command = Inbound(source=press.source, content="")
+        receipt = self._commands.run(tx, command, call, speaker.person, row, now)
+        save_receipt(tx, record, receipt, to_micros(now))
+        return receipt
+
+
+def build_press_record(press: ButtonPressed) -> Inbound:
+    """Build the message under which a press is known when it comes again."""
+    return Inbound(source=press.source, content="", message_id=f"press:{press.press_id}")
+
+
+def record_rejection(tx: Transaction, press: ButtonPressed, rejected: CommandRejected, now: int) -> Receipt:
+    """Record a press that had no effect."""
+    record = build_press_record(press)
+    facts = {**rejected.error.facts, "error": rejected.error.code}
+    receipt = Receipt(outcome=Outcome.REJECTED, reply=str(rejected.error), facts=facts)
+    duplicate = find_duplicate(tx, record)
+    if duplicate is None:
+        save_receipt(tx, record, receipt, now)
+    return duplicate or receipt
+
+
+def _find_call(tx: Transaction, press: ButtonPressed, person: Person) -> tuple[CommandCall, SessionRow]:
+    action, subject = parse_button(press.data)
+    if action in {"stop", "retry"}:
+        turn = turns.find(tx, subject)
+        if turn is None:
+            raise CommandRejected(NothingToDo(_UNKNOWN))
+        row = _get_session(tx, turn.session_id, person)
+        if action == "stop":
+            if turn.state is not TurnState.RUNNING:
+                raise CommandRejected(NothingToDo(_ENDED))
+            return stop_run.call(), row
+        _check_last_question(tx, row, turn.input_seq)
+        return retry_turn.call(), row
+    session_id, _, seq = subject.rpartition(":")
+    if action != "rerun" or not seq.isdecimal() or len(seq) > 18:
+        raise CommandRejected(NothingToDo(_UNKNOWN))
+    row = _get_session(tx, session_id, person)
+    _check_last_question(tx, row, int(seq))
+    return retry_turn.call(), row
+
+
+def _get_session(tx: Transaction, session_id: str, person: Person) -> SessionRow:
+    try:
+        return sessions.get_visible(tx, SessionId(session_id), person.id)
+    except SessionNotFound:
+        raise CommandRejected(NotAllowed(_NOT_YOURS)) from None
+
+
+def _check_last_question(tx: Transaction, row: SessionRow, seq: int) -> None:
+    """Reject a button of a message that is no longer the last one of its conversation: `retry` asks the last one."""
+    if find_last_question(tx, row.no) != seq:
+        raise CommandRejected(NothingToDo(_OUTDATED))
+
+
+def find_last_question(tx: Transaction, session_no: int) -> int | None:
+    """Return the number of the last message that a person sent in a session."""
+    newest = events.list_messages(tx, session_no, limit=_LAST_MESSAGES_READ)
+    questions = [event.seq for event in newest if event.message is not None and event.message.role == "user"]
+    return questions[-1] if questions else None

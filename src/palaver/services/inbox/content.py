@@ -1,0 +1,57 @@
+"""The content of an inbound message: what is allowed, and the message that is stored for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+from palaver.domain.errors import InvalidMessage
+from palaver.domain.message import Message, join_text_parts
+from palaver.domain.message_parts import check_message_parts
+from palaver.domain.quoted_messages import CONTEXT_KEY, REPLIED_MESSAGE_KEY, build_replied_message
+from palaver.domain.session_json import format_time
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from palaver.domain.inbound import Inbound
+
+MAX_MESSAGE_CHARS = 200_000
+
+
+def check_content(content: str | Sequence[Any], attachment_ids: Sequence[str] = ()) -> None:
+    """Raise InvalidMessage for a message that is empty or has parts that people can't send."""
+    is_empty = not content.strip() if isinstance(content, str) else not (isinstance(content, Sequence) and content)
+    if is_empty and not attachment_ids:
+        raise InvalidMessage("content: the message is empty")
+    check_message_parts(content)
+
+
+def get_text(inbound: Inbound) -> str:
+    return inbound.content if isinstance(inbound.content, str) else join_text_parts(inbound.content)
+
+
+def add_lines(content: str | Sequence[Any], lines: Sequence[str]) -> str | Sequence[Any]:
+    """Return the content with lines of data below its text."""
+    if not lines:
+        return content
+    added = "\n".join(lines)
+    if isinstance(content, str):
+        return f"{content}\n\n{added}" if content.strip() else added
+    return [*content, {"type": "text", "text": added}]
+
+
+def build_message(
+    inbound: Inbound, content: str | Sequence[Any], context: Sequence[dict[str, str]], now: datetime
+) -> Message:
+    """Build the message to store, with what it replies to and what was said in the group before."""
+    fields: dict[str, Any] = {"role": "user", "content": content, "platform_message_id": inbound.message_id}
+    if context:
+        fields[CONTEXT_KEY] = list(context)
+    if inbound.replied_message is not None:
+        fields[REPLIED_MESSAGE_KEY] = build_replied_message(inbound.replied_message)
+    sent_at = inbound.sent_at
+    if sent_at is not None and sent_at.tzinfo is not None and sent_at <= now:
+        fields["sent_at"] = format_time(sent_at.astimezone(UTC))
+    return Message.from_dict(fields)

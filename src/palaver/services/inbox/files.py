@@ -1,0 +1,146 @@
+"""Receives the files of a message from its platform, before the message is accepted.
+
+They are downloaded only for people who may talk to the agent, and only for a message that is new. A file that can't be
+received is named in the message instead: the message itself is never lost for it. If the process dies between a
+download and the message, the platform sends the message again, and the file that nobody uses is deleted after a day.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from palaver.domain.attachment import MAX_FILE_BYTES, MAX_FILES_PER_MESSAGE, clean_file_name
+from palaver.domain.crash_points import crash_point
+from palaver.domain.errors import ConnectionLost, InvalidInput, PalaverError, StoreError
+from palaver.services import access
+from palaver.services.inbox.content import add_lines
+from palaver.services.inbox.receipts import find_duplicate
+from palaver.storage.engines.base import Read, Write
+from palaver.storage.timestamps import to_micros
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from palaver.domain.inbound import Inbound, InboundFile
+    from palaver.domain.person import Person
+    from palaver.domain.profile import TurnRules
+    from palaver.services.attachments import Attachments
+    from palaver.services.store import SessionStore
+    from palaver.storage.engines.base import Transaction
+
+DOWNLOAD_SECONDS: Final = 60.0  # for one file
+TOTAL_SECONDS: Final = 150.0  # for all files of a message
+_BYTES_PER_MB: Final = 1_000_000
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedFiles:
+    """The files that were stored, and lines of text about voice notes and about files that could not be received."""
+
+    attachment_ids: Sequence[str] = ()
+    lines: Sequence[str] = ()
+
+    def add_to(self, inbound: Inbound) -> Inbound:
+        """Return the message with these files."""
+        content = add_lines(inbound.content, self.lines)
+        return replace(inbound, content=content, attachment_ids=[*inbound.attachment_ids, *self.attachment_ids])
+
+
+class FileReceiver:
+    """Receives the files of inbound messages."""
+
+    def __init__(self, store: SessionStore, rules: TurnRules, attachments: Attachments | None) -> None:
+        self._store = store
+        self._rules = rules
+        self._attachments = attachments
+
+    async def receive(self, inbound: Inbound) -> ReceivedFiles:
+        """Download and store the files of a message; nothing for a message that is not going to be stored."""
+        is_expected, person = await self._find_recipient(inbound)
+        if not is_expected:
+            return ReceivedFiles()
+        crash_point("inbox.before_download")
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + TOTAL_SECONDS
+        ids: list[str] = []
+        lines: list[str] = []
+        for number, file in enumerate(inbound.files):
+            if file.is_voice:
+                lines.append(_describe_voice_note(file))
+            try:
+                if number >= MAX_FILES_PER_MESSAGE:
+                    raise InvalidInput(f"a message can have up to {MAX_FILES_PER_MESSAGE} files")
+                async with asyncio.timeout_at(min(loop.time() + DOWNLOAD_SECONDS, deadline)):
+                    ids.append(await self._receive_file(person, file))
+            except Exception as error:  # noqa: BLE001  (whatever goes wrong with a file, its message is accepted)
+                lines.append(_describe_failure(file, error))
+                log.warning("file_not_received", extra={"platform": str(inbound.source.platform), "error": repr(error)})
+        crash_point("inbox.files_received")
+        return ReceivedFiles(ids, lines)
+
+    async def _find_recipient(self, inbound: Inbound) -> tuple[bool, Person | None]:
+        """Return whether a message is new and its sender may talk to the agent, and who the sender is."""
+        now = to_micros(self._store.clock.now())
+
+        def find(tx: Transaction) -> tuple[bool, Person | None] | None:
+            if find_duplicate(tx, inbound) is not None:
+                return False, None
+            speaker = access.find_speaker(tx, inbound.source, self._rules)
+            return None if speaker is None else (speaker.can_speak, speaker.person)
+
+        def find_or_add(tx: Transaction) -> tuple[bool, Person | None]:
+            speaker = access.identify_speaker(tx, inbound.source, self._rules, now)
+            return speaker.can_speak, speaker.person
+
+        found = await self._store.engine.arun(Read(find))
+        return found if found is not None else await self._store.engine.arun(Write(find_or_add))
+
+    async def _receive_file(self, person: Person | None, file: InboundFile) -> str:
+        if file.size is not None and file.size > MAX_FILE_BYTES:
+            raise InvalidInput(_describe_size(file.size))
+        if self._attachments is None or person is None:
+            raise InvalidInput("files can't be stored here")
+        attachment = await self._attachments.receive(person.principal, _choose_name(file), _download(file))
+        return attachment.id
+
+
+async def _download(file: InboundFile) -> AsyncIterator[bytes]:
+    """Yield the bytes of a file; errors of networks are told from those of our own disk."""
+    try:
+        async for chunk in file.open():
+            yield chunk
+    except PalaverError:
+        raise
+    except Exception as error:
+        raise ConnectionLost("the download failed") from error
+
+
+def _choose_name(file: InboundFile) -> str | None:
+    return file.name or ("voice-note.ogg" if file.is_voice else None)
+
+
+def _describe_voice_note(file: InboundFile) -> str:
+    seconds = file.duration_seconds
+    return "[voice note]" if seconds is None else f"[voice note, {seconds} {'second' if seconds == 1 else 'seconds'}]"
+
+
+def _describe_failure(file: InboundFile, error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        reason = f"the download took longer than {DOWNLOAD_SECONDS:.0f} seconds"
+    elif isinstance(error, StoreError):
+        reason = "the server can't store files right now"
+    elif isinstance(error, PalaverError):
+        reason = str(error).rstrip(".")
+    else:
+        reason = "something went wrong"
+    return f"[file {clean_file_name(file.name)} could not be received: {reason}]"
+
+
+def _describe_size(size: int) -> str:
+    limit = MAX_FILE_BYTES // _BYTES_PER_MB
+    return f"too large ({-(-size // _BYTES_PER_MB)} MB, limit {limit} MB)"

@@ -1,0 +1,269 @@
+"""`Inbox`: accepts messages, commands and updates. See the package."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from palaver.domain.crash_points import crash_point
+from palaver.domain.errors import InvalidInput, InvalidMessage
+from palaver.domain.inbound import Inbound, Outcome, Receipt
+from palaver.domain.platform_updates import ButtonPressed
+from palaver.domain.profile import AgentProfile
+from palaver.domain.text import is_storable
+from palaver.services import access, pairing
+from palaver.services.commands import parse_command
+from palaver.services.commands.command import CommandCall, MessageCall
+from palaver.services.commands.runner import CommandRejected, CommandRunner, check_message_call, find_session
+from palaver.services.inbox import buttons, group_chats
+from palaver.services.inbox.bot_limit import BotLimit
+from palaver.services.inbox.buttons import ButtonHandler
+from palaver.services.inbox.checkpoint import Checkpoint
+from palaver.services.inbox.content import MAX_MESSAGE_CHARS, check_content, get_text
+from palaver.services.inbox.files import FileReceiver
+from palaver.services.inbox.message_queue import MessageQueue
+from palaver.services.inbox.receipts import find_duplicate, record_receipt, record_receipt_once
+from palaver.services.inbox.updates import UpdateHandler
+from palaver.services.indexer import catch_up_index
+from palaver.storage import lanes, platform_cursors
+from palaver.storage.engines.base import Read, Write
+from palaver.storage.timestamps import to_micros
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from palaver.domain.delivery import AccountKey
+    from palaver.domain.errors import PalaverError
+    from palaver.domain.platform_updates import AnyUpdate, Cursor
+    from palaver.domain.profile import TurnRules
+    from palaver.domain.source import Platform, SessionSource
+    from palaver.services.attachments import Attachments
+    from palaver.services.commands.command_context import AgentInfo
+    from palaver.services.store import SessionStore
+    from palaver.storage.engines.base import Transaction
+    from palaver.storage.platform_accounts import Fence
+
+    Call = CommandCall | MessageCall | None
+
+_TOO_LONG = "This message is too long: {length} characters, and the limit is {limit}. It wasn't saved."
+
+log = logging.getLogger(__name__)
+
+
+class Inbox:
+    """Accepts messages and updates, and runs slash commands."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        agent: AgentInfo,
+        rules: TurnRules,
+        *,
+        profile: AgentProfile | None = None,
+        list_connected_platforms: Callable[[], Collection[Platform]] = tuple,
+        files: Attachments | None = None,
+        on_change: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._store = store
+        self._rules = rules
+        self._commands = CommandRunner(store, agent, rules, profile or AgentProfile(), list_connected_platforms)
+        self._queue = MessageQueue(store, rules, list_connected_platforms)
+        self._updates = UpdateHandler(store, rules)
+        self._buttons = ButtonHandler(self._commands, rules)
+        self._files = FileReceiver(store, rules, files)
+        self._bot_limit = BotLimit(rules)
+        self._on_change = on_change  # called when there may be something to run, to stop or to send
+
+    async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None, fence: Fence | None = None) -> Receipt:
+        """Store a message and queue the turn that answers it, run the slash command that it contains, or store what
+        else a platform reports.
+
+        `cursor` is stored in the same transaction. Raises LeaseLost, having stored nothing, if another process has
+        taken over the account of the fence. What can never be accepted raises InvalidInput; from a connection with a
+        fence or a cursor it is recorded in the log of the server and passed over, because the platform would send it
+        again for ever.
+        """
+        checkpoint = Checkpoint(_get_account(update.source), fence, cursor)
+        try:
+            if isinstance(update, Inbound):
+                receipt = await self._accept_message(update, checkpoint)
+            elif isinstance(update, ButtonPressed):
+                receipt = await self._accept_press(update, checkpoint)
+            else:
+                now = self._store.clock.now()
+                receipt = await self._write(lambda tx: self._updates.handle(tx, update, now), checkpoint)
+        except InvalidInput as error:
+            if checkpoint.is_empty:
+                raise
+            log.warning("update_rejected", extra={"platform": str(update.source.platform), "error": error.code})
+            rejection = Receipt(outcome=Outcome.REJECTED, facts={**error.facts, "error": error.code})
+            receipt = await self._write(lambda _tx: rejection, checkpoint)
+        self._announce()
+        return receipt
+
+    async def run_command(self, inbound: Inbound, call: CommandCall | MessageCall) -> Receipt:
+        """Run a slash command that a program calls with typed arguments; the content of `inbound` is not used."""
+        receipt = await self._accept_call(inbound, call, Checkpoint(_get_account(inbound.source)))
+        self._announce()
+        return receipt
+
+    async def save_cursor(self, account: AccountKey, cursor: Cursor, fence: Fence | None = None) -> None:
+        """Store how far an account has read, when it has read nothing to accept. Raises LeaseLost like `accept`."""
+        nothing = Receipt(outcome=Outcome.IGNORED)
+        await self._write(lambda _tx: nothing, Checkpoint(account, fence, cursor))
+
+    async def load_cursor(self, account: AccountKey, name: str = "") -> str | None:
+        """Return the cursor that was stored last; None if there is none."""
+        return await self._store.engine.arun(Read(lambda tx: platform_cursors.load(tx, account, name), is_quick=True))
+
+    # -- messages ------------------------------------------------------------------------------------------
+
+    async def _accept_message(self, inbound: Inbound, checkpoint: Checkpoint) -> Receipt:
+        is_for_agent = group_chats.is_addressed(inbound, self._rules)
+        if inbound.is_from_bot and not self._bot_limit.allows_answer(inbound.source):
+            is_for_agent = False
+        if not is_for_agent:
+            now = to_micros(self._store.clock.now())
+            return await self._write(lambda tx: group_chats.record_message(tx, inbound, self._rules, now), checkpoint)
+        if not inbound.files:
+            check_content(inbound.content, inbound.attachment_ids)
+        return await self._accept_call(inbound, parse_command(get_text(inbound)), checkpoint)
+
+    async def _accept_call(self, inbound: Inbound, call: Call, checkpoint: Checkpoint) -> Receipt:
+        if inbound.message_id is not None and not is_storable(inbound.message_id):
+            raise InvalidMessage(f"message_id: {inbound.message_id!r} contains characters that can't be stored")
+        if isinstance(call, MessageCall):
+            busy_policy = inbound.busy_policy or call.busy
+            inbound = replace(inbound, content=call.text, busy_policy=busy_policy)
+        if inbound.files and not isinstance(call, CommandCall):
+            inbound = (await self._files.receive(inbound)).add_to(inbound)
+        receipt = None
+        if isinstance(call, CommandCall) and call.action.reads:
+            receipt = await self._try_accept_with_read(inbound, call, checkpoint)
+        if receipt is None:
+            receipt = await self._accept_with_write(inbound, call, checkpoint)
+        return receipt
+
+    async def _accept_with_write(self, inbound: Inbound, call: Call, checkpoint: Checkpoint) -> Receipt:
+        try:
+            return await self._write(lambda tx: self._handle_write(tx, inbound, call), checkpoint)
+        except CommandRejected as rejected:  # nothing of the command has happened
+            error = rejected.error
+            return await self._write(
+                lambda tx: self._record_once(tx, inbound, self._build_rejection(tx, inbound, error)), checkpoint
+            )
+
+    async def _try_accept_with_read(
+        self, inbound: Inbound, call: CommandCall, checkpoint: Checkpoint
+    ) -> Receipt | None:
+        """Run a command that only reads; None if the write path has to deal with it.
+
+        If the process dies after the read, nothing is recorded; the command runs again when its message comes again.
+        """
+        if call.action.searches:
+            await catch_up_index(self._store.engine)
+        receipt = await self._store.engine.arun(Read(lambda tx: self._handle_read(tx, inbound, call)))
+        crash_point("inbox.command_read")
+        if receipt is None:
+            return None
+        is_recorded = inbound.message_id is not None or inbound.answer_address is not None
+        if receipt.outcome is Outcome.DUPLICATE or not is_recorded:
+            return receipt if checkpoint.is_empty else await self._write(lambda _tx: receipt, checkpoint)
+        return await self._write(lambda tx: self._record_read(tx, inbound, receipt), checkpoint)
+
+    async def _accept_press(self, press: ButtonPressed, checkpoint: Checkpoint) -> Receipt:
+        """Run the command of a button. The reply is for the adapter: it is not sent to the chat."""
+        now = self._store.clock.now()
+        try:
+            return await self._write(lambda tx: self._buttons.press(tx, press, now), checkpoint)
+        except CommandRejected as rejected:
+            error = rejected
+            return await self._write(lambda tx: buttons.record_rejection(tx, press, error, to_micros(now)), checkpoint)
+
+    async def _write(self, run: Callable[[Transaction], Receipt], checkpoint: Checkpoint) -> Receipt:
+        """Run a write in one transaction with the checkpoint."""
+        crash_point("inbox.before_accept")
+        if checkpoint.is_empty:
+            return await self._store.engine.arun(Write(run))
+        now = to_micros(self._store.clock.now())
+
+        def run_and_save(tx: Transaction) -> Receipt:
+            checkpoint.save(tx, now)
+            return run(tx)
+
+        return await self._store.engine.arun(Write(run_and_save))
+
+    def _announce(self) -> None:
+        crash_point("inbox.accepted")
+        self._store.indexer.notify()
+        self._on_change()
+
+    # -- inside a transaction ------------------------------------------------------------------------------
+
+    def _handle_write(self, tx: Transaction, inbound: Inbound, call: Call) -> Receipt:
+        now = self._store.clock.now()
+        speaker = access.identify_speaker(tx, inbound.source, self._rules, to_micros(now))
+        person = speaker.person
+        row = find_session(tx, inbound, person)  # before the receipt, which is not for people without access
+        duplicate = find_duplicate(tx, inbound)
+        if duplicate is not None:
+            return duplicate
+        text = get_text(inbound)
+        refusal = access.count_message(tx, person, call, self._rules, now) if speaker.can_speak else None
+        if not speaker.can_speak:
+            receipt = pairing.receive_stranger(tx, inbound, call, self._store.config, now)
+        elif refusal is not None:
+            receipt = refusal
+        elif len(text) > MAX_MESSAGE_CHARS:
+            reply = _TOO_LONG.format(length=len(text), limit=MAX_MESSAGE_CHARS)
+            facts = {"error": "too_long", "limit": MAX_MESSAGE_CHARS}
+            receipt = Receipt(outcome=Outcome.REJECTED, reply=reply, facts=facts)
+        elif isinstance(call, CommandCall) and person is not None:
+            receipt = self._commands.run(tx, inbound, call, person, row, now)
+        else:
+            if isinstance(call, MessageCall) and person is not None:
+                check_message_call(call, person, self._rules)
+            receipt = self._queue.store_message(tx, inbound, person, row, now)
+        return record_receipt(tx, inbound, receipt, to_micros(now))
+
+    def _handle_read(self, tx: Transaction, inbound: Inbound, call: CommandCall) -> Receipt | None:
+        """Run a command that only reads; None for accounts that are new or may not speak, and for texts too long."""
+        speaker = access.find_speaker(tx, inbound.source, self._rules)
+        if speaker is None or not speaker.can_speak or speaker.person is None:
+            return None
+        if len(get_text(inbound)) > MAX_MESSAGE_CHARS:
+            return None
+        row = find_session(tx, inbound, speaker.person)
+        duplicate = find_duplicate(tx, inbound)
+        if duplicate is not None:
+            return duplicate
+        now = self._store.clock.now()
+        refusal = access.check_message_rate(tx, speaker.person, self._rules, now)
+        if refusal is not None:
+            return refusal
+        try:
+            return self._commands.run(tx, inbound, call, speaker.person, row, now)
+        except CommandRejected as rejected:
+            return self._build_rejection(tx, inbound, rejected.error)
+
+    def _build_rejection(self, tx: Transaction, inbound: Inbound, error: PalaverError) -> Receipt:
+        """Build the receipt of a command that could not be carried out."""
+        session_id = inbound.session_id
+        if session_id is None:
+            arrival = self._store.build_arrival(inbound.source, self._store.clock.now())
+            row = lanes.find_current_session(tx, lanes.resolve_key(tx, arrival))
+            session_id = row.session.id if row else None
+        facts = {**error.facts, "error": error.code}
+        return Receipt(outcome=Outcome.REJECTED, reply=str(error), session_id=session_id, facts=facts)
+
+    def _record_read(self, tx: Transaction, inbound: Inbound, receipt: Receipt) -> Receipt:
+        access.count_read(tx, inbound.source, self._rules, self._store.clock.now())
+        return self._record_once(tx, inbound, receipt)
+
+    def _record_once(self, tx: Transaction, inbound: Inbound, receipt: Receipt) -> Receipt:
+        return record_receipt_once(tx, inbound, receipt, to_micros(self._store.clock.now()))
+
+
+def _get_account(source: SessionSource) -> AccountKey:
+    return source.platform, source.account

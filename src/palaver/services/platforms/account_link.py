@@ -1,0 +1,71 @@
+"""How an adapter reaches the gateway while it is connected: it fills in which account it is, and carries its fence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from palaver.domain.errors import LeaseLost
+from palaver.domain.inbound import Inbound
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from palaver.domain.delivery import AccountKey
+    from palaver.domain.inbound import Receipt
+    from palaver.domain.platform_updates import AnyUpdate, Cursor
+    from palaver.services.inbox import Inbox
+    from palaver.storage.platform_accounts import Fence
+
+    Confirm = Callable[[AccountKey, str, str], Awaitable[None]]  # account, key of the message, the platform's id of it
+
+
+class ConnectionLink:
+    """The `AccountLink` of one connection. After it has ended, everything that is still sent through it is refused."""
+
+    def __init__(
+        self,
+        fence: Fence,
+        inbox: Inbox,
+        confirm: Confirm,
+        *,
+        on_connected: Callable[[], None],
+        on_message: Callable[[], None],
+    ) -> None:
+        self._fence = fence
+        self._key = (fence.platform, fence.account)
+        self._inbox = inbox
+        self._confirm = confirm
+        self._on_connected = on_connected
+        self._on_message = on_message
+        self._is_open = True
+
+    def close(self) -> None:
+        self._is_open = False
+
+    async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None) -> Receipt:
+        self._check_open()
+        update = replace(update, source=replace(update.source, account=self._fence.account))
+        receipt = await self._inbox.accept(update, cursor=cursor, fence=self._fence)
+        if isinstance(update, Inbound):
+            self._on_message()
+        return receipt
+
+    async def load_cursor(self, name: str = "") -> str | None:
+        return await self._inbox.load_cursor(self._key, name)
+
+    async def save_cursor(self, cursor: Cursor) -> None:
+        self._check_open()
+        await self._inbox.save_cursor(self._key, cursor, self._fence)
+
+    async def confirm(self, key: str, message_id: str) -> None:
+        self._check_open()
+        await self._confirm(self._key, key, message_id)
+
+    def report_connected(self) -> None:
+        if self._is_open:
+            self._on_connected()
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise LeaseLost("This connection has ended. The platform sends the update again to the next one.")

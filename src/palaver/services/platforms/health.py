@@ -1,0 +1,88 @@
+"""How every account on every platform is doing: its state, its last message and error, and its deliveries.
+
+It is read from the database, so every process gives the same answer, whichever of them runs the account.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from palaver.domain.delivery import DeliveryState
+from palaver.domain.platform_health import AccountHealth, AccountState
+from palaver.services.process_identity import is_owner_dead
+from palaver.storage import delivery_queries, platform_accounts
+from palaver.storage.engines.base import Read
+from palaver.storage.timestamps import from_micros, to_micros
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from datetime import datetime
+
+    from palaver.domain.delivery import AccountKey
+    from palaver.domain.platform_health import AccountStatus
+    from palaver.domain.source import Platform
+    from palaver.services.store import SessionStore
+    from palaver.storage.engines.base import Transaction
+    from palaver.storage.platform_accounts import AccountRow
+
+PROBLEM_WINDOW = timedelta(days=1)  # older problems with deliveries are not reported
+
+
+async def load_account_health(store: SessionStore, configured: Collection[AccountKey]) -> list[AccountHealth]:
+    """Load the health of every account, sorted by platform and name; see `read_account_health`."""
+    now = store.clock.now()
+    return await store.engine.arun(Read(lambda tx: read_account_health(tx, configured, now)))
+
+
+def load_health(store: SessionStore, configured: Collection[AccountKey]) -> list[AccountHealth]:
+    """Load the same for a program that is not asynchronous."""
+    now = store.clock.now()
+    return store.engine.run(Read(lambda tx: read_account_health(tx, configured, now)))
+
+
+def read_account_health(tx: Transaction, configured: Collection[AccountKey], now: datetime) -> list[AccountHealth]:
+    """Return the accounts that are set up, run in some process, or have deliveries that wait or went wrong."""
+    rows = {(row.platform, row.account): row for row in platform_accounts.list_accounts(tx)}
+    running = {key for key, row in rows.items() if row.is_held(to_micros(now), is_owner_dead)}
+    waiting = delivery_queries.count_open_by_account(tx)
+    problems = delivery_queries.list_problems(tx, to_micros(now - PROBLEM_WINDOW))
+    keys = {*configured, *running, *waiting, *(problem.account for problem in problems)}
+    return [
+        AccountHealth(
+            platform=key[0],
+            account=key[1],
+            is_configured=key in configured or key in running,
+            status=None if key not in rows else _find_current_status(rows[key], is_running=key in running, now=now),
+            waiting=waiting.get(key, 0),
+            **_count_problems([problem for problem in problems if problem.account == key]),
+        )
+        for key in sorted(keys)
+    ]
+
+
+def list_live_platforms(tx: Transaction, now: datetime) -> frozenset[Platform]:
+    """Return the platforms with an account that is live in some process: answers can be sent there."""
+    return frozenset(
+        row.platform
+        for row in platform_accounts.list_accounts(tx)
+        if row.status.state is AccountState.LIVE and row.is_held(to_micros(now), is_owner_dead)
+    )
+
+
+def _find_current_status(row: AccountRow, *, is_running: bool, now: datetime) -> AccountStatus:
+    """Return the status of an account; one whose process was killed is off since its lease ended, at the latest now."""
+    if is_running or row.status.state is AccountState.OFF:
+        return row.status
+    ended_at = row.status.since if row.lease_until is None else min(from_micros(row.lease_until), now)
+    return replace(row.status, state=AccountState.OFF, since=max(ended_at, row.status.since))
+
+
+def _count_problems(problems: Sequence[delivery_queries.DeliveryProblem]) -> dict[str, Any]:
+    return {
+        "uncertain": sum(problem.state is DeliveryState.UNCERTAIN for problem in problems),
+        "failed": sum(problem.state is DeliveryState.FAILED for problem in problems),
+        "delivery_error": problems[0].error if problems else None,
+        "delivery_error_at": problems[0].at if problems else None,
+    }

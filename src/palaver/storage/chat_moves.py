@@ -1,0 +1,214 @@
+"""Moves everything of a chat that has got another id on its platform, such as a Telegram group that was upgraded.
+
+Conversations, open turns, deliveries on their way, the home channel, access and the messages of the group go on under
+the new id. Ids of messages do not: in the new chat the platform counts them from the beginning, so an old id would name
+another message there. Doing it twice changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from palaver.domain.delivery import Address
+from palaver.domain.keys import list_chat_key_prefixes
+from palaver.domain.session import EndReason
+from palaver.domain.source import Platform
+from palaver.storage import deliveries, sessions
+from palaver.storage.sources import decode_source, encode_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from palaver.storage.engines.base import Transaction
+
+_AFTER_COLON = ";"  # the character after ":": what begins with `key:` is less than `key;`
+# A range of an index: the key itself, and every key that continues it with a colon.
+_IS_KEY = "(key = $1 OR (key >= $1 || ':' AND key < $1 || ';'))"
+_IS_ADDRESS = "(address = $1 OR (address >= $1 || ':' AND address < $1 || ';'))"
+_HAS_ADDRESS = "(address = $1 OR substr(address, 1, length($1) + 1) = $1 || ':')"  # for columns without such an index
+_NEW_ADDRESS = "$2 || substr(address, length($1) + 1)"
+
+
+def move_chat(tx: Transaction, platform: str, account: str, old_chat_id: str, new_chat_id: str, now: int) -> bool:
+    """Let everything of a chat go on under its new id; return whether there was anything.
+
+    If the new chat has a conversation of its own already, that one stays where it is, and the old one is the
+    conversation before it: `/restore` and `/resume` lead to it.
+    """
+    if old_chat_id == new_chat_id:
+        return False
+    old_address = str(Address(Platform(platform), old_chat_id, account=account))
+    new_address = str(Address(Platform(platform), new_chat_id, account=account))
+    tx.lock_name(f"chat:{old_address}")
+    moved = 0
+    for old_key, new_key in _list_key_pairs(tx, platform, account, old_chat_id, new_chat_id):
+        moved += _move_sessions(tx, old_key, new_key, new_chat_id)
+        moved += _move_lanes(tx, old_key, new_key, new_chat_id, now)
+    moved += _move_deliveries(tx, old_address, new_address, now)
+    moved += _move_turns(tx, old_address, new_address)
+    moved += _move_records(tx, (platform, account), old_chat_id, new_chat_id)
+    moved += _move_home_channel(tx, platform, account, old_chat_id, new_chat_id)
+    # The platform has just said where the chat is, so it can be reached there.
+    moved += tx.execute(f"DELETE FROM dead_target WHERE {_IS_ADDRESS}", old_address)
+    return moved > 0
+
+
+# -- lanes and their sessions -------------------------------------------------------------------------------
+
+
+def has_lane_in_chat(tx: Transaction, platform: str, account: str, chat_id: str) -> bool:
+    """Whether somebody with access has talked to the agent in this chat."""
+    return any(
+        tx.fetch_one(f"SELECT 1 FROM lane WHERE {_IS_KEY} LIMIT 1", prefix) is not None
+        for agent in _list_agents(tx)
+        for prefix in list_chat_key_prefixes(agent, platform, account, chat_id)
+    )
+
+
+def _list_key_pairs(
+    tx: Transaction, platform: str, account: str, old_chat_id: str, new_chat_id: str
+) -> Iterator[tuple[str, str]]:
+    for agent in _list_agents(tx):
+        yield from zip(
+            list_chat_key_prefixes(agent, platform, account, old_chat_id),
+            list_chat_key_prefixes(agent, platform, account, new_chat_id),
+            strict=True,
+        )
+
+
+def _list_agents(tx: Transaction) -> list[str]:
+    """List the beginnings of keys, such as `agent:main`: one step in the index for each agent, however many lanes."""
+    agents: list[str] = []
+    start = "agent:"
+    while row := tx.fetch_one("SELECT key FROM lane WHERE key >= $1 ORDER BY key LIMIT 1", start):
+        agent = ":".join(row[0].split(":")[:2])
+        agents.append(agent)
+        start = agent + _AFTER_COLON
+    return agents
+
+
+def _move_sessions(tx: Transaction, old_key: str, new_key: str, new_chat_id: str) -> int:
+    rows = tx.fetch_all(f"SELECT no, key, source FROM session WHERE {_IS_KEY}", old_key)
+    for no, key, source in rows:
+        tx.execute(
+            "UPDATE session SET key = $2, source = $3 WHERE no = $1",
+            no,
+            new_key + key[len(old_key) :],
+            _move_source(source, new_chat_id),
+        )
+    return len(rows)
+
+
+def _move_lanes(tx: Transaction, old_key: str, new_key: str, new_chat_id: str, now: int) -> int:
+    columns = "session_no, source, audience_no, shared, group_message_no"
+    rows = tx.fetch_all(f"SELECT key, {columns} FROM lane WHERE {_IS_KEY} {tx.for_update}", old_key)
+    for key, session_no, source, *rest in rows:
+        moved_key = new_key + key[len(old_key) :]
+        tx.execute(
+            f"INSERT INTO lane (key, {columns}, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
+            moved_key,
+            session_no,
+            _move_source(source, new_chat_id),
+            *rest,
+            now,
+        )
+        tx.execute("UPDATE lane_move SET lane_key = $2 WHERE lane_key = $1", key, moved_key)
+        tx.execute("DELETE FROM lane WHERE key = $1", key)
+        if session_no is not None:
+            _keep_reachable(tx, moved_key, session_no, now)
+    return len(rows)
+
+
+def _keep_reachable(tx: Transaction, key: str, session_no: int, now: int) -> None:
+    """If the lane of the new chat is on another session, let it be on the old one, or have it as the one before."""
+    row = tx.fetch_one(
+        "SELECT l.session_no, s.active_at FROM lane l LEFT JOIN session s ON s.no = l.session_no WHERE l.key = $1", key
+    )
+    current_no, active_at = row or (None, None)
+    if current_no == session_no:
+        return
+    if active_at is None:  # nothing was said there yet
+        tx.execute("UPDATE lane SET session_no = $2, updated_at = $3 WHERE key = $1", key, session_no, now)
+        return
+    sessions.end(tx, session_no, EndReason.SWITCHED, now)
+    tx.execute(
+        "INSERT INTO lane_move (lane_key, from_session_no, to_session_no, reason, moved_at)"
+        " VALUES ($1, $2, $3, $4, $5)",
+        key,
+        session_no,
+        current_no,
+        EndReason.SWITCHED.value,
+        now,
+    )
+
+
+def _move_source(source: str, new_chat_id: str) -> str:
+    return encode_source(replace(decode_source(source), chat_id=new_chat_id))
+
+
+# -- turns and deliveries -----------------------------------------------------------------------------------
+
+
+def _move_turns(tx: Transaction, old_address: str, new_address: str) -> int:
+    """Move the open turns; a growing message that stays behind in the old chat is forgotten."""
+    tx.execute(f"DELETE FROM preview WHERE {_HAS_ADDRESS}", old_address)
+    return tx.execute(
+        f"UPDATE turn SET address = {_NEW_ADDRESS}, reply_to = NULL"
+        f" WHERE state IN ('queued', 'running') AND {_HAS_ADDRESS}",
+        old_address,
+        new_address,
+    )
+
+
+def _move_deliveries(tx: Transaction, old_address: str, new_address: str, now: int) -> int:
+    """Move the open deliveries. At each address they are sent in the order in which they were queued."""
+    rows = tx.fetch_all(
+        "SELECT no, address FROM delivery d"
+        f" WHERE {_IS_ADDRESS} AND state IN ('pending', 'sending')"
+        # No two answers of one turn at one address.
+        " AND NOT EXISTS (SELECT 1 FROM delivery o WHERE o.turn_no = d.turn_no"
+        " AND o.address = $2 || substr(d.address, length($1) + 1))",
+        old_address,
+        new_address,
+    )
+    addresses = set()
+    for no, address in rows:
+        moved_address = new_address + address[len(old_address) :]
+        addresses.add(moved_address)
+        tx.execute("UPDATE delivery SET address = $2, reply_to = NULL WHERE no = $1", no, moved_address)
+        tx.execute("UPDATE delivery_part SET edits_id = NULL WHERE delivery_no = $1 AND state = 'pending'", no)
+    for address in sorted(addresses):
+        tx.lock_name(address)
+        deliveries.restore_order(tx, address, now)
+    return len(rows)
+
+
+# -- access and messages of the group -----------------------------------------------------------------------
+
+
+def _move_records(tx: Transaction, account_key: tuple[str, str], old_chat_id: str, new_chat_id: str) -> int:
+    is_chat = "platform = $1 AND account = $2 AND chat_id = $3"
+    moved = tx.execute(
+        f"UPDATE chat_access SET chat_id = $4 WHERE {is_chat} AND NOT EXISTS (SELECT 1 FROM chat_access n"
+        " WHERE n.platform = $1 AND n.account = $2 AND n.chat_id = $4)",
+        *account_key,
+        old_chat_id,
+        new_chat_id,
+    )
+    moved += tx.execute(f"DELETE FROM chat_access WHERE {is_chat}", *account_key, old_chat_id)
+    return moved + tx.execute(
+        f"UPDATE group_message SET chat_id = $4, message_id = NULL WHERE {is_chat}",
+        *account_key,
+        old_chat_id,
+        new_chat_id,
+    )
+
+
+def _move_home_channel(tx: Transaction, platform: str, account: str, old_chat_id: str, new_chat_id: str) -> int:
+    row = tx.fetch_one(f"SELECT source FROM home_channel WHERE platform = $1 {tx.for_update}", platform)
+    source = decode_source(row[0]) if row else None
+    if source is None or (source.account, source.chat_id) != (account, old_chat_id):
+        return 0
+    moved = encode_source(replace(source, chat_id=new_chat_id))
+    return tx.execute("UPDATE home_channel SET source = $2 WHERE platform = $1", platform, moved)

@@ -1,0 +1,159 @@
+"""What happens to a message on its platform after it was stored: edits, deletions and reactions.
+
+Each is an event in the log. The stored message itself stays: `edited_by` and `hidden_by` point to the event in effect.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from palaver.domain.delivery import Address
+from palaver.domain.events import EventKind
+from palaver.storage import events
+from palaver.storage.message_rows import SELECT_EVENT, find_facts, get_text
+
+if TYPE_CHECKING:
+    from palaver.domain.ids import PersonId
+    from palaver.domain.source import SessionSource
+    from palaver.storage.engines.base import Row, Transaction
+
+_MAX_COPIES_READ = 100  # how far back a message is looked for that was asked again
+_MAX_ANSWER_MESSAGES = 200
+
+
+class Actor(NamedTuple):
+    """Where something was done on a platform, and who did it, if that is known."""
+
+    platform: str
+    person_id: PersonId | None
+
+
+class MessagePlace(NamedTuple):
+    """The session of a message, and its number there."""
+
+    session_no: int
+    seq: int
+
+
+def find_current_place(tx: Transaction, place: MessagePlace, platform_message_id: str) -> MessagePlace:
+    """Return where a message of a platform stands now: if it was asked again, its visible copy."""
+    row = _find_message(tx, place)
+    if row is not None and row[8] is None:
+        return place
+    newest = events.list_messages(tx, place.session_no, limit=_MAX_COPIES_READ)
+    for event in reversed(newest):
+        if event.message is not None and event.message.platform_message_id == platform_message_id:
+            return MessagePlace(place.session_no, event.seq)
+    return place
+
+
+def find_edit(tx: Transaction, place: MessagePlace) -> int | None:
+    """Return the number of the edit whose text a message has now; None if it was not edited."""
+    row = tx.fetch_one("SELECT edited_by FROM event WHERE session_no = $1 AND seq = $2", *place)
+    return None if row is None or row[0] is None else int(row[0])
+
+
+def edit_message(tx: Transaction, place: MessagePlace, text: str, actor: Actor, now: int) -> bool:
+    """Give a message the text that its author has changed it to; False if it has that text, or is hidden."""
+    row = _lock_message(tx, place)
+    if row is None or row[8] is not None or get_text(row) == text:
+        return False
+    session_no, seq = place
+    facts = {"seq": seq, "previous_text": get_text(row), "platform": actor.platform}
+    edit_seq = events.append_event_with_text(
+        tx, session_no, EventKind.MESSAGE_EDITED, now, actor.person_id, text, facts
+    )
+    tx.execute("UPDATE event SET edited_by = $3 WHERE session_no = $1 AND seq = $2", session_no, seq, edit_seq)
+    tx.execute("UPDATE session SET unindexed = 1 WHERE no = $1", session_no)
+    events.update_counters(tx, session_no, 0)
+    return True
+
+
+def delete_message(tx: Transaction, place: MessagePlace, actor: Actor, now: int) -> bool:
+    """Hide a message that was deleted on its platform; False if it is hidden already."""
+    row = _lock_message(tx, place)
+    if row is None or row[8] is not None:
+        return False
+    session_no, seq = place
+    facts = {"seq": seq, "platform": actor.platform}
+    hidden_by = events.append_event(tx, session_no, EventKind.MESSAGE_DELETED, now, actor.person_id, **facts)
+    tx.execute("UPDATE event SET hidden_by = $3 WHERE session_no = $1 AND seq = $2", session_no, seq, hidden_by)
+    events.end_compaction_of_hidden(tx, session_no, seq)
+    events.update_counters(tx, session_no, -1)
+    return True
+
+
+class Reaction(NamedTuple):
+    """A reaction of a person to a message."""
+
+    emoji: str
+    is_removed: bool
+    author: str  # for people to read
+    person_id: PersonId
+
+
+def record_reaction(tx: Transaction, place: MessagePlace, reaction: Reaction, now: int) -> bool:
+    """Record a reaction; False if it is known already."""
+    session_no, seq = place
+    tx.fetch_one(f"SELECT 1 FROM session WHERE no = $1 {tx.for_update}", session_no)
+    is_set = False
+    for event in events.list_reactions(tx, session_no, after=seq, before=events.END_OF_LOG):
+        if (event.facts.get("seq"), event.facts.get("emoji"), event.person_id) == (
+            seq,
+            reaction.emoji,
+            reaction.person_id,
+        ):
+            is_set = not event.facts.get("removed")
+    if is_set is not reaction.is_removed:
+        return False
+    events.append_event(
+        tx,
+        session_no,
+        EventKind.REACTION,
+        now,
+        reaction.person_id,
+        seq=seq,
+        emoji=reaction.emoji,
+        removed=reaction.is_removed,
+        author=reaction.author,
+    )
+    return True
+
+
+def find_sent_answer(tx: Transaction, source: SessionSource, message_id: str) -> MessagePlace | None:
+    """Return where the answer stands that was sent to this chat as the message with this id."""
+    rows = tx.fetch_all(
+        "SELECT d.address, d.session_no, t.input_seq FROM delivery_part p JOIN delivery d ON d.no = p.delivery_no"
+        " JOIN turn t ON t.no = d.turn_no WHERE p.sent_message_id = $1 AND d.platform = $2 AND d.account = $3"
+        " ORDER BY d.no DESC",
+        message_id,
+        str(source.platform),
+        source.account,
+    )
+    for address, session_no, input_seq in rows:
+        if session_no is not None and Address.from_text(address).chat_id == source.chat_id:
+            return _find_answer(tx, session_no, input_seq)
+    return None
+
+
+def _find_answer(tx: Transaction, session_no: int, input_seq: int) -> MessagePlace | None:
+    """Return the last message of the answer to a message."""
+    rows = tx.fetch_all(
+        "SELECT seq, body FROM event WHERE session_no = $1 AND seq > $2 AND kind = 'message' AND role = 'assistant'"
+        " ORDER BY seq LIMIT $3",
+        session_no,
+        input_seq,
+        _MAX_ANSWER_MESSAGES,
+    )
+    seqs = [seq for seq, body in rows if find_facts(body).get("answers") == input_seq]
+    return MessagePlace(session_no, seqs[-1]) if seqs else None
+
+
+def _lock_message(tx: Transaction, place: MessagePlace) -> Row | None:
+    """Return a message, and keep others from changing its session until this transaction ends."""
+    tx.fetch_one(f"SELECT 1 FROM session WHERE no = $1 {tx.for_update}", place.session_no)
+    return _find_message(tx, place)
+
+
+def _find_message(tx: Transaction, place: MessagePlace) -> Row | None:
+    return tx.fetch_one(f"{SELECT_EVENT} WHERE session_no = $1 AND seq = $2 AND kind = 'message'", *place)

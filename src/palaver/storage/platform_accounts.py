@@ -1,0 +1,195 @@
+"""Our accounts on platforms: which process runs each, and how it is doing.
+
+Always true: one process at a time holds the lease of an account. `lease_no` counts its holders. What a process writes
+for an account carries a `Fence` with its number, and is refused (`LeaseLost`) in its transaction once another process
+has taken the account over, so that a process which was paused for a while cannot move a cursor back.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from palaver.domain.errors import LeaseLost
+from palaver.domain.platform_health import AccountState, AccountStatus
+from palaver.domain.source import Platform
+from palaver.domain.text import make_storable
+from palaver.storage.timestamps import from_micros, from_micros_or_none, to_micros
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from palaver.domain.delivery import AccountKey
+    from palaver.storage.engines.base import Row, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """The right of one process to write for an account, until another process takes the account over."""
+
+    platform: Platform
+    account: str
+    lease_no: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountRow:
+    """An account as it is stored. Its status counts only while its process holds the lease."""
+
+    platform: Platform
+    account: str
+    status: AccountStatus
+    lease_owner: str | None
+    lease_until: int | None
+
+    def is_held(self, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
+        """Whether a process runs this account: its lease has not expired, and it is not known to be dead."""
+        if self.lease_owner is None or self.lease_until is None:
+            return False
+        return self.lease_until > now and not is_owner_dead(self.lease_owner)
+
+
+_IS_ACCOUNT = "platform = $1 AND account = $2"
+_HAS_LEASE = f"{_IS_ACCOUNT} AND lease_no = $3 AND lease_owner IS NOT NULL"
+_COLUMNS = (
+    "platform, account, lease_owner, lease_until, state, state_since, name, user_id, warnings, error, error_at,"
+    " last_message_at"
+)
+
+
+# -- leases -------------------------------------------------------------------------------------------------
+
+
+def check_fence(tx: Transaction, fence: Fence) -> None:
+    """Raise `LeaseLost` if another process runs this account now. It cannot be taken over until `tx` has ended."""
+    row = tx.fetch_one(f"SELECT 1 FROM platform_account WHERE {_HAS_LEASE} {tx.for_key_share}", *_make_params(fence))
+    if row is None:
+        raise LeaseLost
+
+
+def can_acquire(tx: Transaction, key: AccountKey, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
+    """Whether no process runs this account."""
+    row = _find(tx, key)
+    return row is None or not row.is_held(now, is_owner_dead)
+
+
+def acquire(
+    tx: Transaction, key: AccountKey, owner: str, until: int, now: int, is_owner_dead: Callable[[str], bool]
+) -> Fence | None:
+    """Take the lease of an account; None if another process holds it.
+
+    Everything that the previous holder was writing is stored or refused when this returns.
+    """
+    platform, account = key
+    tx.execute(
+        "INSERT INTO platform_account (platform, account, state, state_since) VALUES ($1, $2, 'off', $3)"
+        " ON CONFLICT DO NOTHING",
+        str(platform),
+        account,
+        now,
+    )
+    row = _find(tx, key, tx.for_update)
+    if row is None or row.is_held(now, is_owner_dead):
+        return None
+    taken = tx.fetch_one(
+        "UPDATE platform_account SET lease_owner = $3, lease_until = $4, lease_no = lease_no + 1"
+        f" WHERE {_IS_ACCOUNT} RETURNING lease_no",
+        str(platform),
+        account,
+        owner,
+        until,
+    )
+    return None if taken is None else Fence(platform, account, taken[0])
+
+
+def renew(tx: Transaction, fence: Fence, until: int, status: AccountStatus) -> bool:
+    """Extend a lease and store the status of its account; False if another process has taken it over."""
+    changed = tx.execute(
+        "UPDATE platform_account SET lease_until = $4, state = $5, state_since = $6, name = $7, user_id = $8,"
+        f" warnings = $9, error = $10, error_at = $11, last_message_at = $12 WHERE {_HAS_LEASE}",
+        *_make_params(fence),
+        until,
+        *_make_status_params(status),
+    )
+    return changed > 0
+
+
+def release(tx: Transaction, fence: Fence, status: AccountStatus) -> bool:
+    """Give the lease back, so that another process can take it at once; False if one has taken it over already."""
+    changed = tx.execute(
+        "UPDATE platform_account SET lease_owner = NULL, lease_until = NULL, state = $4, state_since = $5, name = $6,"
+        f" user_id = $7, warnings = $8, error = $9, error_at = $10, last_message_at = $11 WHERE {_HAS_LEASE}",
+        *_make_params(fence),
+        *_make_status_params(status),
+    )
+    return changed > 0
+
+
+def _make_params(fence: Fence) -> tuple[str, str, int]:
+    return str(fence.platform), fence.account, fence.lease_no
+
+
+# -- status -------------------------------------------------------------------------------------------------
+
+
+def load_status(tx: Transaction, key: AccountKey) -> AccountStatus | None:
+    """Return what is stored about an account, whether or not a process runs it; None if it never ran."""
+    row = _find(tx, key)
+    return None if row is None else row.status
+
+
+def list_accounts(tx: Transaction) -> list[AccountRow]:
+    """List all accounts that have ever run, sorted by name."""
+    return [
+        _account_from_row(row)
+        for row in tx.fetch_all(f"SELECT {_COLUMNS} FROM platform_account ORDER BY platform, account")
+    ]
+
+
+def _find(tx: Transaction, key: AccountKey, lock: str = "") -> AccountRow | None:
+    platform, account = key
+    row = tx.fetch_one(f"SELECT {_COLUMNS} FROM platform_account WHERE {_IS_ACCOUNT} {lock}", str(platform), account)
+    return None if row is None else _account_from_row(row)
+
+
+def _account_from_row(row: Row) -> AccountRow:
+    platform, account, owner, until, state, since, name, user_id, warnings, error, error_at, last_message_at = row
+    return AccountRow(
+        platform=Platform(platform),
+        account=account,
+        lease_owner=owner,
+        lease_until=until,
+        status=AccountStatus(
+            state=AccountState(state),
+            since=from_micros(since),
+            name=name,
+            user_id=user_id,
+            warnings=tuple(json.loads(warnings)) if warnings else (),
+            error=error,
+            error_at=from_micros_or_none(error_at),
+            last_message_at=from_micros_or_none(last_message_at),
+        ),
+    )
+
+
+def _make_status_params(status: AccountStatus) -> tuple[object, ...]:
+    return (
+        status.state.value,
+        to_micros(status.since),
+        _to_storable(status.name),
+        _to_storable(status.user_id),
+        json.dumps([make_storable(text) for text in status.warnings]) if status.warnings else None,
+        _to_storable(status.error),
+        _to_micros_or_none(status.error_at),
+        _to_micros_or_none(status.last_message_at),
+    )
+
+
+def _to_storable(text: str | None) -> str | None:
+    return None if text is None else make_storable(text)
+
+
+def _to_micros_or_none(moment: datetime | None) -> int | None:
+    return None if moment is None else to_micros(moment)

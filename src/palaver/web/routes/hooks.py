@@ -1,0 +1,50 @@
+"""Webhooks: requests that chat platforms send to us. Strangers can reach these routes; the adapter verifies each.
+
+Always true: nothing of a body is read before the limit of the account is known, and a path without a webhook looks like
+any other unknown path.
+"""
+
+from __future__ import annotations
+
+from fastapi import Request, Response
+from starlette.exceptions import HTTPException
+
+from palaver.domain.errors import NotFound
+from palaver.services.platforms.adapter import WebhookRequest
+from palaver.web.api_route import make_router, read_body
+from palaver.web.body_limit import LargeRequests, set_body_limit
+from palaver.web.guard import HOOKS_PREFIX
+from palaver.web.state import State
+
+router = make_router("webhooks", "")
+
+
+@router.api_route("/hooks/{platform}", methods=["GET", "POST"], include_in_schema=False)
+async def handle_webhook(platform: str, request: Request, state: State) -> Response:
+    """Pass a request to the account without a name."""
+    return await _handle(platform, "", request, state)
+
+
+@router.api_route("/hooks/{platform}/{account}", methods=["GET", "POST"], include_in_schema=False)
+async def handle_account_webhook(platform: str, account: str, request: Request, state: State) -> Response:
+    """Pass a request to an account with a name."""
+    return await _handle(platform, account, request, state)
+
+
+async def _handle(platform: str, account: str, request: Request, state: State) -> Response:
+    accounts = state.gateway.accounts
+    large_requests: LargeRequests = request.app.state.large_requests
+    try:
+        max_bytes = accounts.get_max_webhook_bytes(platform, account)
+    except NotFound:
+        raise HTTPException(404, "Not found.") from None
+    set_body_limit(request.scope, max_bytes)
+    async with large_requests.wait_for_turn(request.scope, f"{HOOKS_PREFIX}{platform}/{account}"):
+        webhook_request = WebhookRequest(
+            method=request.method,
+            headers=dict(request.headers),
+            query=dict(request.query_params),
+            body=await read_body(request),
+        )
+        answer = await accounts.handle_webhook(platform, account, webhook_request)
+    return Response(answer.body, answer.status, media_type=answer.media_type)

@@ -1,0 +1,131 @@
+"""One person writes on Telegram, goes on in the browser and ends on Matrix: one conversation, and nobody else's."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import httpx2
+import pytest
+from playwright.async_api import expect
+
+from browser.conftest import send_message, wait_for_answer
+from palaver import GatewayConfig
+from palaver.agent.demo import DemoAgent
+from palaver.domain.keys import DmScope
+from palaver.platforms.manifest import AccountPlace
+from palaver.platforms.matrix.adapter import MatrixAdapter
+from palaver.platforms.matrix.settings import MatrixSettings
+from platforms.matrix.homeserver import Person, run_synapse
+from platforms.telegram.bot_api_server import PRIVATE, BotApiServer
+from platforms.telegram.conftest import make_adapter_for
+from support.gateway import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from browser.conftest import Visitors
+    from support.web import StartWebServer
+
+BEN = {"id": 77, "is_bot": False, "first_name": "Ben", "username": "ben"}
+BEN_CHAT = {"id": 77, "type": "private", "first_name": "Ben", "username": "ben"}
+SECRET = "the blue door is open"
+CODE = re.compile(r"[0-9A-Z]{4}-[0-9A-Z]{4}")
+
+
+class TelegramPerson:
+    """Somebody who writes to the bot in a private chat."""
+
+    def __init__(self, server: BotApiServer, chat: dict[str, object], sender: dict[str, object] | None = None) -> None:
+        self._server = server
+        self._chat = chat
+        self._fields = {} if sender is None else {"sender": sender}
+        self._message_id = 0
+
+    @property
+    def texts(self) -> list[str]:
+        """What the bot has written here."""
+        return self._server.list_texts(int(str(self._chat["id"])))
+
+    async def ask(self, text: str) -> str:
+        """Write a message, wait for the next message of the bot, and return it."""
+        before = len(self.texts)
+        self._message_id += 1
+        self._server.push_text(text, message_id=self._message_id, chat=self._chat, **self._fields)
+        await wait_until(lambda: len(self.texts) > before)
+        return self.texts[-1]
+
+
+@pytest.mark.slow
+async def test_a_conversation_goes_on_from_telegram_in_the_browser_and_on_matrix(
+    start_web: StartWebServer, visitors: Visitors, tmp_path: Path
+) -> None:
+    (tmp_path / "synapse").mkdir()
+    with run_synapse(tmp_path / "synapse") as homeserver_url:
+        async with httpx2.AsyncClient(timeout=60) as http, BotApiServer() as telegram:
+            bot = await Person.register(homeserver_url, http, "Palaver")
+            ada = await Person.register(homeserver_url, http, "Ada")
+            settings = MatrixSettings.model_validate(
+                {"homeserver": bot.url, "access_token": bot.access_token, "encryption": False}
+            )
+            matrix = MatrixAdapter(settings, AccountPlace(account="", folder=tmp_path / "matrix", webhook_url=None))
+            web = await start_web(
+                DemoAgent(word_delay=0),
+                adapters=[make_adapter_for(telegram), matrix],
+                config=GatewayConfig(dm_scope=DmScope.PERSON),
+                rules={"open_platforms": frozenset()},
+            )
+            page = await visitors.visit(web)
+            on_telegram = TelegramPerson(telegram, PRIVATE)
+
+            # The owner makes both accounts theirs with a code each.
+            code = CODE.search(await on_telegram.ask("hello?"))
+            assert code is not None
+            await send_message(page, f"/link {code[0]}")
+            await wait_until(lambda: "now linked" in on_telegram.texts[-1])
+            room = await ada.create_room(bot.user_id, is_direct=True)
+            await ada.say(room, "hello?")
+            code = CODE.search((await ada.wait_for_text(room, "code"))["content"]["body"])
+            assert code is not None
+            assert "now linked" in await on_telegram.ask(f"/link {code[0]}")
+
+            assert SECRET in await on_telegram.ask(SECRET)
+            row = page.locator(".session").filter(has_text=SECRET)
+            await row.get_by_role("link").click()
+            await expect(page.locator(".answer")).to_have_count(1)
+            await send_message(page, "go on in the browser")
+            await expect(page.locator(".answer")).to_have_count(2)
+            await wait_for_answer(page)
+            await ada.say(room, "and end on Matrix")
+            await ada.wait_for_text(room, "You said: “and end on Matrix”")
+            await expect(page.locator(".user-message").last).to_contain_text("and end on Matrix")
+            await expect(page.locator(".answer")).to_have_count(3)
+            owner = await web.sign_in()
+            found = (await owner.get("/api/sessions")).json()["sessions"]
+            assert [session["message_count"] for session in found if session["message_count"] > 1] == [6]
+
+            # Ben has access too, and finds none of it.
+            on_ben = TelegramPerson(telegram, BEN_CHAT, BEN)
+            assert CODE.search(await on_ben.ask("hello?")) is not None
+            (request,) = (await owner.get("/api/people/requests")).json()["requests"]
+            approval = await owner.post(f"/api/people/requests/{request['id']}/approve", json={"grant": "member"})
+            assert approval.is_success, approval.text
+            await wait_until(lambda: "access" in on_ben.texts[-1])
+            session_id = found[0]["id"]
+            for command in (
+                "/sessions",
+                "/search blue door",
+                f"/resume {session_id}",
+                "/resume blue door",
+                "/export",
+                "/status",
+                "/why",
+                "/whoami",
+                "/usage",
+                "/platforms",
+                "/handoff matrix",
+            ):
+                reply = await on_ben.ask(command)
+                assert SECRET not in reply, command
+                assert session_id not in reply.replace(command, ""), command
+            assert telegram.problems == []

@@ -1,0 +1,251 @@
+"""A whole gateway with Telegram bots: nothing lost, nothing doubled, and each failure stays where it is."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from palaver import SessionStore
+from palaver.agent.base import TextDelta
+from palaver.domain.capabilities import Pace
+from palaver.domain.delivery import DeliveryState
+from palaver.domain.platform_health import AccountState
+from palaver.domain.profile import AgentProfile, TurnRules
+from palaver.domain.source import Platform
+from palaver.services.attachments import Attachments
+from palaver.services.gateway import Gateway
+from palaver.services.platforms.account_runner import ConnectionTiming
+from palaver.services.platforms.configured_account import ConfiguredAccount
+from palaver.storage import delivery_queries
+from palaver.storage.engines.base import Read
+from palaver.testing import ScriptedAgent
+from support.gateway import wait_until
+
+from .bot_api_server import BLOCKED, GROUP, LOSE_ANSWER, PRIVATE, BotApiServer, flood, make_message, moved
+from .conftest import make_adapter_for
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator
+    from pathlib import Path
+
+    from palaver.agent.base import AgentEvent, AgentRequest
+    from palaver.domain.delivery import Delivery
+    from palaver.services.platforms.adapter import Adapter
+    from palaver.storage.engines.base import Transaction
+
+ADA_ID, GROUP_ID = PRIVATE["id"], GROUP["id"]
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+MENTION = [{"type": "mention", "offset": 0, "length": 12}]
+TIMEOUT_SECONDS = 20.0
+TIMING = ConnectionTiming(acquisition=0.02, first_pause=0.01, max_pause=0.02, refused_pause=0.02)
+
+
+class Starter:
+    """Starts gateways on one database, each with a bot for every server."""
+
+    def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
+        self._folder = folder
+        self._stack = stack
+
+    async def start(self, *servers: BotApiServer, agent: ScriptedAgent | None = None) -> tuple[Gateway, AsyncExitStack]:
+        """Return a running gateway, and what stops it."""
+        stack = await self._stack.enter_async_context(AsyncExitStack())
+        store = stack.enter_context(SessionStore.open(self._folder / "palaver.db"))
+        gateway = Gateway(
+            store,
+            agent or ScriptedAgent(lambda request: f"You said: {request.messages[-1]['content']}"),
+            profile=AgentProfile(),
+            rules=TurnRules(open_platforms=frozenset({Platform.TELEGRAM}), model_titles=False),
+            accounts=[
+                self.configure(server, "" if number == 0 else f"bot{number}") for number, server in enumerate(servers)
+            ],
+            timing=TIMING,
+            files=Attachments(store, self._folder / "attachments"),
+        )
+        await stack.enter_async_context(gateway.run(grace_seconds=5))
+        return gateway, stack
+
+    @staticmethod
+    def configure(server: BotApiServer, account: str) -> ConfiguredAccount:
+        async def create() -> Adapter:
+            adapter = make_adapter_for(server, account=account)
+            adapter.capabilities = replace(adapter.capabilities, pace_per_chat=Pace(0.01), edit_pace=Pace(0.05))
+            return adapter
+
+        return ConfiguredAccount(platform=Platform.TELEGRAM, account=account, create=create)
+
+
+@pytest.fixture
+async def starter(tmp_path: Path) -> AsyncIterator[Starter]:
+    async with AsyncExitStack() as stack:
+        yield Starter(tmp_path, stack)
+
+
+async def list_deliveries(gateway: Gateway) -> list[Delivery]:
+    def read(tx: Transaction) -> list[Delivery]:
+        numbers = [row[0] for row in tx.fetch_all("SELECT no FROM session ORDER BY no")]
+        return [delivery for number in numbers for delivery in delivery_queries.list_for_session(tx, number)]
+
+    return await gateway.store.engine.arun(Read(read))
+
+
+async def wait_for_states(gateway: Gateway, *states: DeliveryState) -> list[Delivery]:
+    """Wait until the deliveries are in these states."""
+    found: list[Delivery] = []
+    try:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            while True:
+                found = await list_deliveries(gateway)
+                if sorted(each.state for each in found) == sorted(states):
+                    return found
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        pytest.fail(f"The deliveries are {[(each.state, each.error) for each in found]}.")
+
+
+async def test_a_message_that_comes_twice_is_answered_once(server: BotApiServer, starter: Starter) -> None:
+    update = server.push_text("hello", message_id=1)
+    server.push(message=update["message"])
+    gateway, _ = await starter.start(server)
+    server.push_text("again", message_id=2)
+    await wait_for_states(gateway, DeliveryState.SENT, DeliveryState.SENT)
+    assert server.list_texts(ADA_ID) == ["You said: hello", "You said: again"]
+    [first, *_] = server.list_requests("sendMessage")
+    assert first.parameters["reply_parameters"]["message_id"] == 1
+
+
+async def test_a_flood_limit_in_the_middle_of_the_parts_loses_and_doubles_nothing(
+    server: BotApiServer, starter: Starter
+) -> None:
+    answer = "\n\n".join(f"Paragraph {number} " + "word " * 400 for number in range(5))
+    server.fail("sendMessage", None, flood(1))
+    server.push_text("long please", message_id=1)
+    gateway, _ = await starter.start(server, agent=ScriptedAgent(answer))
+    await wait_for_states(gateway, DeliveryState.SENT)
+    texts = server.list_texts(ADA_ID)
+    assert len(texts) == 5
+    assert "\n\n".join(texts).split() == answer.split()
+    assert len(server.list_requests("sendMessage")) == 6
+
+
+async def test_an_answer_whose_confirmation_is_lost_is_uncertain_and_not_sent_again(
+    server: BotApiServer, starter: Starter
+) -> None:
+    server.fail("sendMessage", LOSE_ANSWER)
+    server.push_text("hello", message_id=1)
+    gateway, _ = await starter.start(server)
+    await wait_for_states(gateway, DeliveryState.UNCERTAIN)
+    server.push_text("still there?", message_id=2)
+    await wait_for_states(gateway, DeliveryState.UNCERTAIN, DeliveryState.SENT)
+    assert server.list_texts(ADA_ID) == ["You said: hello", "You said: still there?"]
+
+
+async def test_an_answer_follows_a_group_that_became_a_supergroup(server: BotApiServer, starter: Starter) -> None:
+    old_group = {"id": -4001, "type": "group", "title": "Engines"}
+    server.fail("sendMessage", moved(GROUP_ID))
+    server.push_text("@palaver_bot hello", message_id=1, chat=old_group, entities=MENTION)
+    gateway, _ = await starter.start(server)
+    await wait_until(lambda: server.list_texts(GROUP_ID))
+    # Telegram then tells in both chats that the group has moved. The conversation goes on under the new id.
+    server.push(message=make_message(None, chat=old_group, message_id=2, migrate_to_chat_id=GROUP_ID))
+    server.push(message=make_message(None, chat=GROUP, message_id=1, migrate_from_chat_id=-4001))
+    server.push_text("@palaver_bot and now", message_id=2, chat=GROUP, entities=MENTION)
+    deliveries = await wait_for_states(gateway, DeliveryState.SENT, DeliveryState.SENT)
+    assert server.list_texts(GROUP_ID) == ["You said: hello", "You said: and now"]
+    assert server.list_texts(-4001) == []
+    assert len({delivery.session_id for delivery in deliveries}) == 1
+
+
+async def test_a_person_who_blocks_the_bot_stops_only_their_own_answers(server: BotApiServer, starter: Starter) -> None:
+    bob = {"id": 43, "is_bot": False, "first_name": "Bob"}
+    server.fail("sendMessage", BLOCKED)
+    server.push_text("hello", message_id=1)
+    gateway, _ = await starter.start(server)
+    [failed] = await wait_for_states(gateway, DeliveryState.FAILED)
+    assert failed.error == "The person has blocked the bot on Telegram."
+    server.push_text("hello", message_id=1, chat={"id": 43, "type": "private", "first_name": "Bob"}, sender=bob)
+    await wait_for_states(gateway, DeliveryState.FAILED, DeliveryState.SENT)
+    assert server.list_texts(43) == ["You said: hello"]
+
+
+async def test_a_revoked_token_stops_one_bot_and_no_other(server: BotApiServer, starter: Starter) -> None:
+    async with BotApiServer() as other:
+        gateway, _ = await starter.start(server, other)
+        runners = gateway.accounts._runners
+        await wait_until(lambda: len(gateway.accounts.list_live_adapters()) == 2)
+        other.is_revoked = True
+        other.push_text("wake up", message_id=1)
+        refused = runners[Platform.TELEGRAM, "bot1"]
+        await wait_until(lambda: refused.status.state is AccountState.REFUSED)
+        server.push_text("hello", message_id=1)
+        await wait_until(lambda: server.list_texts(ADA_ID))
+        other.is_revoked = False  # the owner has fixed it
+        await wait_until(lambda: refused.status.state is AccountState.LIVE)
+        await wait_until(lambda: other.list_texts(ADA_ID))
+
+
+async def test_what_came_during_a_restart_is_answered_once(server: BotApiServer, starter: Starter) -> None:
+    _, first = await starter.start(server)
+    server.push_text("one", message_id=1)
+    await wait_until(lambda: server.list_texts(ADA_ID))
+    await first.aclose()
+    server.push_text("two", message_id=2)
+    server.push_text("three", message_id=3)
+    gateway, _ = await starter.start(server)
+    await wait_for_states(gateway, *[DeliveryState.SENT] * 3)
+    assert server.list_texts(ADA_ID) == ["You said: one", "You said: two", "You said: three"]
+
+
+@pytest.mark.slow  # the gateway waits a moment for the rest of an album
+async def test_an_album_is_one_question_with_all_its_pictures(server: BotApiServer, starter: Starter) -> None:
+    agent = ScriptedAgent("I see.")
+    for number in (1, 2, 3):
+        server.files[f"p{number}"] = PIXEL + bytes([number])
+        photo = [{"file_id": f"p{number}", "file_unique_id": f"u{number}", "width": 1, "height": 1}]
+        caption = "What is this?" if number == 1 else None
+        server.push(message=make_message(None, message_id=number, photo=photo, media_group_id="g1", caption=caption))
+    gateway, _ = await starter.start(server, agent=agent)
+    await wait_for_states(gateway, DeliveryState.SENT)
+    assert server.list_texts(ADA_ID) == ["I see."]
+    [request] = agent.requests
+    asked = json.dumps(request.messages, default=str)
+    assert "What is this?" in asked
+    assert all(base64.b64encode(content).decode() in asked for content in server.files.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chat", [PRIVATE, GROUP], ids=["private", "group"])
+async def test_an_answer_grows_and_ends_as_one_message(
+    server: BotApiServer, starter: Starter, chat: dict[str, Any]
+) -> None:
+    shown = asyncio.Event()
+
+    async def answer(_request: AgentRequest) -> AsyncGenerator[AgentEvent]:
+        yield TextDelta("Growing ")
+        await shown.wait()
+        yield TextDelta("and done.")
+
+    entities = MENTION if chat is GROUP else []
+    server.push_text("@palaver_bot tell me", message_id=1, chat=chat, entities=entities)
+    gateway, _ = await starter.start(server, agent=ScriptedAgent(answer))
+    if chat is PRIVATE:
+        await wait_until(lambda: server.drafts.get(ADA_ID, (0, ""))[1].startswith("Growing"))
+        assert server.messages == {}
+    else:
+        await wait_until(lambda: any(text.startswith("Growing") for text in server.list_texts(GROUP_ID)))
+        [message] = server.messages.values()
+        assert message["asked"]["reply_markup"]["inline_keyboard"][0][0]["text"] == "Stop"
+    shown.set()
+    await wait_for_states(gateway, DeliveryState.SENT)
+    assert server.list_texts(chat["id"]) == ["Growing and done."]
+    [message] = server.messages.values()
+    assert "reply_markup" not in message["asked"]
+    assert server.list_requests("sendChatAction")

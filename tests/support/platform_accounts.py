@@ -1,0 +1,101 @@
+"""Accounts on a platform whose adapters misbehave on demand, and what is stored about them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from palaver import Platform
+from palaver.platforms.loopback import LoopbackAdapter
+from palaver.services.platforms.account_runner import ConnectionTiming
+from palaver.services.platforms.adapter import AccountInfo
+from palaver.services.platforms.configured_account import ConfiguredAccount
+from palaver.services.platforms.health import load_account_health
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from palaver.domain.platform_health import AccountHealth
+    from palaver.services.gateway import Gateway
+    from palaver.services.platforms.adapter import AccountLink, Adapter
+
+PIGEON = Platform("pigeon")
+SECRET = "coop-4711-hunter2"
+QUICK = ConnectionTiming(renewal=0.05, acquisition=0.02, first_pause=0.01, max_pause=0.02, close=0.5)
+
+
+async def do_nothing(_connection: PigeonAdapter) -> None:
+    """Behave."""
+
+
+@dataclass(eq=False)
+class PigeonAccount:
+    """An account, how its adapters behave, and what happened to them."""
+
+    name: str = ""
+    on_create: Callable[[int], None] = lambda _number: None
+    on_probe: Callable[[PigeonAdapter], Awaitable[None]] = do_nothing
+    on_run: Callable[[PigeonAdapter], Awaitable[None]] | None = None  # None: be connected until canceled
+    on_close: Callable[[PigeonAdapter], Awaitable[None]] = do_nothing
+    info: AccountInfo = field(default_factory=AccountInfo)
+    silence_seconds: float = 60.0
+    adapters: list[PigeonAdapter] = field(default_factory=list)
+    history: list[str] = field(default_factory=list)
+
+    @property
+    def last(self) -> PigeonAdapter:
+        return self.adapters[-1]
+
+    @property
+    def configured(self) -> ConfiguredAccount:
+        async def create() -> Adapter:
+            self.history.append("create")
+            self.on_create(self.history.count("create"))
+            self.adapters.append(PigeonAdapter(self))
+            return self.last
+
+        return ConfiguredAccount(platform=PIGEON, account=self.name, create=create, secrets=(SECRET,))
+
+
+class PigeonAdapter(LoopbackAdapter):
+    """One connection of such an account."""
+
+    platform = PIGEON
+
+    def __init__(self, owner: PigeonAccount) -> None:
+        super().__init__(account=owner.name)
+        self.owner = owner
+        self.silence_seconds = owner.silence_seconds
+        self.link: AccountLink | None = None
+
+    async def probe(self) -> AccountInfo:
+        await self.owner.on_probe(self)
+        return self.owner.info
+
+    async def run(self, link: AccountLink) -> None:
+        self.link = link
+        self.owner.history.append("run")
+        try:
+            await (super().run(link) if self.owner.on_run is None else self.owner.on_run(self))
+        finally:
+            self.owner.history.append("end")
+
+    async def close(self) -> None:
+        await self.owner.on_close(self)
+        self.owner.history.append("close")
+
+
+async def get_health(gateway: Gateway, account: str = "") -> AccountHealth:
+    found = await load_account_health(gateway.store, gateway.configured_accounts)
+    return next(each for each in found if each.account == account)
+
+
+async def wait_for_health(
+    gateway: Gateway, condition: Callable[[AccountHealth], Any], account: str = ""
+) -> AccountHealth:
+    """Wait until what is stored about an account is as expected."""
+    async with asyncio.timeout(30):
+        while not condition(health := await get_health(gateway, account)):  # noqa: ASYNC110  (another process may change it)
+            await asyncio.sleep(0.01)
+    return health
