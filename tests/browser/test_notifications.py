@@ -1,4 +1,4 @@
-"""Browser notifications about finished answers."""
+"""Browser notifications about finished answers, and the count of unread conversations in the title."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.conftest import launch_browser, open_path, send_message
+from browser.conftest import launch_browser, send_message
 from palaver.agent.base import TextDelta
 from palaver.testing import ScriptedAgent
 
@@ -73,8 +73,8 @@ async def visit_with_service_worker(web: WebServer, visitors: Visitors) -> tuple
     return page.context, page
 
 
-async def enable_notifications(page: Page) -> None:
-    await open_path(page, "/settings")
+async def enable_notifications(page: Page, web: WebServer) -> None:
+    await page.goto(f"{web.url}/settings")
     await page.get_by_role("group", name="Notify me when an answer is ready").get_by_label("On").click()
     await expect(page.get_by_role("group", name="Notify me when an answer is ready").get_by_label("On")).to_be_checked()
 
@@ -87,33 +87,26 @@ async def wait_for_notifications(page: Page) -> list[dict[str, Any]]:
     return list(found)
 
 
-async def start_answer(page: Page, question: str) -> str:
+async def start_answer(page: Page, web: WebServer) -> str:
     """Start a conversation, wait until its answer has started, and return its ID."""
-    await open_path(page, "/")
-    await expect(page.locator(".home")).to_be_visible()
-    await send_message(page, question)
+    await page.goto(web.url)
+    await send_message(page, "When does it leave?")
     await expect(page.locator(".answer")).to_contain_text("The train")
     return page.url.rpartition("/")[2]
 
 
-async def test_one_tab_notifies_when_an_answer_is_ready_that_is_not_on_screen(
+async def test_one_tab_notifies_when_an_answer_is_ready_elsewhere(
     start_web: StartWebServer, visitors: Visitors
 ) -> None:
     pausing_agent = PausingAgent()
     web = await start_web(pausing_agent.agent())
     context, page = await visit_with_service_worker(web, visitors)
     await context.grant_permissions(["notifications"], origin=web.url)
-    await page.evaluate(f"() => {{ {COUNT_NOTIFICATIONS} }}")
-    await context.add_init_script(COUNT_NOTIFICATIONS)  # for the other tab
-    await enable_notifications(page)
+    await context.add_init_script(COUNT_NOTIFICATIONS)
+    await enable_notifications(page, web)
     other = await context.new_page()  # it would notify too, if the tabs did not agree
     await other.goto(f"{web.url}/usage")
-    await start_answer(page, "When does it arrive?")
-    pausing_agent.go_on.set()
-    await expect(page.locator(".answer")).to_contain_text("20:38")  # on screen, so it is not notified
-
-    pausing_agent.go_on.clear()
-    session = await start_answer(page, "When does it leave?")
+    session = await start_answer(page, web)
     await page.get_by_role("button", name="New conversation").first.click()
     pausing_agent.go_on.set()
     told = await wait_for_notifications(page)
@@ -127,6 +120,23 @@ async def test_one_tab_notifies_when_an_answer_is_ready_that_is_not_on_screen(
     await expect(page.get_by_role("heading", name="When does it leave?")).to_be_visible()
     assert await page.evaluate(LIST_NOTIFICATIONS) == []
     await expect(page).to_have_title("When does it leave? · Palaver")
+
+
+async def test_an_answer_that_is_on_screen_is_not_notified(start_web: StartWebServer, visitors: Visitors) -> None:
+    pausing_agent = PausingAgent()
+    web = await start_web(pausing_agent.agent())
+    context, page = await visit_with_service_worker(web, visitors)
+    await context.grant_permissions(["notifications"], origin=web.url)
+    await enable_notifications(page, web)
+    await start_answer(page, web)
+    pausing_agent.go_on.set()
+    await expect(page.locator(".answer")).to_contain_text("20:38")
+    second = await context.new_page()
+    await second.goto(web.url)
+    await send_message(second, "And back?")  # answered at once, and on screen too
+    await expect(second.locator(".answer")).to_contain_text("20:38")
+    await asyncio.sleep(1.5)  # longer than a notification would take
+    assert await page.evaluate(LIST_NOTIFICATIONS) == []
 
 
 async def test_permission_is_requested_only_when_enabled_and_a_refusal_is_explained(
@@ -144,3 +154,14 @@ async def test_permission_is_requested_only_when_enabled_and_a_refusal_is_explai
     await expect(page.get_by_text("Notifications are blocked.")).to_be_visible()
     assert await page.evaluate("window.permissionRequests") == 1
     await expect(group.get_by_label("Off")).to_be_checked()
+
+
+async def test_the_title_counts_unread_conversations(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web()
+    page = await visitors.visit(web)
+    owner = await web.sign_in()
+    for text in ("one", "two"):
+        await web.create_conversation(owner, text, title=text)
+    await expect(page).to_have_title("(2) Palaver")
+    await page.get_by_role("listitem").get_by_role("link", name="two").click()
+    await expect(page).to_have_title("(1) two · Palaver")

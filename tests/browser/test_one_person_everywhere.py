@@ -45,15 +45,25 @@ class TelegramPerson:
     @property
     def texts(self) -> list[str]:
         """What the bot has written here."""
-        return self._server.list_texts(int(str(self._chat["id"])))
+        return self._server.list_texts(self._chat_id)
+
+    @property
+    def _chat_id(self) -> int:
+        return int(str(self._chat["id"]))
 
     async def ask(self, text: str) -> str:
-        """Write a message, wait for the next message of the bot, and return it."""
-        before = len(self.texts)
+        """Write a message, wait for the reply of the bot to it, and return it."""
         self._message_id += 1
         self._server.push_text(text, message_id=self._message_id, chat=self._chat, **self._fields)
-        await wait_until(lambda: len(self.texts) > before)
-        return self.texts[-1]
+        await wait_until(lambda: self._list_replies(self._message_id))
+        return self._list_replies(self._message_id)[-1]
+
+    def _list_replies(self, message_id: int) -> list[str]:
+        return [
+            str(message["text"])
+            for (chat_id, _), message in sorted(self._server.messages.items())
+            if chat_id == self._chat_id and message["asked"].get("reply_parameters", {}).get("message_id") == message_id
+        ]
 
 
 @pytest.mark.slow
@@ -112,10 +122,12 @@ async def test_a_conversation_goes_on_from_telegram_in_the_browser_and_on_matrix
             assert approval.is_success, approval.text
             await wait_until(lambda: "access" in on_ben.texts[-1])
             session_id = found[0]["id"]
+            unknown_id = "20200101_000000_00000000"
+            refusal = await on_ben.ask(f"/resume {unknown_id}")
+            assert await on_ben.ask(f"/resume {session_id}") == refusal.replace(unknown_id, session_id)
             for command in (
                 "/sessions",
                 "/search blue door",
-                f"/resume {session_id}",
                 "/resume blue door",
                 "/export",
                 "/status",
@@ -127,5 +139,5 @@ async def test_a_conversation_goes_on_from_telegram_in_the_browser_and_on_matrix
             ):
                 reply = await on_ben.ask(command)
                 assert SECRET not in reply, command
-                assert session_id not in reply.replace(command, ""), command
+                assert session_id not in reply, command
             assert telegram.problems == []

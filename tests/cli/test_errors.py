@@ -61,7 +61,9 @@ def test_each_error_has_its_exit_code_and_prints_its_message(
 
 def test_every_error_class_has_an_exit_code() -> None:
     classes = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.PalaverError)]
-    assert all(run_and_get_exit_code(make_raising(kind("x")), as_json=True) in range(1, 8) for kind in classes)
+    required = {errors.ChatMovedAway: {"new_chat_id": "x"}}
+    raised = [kind("x", **required.get(kind, {})) for kind in classes]
+    assert all(run_and_get_exit_code(make_raising(error), as_json=True) in range(1, 8) for error in raised)
 
 
 def test_an_error_in_json_has_code_message_and_facts(capsys: pytest.CaptureFixture[str]) -> None:

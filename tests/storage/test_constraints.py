@@ -60,8 +60,8 @@ INSERT_TURN = (
 START_TURN = "UPDATE turn SET state = 'running', lease_owner = 'w' WHERE id = $1"
 END_TURN = "UPDATE turn SET state = 'done', lease_owner = NULL, ended_at = 0 WHERE id = $1"
 INSERT_DELIVERY = (
-    "INSERT INTO delivery (id, kind, platform, session_no, turn_no, address, state, content, due_at, created_at)"
-    " VALUES ($1, 'answer', 'telegram', $2, $3, $4, $5, 'x', 0, 0)"
+    "INSERT INTO delivery (id, kind, platform, account, session_no, turn_no, address, state, content, due_at,"
+    " created_at) VALUES ($1, 'answer', 'telegram', '', $2, $3, $4, $5, 'x', 0, 0)"
 )
 INSERT_EVENT = "INSERT INTO event (session_no, seq, kind, created_at) VALUES ($1, $2, 'message', 0)"
 
@@ -121,8 +121,8 @@ def test_a_seq_is_used_once_in_a_session(raw: RawStore) -> None:
             ["paused"],
         ),
         (
-            "INSERT INTO delivery (id, kind, platform, session_no, address, state, content, due_at, created_at)"
-            " VALUES ('x', 'answer', 'p', $1, 'a', $2, 'x', 0, 0)",
+            "INSERT INTO delivery (id, kind, platform, account, session_no, address, state, content, due_at,"
+            " created_at) VALUES ('x', 'answer', 'p', '', $1, 'a', $2, 'x', 0, 0)",
             ["lost"],
         ),
         ("UPDATE session SET cost_status = $2 WHERE no = $1", ["guessed"]),
@@ -154,8 +154,8 @@ def test_an_invalid_role_is_refused(raw: RawStore) -> None:
         "INSERT INTO event (session_no, seq, kind, created_at) VALUES (999, 1, 'message', 0)",
         "INSERT INTO turn (id, session_no, kind, input_seq, state, queue_round, due_at, created_at)"
         " VALUES ('x', 999, 'answer', 1, 'queued', 0, 0, 0)",
-        "INSERT INTO delivery (id, kind, platform, session_no, address, state, content, due_at, created_at)"
-        " VALUES ('x', 'answer', 'p', 999, 'a', 'pending', 'x', 0, 0)",
+        "INSERT INTO delivery (id, kind, platform, account, session_no, address, state, content, due_at,"
+        " created_at) VALUES ('x', 'answer', 'p', '', 999, 'a', 'pending', 'x', 0, 0)",
         "UPDATE lane SET session_no = 999",
         "UPDATE lane SET audience_no = 999",
         "UPDATE session SET audience_no = 999",

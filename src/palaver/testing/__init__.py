@@ -3,6 +3,7 @@
 `PlatformContract` and what belongs to it need pytest and pytest-asyncio; they are imported on first use.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,7 @@ def __getattr__(name: str) -> Any:
     if name == "PlatformContract":
         import pytest
 
-        # Failures then show the values that differ.
-        pytest.register_assert_rewrite(module, f"{__name__}.contract_helpers")
+        # Failures then show the values that differ; a module that is imported already cannot be changed.
+        names = (module, f"{__name__}.contract_helpers")
+        pytest.register_assert_rewrite(*(name for name in names if name not in sys.modules))
     return getattr(import_module(module), name)
