@@ -125,3 +125,11 @@ def test_a_terminal_chat_connects_to_no_platform(home: Home, monkeypatch: pytest
     assert home("chat", "-m", "hello").stdout
     with home.open_store() as store:
         assert store.engine.run(Read(platform_accounts.list_accounts)) == []
+
+
+def test_the_home_channel_is_shown(home: Home) -> None:
+    home("status")
+    text = 'platforms: {telegram: {home_channel: {chat_id: "-7", name: Ops}}}'
+    home.path.joinpath("config.yaml").write_text(text, encoding="utf-8")
+    assert "Home channel   Ops, telegram:-7" in home("platforms", "show", "telegram").stdout
+    assert home.get_json("platforms", "show", "telegram")["home_channel"] == "telegram:-7"

@@ -65,6 +65,7 @@ async def test_a_connected_platform_without_problems(start_web: StartWebServer) 
         "failed": 0,
         "delivery_error": None,
         "delivery_error_at": None,
+        "home_channel": None,
     }
 
 

@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 5b225d2fe8c6dfdc09fe9fdb2e1aac3f3c9bd51330bce57871a842c6c3d52201
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 35708fe78860c474034aae00cd4d7fda71afad8d8a6ff4d439f9bc07de5abe62
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -552,6 +552,22 @@ export interface components {
             status: "ok";
             /** Version */
             version: string;
+        };
+        /**
+         * HomeChannelOut
+         * @description The default chat of a platform, from config.yaml or chosen with `/sethome`.
+         */
+        HomeChannelOut: {
+            /**
+             * Name
+             * @description For people to read; empty if it is not known.
+             */
+            name: string;
+            /**
+             * Target
+             * @description Where deliveries to the platform go, such as `telegram:42`.
+             */
+            target: string;
         };
         /**
          * InvitationOut
@@ -1194,6 +1210,8 @@ export interface components {
             delivery_error: string | null;
             /** Delivery Error At */
             delivery_error_at: string | null;
+            /** @description The default chat of the platform, if it sends there. */
+            home_channel: components["schemas"]["HomeChannelOut"] | null;
         };
         /**
          * PlatformsOut

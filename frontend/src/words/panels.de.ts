@@ -150,6 +150,7 @@ export const panelsDe: Pick<Words, keyof typeof panelsEn> = {
   },
   accountSince: (when) => `Verbunden seit ${when}`,
   accountLastMessage: (when) => `Letzte Nachricht: ${when}`,
+  accountHome: (chat) => `Standard-Chat: ${chat}`,
   accountLastError: (when) => `Letzter Fehler, ${when}:`,
   platformConfiguredHint: "Eingerichtet, aber kein Server stellt die Verbindung her. Nachrichten dort kommen weder an, noch werden welche gesendet.",
   platformNotConnectedHint: "Neue Nachrichten kommen dort derzeit nicht an. Bestehende Chats bleiben erhalten.",

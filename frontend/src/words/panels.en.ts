@@ -152,6 +152,7 @@ export const panelsEn = {
   },
   accountSince: (when: string) => `Connected since ${when}`,
   accountLastMessage: (when: string) => `Last message: ${when}`,
+  accountHome: (chat: string) => `Home channel: ${chat}`,
   accountLastError: (when: string) => `Last error, ${when}:`,
   platformConfiguredHint: "It’s set up, but no server is running it. Messages there are neither received nor sent.",
   platformNotConnectedHint: "New messages there don’t arrive at the moment. Existing conversations are kept.",

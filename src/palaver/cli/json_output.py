@@ -105,6 +105,7 @@ class PlatformAccountJson(TypedDict):
     failed: int
     delivery_error: str | None
     delivery_error_at: str | None
+    home_channel: str | None
     settings_problem: str | None
 
 
@@ -184,6 +185,7 @@ def account_to_json(account: AccountHealth, settings_problem: str | None) -> Pla
         "failed": account.failed,
         "delivery_error": account.delivery_error,
         "delivery_error_at": format_optional_time(account.delivery_error_at),
+        "home_channel": account.home_channel.target if account.home_channel else None,
         "settings_problem": settings_problem,
     }
 

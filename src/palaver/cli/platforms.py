@@ -148,6 +148,9 @@ def _print_account(account: _Account) -> None:
         ]
         if status.error is not None and status.error_at is not None:
             lines.append(("Last error", f"{output.format_timestamp(status.error_at)}: {status.error}"))
+    if health.home_channel is not None:
+        name = f"{health.home_channel.name}, " if health.home_channel.name else ""
+        lines.append(("Home channel", f"{name}{health.home_channel.target}"))
     if account.settings_problem is not None:
         lines.append(("Settings", account.settings_problem))
     lines += [

@@ -18,6 +18,7 @@ from palaver.domain.errors import ConfigError
 from palaver.domain.keys import DmScope, build_session_key, is_shared
 from palaver.domain.policy import ResetPolicy
 from palaver.domain.source import ChatType, Platform
+from palaver.domain.targets import format_chat_target
 
 if TYPE_CHECKING:
     from palaver.domain.delivery import AccountKey
@@ -50,6 +51,11 @@ class HomeChannel:
             raise ConfigError(
                 f"the home channel of {self.platform} needs a chat_id", key="chat_id", platform=self.platform
             )
+
+    @property
+    def target(self) -> str:
+        """The channel as a delivery target, such as `telegram:42`."""
+        return format_chat_target(self.platform, self.chat_id, self.thread_id, self.account)
 
     def to_dict(self) -> dict[str, str | None]:
         """Return the channel as JSON-ready fields."""

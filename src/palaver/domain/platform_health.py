@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from palaver.domain.gateway_config import HomeChannel
     from palaver.domain.source import Platform
 
 
@@ -64,6 +65,7 @@ class AccountHealth:
     failed: int = 0
     delivery_error: str | None = None  # of the latest uncertain or failed delivery
     delivery_error_at: datetime | None = None
+    home_channel: HomeChannel | None = None  # of its platform, if this account sends there
 
     @property
     def label(self) -> str:

@@ -20,6 +20,7 @@ const account: PlatformAccount = {
   failed: 0,
   delivery_error: null,
   delivery_error_at: null,
+  home_channel: null,
 };
 
 const render = (platform: string, ...changes: Partial<PlatformAccount>[]) =>
@@ -49,6 +50,11 @@ it("keeps the last error of an account that is connected again, but not as a pro
 it("tells several accounts of a platform apart", () => {
   const states = [...render("telegram", { account: "home" }, { account: "work", name: null, state: "deaf" }).querySelectorAll(".account-state")];
   expect(states.map((each) => each.textContent)).toEqual(["home · @botConnected since Jan 2, 2020", "workNot responding. Connecting again…"]);
+});
+
+it("names the home channel, or says where it is if it has no name", () => {
+  expect(render("telegram", { home_channel: { name: "Ops", target: "telegram:-7" } }).textContent).toContain("Home channel: Ops");
+  expect(render("telegram", { home_channel: { name: "", target: "telegram:-7" } }).textContent).toContain("Home channel: telegram:-7");
 });
 
 it("shows deliveries that did not arrive", () => {

@@ -36,6 +36,9 @@ function AccountStatus({ account }: { account: PlatformAccount }) {
         </p>
       ))}
       {account.last_message_at !== null && <Moment label={words.accountLastMessage} at={account.last_message_at} />}
+      {account.home_channel !== null && (
+        <p dir="auto">{words.accountHome(account.home_channel.name || account.home_channel.target)}</p>
+      )}
       {isLive && account.error !== null && account.error_at !== null && (
         <p dir="auto">
           <Moment label={words.accountLastError} at={account.error_at} /> {account.error}

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from palaver.domain.person import Role
 from palaver.domain.platform_health import STATE_WORDS, AccountState
 from palaver.domain.session_json import format_optional_time
-from palaver.domain.targets import format_chat_target
 from palaver.services.commands.command import Command, CommandReply, parse_no_arguments, read_action
 from palaver.services.commands.reply_text import escape_markdown, format_age, format_code, format_count
 from palaver.services.home_channels import load_home_channels
@@ -25,7 +24,7 @@ MAX_ERROR_CHARS = 300
 @read_action("platforms")
 def list_platforms(context: CommandContext) -> CommandReply:
     is_owner = context.principal.role is Role.OWNER
-    accounts = read_account_health(context.tx, context.config.chat_accounts, context.now)
+    accounts = read_account_health(context.tx, context.config, context.config.chat_accounts, context.now)
     if not is_owner:  # deliveries to a platform that is no longer set up are the owner's business
         accounts = [account for account in accounts if account.is_configured]
     data = {"accounts": [_account_to_data(account, is_owner=is_owner) for account in accounts]}
@@ -39,7 +38,7 @@ def list_platforms(context: CommandContext) -> CommandReply:
 
 def _describe_home_channels(context: CommandContext) -> Iterator[str]:
     for home in load_home_channels(context.tx, context.config).values():
-        target = format_code(format_chat_target(home.platform, home.chat_id, home.thread_id, home.account))
+        target = format_code(home.target)
         name = f"{escape_markdown(home.name, 64)}, " if home.name else ""
         yield f"- **Home channel of {escape_markdown(home.platform.label, 64)}**: {name}{target}"
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain.delivery import DeliveryState
 from palaver.domain.platform_health import AccountHealth, AccountState
+from palaver.services.home_channels import load_home_channels
 from palaver.services.process_identity import is_owner_dead
 from palaver.storage import delivery_queries, platform_accounts
 from palaver.storage.engines.base import Read
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.domain.delivery import AccountKey
+    from palaver.domain.gateway_config import GatewayConfig
     from palaver.domain.platform_health import AccountStatus
     from palaver.domain.source import Platform
     from palaver.services.store import SessionStore
@@ -33,21 +35,24 @@ PROBLEM_WINDOW = timedelta(days=1)  # older problems with deliveries are not rep
 async def load_account_health(store: SessionStore, configured: Collection[AccountKey]) -> list[AccountHealth]:
     """Load the health of every account, sorted by platform and name; see `read_account_health`."""
     now = store.clock.now()
-    return await store.engine.arun(Read(lambda tx: read_account_health(tx, configured, now)))
+    return await store.engine.arun(Read(lambda tx: read_account_health(tx, store.config, configured, now)))
 
 
 def load_health(store: SessionStore, configured: Collection[AccountKey]) -> list[AccountHealth]:
     """Load the same for a program that is not asynchronous."""
     now = store.clock.now()
-    return store.engine.run(Read(lambda tx: read_account_health(tx, configured, now)))
+    return store.engine.run(Read(lambda tx: read_account_health(tx, store.config, configured, now)))
 
 
-def read_account_health(tx: Transaction, configured: Collection[AccountKey], now: datetime) -> list[AccountHealth]:
+def read_account_health(
+    tx: Transaction, config: GatewayConfig, configured: Collection[AccountKey], now: datetime
+) -> list[AccountHealth]:
     """Return the accounts that are set up, run in some process, or have deliveries that wait or went wrong."""
     rows = {(row.platform, row.account): row for row in platform_accounts.list_accounts(tx)}
     running = {key for key, row in rows.items() if row.is_held(to_micros(now), is_owner_dead)}
     waiting = delivery_queries.count_open_by_account(tx)
     problems = delivery_queries.list_problems(tx, to_micros(now - PROBLEM_WINDOW))
+    homes = {(home.platform, home.account): home for home in load_home_channels(tx, config).values()}
     keys = {*configured, *running, *waiting, *(problem.account for problem in problems)}
     return [
         AccountHealth(
@@ -56,6 +61,7 @@ def read_account_health(tx: Transaction, configured: Collection[AccountKey], now
             is_configured=key in configured or key in running,
             status=None if key not in rows else _find_current_status(rows[key], is_running=key in running, now=now),
             waiting=waiting.get(key, 0),
+            home_channel=homes.get(key),
             **_count_problems([problem for problem in problems if problem.account == key]),
         )
         for key in sorted(keys)

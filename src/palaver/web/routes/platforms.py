@@ -14,9 +14,17 @@ from palaver.web.schemas import ResponseModel, Time, to_utf8_text
 from palaver.web.state import State
 
 if TYPE_CHECKING:
+    from palaver.domain.gateway_config import HomeChannel
     from palaver.domain.platform_health import AccountHealth
 
 router = make_router("operation", "/api/platforms", responses=error_responses(401, 403))
+
+
+class HomeChannelOut(ResponseModel):
+    """The default chat of a platform, from config.yaml or chosen with `/sethome`."""
+
+    name: str = Field(description="For people to read; empty if it is not known.")
+    target: str = Field(description="Where deliveries to the platform go, such as `telegram:42`.")
 
 
 class PlatformAccountOut(ResponseModel):
@@ -41,6 +49,7 @@ class PlatformAccountOut(ResponseModel):
     failed: int = Field(description="Deliveries that failed and will not be retried.")
     delivery_error: str | None = Field(description="The error of the last failed or uncertain delivery.")
     delivery_error_at: Time | None
+    home_channel: HomeChannelOut | None = Field(description="The default chat of the platform, if it sends there.")
 
 
 class PlatformsOut(ResponseModel):
@@ -79,7 +88,12 @@ def _to_account_out(account: AccountHealth) -> PlatformAccountOut:
         failed=account.failed,
         delivery_error=_to_text(account.delivery_error),
         delivery_error_at=account.delivery_error_at,
+        home_channel=_to_home_out(account.home_channel) if account.home_channel else None,
     )
+
+
+def _to_home_out(home: HomeChannel) -> HomeChannelOut:
+    return HomeChannelOut(name=to_utf8_text(home.name), target=to_utf8_text(home.target))
 
 
 def _to_text(text: str | None) -> str | None:
