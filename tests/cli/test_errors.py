@@ -61,7 +61,7 @@ def test_each_error_has_its_exit_code_and_prints_its_message(
 
 def test_every_error_class_has_an_exit_code() -> None:
     classes = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.PalaverError)]
-    required = {errors.ChatMovedAway: {"new_chat_id": "x"}}
+    required: dict[type[errors.PalaverError], dict[str, str]] = {errors.ChatMovedAway: {"new_chat_id": "x"}}
     raised = [kind("x", **required.get(kind, {})) for kind in classes]
     assert all(run_and_get_exit_code(make_raising(error), as_json=True) in range(1, 8) for error in raised)
 

@@ -155,6 +155,8 @@ class BotApiServer:
         self.webhook_secret: str | None = None
         self.is_revoked = False
         self.has_lost_files = False
+        self.sends_files = asyncio.Event()  # while it is not set, downloads wait
+        self.sends_files.set()
         self.confirmed_offset = 0
         self.url = ""
         self.pending: list[JSON] = []  # updates that nobody has confirmed
@@ -375,6 +377,7 @@ class BotApiServer:
     async def _send_file(self, request: web.Request) -> web.Response:
         from aiohttp import web
 
+        await self.sends_files.wait()
         content = self.files.get(request.match_info["name"])
         is_there = content is not None and not self.has_lost_files
         return web.Response(body=content) if is_there else web.Response(status=404)

@@ -7,6 +7,7 @@ import base64
 import json
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -202,6 +203,28 @@ async def test_what_came_during_a_restart_is_answered_once(server: BotApiServer,
     gateway, _ = await starter.start(server)
     await wait_for_states(gateway, *[DeliveryState.SENT] * 3)
     assert server.list_texts(ADA_ID) == ["You said: one", "You said: two", "You said: three"]
+
+
+async def test_nobody_waits_for_the_file_of_somebody_else(server: BotApiServer, starter: Starter) -> None:
+    server.sends_files.clear()
+    server.files["p1"] = PIXEL
+    photo = [{"file_id": "p1", "file_unique_id": "u1", "width": 1, "height": 1}]
+    server.push(message=make_message(None, message_id=1, photo=photo, caption="What is this?"))
+    server.push_text("and this?", message_id=2)
+    ben = {"id": 77, "is_bot": False, "first_name": "Ben"}
+    await starter.start(server, agent=ScriptedAgent("I see."))
+
+    def has_texts(count: int) -> bool:
+        return len(server.list_texts(77)) == count
+
+    for number in (3, 4):
+        server.push_text("hello", message_id=number, chat=PRIVATE | {"id": 77}, sender=ben)
+        await wait_until(partial(has_texts, number - 2))
+    assert server.list_texts(ADA_ID) == []
+    assert server.confirmed_offset <= 1000  # Telegram keeps them until the photo is stored
+    server.sends_files.set()
+    await wait_until(lambda: len(server.list_texts(ADA_ID)) == 2)
+    await wait_until(lambda: server.confirmed_offset == 1004)
 
 
 @pytest.mark.slow  # the gateway waits a moment for the rest of an album

@@ -30,6 +30,7 @@ from palaver.platforms.matrix.timeline import (
     find_join,
     read_events,
 )
+from palaver.services.platforms.intake import Intake
 
 if TYPE_CHECKING:
     from palaver.domain.platform_updates import AnyUpdate
@@ -98,13 +99,14 @@ class Receiver:
     async def run(self, link: AccountLink) -> None:
         """Receive until canceled. Raises RequestRefused or RequestFailed when a sync fails."""
         try:
-            await self._receive(link)
+            async with Intake(link) as intake:
+                await self._receive(link, intake)
         finally:
             for task in self._joins:
                 task.cancel()
             await asyncio.gather(*self._joins, return_exceptions=True)
 
-    async def _receive(self, link: AccountLink) -> None:
+    async def _receive(self, link: AccountLink, intake: Intake) -> None:
         position = await self._start(link)
         link.report_connected()
         wait = False
@@ -116,7 +118,7 @@ class Receiver:
                     raise
                 await asyncio.sleep(min(error.retry_after or 1.0, MAX_RATE_LIMIT_SECONDS))
                 continue
-            position = await self._accept_batch(link, batch, position)
+            position = await self._accept_batch(link, intake, batch, position)
             link.report_connected()
             wait = True
 
@@ -141,7 +143,7 @@ class Receiver:
         self._join_invited(snapshot)
         return position
 
-    async def _accept_batch(self, link: AccountLink, batch: JsonObject, position: str) -> str:
+    async def _accept_batch(self, link: AccountLink, intake: Intake, batch: JsonObject, position: str) -> str:
         next_position = str(batch["next_batch"])
         self._rooms.apply_account_data(batch)
         waiting = list(self._waiting)
@@ -155,7 +157,8 @@ class Receiver:
             if (room := self._rooms.get(room_id)) is not None:
                 updates += await self._read_timeline(link, room, read_events(read_object(left).get("timeline")))
                 self._rooms.remove(room_id)
-        await self._accept_updates(link, updates, waiting, None if next_position == position else next_position)
+        cursor = None if next_position == position else Cursor(next_position)
+        await self._accept_updates(link, intake, updates, waiting, cursor)
         self._join_invited(batch)
         if self._encryption is not None:
             await self._encryption.exchange_keys()
@@ -163,18 +166,23 @@ class Receiver:
         return next_position
 
     async def _accept_updates(
-        self, link: AccountLink, updates: list[AnyUpdate], waiting: list[WaitingEvent], position: str | None
+        self,
+        link: AccountLink,
+        intake: Intake,
+        updates: list[AnyUpdate],
+        waiting: list[WaitingEvent],
+        cursor: Cursor | None,
     ) -> None:
         """Store updates, then the position. A new waiting event is noted before, one that was read is removed after."""
         added = [event for event in self._waiting if event not in waiting]
         if added:
             await self._save_waiting(link, [*waiting, *added])
-        cursor = Cursor(position) if position is not None else None
         for index, update in enumerate(updates):
-            await link.accept(update, cursor=cursor if index == len(updates) - 1 else None)
+            await intake.accept(update, cursor=cursor if index == len(updates) - 1 else None)
         if not updates and cursor is not None:
-            await link.save_cursor(cursor)
+            await intake.save_cursor(cursor)
         if any(event not in self._waiting for event in waiting):
+            await intake.wait_until_stored()
             await self._save_waiting(link, self._waiting)
 
     async def _read_joined(self, link: AccountLink, room_id: str, joined: JsonObject, position: str) -> list[AnyUpdate]:

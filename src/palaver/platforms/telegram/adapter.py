@@ -22,11 +22,14 @@ from palaver.platforms.telegram.outbound import (
     render_markdown,
 )
 from palaver.services.platforms.adapter import AccountInfo, Adapter, WebhookResponse
+from palaver.services.platforms.intake import Intake
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.domain.delivery import Address
+    from palaver.domain.inbound import Receipt
+    from palaver.domain.platform_updates import AnyUpdate
     from palaver.platforms.manifest import AccountPlace
     from palaver.platforms.telegram.settings import TelegramSettings
     from palaver.services.platforms.adapter import AccountLink, OutgoingMessage, WebhookRequest
@@ -35,6 +38,7 @@ log = logging.getLogger(__name__)
 
 MAX_WEBHOOK_BYTES: Final = 1024 * 1024
 WEBHOOK_CHECK_SECONDS: Final = 60.0
+BUSY_POLL_SECONDS: Final = 1.0  # between two polls while files are downloaded: a poll returns at once then
 SECRET_HEADER: Final = "x-telegram-bot-api-secret-token"  # noqa: S105  (the name of a header)
 PRIVACY_WARNING: Final = (
     "The privacy mode of the bot is on: in groups it sees only commands and replies to it, unless it is an "
@@ -102,35 +106,42 @@ class TelegramAdapter(Adapter):
         """Fetch, store, advance: Telegram keeps an update until the next request names a higher number."""
         stored = await link.load_cursor()
         offset = int(stored) if stored else None
+        received: set[int] = set()  # updates that are not stored yet: Telegram sends them again with the next ones
         is_connected = False  # the first request returns at once, so that the account is soon known to work
-        while True:
-            updates = await self._client.get_updates(offset, waits=is_connected)
-            is_connected = True
-            link.report_connected()
-            for update in sorted(updates, key=lambda each: int(each["update_id"])):
-                offset = int(update["update_id"]) + 1
-                await self._accept(link, update, Cursor(str(offset)))
+        async with Intake(link, self._answer_press_of) as intake:
+            while True:
+                updates = await self._client.get_updates(offset, waits=is_connected and not intake.is_busy)
+                is_connected = True
+                link.report_connected()
+                new = {number: each for each in updates if (number := int(each["update_id"])) not in received}
+                for number, update in sorted(new.items()):
+                    received.add(number)
+                    await self._accept(intake, update, Cursor(str(number + 1)))
+                if intake.is_busy and not new:
+                    await intake.wait_for_change(BUSY_POLL_SECONDS)
+                if intake.cursor is not None:
+                    offset = int(intake.cursor)
+                    received = {number for number in received if number >= offset}
 
-    async def _accept(self, link: AccountLink, update: dict[str, Any], cursor: Cursor | None) -> None:
-        """Store an update with its cursor. One that cannot be stored is left out, so that it does not stop the rest."""
+    async def _accept(self, intake: Intake, update: dict[str, Any], cursor: Cursor) -> None:
+        """Store an update with its cursor. One that cannot be read is left out, so that it does not stop the rest."""
+        parsed = self._parse(update)
+        for position, each in enumerate(parsed):
+            await intake.accept(each, cursor=cursor if position == len(parsed) - 1 else None)
+        if not parsed:
+            await intake.save_cursor(cursor)
+
+    def _parse(self, update: dict[str, Any]) -> Sequence[AnyUpdate]:
         assert self._bot is not None  # noqa: S101  (set by `probe`)
         try:
-            parsed = parse_update(update, self._bot, self._client.download)
+            return parse_update(update, self._bot, self._client.download)
         except (AttributeError, KeyError, TypeError, ValueError, InvalidInput) as error:
             log.warning("telegram_update_unreadable", extra={"update": update.get("update_id"), "reason": repr(error)})
-            parsed = []
-        for position, each in enumerate(parsed):
-            is_last = position == len(parsed) - 1
-            try:
-                receipt = await link.accept(each, cursor=cursor if is_last else None)
-                if isinstance(each, ButtonPressed):
-                    await self.answer_press(each.press_id, receipt.reply)
-            except InvalidInput as error:
-                log.warning("telegram_update_refused", extra={"update": update["update_id"], "reason": str(error)})
-                if is_last and cursor is not None:
-                    await link.save_cursor(cursor)
-        if not parsed and cursor is not None:
-            await link.save_cursor(cursor)
+            return []
+
+    async def _answer_press_of(self, update: AnyUpdate, receipt: Receipt) -> None:
+        if isinstance(update, ButtonPressed):
+            await self.answer_press(update.press_id, receipt.reply)
 
     async def _set_commands(self) -> None:
         if not self._commands or self._has_set_commands:
@@ -184,7 +195,8 @@ class TelegramAdapter(Adapter):
             update = None
         if not isinstance(update, dict):
             return WebhookResponse(status=400)
-        await self._accept(link, update, None)
+        for each in self._parse(update):
+            await self._answer_press_of(each, await link.accept(each))
         return WebhookResponse()
 
     async def close(self) -> None:

@@ -96,7 +96,10 @@ class AccountLink(Protocol):
     async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None) -> Receipt:
         """Store an update durably, together with the cursor after it.
 
-        Raises LeaseLost if another process runs this account now: then `run` has to end.
+        What can never be accepted, such as a message that is too long, is passed over. Raises LeaseLost if another
+        process runs this account now: then `run` has to end. A message with files is accepted when they are
+        downloaded: an adapter that receives the updates of several chats one after the other uses `Intake`, so that
+        nobody waits for the file of somebody else.
         """
         ...
 
