@@ -102,7 +102,7 @@ test-page:
 	@(export NO_COLOR=1; $(NPM) test --silent -- --reporter=dot) >build/page-tests.log 2>&1
 
 quick: .venv/.dev ## Run the fast tests: domain, config, agent and services on SQLite
-	$(PYTEST) -q -n 2 -m "not slow and not postgres and not browser" tests/domain tests/config tests/agent tests/services
+	$(PYTEST) -q -n $(WORKERS) --dist worksteal -m "not slow and not postgres and not browser" tests/domain tests/config tests/agent tests/services
 
 check: .venv/.dev $(PAGE) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check .
