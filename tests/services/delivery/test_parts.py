@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -245,8 +244,10 @@ async def test_the_parts_of_an_answer_keep_to_the_pace_of_the_chat(start_gateway
 
     loopback = ParagraphAdapter(send, capabilities=Capabilities(pace_per_chat=Pace(0.1)))
     gateway = await start_gateway(ScriptedAgent(ANSWER), loopback=loopback)
+    start = asyncio.get_running_loop().time()
     assert (await deliver(gateway, loopback)).state is SENT
-    assert all(later - earlier > 0.09 for earlier, later in itertools.pairwise(times))
+    assert len(times) == 3
+    assert times[-1] - start > 0.19  # the third waits for two pauses, however late the calls themselves come
 
 
 async def test_a_delivery_that_has_to_wait_long_goes_back_and_does_not_block_other_chats(
