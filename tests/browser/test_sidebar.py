@@ -21,8 +21,8 @@ _HIGHLIGHTED = "[...(CSS.highlights.get('search-match') ?? [])].map(range => ran
 _IS_FIRST_VISIBLE = """() => {
   const [range] = CSS.highlights.get('search-match') ?? [];
   const place = range?.getBoundingClientRect();
-  const window = document.querySelector('.scroller').getBoundingClientRect();
-  return place !== undefined && place.top > window.top && place.bottom < window.bottom;
+  const window = document.querySelector('.scroller')?.getBoundingClientRect();
+  return place !== undefined && window !== undefined && place.top > window.top && place.bottom < window.bottom;
 }"""
 
 
