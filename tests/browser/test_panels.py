@@ -506,7 +506,7 @@ async def test_the_page_shell_opens_offline_and_caches_no_api_data(
     assert f"{web.url}/" in cached_urls
     assert not [address for address in cached_urls if "/api" in address]
 
-    visitors.allowed_errors = ("ERR_INTERNET_DISCONNECTED", "Failed to fetch")
+    visitors.allowed_errors = ("ERR_INTERNET_DISCONNECTED", "ERR_FAILED", "Failed to fetch")
     await page.context.set_offline(True)
     await page.goto(f"{web.url}/usage")
     await expect(page.locator(".page-loading")).to_be_attached()

@@ -42,7 +42,8 @@ def test_the_agent_sees_raw_ids_only_where_it_needs_them_or_they_are_harmless(pl
 
 
 def test_the_built_in_platforms_whose_ids_are_hidden() -> None:
-    assert {p for p in BUILT_IN_PLATFORMS if not needs_raw_ids(p)} == {"whatsapp", "signal", "telegram"}
+    hidden = {platform for platform in BUILT_IN_PLATFORMS if not needs_raw_ids(platform)}
+    assert hidden == {"whatsapp", "whatsapp-web", "signal", "telegram", "email"}
 
 
 def test_a_pseudonym_has_a_fixed_form() -> None:

@@ -34,14 +34,15 @@ sources = st.builds(
 @pytest.mark.parametrize("platform", BUILT_IN_PLATFORMS)
 def test_a_built_in_platform_behaves_like_its_lower_case_name(platform: Platform) -> None:
     assert platform == str(platform) == str(platform).lower()
-    assert getattr(Platform, platform.upper()) is platform
+    assert getattr(Platform, platform.upper().replace("-", "_")) is platform
     assert hash(platform) == hash(str(platform))
     assert {platform: 1}[str(platform)] == 1
     assert json.dumps({"p": platform}) == json.dumps({"p": str(platform)})
 
 
-def test_there_are_eleven_built_in_platforms() -> None:
-    assert " ".join(BUILT_IN_PLATFORMS) == "local web api telegram discord slack whatsapp signal matrix webhook cron"
+def test_the_built_in_platforms() -> None:
+    expected = "local web api telegram discord slack whatsapp whatsapp-web signal matrix email webhook cron"
+    assert " ".join(BUILT_IN_PLATFORMS) == expected
 
 
 @pytest.mark.parametrize(

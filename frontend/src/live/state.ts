@@ -132,7 +132,7 @@ export function isAnswering({ sessions, conversations }: State, id: string): boo
   return sessions.get(id)?.running === true || (conversations[id]?.turns.some((turn) => turn.state === "running") ?? false);
 }
 
-/** Clears what only the live stream reports. Nothing is conversation about it while the conversation is not followed. */
+/** Clears what only the live stream reports. Nothing is known about it while the conversation is not followed. */
 export function clearLiveData(state: State, id: string): State {
   return updateConversation(state, id, (conversation) => ({ ...conversation, turns: [], drafts: {}, notice: null }));
 }

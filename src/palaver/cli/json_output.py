@@ -5,7 +5,7 @@ The same rules hold: every key is always there, null if it has no value, and tim
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from palaver.domain.session_json import format_optional_time, format_time
 
@@ -168,26 +168,7 @@ def person_to_json(member: Member) -> PersonJson:
 
 
 def account_to_json(account: AccountHealth, settings_problem: str | None) -> PlatformAccountJson:
-    status = account.status
-    return {
-        "platform": str(account.platform),
-        "account": account.account,
-        "configured": account.is_configured,
-        "state": account.state.value,
-        "since": format_optional_time(status.since if status else None),
-        "name": status.name if status else None,
-        "warnings": list(status.warnings) if status else [],
-        "last_message_at": format_optional_time(status.last_message_at if status else None),
-        "error": status.error if status else None,
-        "error_at": format_optional_time(status.error_at if status else None),
-        "waiting": account.waiting,
-        "uncertain": account.uncertain,
-        "failed": account.failed,
-        "delivery_error": account.delivery_error,
-        "delivery_error_at": format_optional_time(account.delivery_error_at),
-        "home_channel": account.home_channel.target if account.home_channel else None,
-        "settings_problem": settings_problem,
-    }
+    return cast("PlatformAccountJson", {**account.to_dict(), "settings_problem": settings_problem})
 
 
 def undo_to_json(session: Session, result: UndoResult) -> UndoJson:

@@ -40,13 +40,16 @@ class Capabilities:
     max_buttons: int = 0  # under one message
     max_file_bytes: int = 0  # of a file that is sent; 0: files cannot be sent
     has_threads: bool = False
+    has_groups: bool = False  # it can take part in chats of several people
+    receives_files: bool = False
+    receives_voice: bool = False  # voice messages, as files
+    receives_edits: bool = False  # of messages that people have sent
+    reply_window: timedelta | None = None  # after a person's last message, how long we may write; None: always
     has_native_stream: bool = False  # it can show a growing text itself, at least in some chats
     pace_per_chat: Pace | None = None
     pace_per_account: Pace | None = None
     edit_pace: Pace = Pace(1.5)  # of a growing message, per chat
-    key_lifetime: timedelta = timedelta(
-        0
-    )  # how long a message with the same key is delivered once, however often it is sent
+    key_lifetime: timedelta = timedelta(0)  # how long a message that is sent again with the same key arrives once
 
 
 def measure_length(text: str, unit: LengthUnit) -> int:

@@ -3,6 +3,7 @@
 off ──▶ connecting ──▶ live ──▶ deaf      nothing was heard from the platform for too long
              ▲          │        │
              ├──────────┴────────┘        after a pause
+             ├──▶ linking ──▶ live        until somebody has linked it: scanned a code with their phone
              └──▶ refused                 by the platform, or by its settings; tried again every ten minutes
 """
 
@@ -10,7 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from palaver.domain.session_json import format_optional_time
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -25,6 +28,7 @@ class AccountState(StrEnum):
     OFF = "off"  # no process runs it
     CONNECTING = "connecting"
     LIVE = "live"  # it receives and sends
+    LINKING = "linking"  # it waits until somebody scans a code, or types it, on their phone
     DEAF = "deaf"  # connected, but nothing was heard for too long; it is connected again
     REFUSED = "refused"  # by the platform, or because of its settings: somebody has to do something
 
@@ -33,9 +37,20 @@ STATE_WORDS = {
     AccountState.OFF: "not running",
     AccountState.CONNECTING: "connecting",
     AccountState.LIVE: "connected",
+    AccountState.LINKING: "waiting to be linked",
     AccountState.DEAF: "not responding, connecting again",
     AccountState.REFUSED: "needs attention",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkingPrompt:
+    """What somebody does on their phone to link it with an account here. Only an owner sees it."""
+
+    instructions: str  # in words: which app, which menu
+    qr_text: str | None = None  # the content of a QR code to scan
+    code: str | None = None  # a code to type instead
+    expires_at: datetime | None = None  # a new one is shown then
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +62,8 @@ class AccountStatus:
     name: str | None = None  # as people see it on the platform
     user_id: str | None = None  # its own id there
     warnings: tuple[str, ...] = ()  # what is missing, in words
+    details: tuple[str, ...] = ()  # what an operator may want to know, such as the version of a program that it uses
+    linking: LinkingPrompt | None = None  # while it waits to be linked
     error: str | None = None  # the last one, in words
     error_at: datetime | None = None
     last_message_at: datetime | None = None  # received
@@ -76,6 +93,28 @@ class AccountHealth:
     def state(self) -> AccountState:
         """Its state; off if it has never run."""
         return AccountState.OFF if self.status is None else self.status.state
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-ready fields."""
+        status = self.status
+        return {
+            "platform": str(self.platform),
+            "account": self.account,
+            "configured": self.is_configured,
+            "state": self.state.value,
+            "since": format_optional_time(status.since if status else None),
+            "name": status.name if status else None,
+            "warnings": list(status.warnings) if status else [],
+            "last_message_at": format_optional_time(status.last_message_at if status else None),
+            "error": status.error if status else None,
+            "error_at": format_optional_time(status.error_at if status else None),
+            "waiting": self.waiting,
+            "uncertain": self.uncertain,
+            "failed": self.failed,
+            "delivery_error": self.delivery_error,
+            "delivery_error_at": format_optional_time(self.delivery_error_at),
+            "home_channel": self.home_channel.target if self.home_channel else None,
+        }
 
 
 def format_account(platform: Platform, account: str) -> str:

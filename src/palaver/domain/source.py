@@ -47,8 +47,10 @@ class Platform(str):
     DISCORD: ClassVar[Platform]
     SLACK: ClassVar[Platform]
     WHATSAPP: ClassVar[Platform]
+    WHATSAPP_WEB: ClassVar[Platform]
     SIGNAL: ClassVar[Platform]
     MATRIX: ClassVar[Platform]
+    EMAIL: ClassVar[Platform]
     WEBHOOK: ClassVar[Platform]
     CRON: ClassVar[Platform]
 
@@ -81,13 +83,21 @@ Platform.TELEGRAM = Platform("telegram")
 Platform.DISCORD = Platform("discord")
 Platform.SLACK = Platform("slack")
 Platform.WHATSAPP = Platform("whatsapp")
+Platform.WHATSAPP_WEB = Platform("whatsapp-web")
 Platform.SIGNAL = Platform("signal")
 Platform.MATRIX = Platform("matrix")
+Platform.EMAIL = Platform("email")
 Platform.WEBHOOK = Platform("webhook")
 Platform.CRON = Platform("cron")
 
 # Platforms whose label is not just their name in title case.
-_LABELS: dict[str, str] = {Platform.LOCAL: "Terminal", Platform.API: "API", Platform.WHATSAPP: "WhatsApp"}
+_LABELS: dict[str, str] = {
+    Platform.LOCAL: "Terminal",
+    Platform.API: "API",
+    Platform.WHATSAPP: "WhatsApp",
+    Platform.WHATSAPP_WEB: "WhatsApp Web",
+    Platform.EMAIL: "E-mail",
+}
 
 BUILT_IN_PLATFORMS: tuple[Platform, ...] = (
     Platform.LOCAL,
@@ -97,8 +107,10 @@ BUILT_IN_PLATFORMS: tuple[Platform, ...] = (
     Platform.DISCORD,
     Platform.SLACK,
     Platform.WHATSAPP,
+    Platform.WHATSAPP_WEB,
     Platform.SIGNAL,
     Platform.MATRIX,
+    Platform.EMAIL,
     Platform.WEBHOOK,
     Platform.CRON,
 )

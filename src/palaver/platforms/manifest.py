@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
+from palaver.domain.capabilities import Capabilities
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
@@ -44,6 +46,7 @@ class PlatformManifest:
     platform: Platform
     settings: type[AccountSettings]
     create: Callable[[Any, AccountPlace], Adapter]  # settings and place → adapter; imports the SDK
+    capabilities: Capabilities = field(default_factory=Capabilities)  # of its adapters: the same value
     extra: str | None = None  # the extra to install: `pip install 'palaver[telegram]'`
     modules: tuple[str, ...] = ()  # that the extra brings; to say what is missing
     environment: Mapping[str, str] = field(default_factory=dict)  # variable → setting, for the account without a name

@@ -202,10 +202,10 @@ class Attachments:
 
     def _delete_unused_bytes(self, before: float) -> None:
         for upload in self._folder.glob(f"{_UPLOAD_PREFIX}*"):
-            if upload.stat().st_mtime < before:
+            if _is_older(upload, before):
                 upload.unlink(missing_ok=True)
         for subfolder in self._folder.glob("[0-9a-f][0-9a-f]"):
-            paths = [path for path in subfolder.iterdir() if path.stat().st_mtime < before]
+            paths = [path for path in subfolder.iterdir() if _is_older(path, before)]
             known = self._find_known_hashes(paths)
             for path in paths:
                 if _get_hash(path) not in known:
@@ -334,6 +334,14 @@ def _move_into_place(upload: Path, target: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _is_older(path: Path, time_seconds: float) -> bool:
+    """Return whether a file was changed before a time; one that an upload or a cleanup has moved meanwhile was not."""
+    try:
+        return path.stat().st_mtime < time_seconds
+    except FileNotFoundError:
+        return False
 
 
 def _get_hash(path: Path) -> str:

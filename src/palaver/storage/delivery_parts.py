@@ -12,7 +12,7 @@ from palaver.domain.delivery import AccountKey, DeliveryPart, DeliveryState
 from palaver.domain.text import make_storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from palaver.storage.engines.base import Transaction
 
@@ -83,7 +83,7 @@ def reopen_parts(tx: Transaction, delivery_no: int) -> None:
     )
 
 
-def compute_delivery_state(parts: Iterable[DeliveryPart]) -> tuple[DeliveryState, str | None]:
+def compute_delivery_state(parts: Sequence[DeliveryPart]) -> tuple[DeliveryState, str | None]:
     """Return the state of a delivery of which nothing is left to send, and why it is not `sent`."""
     for state in (DeliveryState.FAILED, DeliveryState.UNCERTAIN):
         for part in parts:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import LeaseLost
-from palaver.domain.platform_health import AccountState, AccountStatus
+from palaver.domain.platform_health import AccountState, AccountStatus, LinkingPrompt
 from palaver.domain.source import Platform
 from palaver.domain.text import make_storable
 from palaver.storage.timestamps import from_micros, from_micros_or_none, to_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from palaver.domain.delivery import AccountKey
@@ -54,8 +54,12 @@ class AccountRow:
 _IS_ACCOUNT = "platform = $1 AND account = $2"
 _HAS_LEASE = f"{_IS_ACCOUNT} AND lease_no = $3 AND lease_owner IS NOT NULL"
 _COLUMNS = (
-    "platform, account, lease_owner, lease_until, state, state_since, name, user_id, warnings, error, error_at,"
-    " last_message_at"
+    "platform, account, lease_owner, lease_until, state, state_since, name, user_id, warnings, details, linking, error,"
+    " error_at, last_message_at"
+)
+_SET_STATUS = (
+    "state = $4, state_since = $5, name = $6, user_id = $7, warnings = $8, details = $9, linking = $10, error = $11,"
+    " error_at = $12, last_message_at = $13"
 )
 
 
@@ -107,11 +111,10 @@ def acquire(
 def renew(tx: Transaction, fence: Fence, until: int, status: AccountStatus) -> bool:
     """Extend a lease and store the status of its account; False if another process has taken it over."""
     changed = tx.execute(
-        "UPDATE platform_account SET lease_until = $4, state = $5, state_since = $6, name = $7, user_id = $8,"
-        f" warnings = $9, error = $10, error_at = $11, last_message_at = $12 WHERE {_HAS_LEASE}",
+        f"UPDATE platform_account SET {_SET_STATUS}, lease_until = $14 WHERE {_HAS_LEASE}",
         *_make_params(fence),
-        until,
         *_make_status_params(status),
+        until,
     )
     return changed > 0
 
@@ -119,8 +122,7 @@ def renew(tx: Transaction, fence: Fence, until: int, status: AccountStatus) -> b
 def release(tx: Transaction, fence: Fence, status: AccountStatus) -> bool:
     """Give the lease back, so that another process can take it at once; False if one has taken it over already."""
     changed = tx.execute(
-        "UPDATE platform_account SET lease_owner = NULL, lease_until = NULL, state = $4, state_since = $5, name = $6,"
-        f" user_id = $7, warnings = $8, error = $9, error_at = $10, last_message_at = $11 WHERE {_HAS_LEASE}",
+        f"UPDATE platform_account SET {_SET_STATUS}, lease_owner = NULL, lease_until = NULL WHERE {_HAS_LEASE}",
         *_make_params(fence),
         *_make_status_params(status),
     )
@@ -155,22 +157,39 @@ def _find(tx: Transaction, key: AccountKey, lock: str = "") -> AccountRow | None
 
 
 def _account_from_row(row: Row) -> AccountRow:
-    platform, account, owner, until, state, since, name, user_id, warnings, error, error_at, last_message_at = row
+    platform, account, owner, until, *status = row
     return AccountRow(
         platform=Platform(platform),
         account=account,
         lease_owner=owner,
         lease_until=until,
-        status=AccountStatus(
-            state=AccountState(state),
-            since=from_micros(since),
-            name=name,
-            user_id=user_id,
-            warnings=tuple(json.loads(warnings)) if warnings else (),
-            error=error,
-            error_at=from_micros_or_none(error_at),
-            last_message_at=from_micros_or_none(last_message_at),
-        ),
+        status=_status_from_columns(*status),
+    )
+
+
+def _status_from_columns(
+    state: str,
+    since: int,
+    name: str | None,
+    user_id: str | None,
+    warnings: str | None,
+    details: str | None,
+    linking: str | None,
+    error: str | None,
+    error_at: int | None,
+    last_message_at: int | None,
+) -> AccountStatus:
+    return AccountStatus(
+        state=AccountState(state),
+        since=from_micros(since),
+        name=name,
+        user_id=user_id,
+        warnings=tuple(json.loads(warnings)) if warnings else (),
+        details=tuple(json.loads(details)) if details else (),
+        linking=_prompt_from_json(linking) if linking else None,
+        error=error,
+        error_at=from_micros_or_none(error_at),
+        last_message_at=from_micros_or_none(last_message_at),
     )
 
 
@@ -180,11 +199,32 @@ def _make_status_params(status: AccountStatus) -> tuple[object, ...]:
         to_micros(status.since),
         _to_storable(status.name),
         _to_storable(status.user_id),
-        json.dumps([make_storable(text) for text in status.warnings]) if status.warnings else None,
+        _texts_to_json(status.warnings),
+        _texts_to_json(status.details),
+        _prompt_to_json(status.linking) if status.linking else None,
         _to_storable(status.error),
         _to_micros_or_none(status.error_at),
         _to_micros_or_none(status.last_message_at),
     )
+
+
+def _texts_to_json(texts: Sequence[str]) -> str | None:
+    return json.dumps([make_storable(text) for text in texts]) if texts else None
+
+
+def _prompt_to_json(prompt: LinkingPrompt) -> str:
+    fields = {
+        "instructions": make_storable(prompt.instructions),
+        "qr_text": _to_storable(prompt.qr_text),
+        "code": _to_storable(prompt.code),
+        "expires_at": _to_micros_or_none(prompt.expires_at),
+    }
+    return json.dumps(fields)
+
+
+def _prompt_from_json(text: str) -> LinkingPrompt:
+    fields = json.loads(text)
+    return LinkingPrompt(**{**fields, "expires_at": from_micros_or_none(fields["expires_at"])})
 
 
 def _to_storable(text: str | None) -> str | None:

@@ -12,6 +12,7 @@ from palaver.domain.inbound import Inbound, Outcome, Receipt
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from palaver.domain.platform_health import LinkingPrompt
     from palaver.domain.platform_updates import AnyUpdate, Cursor
 
 
@@ -24,6 +25,7 @@ class MemoryInbox:
         self.cursors: dict[str, str] = {}  # by name
         self.confirmed: dict[str, str] = {}  # key of a message of ours → the platform's id
         self.connected_count = 0  # how often the adapter has reported that it receives
+        self.linking_prompts: list[LinkingPrompt] = []  # what it has asked somebody to scan or to type
         self._message_keys: set[tuple[str, str]] = set()
         self._changed = asyncio.Event()
 
@@ -115,4 +117,8 @@ class MemoryLink:
 
     def report_connected(self) -> None:
         self._inbox.connected_count += 1
+        self._inbox.note_change()
+
+    def report_linking(self, prompt: LinkingPrompt) -> None:
+        self._inbox.linking_prompts.append(prompt)
         self._inbox.note_change()

@@ -1,23 +1,32 @@
-// Writes JSON schemas of the Telegram Bot API into the folder that is passed: of the parameters of every method
-// (`SendMessageParams`) and of every object (`TelegramUpdate`), from the published types in `@gramio/types`.
+// Writes JSON schemas of what platforms publish as TypeScript types, one file per platform, into the folder that is
+// passed. The servers that stand for a platform in the tests check requests and events with them.
+// `node generate.mjs <folder> [platform…]`; without names, all of them.
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { createGenerator } from "ts-json-schema-generator";
 
-const folder = path.resolve(process.argv[2]);
 const here = import.meta.dirname;
-const types = path.join(here, "node_modules/@gramio/types/out");
+const packages = path.join(here, "node_modules");
 
-const schema = createGenerator({
-  path: `${types}/{params,objects}.d.ts`,
-  tsconfig: path.join(here, "tsconfig.json"),
-  type: "*",
-  skipTypeCheck: true,
-  jsDoc: "none",
-  additionalProperties: false,
-}).createSchema("*");
+// For each platform: the files with its types, and the type to describe (`*`: every one that is exported).
+const platforms = {
+  telegram: { files: `${packages}/@gramio/types/out/{params,objects}.d.ts`, type: "*" },
+};
 
+const [target, ...names] = process.argv.slice(2);
+const folder = path.resolve(target);
 mkdirSync(folder, { recursive: true });
-const file = path.join(folder, "telegram.json");
-writeFileSync(`${file}.new`, JSON.stringify(schema));
-renameSync(`${file}.new`, file);
+for (const name of names.length > 0 ? names : Object.keys(platforms)) {
+  const { files, type } = platforms[name];
+  const schema = createGenerator({
+    path: files,
+    tsconfig: path.join(here, "tsconfig.json"),
+    type,
+    skipTypeCheck: true,
+    jsDoc: "none",
+    additionalProperties: false,
+  }).createSchema(type);
+  const file = path.join(folder, `${name}.json`);
+  writeFileSync(`${file}.new`, JSON.stringify(schema));
+  renameSync(`${file}.new`, file);
+}

@@ -119,7 +119,7 @@ def flood(seconds: int) -> Fault:
     return Fault(429, f"Too Many Requests: retry after {seconds}", {"retry_after": seconds})
 
 
-def moved(new_chat_id: int) -> Fault:
+def build_move_fault(new_chat_id: int) -> Fault:
     description = "Bad Request: group chat was upgraded to a supergroup chat"
     return Fault(400, description, {"migrate_to_chat_id": new_chat_id})
 

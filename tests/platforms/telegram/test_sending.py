@@ -32,8 +32,8 @@ from .bot_api_server import (
     TOKEN,
     BotApiServer,
     Fault,
+    build_move_fault,
     flood,
-    moved,
 )
 from .conftest import ADDRESS, MakeAdapter, make_outgoing
 
@@ -220,7 +220,7 @@ async def test_a_failure_says_honestly_what_happened(
 
 
 async def test_a_group_that_has_moved_names_its_new_id(server: BotApiServer, adapter: TelegramAdapter) -> None:
-    server.fail("sendMessage", moved(-1001234567890))
+    server.fail("sendMessage", build_move_fault(-1001234567890))
     with pytest.raises(ChatMovedAway) as away:
         await adapter.send(make_outgoing(adapter, address=Address(Platform.TELEGRAM, "-4001")))
     assert away.value.new_chat_id == "-1001234567890"

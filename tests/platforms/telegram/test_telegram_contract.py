@@ -24,9 +24,9 @@ from .bot_api_server import (
     PRIVATE,
     TOKEN,
     BotApiServer,
+    build_move_fault,
     flood,
     make_message,
-    moved,
 )
 from .bot_api_server import Fault as ApiFault
 from .conftest import make_adapter_for
@@ -40,7 +40,7 @@ SEND_FAULTS = {
     Fault.SERVER_ERROR: BAD_GATEWAY,
     Fault.REFUSED: ApiFault(400, "Bad Request: can't parse entities"),
     Fault.CHAT_GONE: CHAT_NOT_FOUND,
-    Fault.CHAT_MOVED: moved(-1001),
+    Fault.CHAT_MOVED: build_move_fault(-1001),
     Fault.ANSWER_LOST: LOSE_ANSWER,
 }
 

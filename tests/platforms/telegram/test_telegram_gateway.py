@@ -28,7 +28,7 @@ from palaver.storage.engines.base import Read
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
 
-from .bot_api_server import BLOCKED, GROUP, LOSE_ANSWER, PRIVATE, BotApiServer, flood, make_message, moved
+from .bot_api_server import BLOCKED, GROUP, LOSE_ANSWER, PRIVATE, BotApiServer, build_move_fault, flood, make_message
 from .conftest import make_adapter_for
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ async def test_an_answer_whose_confirmation_is_lost_is_uncertain_and_not_sent_ag
 
 async def test_an_answer_follows_a_group_that_became_a_supergroup(server: BotApiServer, starter: Starter) -> None:
     old_group = {"id": -4001, "type": "group", "title": "Engines"}
-    server.fail("sendMessage", moved(GROUP_ID))
+    server.fail("sendMessage", build_move_fault(GROUP_ID))
     server.push_text("@palaver_bot hello", message_id=1, chat=old_group, entities=MENTION)
     gateway, _ = await starter.start(server)
     await wait_until(lambda: server.list_texts(GROUP_ID))

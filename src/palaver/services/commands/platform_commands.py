@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain.person import Role
 from palaver.domain.platform_health import STATE_WORDS, AccountState
-from palaver.domain.session_json import format_optional_time
 from palaver.services.commands.command import Command, CommandReply, parse_no_arguments, read_action
 from palaver.services.commands.reply_text import escape_markdown, format_age, format_code, format_count
 from palaver.services.home_channels import load_home_channels
@@ -70,26 +69,8 @@ def _describe_account(context: CommandContext, account: AccountHealth, *, is_own
 
 
 def _account_to_data(account: AccountHealth, *, is_owner: bool) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "platform": str(account.platform),
-        "account": account.account,
-        "state": account.state.value,
-    }
-    if not is_owner:
-        return data
-    status = account.status
-    return {
-        **data,
-        "since": format_optional_time(status.since if status else None),
-        "name": status.name if status else None,
-        "warnings": list(status.warnings) if status else [],
-        "last_message_at": format_optional_time(status.last_message_at if status else None),
-        "error": status.error if status else None,
-        "error_at": format_optional_time(status.error_at if status else None),
-        "waiting": account.waiting,
-        "uncertain": account.uncertain,
-        "failed": account.failed,
-    }
+    data = account.to_dict()
+    return data if is_owner else {name: data[name] for name in ("platform", "account", "state")}
 
 
 PLATFORMS = Command(

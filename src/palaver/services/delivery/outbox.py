@@ -67,9 +67,7 @@ class Outbox:
         self._previews = Previews(store, list_adapters, feed, self._pacers, unstreamed_platforms)
         self._wake_event = asyncio.Event()
         self._active_sends: dict[asyncio.Task[None], DeliverySender] = {}
-        self._known_accounts: frozenset[AccountKey] = (
-            frozenset()
-        )  # accounts whose orphans were recovered since they are live
+        self._known_accounts: frozenset[AccountKey] = frozenset()  # their orphans were recovered since they are live
         self._send_loop: asyncio.Task[None] | None = None
         self._recovery_loop: asyncio.Task[None] | None = None
         self._is_stopping = False

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction
 
+MAX_DOWNLOADS: Final = 8  # messages whose files are downloaded at once: an SDK may hold a whole file in memory
 DOWNLOAD_SECONDS: Final = 60.0  # for one file
 TOTAL_SECONDS: Final = 150.0  # for all files of a message
 _BYTES_PER_MB: Final = 1_000_000
@@ -58,6 +59,7 @@ class FileReceiver:
         self._store = store
         self._rules = rules
         self._attachments = attachments
+        self._downloads = asyncio.Semaphore(MAX_DOWNLOADS)
 
     async def receive(self, inbound: Inbound) -> ReceivedFiles:
         """Download and store the files of a message; nothing for a message that is not going to be stored."""
@@ -65,6 +67,12 @@ class FileReceiver:
         if not is_expected:
             return ReceivedFiles()
         crash_point("inbox.before_download")
+        async with self._downloads:
+            received = await self._download_all(inbound, person)
+        crash_point("inbox.files_received")
+        return received
+
+    async def _download_all(self, inbound: Inbound, person: Person | None) -> ReceivedFiles:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + TOTAL_SECONDS
         ids: list[str] = []
@@ -80,7 +88,6 @@ class FileReceiver:
             except Exception as error:  # noqa: BLE001  (whatever goes wrong with a file, its message is accepted)
                 lines.append(_describe_failure(file, error))
                 log.warning("file_not_received", extra={"platform": str(inbound.source.platform), "error": repr(error)})
-        crash_point("inbox.files_received")
         return ReceivedFiles(ids, lines)
 
     async def _find_recipient(self, inbound: Inbound) -> tuple[bool, Person | None]:

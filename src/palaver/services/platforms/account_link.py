@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import LeaseLost
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from palaver.domain.delivery import AccountKey
     from palaver.domain.inbound import Receipt
+    from palaver.domain.platform_health import LinkingPrompt
     from palaver.domain.platform_updates import AnyUpdate, Cursor
     from palaver.services.inbox import Inbox
     from palaver.storage.platform_accounts import Fence
@@ -20,24 +21,24 @@ if TYPE_CHECKING:
     Confirm = Callable[[AccountKey, str, str], Awaitable[None]]  # account, key of the message, the platform's id of it
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionEvents:
+    """Whom a link tells what its adapter reports."""
+
+    on_connected: Callable[[], None]
+    on_linking: Callable[[LinkingPrompt], None]
+    on_message: Callable[[], None]  # a message was accepted
+
+
 class ConnectionLink:
     """The `AccountLink` of one connection. After it has ended, everything that is still sent through it is refused."""
 
-    def __init__(
-        self,
-        fence: Fence,
-        inbox: Inbox,
-        confirm: Confirm,
-        *,
-        on_connected: Callable[[], None],
-        on_message: Callable[[], None],
-    ) -> None:
+    def __init__(self, fence: Fence, inbox: Inbox, confirm: Confirm, events: ConnectionEvents) -> None:
         self._fence = fence
         self._key = (fence.platform, fence.account)
         self._inbox = inbox
         self._confirm = confirm
-        self._on_connected = on_connected
-        self._on_message = on_message
+        self._events = events
         self._is_open = True
 
     def close(self) -> None:
@@ -48,7 +49,7 @@ class ConnectionLink:
         update = replace(update, source=replace(update.source, account=self._fence.account))
         receipt = await self._inbox.accept(update, cursor=cursor, fence=self._fence)
         if isinstance(update, Inbound):
-            self._on_message()
+            self._events.on_message()
         return receipt
 
     async def load_cursor(self, name: str = "") -> str | None:
@@ -64,7 +65,11 @@ class ConnectionLink:
 
     def report_connected(self) -> None:
         if self._is_open:
-            self._on_connected()
+            self._events.on_connected()
+
+    def report_linking(self, prompt: LinkingPrompt) -> None:
+        if self._is_open:
+            self._events.on_linking(prompt)
 
     def _check_open(self) -> None:
         if not self._is_open:

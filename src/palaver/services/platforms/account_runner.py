@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.errors import AccountRefused, ConnectionLost, LeaseLost, PalaverError, StoreError
 from palaver.domain.platform_health import AccountState, AccountStatus
+from palaver.services.platforms.account_link import ConnectionEvents
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from palaver.domain.clock import Clock
+    from palaver.domain.platform_health import LinkingPrompt
     from palaver.services.platforms.account_link import ConnectionLink
     from palaver.services.platforms.adapter import Adapter
     from palaver.services.platforms.configured_account import ConfiguredAccount
@@ -71,7 +73,7 @@ class AccountRunner:
         leases: AccountLeases,
         clock: Clock,
         *,
-        make_link: Callable[[Fence, Callable[[], None], Callable[[], None]], ConnectionLink],
+        make_link: Callable[[Fence, ConnectionEvents], ConnectionLink],
         on_change: Callable[[], None],
         timing: ConnectionTiming,
     ) -> None:
@@ -202,7 +204,10 @@ class AccountRunner:
         """Create an adapter, sign in, and run it until it ends; it is closed in any case."""
         async with asyncio.timeout(self._timing.probe):
             adapter = await self.account.create()
-        link = self._make_link(fence, self._note_connected, self._note_message)
+        events = ConnectionEvents(
+            on_connected=self._note_connected, on_linking=self._note_linking, on_message=self._note_message
+        )
+        link = self._make_link(fence, events)
         try:
             await self._probe(adapter)
             self._connection = Connection(adapter, link)
@@ -220,7 +225,8 @@ class AccountRunner:
         except TimeoutError:
             raise ConnectionLost(f"The platform did not answer within {self._timing.probe:g} seconds.") from None
         warnings = tuple(map(self.account.hide_secrets, info.warnings))
-        self._status = replace(self._status, name=info.name, user_id=info.user_id, warnings=warnings)
+        details = tuple(map(self.account.hide_secrets, info.details))
+        self._status = replace(self._status, name=info.name, user_id=info.user_id, warnings=warnings, details=details)
         for warning in warnings:
             log.warning("platform_account_warning", extra={**self._fields, "warning": warning})
 
@@ -270,6 +276,10 @@ class AccountRunner:
             self._set_state(AccountState.LIVE)
             log.info("platform_account_live", extra={**self._fields, "name_there": self._status.name})
 
+    def _note_linking(self, prompt: LinkingPrompt) -> None:
+        self._heard_at = time.monotonic()
+        self._set_state(AccountState.LINKING, prompt)
+
     def _note_message(self) -> None:
         self._status = replace(self._status, last_message_at=self._clock.now())  # stored with the next renewal
 
@@ -305,9 +315,12 @@ class AccountRunner:
     def _log_failure(self, event: str, error: BaseException) -> None:
         log.error(event, extra=self._fields, exc_info=error)
 
-    def _set_state(self, state: AccountState) -> None:
+    def _set_state(self, state: AccountState, linking: LinkingPrompt | None = None) -> None:
+        status = replace(self._status, state=state, linking=linking)
         if state is not self._status.state:
-            self._status = replace(self._status, state=state, since=self._clock.now())
+            status = replace(status, since=self._clock.now())
+        if status != self._status:
+            self._status = status
             self._on_change()
         self._status_changed.set()
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from palaver.domain.delivery import Address
     from palaver.domain.inbound import Receipt
+    from palaver.domain.platform_health import LinkingPrompt
     from palaver.domain.platform_updates import AnyUpdate, Cursor
     from palaver.domain.source import Platform
 
@@ -44,6 +45,7 @@ class AccountInfo:
     user_id: str | None = None  # our account's own id there
     name: str | None = None  # as people see it, such as @palaver_bot
     warnings: tuple[str, ...] = ()  # what is missing: an intent, a scope, a switch, a version; in words, with the fix
+    details: tuple[str, ...] = ()  # what an operator may want to know: a version, the age of a linked device
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,13 @@ class AccountLink(Protocol):
         """
         ...
 
+    def report_linking(self, prompt: LinkingPrompt) -> None:
+        """Report what somebody has to do on their phone to link this account; again whenever the code changes.
+
+        It counts as progress like `report_connected`, which ends it.
+        """
+        ...
+
 
 class Adapter(ABC):
     """One account on one platform. Subclasses set `platform` and `capabilities`."""
@@ -133,7 +142,10 @@ class Adapter(ABC):
     max_webhook_bytes: int = 0  # of the body of a request to its webhook; 0: it has none
 
     async def probe(self) -> AccountInfo:
-        """Sign in, and find out what is missing. Raises AccountRefused or ConnectionLost."""
+        """Sign in, and find out what is missing. Raises AccountRefused or ConnectionLost.
+
+        It is called before `run`, and again while `run` runs when somebody tests the connection.
+        """
         return AccountInfo()
 
     @abstractmethod

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from palaver.domain.source import Platform
     from palaver.services.inbox import Inbox
     from palaver.services.live.feed import Feed
-    from palaver.services.platforms.account_link import Confirm
+    from palaver.services.platforms.account_link import Confirm, ConnectionEvents
     from palaver.services.platforms.account_runner import Connection
     from palaver.services.platforms.adapter import Adapter, WebhookRequest, WebhookResponse
     from palaver.services.platforms.configured_account import ConfiguredAccount
@@ -101,10 +101,8 @@ class Supervisor:
                 log.error("platform_account_stuck", extra={"task": task.get_name()})
         await self._connected.stop()
 
-    def _make_link(
-        self, fence: Fence, on_connected: Callable[[], None], on_message: Callable[[], None]
-    ) -> ConnectionLink:
-        return ConnectionLink(fence, self._inbox, self._confirm, on_connected=on_connected, on_message=on_message)
+    def _make_link(self, fence: Fence, events: ConnectionEvents) -> ConnectionLink:
+        return ConnectionLink(fence, self._inbox, self._confirm, events)
 
     def _note_change(self) -> None:
         self._connected.wake()

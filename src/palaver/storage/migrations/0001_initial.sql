@@ -385,11 +385,13 @@ CREATE INDEX inbound_message_received ON inbound_message (received_at);  -- old 
 CREATE TABLE platform_account (
     platform         TEXT NOT NULL,
     account          TEXT NOT NULL,                          -- its name in config.yaml; empty for the only one
-    state            TEXT NOT NULL CHECK (state IN ('off', 'connecting', 'live', 'deaf', 'refused')),
+    state            TEXT NOT NULL CHECK (state IN ('off', 'connecting', 'linking', 'live', 'deaf', 'refused')),
     state_since      BIGINT NOT NULL,
     name             TEXT,                                   -- as people see it on the platform
     user_id          TEXT,                                   -- its own id on the platform
     warnings         TEXT,                                   -- JSON list: what is missing, in words
+    details          TEXT,                                   -- JSON list: versions and the like, in words
+    linking          TEXT,                                   -- JSON: what to scan or type on a phone to link it
     error            TEXT,                                   -- the last one, in words
     error_at         BIGINT,
     last_message_at  BIGINT,
