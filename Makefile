@@ -79,7 +79,7 @@ chat: .venv/.run ## Chat with the agent in this terminal
 # The published types of platforms, as JSON schemas: the servers that stand for a platform in the tests check with them.
 SCHEMA_SOURCES := tests/platforms/schemas
 SCHEMAS := build/schemas/.generated
-$(SCHEMAS): $(addprefix $(SCHEMA_SOURCES)/,package.json package-lock.json generate.mjs tsconfig.json) | $(UV) $(if $(HAS_NPM),,.venv/.node)
+$(SCHEMAS): $(addprefix $(SCHEMA_SOURCES)/,package.json package-lock.json generate.mjs tsconfig.json) $(wildcard $(SCHEMA_SOURCES)/*.ts) | $(UV) $(if $(HAS_NPM),,.venv/.node)
 	$(call step,schemas,Generating schemas of platforms for the tests,\
 		cd $(SCHEMA_SOURCES) && $(ANY_NPM) ci --no-audit --no-fund && $(ANY_NPM) run generate)
 	@touch $@

@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -21,7 +20,9 @@ from palaver.domain.clock import SystemClock
 from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 from palaver.services.gateway import Gateway
+from palaver.storage.engines import postgres_pool
 from palaver.testing import FakeClock, ScriptedAgent
+from support.warm_connections import keep_connections, keep_no_connections
 from support.warm_process import WarmLauncher
 
 if TYPE_CHECKING:
@@ -89,10 +90,18 @@ def postgres() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def postgres_database(postgres: str) -> str:
+def postgres_database(postgres: str) -> Iterator[str]:
     """The URL of a database with the current schema; `store_url` empties it before each test."""
     SessionStore.open(postgres).close()
-    return postgres
+    with keep_connections(postgres):
+        yield postgres
+
+
+@pytest.fixture
+def new_connections() -> Iterator[None]:
+    """Let every store of a test open and close all its connections, for tests that count or break them."""
+    with keep_no_connections():
+        yield
 
 
 # Deleting the few rows of a test is ten times as fast as TRUNCATE, which makes new files for all tables and indexes.
@@ -123,7 +132,7 @@ END $$
 
 
 def empty_database(url: str) -> str:
-    with psycopg.connect(url, autocommit=True) as connection:
+    with postgres_pool.connect(url) as connection:
         connection.execute(EMPTY_ALL_TABLES)
     return url
 

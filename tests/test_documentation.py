@@ -35,6 +35,12 @@ def test_links_to_files_resolve(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+def test_the_tables_of_what_works_where_are_up_to_date() -> None:
+    command = [sys.executable, "-m", "docs.platform_table", "--check"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
 @pytest.mark.parametrize("code", EXAMPLES)
 def test_python_examples_run_and_print_what_they_claim(code: str, tmp_path: Path) -> None:
     result = subprocess.run(

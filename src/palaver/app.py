@@ -6,6 +6,7 @@ and build none themselves.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from palaver.services.store import SessionStore
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
     from palaver.web.state import WebState
 
 
-def open_store(settings: Settings) -> SessionStore:
-    """Open the store that the settings name, and create it if it does not exist yet."""
-    return SessionStore.open(settings.database_url, config=settings.gateway)
+def open_store(settings: Settings, accounts: Sequence[ConfiguredAccount] = ()) -> SessionStore:
+    """Open the store that the settings name, and create it if it does not exist yet; a server names its accounts."""
+    windows = {account.platform: account.capabilities.reply_window for account in accounts}
+    hours = {platform: window.total_seconds() / 3600 for platform, window in windows.items() if window is not None}
+    return SessionStore.open(settings.database_url, config=replace(settings.gateway, reply_hours=hours))
 
 
 def list_accounts(settings: Settings, environ: Mapping[str, str]) -> list[ConfiguredAccount]:

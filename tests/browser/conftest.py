@@ -47,6 +47,9 @@ _LOG_CSP_VIOLATIONS = (
 
 _GET_PANEL_TITLE = "document.querySelector('.panel-title')?.textContent"
 
+# What Chromium logs about requests without a connection: another text with a service worker, and for parts of the page.
+OFFLINE_ERRORS = ("ERR_INTERNET_DISCONNECTED", "ERR_FAILED", "Failed to fetch", "Unable to preload")
+
 expect.set_options(timeout=30_000)
 
 
@@ -126,6 +129,11 @@ class Visitors:
         if not path:
             await expect(page.locator("main.main h1")).to_be_visible()
         return page
+
+    async def go_offline(self, page: Page) -> None:
+        """Take the connection from a page. Requests fail, which it logs, perhaps only when it is online again."""
+        self.allowed_errors += OFFLINE_ERRORS
+        await page.context.set_offline(True)
 
     def _check_console(self, kind: str, text: str) -> None:
         if kind == "error" and not any(each in text for each in self.allowed_errors):

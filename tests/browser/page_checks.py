@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from playwright.async_api import Page
+    from playwright.async_api import Locator, Page
 
 AXE_SCRIPT = Path(__file__).parents[2] / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 MIN_TARGET_PIXELS = 44  # CSS pixels; a finger needs that much
@@ -45,3 +45,29 @@ async def measure_overflow(page: Page) -> int:
     """Return by how many pixels the page is wider than its window."""
     pixels: int = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     return pixels
+
+
+# Six frames without a change: an animation changes something in every frame, and rows are measured in the one after.
+_WAIT_UNTIL_STILL = """log => new Promise(resolve => {
+    let last, unchangedFrames = 0
+    const check = () => {
+        const now = `${log.scrollTop} ${log.scrollHeight}`
+        unchangedFrames = now === last ? unchangedFrames + 1 : 0
+        last = now
+        if (unchangedFrames === 6) resolve()
+        else requestAnimationFrame(check)
+    }
+    check()
+})"""
+
+
+async def wait_until_still(log: Locator) -> None:
+    """Wait until an element has stopped scrolling and growing."""
+    await log.evaluate(_WAIT_UNTIL_STILL)
+
+
+async def scroll_with_wheel(page: Page, log: Locator, pixels: int) -> None:
+    """Turn the wheel above an element that can scroll, and wait until it has scrolled."""
+    top = await log.evaluate("log => log.scrollTop")
+    await page.mouse.wheel(0, pixels)
+    await page.wait_for_function("([log, top]) => log.scrollTop !== top", arg=[await log.element_handle(), top])

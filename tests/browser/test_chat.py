@@ -197,8 +197,7 @@ async def test_offline_messages_are_queued_and_sent_once(start_web: StartWebServ
     page = await visitors.visit(web)
     await send_message(page, "before")
     await wait_for_answer(page)
-    visitors.allowed_errors = ("ERR_INTERNET_DISCONNECTED",)
-    await page.context.set_offline(True)
+    await visitors.go_offline(page)
     await send_message(page, "kept for later")
     await expect(page.locator(".user-message.pending")).to_contain_text("kept for later")
     await expect(page.get_by_text("You’re offline.")).to_be_visible()
@@ -211,7 +210,7 @@ async def test_offline_messages_are_queued_and_sent_once(start_web: StartWebServ
     assert said == ["before", "kept for later"]
 
     visitors.allowed_errors += ("404",)
-    await page.context.set_offline(True)
+    await visitors.go_offline(page)
     await send_message(page, "too late for this one")
     await expect(page.locator(".user-message.pending")).to_be_visible()
     assert (await owner.delete(f"/api/sessions/{page.url.rpartition('/')[2]}")).status_code == 204

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.async_api import expect
 
-from browser.conftest import send_message, skip_welcome
+from browser.conftest import OFFLINE_ERRORS, send_message, skip_welcome
 from palaver.agent.demo import DemoAgent
 from support.process import TIMEOUT_SECONDS, find_free_port, run_server
 
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from browser.conftest import Visitors
+    from support.warm_process import WarmLauncher
     from support.web import StartWebServer
 
 ANSWER_START = "I have thought about"
 
 
 @pytest.mark.slow
-async def test_the_page_recovers_when_the_server_is_killed_during_an_answer(tmp_path: Path, visitors: Visitors) -> None:
+async def test_the_page_recovers_when_the_server_is_killed_during_an_answer(
+    launcher: WarmLauncher, tmp_path: Path, visitors: Visitors
+) -> None:
     port = find_free_port()
     visitors.allowed_errors = (
         "ERR_CONNECTION_REFUSED",
@@ -30,7 +33,7 @@ async def test_the_page_recovers_when_the_server_is_killed_during_an_answer(tmp_
         "ERR_CONNECTION_RESET",
     )
     long_text = " ".join(f"thing{number}" for number in range(150))
-    async with run_server(tmp_path, port) as link:
+    async with run_server(launcher, tmp_path, port) as link:
         page = await (await visitors.open_context(link)).new_page()
         await page.goto(link)
         await skip_welcome(page)
@@ -39,7 +42,7 @@ async def test_the_page_recovers_when_the_server_is_killed_during_an_answer(tmp_
     await expect(page.get_by_text("Reconnecting…")).to_be_visible()
     await send_message(page, "and are you there")
     await expect(page.locator(".user-message.pending")).to_contain_text("and are you there")
-    async with run_server(tmp_path, port):
+    async with run_server(launcher, tmp_path, port):
         answers = page.locator(".answer")
         await expect(answers).to_have_count(2, timeout=TIMEOUT_SECONDS * 1000)
         await expect(answers.last.get_by_role("button", name="Regenerate")).to_be_visible(
@@ -58,7 +61,7 @@ async def test_a_panel_that_fails_to_load_says_so_and_the_rest_keeps_working(
     web = await start_web(DemoAgent(word_delay=0))
     await web.create_conversation(await web.sign_in(), "hello", title="Still here")
     page = await visitors.visit(web)
-    visitors.allowed_errors = ("ERR_FAILED", "Failed to fetch", "Unable to preload")
+    visitors.allowed_errors = OFFLINE_ERRORS
     await page.route("**/assets/UsagePanel*", lambda route: route.abort())
     await page.locator("#composer").fill("half a thought")
     await page.get_by_role("button", name="owner").click()
@@ -84,8 +87,7 @@ async def test_a_conversation_that_was_not_loaded_yet_can_be_written_to_offline(
     page = await visitors.visit(web, service_workers="allow")
     await page.get_by_role("link", name="Earlier").click()
     await expect(page.locator(".answer")).to_be_visible()
-    visitors.allowed_errors = ("ERR_INTERNET_DISCONNECTED", "ERR_FAILED")
-    await page.context.set_offline(True)
+    await visitors.go_offline(page)
     await page.get_by_role("link", name="Not visited").click()
     await expect(page.get_by_role("heading", name="Not visited")).to_be_visible()
     await expect(page.get_by_role("status")).to_contain_text(["Messages not available offline"])

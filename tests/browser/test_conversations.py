@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from playwright.async_api import expect
 
-from browser.conftest import send_message, wait_for_answer
+from browser.conftest import send_message, sign_in_context, wait_for_answer
 from palaver.agent.demo import DemoAgent
 from palaver.testing import FakeClock, ScriptedAgent
 
@@ -138,25 +138,22 @@ async def test_a_copied_message_link_opens_that_message_in_another_tab(
 
 
 async def test_messages_are_separated_by_day(start_web: StartWebServer, visitors: Visitors) -> None:
-    noon = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
+    noon = datetime(2026, 3, 12, 12, tzinfo=UTC)
     clock = FakeClock(noon - timedelta(days=8))
     web = await start_web(ScriptedAgent("Certainly."), clock=clock)
     session = await web.create_conversation(await web.sign_in(), "long ago", "the same day", title="Over the days")
     for away, text in ((1, "the day before"), (0, "just now")):
         clock.set(noon - timedelta(days=away))
         await web.send_message(await web.sign_in(), session, text)
-    page = await visitors.visit(web, timezone_id="UTC", path=f"/{session}")
-    days = page.get_by_role("separator")
-    await expect(days).to_have_count(3)
-    long_ago = noon - timedelta(days=8)
-    assert await days.all_inner_texts() == [f"{long_ago:%A} {long_ago.day} {long_ago:%B}", "Yesterday", "Today"]
-    shown = await page.locator(".day, .user-message .bubble").all_inner_texts()
-    assert [text for text in shown if text not in {"Yesterday", "Today"}][1:] == [
-        "long ago",
-        "the same day",
-        "the day before",
-        "just now",
-    ]
+    context = await visitors.open_context(web.url, timezone_id="UTC")
+    await context.clock.set_fixed_time(noon)
+    await sign_in_context(context, web)
+    page = await context.new_page()
+    await page.goto(f"{web.url}/{session}")
+    await expect(page.get_by_role("separator")).to_have_text(["Wednesday 4 March", "Yesterday", "Today"])
+    await expect(page.locator(".day, .user-message .bubble")).to_have_text(
+        ["Wednesday 4 March", "long ago", "the same day", "Yesterday", "the day before", "Today", "just now"]
+    )
 
 
 async def test_compaction_is_shown_and_can_be_undone(start_web: StartWebServer, visitors: Visitors) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from playwright.async_api import expect
 
 from browser.conftest import PHONE_VIEWPORT, send_message, wait_for_answer
-from browser.page_checks import MIN_TARGET_PIXELS, find_violations, measure_overflow
+from browser.page_checks import MIN_TARGET_PIXELS, find_violations, measure_overflow, scroll_with_wheel
 from palaver.agent.base import TextDelta
 from palaver.testing import ScriptedAgent
 
@@ -300,8 +300,7 @@ async def test_the_scroll_position_is_stable_while_diagrams_above_are_rendered(
         const row = [...log.querySelectorAll('.row')].find(each => each.getBoundingClientRect().bottom > middle);
         return [row.dataset.index, Math.round(row.getBoundingClientRect().bottom)]; }"""
     for _ in range(12):
-        await page.mouse.wheel(0, -400)
-        await page.wait_for_timeout(50)
+        await scroll_with_wheel(page, log, -400)
         before = await log.evaluate(locate_middle_row)
         await expect(page.locator("figure.diagram pre")).to_have_count(0)  # every diagram near the viewport is rendered
         after = await log.evaluate(locate_middle_row)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from playwright.async_api import Route, expect
 
 from browser.conftest import send_message, wait_for_answer
+from browser.page_checks import wait_until_still
 from palaver.services.conversations import Conversations, NewConversation
 from palaver.testing import ScriptedAgent
 
@@ -88,16 +89,19 @@ async def test_the_scroll_position_is_stable_while_earlier_messages_load(
         await page.wait_for_timeout(20)
         if held.is_set():
             break
-    await page.wait_for_timeout(100)  # until scrolling has ended
+    await wait_until_still(log)
     locate_middle_row = (
         "log => { const middle = log.getBoundingClientRect().top + log.clientHeight / 2;"
         " const row = [...log.querySelectorAll('.row')].find(each => each.getBoundingClientRect().bottom > middle);"
         " return [row.querySelector('.bubble').innerText, Math.round(row.getBoundingClientRect().top)]; }"
     )
     before = await log.evaluate(locate_middle_row)
-    async with page.expect_response("**/messages?*before=*"):
-        go_on.set()
-    await page.wait_for_timeout(500)
+    height = await log.evaluate("log => log.scrollHeight")
+    go_on.set()
+    await page.wait_for_function(
+        "([log, height]) => log.scrollHeight > height", arg=[await log.element_handle(), height]
+    )
+    await wait_until_still(log)
     after = await log.evaluate(locate_middle_row)
     assert after[0] == before[0]
     assert abs(after[1] - before[1]) <= 2

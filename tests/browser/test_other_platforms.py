@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from playwright.async_api import expect
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Locator, Page
 
     from browser.conftest import Visitors
+    from support.warm_process import WarmLauncher
     from support.web import StartWebServer, WebServer
 
 
@@ -113,21 +115,21 @@ async def test_the_owner_sees_messages_of_others_only_when_viewing_everyones_con
 
 
 async def test_a_terminal_message_appears_on_the_page_of_another_process(
-    start_web: StartWebServer, visitors: Visitors, tmp_path: Path
+    launcher: WarmLauncher, start_web: StartWebServer, visitors: Visitors, tmp_path: Path
 ) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     page = await visitors.visit(web)
-    first = await start_palaver(tmp_path, "-m", "said in a terminal")
+    first = start_palaver(launcher, tmp_path, "-m", "said in a terminal")
     row = find_row(page, "said in a terminal")
     await expect(row.get_by_role("img", name="Terminal")).to_be_visible()
-    await first.communicate()
+    await asyncio.to_thread(first.communicate)
     assert first.returncode == 0
 
     await row.get_by_role("link").click()
     await expect(page.locator(".answer")).to_have_count(1)
-    second = await start_palaver(tmp_path, "-m", "and once more", "--continue")
+    second = start_palaver(launcher, tmp_path, "-m", "and once more", "--continue")
     await expect(page.locator(".user-message").last).to_contain_text("and once more")
     await expect(page.locator(".answer")).to_have_count(2)
     await wait_for_answer(page)
-    assert "You said: “and once more”" in (await second.communicate())[0].decode()
+    assert "You said: “and once more”" in (await asyncio.to_thread(second.communicate))[0]
     await expect(page.locator(".answer").last).to_contain_text("You said: “and once more”")

@@ -506,8 +506,7 @@ async def test_the_page_shell_opens_offline_and_caches_no_api_data(
     assert f"{web.url}/" in cached_urls
     assert not [address for address in cached_urls if "/api" in address]
 
-    visitors.allowed_errors = ("ERR_INTERNET_DISCONNECTED", "ERR_FAILED", "Failed to fetch")
-    await page.context.set_offline(True)
+    await visitors.go_offline(page)
     await page.goto(f"{web.url}/usage")
     await expect(page.locator(".page-loading")).to_be_attached()
     await page.context.set_offline(False)
@@ -515,7 +514,12 @@ async def test_the_page_shell_opens_offline_and_caches_no_api_data(
 
 
 _LIST_CACHED_URLS = "async () => (await (await caches.open('palaver-shell')).keys()).map(each => each.url)"
-_IS_SHELL_CACHED = f"async () => (await ({_LIST_CACHED_URLS})()).some(each => each.endsWith('.js'))"
+_IS_SHELL_CACHED = r"""async () => {
+    const cache = await caches.open('palaver-shell')
+    const files = (await (await cache.match('/'))?.text())?.match(/assets\/[^"]+/g) ?? []
+    const cached = await Promise.all(files.map(file => cache.match(`/${file}`)))
+    return cached.length > 0 && cached.every(each => each !== undefined)
+}"""
 
 
 async def test_the_page_works_below_a_base_path(start_web: StartWebServer, visitors: Visitors) -> None:

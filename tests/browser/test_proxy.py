@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from browser.conftest import Visitors
+    from support.warm_process import WarmLauncher
 
 
 def create_tls_context(folder: Path) -> ssl.SSLContext:
@@ -49,7 +50,9 @@ def create_tls_context(folder: Path) -> ssl.SSLContext:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["passes the path on", "takes the path away and speaks HTTPS"])
-async def test_everything_works_below_a_path(tmp_path: Path, visitors: Visitors, kind: str) -> None:
+async def test_everything_works_below_a_path(
+    launcher: WarmLauncher, tmp_path: Path, visitors: Visitors, kind: str
+) -> None:
     is_stripping = kind.startswith("takes")
     proxy = Proxy(
         "/palaver",
@@ -60,7 +63,7 @@ async def test_everything_works_below_a_path(tmp_path: Path, visitors: Visitors,
     async with proxy.running():
         settings = f"web:\n  public_url: {proxy.url}\n  trusted_proxies: [127.0.0.1]\n"
         (tmp_path / "config.yaml").write_text(settings)
-        async with run_server(tmp_path, proxy.upstream) as link:
+        async with run_server(launcher, tmp_path, proxy.upstream) as link:
             await use_all_features(visitors, proxy, link)
     assert proxy.unmatched_targets == []
 

@@ -295,7 +295,7 @@ def test_the_numbers_of_summaries_have_limits(
         (
             "toolsets: {memory: {platforms: [telegrm]}}",
             'toolsets.memory.platforms.0: "telegrm" is not allowed (local, web, api, telegram, discord, slack, '
-            "whatsapp, signal, matrix, webhook, cron)",
+            "whatsapp, whatsapp-web, signal, matrix, email, webhook, cron)",
         ),
     ],
 )

@@ -86,6 +86,25 @@ def test_a_context_works_without_a_session() -> None:
     assert (context.session_id, context.session_key, context.created_at) == (None, None, None)
 
 
+def test_a_context_comes_back_from_json_with_its_reply_windows() -> None:
+    context = build_session_context(
+        DM, replace(CONFIG, reply_hours={Platform.WHATSAPP: 24.0, Platform.SLACK: 0.5}), ENTRY
+    )
+    assert context.reply_hours == ((Platform.SLACK, 0.5), (Platform.WHATSAPP, 24.0))
+    assert SessionContext.from_dict(json.loads(json.dumps(context.to_dict()))) == context
+
+
+def test_the_agent_is_told_where_it_can_write_only_for_a_while() -> None:
+    config = replace(CONFIG, reply_hours={Platform.WHATSAPP: 24.0, Platform.SIGNAL: 2.0})
+    text = build_session_context_prompt(build_session_context(DM, config))  # its home channel there is a target
+    assert "- On WhatsApp you can write only within 24 hours after a person's last message.\n" in text
+    assert "On Signal" not in text
+    source = SessionSource(Platform.SIGNAL, "7", user_id="7")
+    assert "On Signal you can write only within 2 hours" in build_session_context_prompt(
+        build_session_context(source, config)
+    )
+
+
 # ---- the prompt --------------------------------------------------------------------------------------------
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import subprocess
 import sys
+from dataclasses import replace
+from datetime import timedelta
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -12,12 +15,15 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from pydantic import SecretStr, field_validator
 
+from palaver.app import open_store
 from palaver.config import load_settings
+from palaver.domain.capabilities import Capabilities
 from palaver.domain.errors import AccountRefused
 from palaver.domain.source import Platform
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.platforms.manifest import AccountPlace, AccountSettings, PlatformManifest
 from palaver.platforms.registry import list_configured_accounts, load_manifests
+from palaver.services.platforms.adapter import Adapter
 
 if TYPE_CHECKING:
     from palaver.services.platforms.configured_account import ConfiguredAccount
@@ -25,6 +31,9 @@ if TYPE_CHECKING:
 GROUP = "palaver.platforms"
 PIGEON = Platform("pigeon")
 TOKEN = "coop-4711-hunter2"
+BUILT_IN = [
+    *("discord", "email", "matrix", "signal", "slack", "telegram", "webhook", "whatsapp", "whatsapp-web"),
+]
 
 
 class PigeonSettings(AccountSettings):
@@ -102,20 +111,39 @@ def test_a_package_that_cannot_be_loaded_is_one_line_in_the_log_and_leaves_the_o
 
 def test_the_built_in_platforms_are_installed_as_entry_points_and_load_no_sdk() -> None:
     program = (
-        "import sys; from palaver.platforms.registry import load_manifests; "
-        "print(sorted(map(str, load_manifests())), sorted({'telegram', 'nio', 'httpx', 'httpx2'} & set(sys.modules)))"
+        "import sys; from palaver.platforms.registry import load_manifests; manifests = load_manifests(); "
+        "sdks = {'httpx', 'httpx2', 'aiohttp', *(name for each in manifests.values() for name in each.modules)}; "
+        "print(sorted(map(str, manifests)), sorted(sdks & set(sys.modules)))"
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert result.stdout == "['matrix', 'telegram', 'webhook'] []\n"
+    assert result.stdout == f"{sorted(BUILT_IN)} []\n", result.stderr
 
 
-@pytest.mark.parametrize("platform", ["matrix", "telegram", "webhook"])
+@pytest.mark.parametrize("platform", BUILT_IN)
+def test_a_manifest_has_the_capabilities_of_its_adapter(platform: str) -> None:
+    manifest = load_manifests()[Platform(platform)]
+    module = importlib.import_module(f"palaver.platforms.{platform.replace('-', '_')}.adapter")
+    adapters = [each for each in vars(module).values() if isinstance(each, type) and issubclass(each, Adapter)]
+    [adapter] = [each for each in adapters if getattr(each, "platform", None) == manifest.platform]
+    assert manifest.capabilities == adapter.capabilities
+
+
+@pytest.mark.parametrize("platform", BUILT_IN)
 def test_the_page_of_a_platform_has_all_its_settings_and_variables(platform: str) -> None:
     manifest = load_manifests()[Platform(platform)]
     page = (Path(__file__).parents[2] / f"docs/platforms/{platform}.md").read_text(encoding="utf-8")
     names = [*manifest.settings.model_fields, *manifest.environment, f"palaver[{manifest.extra}]"]
     assert [name for name in names if name not in page] == []
     assert set(manifest.environment.values()) <= set(manifest.settings.model_fields)
+
+
+def test_a_server_knows_from_the_manifests_where_it_may_not_always_write(tmp_path: Path) -> None:
+    manifest = replace(MANIFEST, capabilities=Capabilities(reply_window=timedelta(hours=24)))
+    accounts = configure_platform(manifest, tmp_path, PIGEON_TOKEN=TOKEN)
+    with open_store(load_settings({}, tmp_path), list(accounts.values())) as store:
+        assert store.config.reply_hours == {PIGEON: 24.0}
+    with open_store(load_settings({}, tmp_path), list(configure(tmp_path, PIGEON_TOKEN=TOKEN).values())) as store:
+        assert store.config.reply_hours == {}
 
 
 # -- accounts -----------------------------------------------------------------------------------------------

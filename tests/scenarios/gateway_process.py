@@ -330,7 +330,7 @@ class GatewayRunner:
     async def _wait_until_idle(self, writer: asyncio.StreamWriter, store: SessionStore) -> None:
         """Wait until no turn, no delivery and no growing message is open."""
         while await store.engine.arun(Read(_count_open_work)):  # noqa: ASYNC110  (another process may finish it)
-            await asyncio.sleep(0.003)
+            await asyncio.sleep(0.01)
         self._report(writer, idle=True, passed_points=dict(self._passed_points))
 
     def _report(self, writer: asyncio.StreamWriter, **facts: Any) -> None:

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import apsw
-import psycopg
+
+from palaver.storage.engines import postgres_pool
+from support.warm_connections import WarmConnection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,7 +133,7 @@ def fetch_rows(url: str, sql: str) -> list[tuple[Any, ...]]:
             return db.execute(sql).fetchall()
         finally:
             db.close()
-    with psycopg.connect(url, autocommit=True) as connection:
+    with postgres_pool.connect(url) as connection:
         return connection.execute(sql.encode()).fetchall()
 
 
@@ -139,10 +141,18 @@ _CONNECTIONS = """SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_
     AND backend_type = 'client backend'"""
 
 
+def _count_connections(url: str) -> int:
+    """Count the connections to the database, except those that are kept for other tests."""
+    with postgres_pool.connect(url) as connection:
+        row = connection.tx.fetch_one(_CONNECTIONS)
+        assert row is not None
+        return int(row[0]) - len(WarmConnection.kept)
+
+
 def wait_for_disconnect(url: str, remaining: int = 0) -> None:
     """Wait until the server has noticed that clients were killed: it first finishes what they had asked for."""
     deadline = time.monotonic() + TIMEOUT_SECONDS
-    while url.startswith("postgres") and fetch_rows(url, _CONNECTIONS)[0][0] > remaining:
+    while url.startswith("postgres") and _count_connections(url) > remaining:
         assert time.monotonic() < deadline, "the server keeps the connections of a dead client"
         time.sleep(0.005)
 

@@ -419,9 +419,10 @@ def interrupt_writes(times: int, seed: int) -> int:
     session_id = get_store().get_or_create_session(build_source("ada")).session_id
     for number in range(times):
         signal.signal(signal.SIGALRM, signal.default_int_handler)
+        end = time.monotonic() + 1  # an interrupt is lost if it comes while Python runs a destructor
         with contextlib.suppress(BaseException):  # whatever error the interrupt has become on its way here
             signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.00005, 0.002))
-            while True:
+            while time.monotonic() < end:
                 get_store().append_to_transcript(session_id, "before")
         results: list[int] = []
         after = threading.Thread(

@@ -61,7 +61,7 @@ CRASH_POINTS: dict[str, tuple[int, tuple[Any, ...]]] = {
     "turn.recovered": (1, ("turn.before_tool", 1)),
     "delivery.before_claim": (2, ()),
     "delivery.claimed": (1, ()),
-    "delivery.before_parts_save": (2, ()),
+    "delivery.before_parts_save": (1, ()),  # the first, so that no other delivery is being sent
     "delivery.parts_saved": (1, ()),
     "delivery.before_send": (2, ()),
     "delivery.sent": (1, ()),

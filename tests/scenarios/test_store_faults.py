@@ -45,7 +45,7 @@ from store_harness import CommandFailed, StoreProcess, fetch_rows, find_inconsis
 if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("new_connections")]
 
 Source = Callable[..., SessionSource]
 HANG_SECONDS = 15.0  # only something that hangs takes longer

@@ -163,6 +163,13 @@ async def test_the_chosen_home_channel_wins_over_the_settings(open_store: OpenSt
     assert "No home channel" in await town.ask(chat("olga"), "/sethome off")
 
 
+async def test_a_home_channel_where_we_may_not_always_write_is_told(open_store: OpenStore, clock: FakeClock) -> None:
+    config = GatewayConfig(connected_platforms=(Platform.TELEGRAM,), reply_hours={Platform.TELEGRAM: 24})
+    town = Town(open_store(config), clock)
+    await town.add_person(chat("olga"), Role.OWNER)
+    assert "Telegram lets me write here only within 24 hours after" in await town.ask(chat("olga"), "/sethome")
+
+
 async def test_only_owners_choose_home_channels_and_only_in_chats(town: Town) -> None:
     await town.add_person(ADA)
     assert (await town.ask(ADA, "/sethome")).startswith("Only an owner can use /sethome.")

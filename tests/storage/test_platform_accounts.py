@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.domain.errors import LeaseLost
-from palaver.domain.platform_health import AccountState, AccountStatus
+from palaver.domain.platform_health import AccountState, AccountStatus, ConnectionTest, LinkingPrompt
 from palaver.domain.source import Platform
 from palaver.storage import platform_accounts
 from palaver.storage.engines.base import Read, Write
@@ -29,6 +29,11 @@ LIVE = AccountStatus(
     error="it broke",
     error_at=datetime(2026, 1, 1, tzinfo=UTC),
     last_message_at=datetime(2026, 1, 3, tzinfo=UTC),
+    details=("version 2",),
+    linking=LinkingPrompt(
+        instructions="Scan it.", qr_text="pair:1", code="AB", expires_at=datetime(2026, 1, 4, tzinfo=UTC)
+    ),
+    last_test=ConnectionTest(number=3, finished_at=datetime(2026, 1, 5, tzinfo=UTC), seconds=0.25, error="no"),
 )
 
 
@@ -95,6 +100,24 @@ def test_the_status_comes_back_as_it_was_stored(store: SessionStore) -> None:
         "error": "it broke",
     }
     assert (row.status.error_at, row.status.last_message_at) == (LIVE.error_at, LIVE.last_message_at)
+    assert (row.status.details, row.status.linking, row.status.last_test) == (
+        LIVE.details,
+        LIVE.linking,
+        LIVE.last_test,
+    )
+
+
+def test_tests_of_a_connection_are_counted_and_a_renewal_keeps_the_count(store: SessionStore) -> None:
+    def request() -> int | None:
+        return store.engine.run(Write(lambda tx: platform_accounts.request_test(tx, KEY)))
+
+    assert request() is None
+    fence = acquire(store, "a", 100)
+    assert fence is not None
+    assert (request(), request()) == (1, 2)
+    store.engine.run(Write(lambda tx: platform_accounts.renew(tx, fence, 145, LIVE)))
+    [row] = store.engine.run(Read(platform_accounts.list_accounts))
+    assert row.test_no == 2
 
 
 def test_an_account_is_taken_over_only_after_what_its_owner_was_storing(store: SessionStore) -> None:

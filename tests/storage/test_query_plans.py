@@ -29,6 +29,7 @@ from palaver.domain.platform_updates import (
     MessageReaction,
 )
 from palaver.domain.profile import AgentProfile, TurnRules
+from palaver.domain.source import Platform
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 from palaver.services.gateway import Gateway
 from palaver.storage.engines import sqlite
@@ -59,6 +60,7 @@ CASCADE_STATEMENTS = [
     "DELETE FROM delivery_part WHERE delivery_no = $1",
     "UPDATE delivery_part SET attachment_no = NULL WHERE attachment_no = $1",
     "UPDATE preview SET turn_no = NULL WHERE turn_no = $1",
+    "UPDATE sender_id SET main_id = $3 WHERE platform = $1 AND main_id = $2",
 ]
 
 
@@ -108,6 +110,17 @@ async def send_updates(gateway: Gateway) -> None:
     await gateway.inbox.load_cursor((LOOPBACK, ""))
 
 
+async def send_from_several_ids(gateway: Gateway) -> None:
+    """Write as a person with a number and a lasting id, and as others who had or get that number."""
+    pairs = (("491", "DE.1"), ("491", "DE.1"), ("491", "DE.2"), ("492", None), (None, "DE.3"), ("492", "DE.3"))
+    for number, bsuid in pairs:
+        ids = [each for each in (number, bsuid) if each]
+        source = SessionSource("whatsapp", ids[0], user_id=ids[0], user_id_alt=ids[-1])
+        await gateway.inbox.accept(Inbound(source=source, content="hello"))
+    source = SessionSource("whatsapp", "491", user_id="491", user_id_alt="DE.2")
+    await gateway.inbox.accept(ChatMoved(source=source, new_chat_id="493", new_user_ids=("493", "DE.4")))
+
+
 async def test_no_statement_of_a_conversation_scans_a_table(tmp_path: Path, statements: set[str]) -> None:
     has_started, may_continue = asyncio.Event(), asyncio.Event()
     send_errors: list[Exception] = [SendRetryable("not now", retry_after=0.01)]
@@ -131,7 +144,7 @@ async def test_no_statement_of_a_conversation_scans_a_table(tmp_path: Path, stat
         statements.clear()  # those of opening the store
         streaming = Capabilities(can_edit=True, can_delete=True, edit_pace=Pace(0.0), typing_seconds=5)
         loopback = LoopbackAdapter(send, capabilities=streaming)
-        rules = TurnRules(open_platforms=frozenset({LOOPBACK}))
+        rules = TurnRules(open_platforms=frozenset({LOOPBACK, Platform.WHATSAPP}))
         gateway = Gateway(store, ScriptedAgent(answer), profile=AgentProfile(), rules=rules, adapters=[loopback])
         await make_member(store, SessionSource(LOOPBACK, "ada", user_id="ada", user_name="Ada"))  # who may steer
         async with gateway.run():
@@ -151,6 +164,8 @@ async def test_no_statement_of_a_conversation_scans_a_table(tmp_path: Path, stat
             await wait_for_turn(gateway, last.turn_id)
             await wait_until(lambda: not send_errors)
             await send_updates(gateway)
+            await send_from_several_ids(gateway)
+            await gateway.outbox.report_failed((LOOPBACK, ""), "d_0000000000000000.1", TargetUnreachable("gone"))
             await gateway.turn_worker.recover_orphans()
             await gateway.outbox.recover_orphans()
             store.delete_session(first.session_id or "")

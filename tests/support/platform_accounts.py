@@ -3,26 +3,60 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from palaver import Platform
+from palaver import Platform, SessionStore
+from palaver.domain.clock import SystemClock
+from palaver.domain.platform_health import AccountState
+from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.platforms.loopback import LoopbackAdapter
+from palaver.services.gateway import Gateway
 from palaver.services.platforms.account_runner import ConnectionTiming
 from palaver.services.platforms.adapter import AccountInfo
 from palaver.services.platforms.configured_account import ConfiguredAccount
 from palaver.services.platforms.health import load_account_health
+from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from palaver.domain.platform_health import AccountHealth
-    from palaver.services.gateway import Gateway
     from palaver.services.platforms.adapter import AccountLink, Adapter
 
 PIGEON = Platform("pigeon")
 SECRET = "coop-4711-hunter2"
 QUICK = ConnectionTiming(renewal=0.05, acquisition=0.02, first_pause=0.01, max_pause=0.02, close=0.5)
+
+
+class StartAccounts(Protocol):
+    async def __call__(
+        self, *accounts: PigeonAccount, timing: ConnectionTiming = QUICK, agent: ScriptedAgent | None = None
+    ) -> Gateway: ...
+
+
+@asynccontextmanager
+async def run_gateways(store_url: str) -> AsyncIterator[StartAccounts]:
+    """Yield a function that starts a gateway with accounts, on a store of its own; all are stopped at the end."""
+    async with AsyncExitStack() as stack:
+
+        async def start(
+            *accounts: PigeonAccount, timing: ConnectionTiming = QUICK, agent: ScriptedAgent | None = None
+        ) -> Gateway:
+            store = stack.enter_context(SessionStore.open(store_url, clock=SystemClock()))
+            gateway = Gateway(
+                store,
+                agent or ScriptedAgent(),
+                profile=AgentProfile(),
+                rules=TurnRules(open_platforms=frozenset({PIGEON})),
+                accounts=[account.configured for account in accounts],
+                timing=timing,
+            )
+            await stack.enter_async_context(gateway.run(grace_seconds=5))
+            return gateway
+
+        yield start
 
 
 async def do_nothing(_connection: PigeonAdapter) -> None:
@@ -84,6 +118,10 @@ class PigeonAdapter(LoopbackAdapter):
     async def close(self) -> None:
         await self.owner.on_close(self)
         self.owner.history.append("close")
+
+
+def is_live(health: AccountHealth) -> bool:
+    return health.state is AccountState.LIVE
 
 
 async def get_health(gateway: Gateway, account: str = "") -> AccountHealth:

@@ -58,6 +58,7 @@ MISSING = {
     "token_id": "tok_000000000000",
     "secret": "0" * 43,
     "model": "no-such-model",
+    "platform": "no-such-platform",
 }
 STREAMS = {"open_live_stream"}  # tested in `test_live.py`
 PUBLIC = {  # need no sign-in

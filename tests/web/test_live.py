@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
-import re
-import signal
 import socket
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import httpx2
@@ -27,6 +22,7 @@ from palaver.testing import ScriptedAgent
 from palaver.web import sse
 from palaver.web.http_protocol import Timeouts
 from support.gateway import TIMEOUT_SECONDS, wait_until
+from support.process import find_free_port, run_server
 from support.sse import LivePage, start_listening
 
 if TYPE_CHECKING:
@@ -35,6 +31,7 @@ if TYPE_CHECKING:
 
     from palaver.agent.base import AgentEvent, AgentRequest
     from palaver.storage.engines.base import Transaction
+    from support.warm_process import WarmLauncher
     from support.web import StartWebServer, WebServer
 
 BOTH_ENGINES = pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
@@ -346,45 +343,27 @@ async def test_a_long_history_arrives_completely_and_in_order(web: WebServer) ->
 class ServerProcess:
     """`palaver serve` in its own process, always on the same port."""
 
-    def __init__(self, home: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self._env = {"PATH": os.environ["PATH"], "PALAVER_HOME": str(home), "PALAVER_MODEL": "demo"}
-        self._process: subprocess.Popen[str] | None = None
+    def __init__(self, launcher: WarmLauncher, home: Path) -> None:
+        self._launcher = launcher
+        self._home = home
+        self._port = find_free_port()
+        self._running = contextlib.AsyncExitStack()
+        self.url = f"http://127.0.0.1:{self._port}"
 
-    async def start(self) -> str | None:
+    async def start(self) -> str:
         """Start the server, and return the secret of the sign-in link it prints."""
-        arguments = [sys.executable, "-m", "palaver", "serve", "--no-open", "--port", str(self.port)]
-        self._process = await asyncio.to_thread(
-            subprocess.Popen, arguments, env=self._env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        output = self._process.stdout
-        assert output is not None
-        link = None
-        while not link:
-            line = await asyncio.to_thread(output.readline)
-            assert line, "the server has exited"
-            link = re.search(r"/sign-in#(\S+)", line)
-        return link[1]
+        server = run_server(self._launcher, self._home, self._port)
+        return (await self._running.enter_async_context(server)).partition("#")[2]
 
     async def kill(self) -> None:
-        assert self._process is not None
-        self._process.send_signal(signal.SIGKILL)
-        await asyncio.to_thread(self._process.wait)
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        await self._running.aclose()
 
 
 @pytest.fixture
-async def server_process(tmp_path: Path) -> AsyncIterator[ServerProcess]:
-    server = ServerProcess(tmp_path)
-    try:
-        yield server
-    finally:
-        with contextlib.suppress(AssertionError):
-            await server.kill()
+async def server_process(launcher: WarmLauncher, tmp_path: Path) -> AsyncIterator[ServerProcess]:
+    server = ServerProcess(launcher, tmp_path)
+    yield server
+    await server.kill()
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -353,6 +354,15 @@ async def test_the_api_needs_a_token_or_our_own_page(web: WebServer) -> None:
 # ---- the llm command ---------------------------------------------------------------------------------------
 
 
+# Runs its commands one after the other in one process, because its imports take seconds.
+_RUN_LLM = """
+import json, sys
+from llm.cli import cli
+for arguments in json.loads(sys.argv[1]):
+    cli(arguments, standalone_mode=False)
+"""
+
+
 @pytest.mark.slow
 async def test_the_llm_command_can_hold_a_conversation(start_web: StartWebServer, tmp_path: Path) -> None:
     web, _client = await start(start_web)
@@ -362,23 +372,22 @@ async def test_the_llm_command_can_hold_a_conversation(start_web: StartWebServer
         f"- model_id: gateway\n  model_name: palaver\n  api_base: {web.url}/v1\n  api_key_name: gateway\n"
     )
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LLM_USER_PATH": str(home), "LLM_LOAD_PLUGINS": ""}
-
-    async def llm(*arguments: str) -> str:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "llm", *arguments),
-            env=env,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        async with asyncio.timeout(60):
-            output, error = await process.communicate()
-        assert process.returncode == 0, error.decode()
-        return output.decode().strip()
-
     key = await create_token(web)
-    assert await llm("-m", "gateway", "--key", key, "hello there") == "1: hello there"
-    assert await llm("--continue", "-m", "gateway", "--key", key, "and again") == "3: and again"
-    assert await llm("--continue", "-m", "gateway", "--key", key, "--no-stream", "once more") == "5: once more"
+    commands = [
+        ["-m", "gateway", "--key", key, "hello there"],
+        ["--continue", "-m", "gateway", "--key", key, "and again"],
+        ["--continue", "-m", "gateway", "--key", key, "--no-stream", "once more"],
+    ]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", _RUN_LLM, json.dumps(commands)),
+        env=env,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(60):
+        output, error = await process.communicate()
+    assert process.returncode == 0, error.decode()
+    assert output.decode().split("\n") == ["1: hello there", "3: and again", "5: once more", ""]
     sessions = (await (await web.sign_in()).get("/api/sessions")).json()["sessions"]
     assert [(each["message_count"], each["platform"]) for each in sessions] == [(6, "api")]

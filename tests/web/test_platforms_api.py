@@ -9,14 +9,16 @@ import pytest
 
 from palaver import GatewayConfig, Platform
 from palaver.domain.errors import AccountRefused, SendRejected, SendUncertain
+from palaver.domain.platform_health import LinkingPrompt
 from palaver.platforms.loopback import LoopbackAdapter
+from palaver.services.platforms.adapter import AccountInfo
 from support.gateway import TIMEOUT_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from palaver.domain.delivery import Delivery
-    from palaver.services.platforms.adapter import AccountInfo
+    from palaver.services.platforms.adapter import AccountLink
     from support.web import StartWebServer, WebServer
 
 
@@ -58,8 +60,11 @@ async def test_a_connected_platform_without_problems(start_web: StartWebServer) 
         "state": "live",
         "name": None,
         "warnings": [],
+        "details": [],
+        "linking": None,
         "error": None,
         "error_at": None,
+        "last_test": None,
         "waiting": 0,
         "uncertain": 0,
         "failed": 0,
@@ -127,8 +132,80 @@ async def test_a_platform_that_fails_is_in_the_readiness_and_the_metrics_and_sto
     assert f'palaver_platform_account_deliveries{{{labels},state="waiting"}} 0.0' in metrics
 
 
-async def test_only_the_owner_can_list_platforms(start_web: StartWebServer) -> None:
+class PairedAdapter(LoopbackAdapter):
+    """Waits to be linked with a phone, and tells what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_linked = asyncio.Event()
+
+    async def probe(self) -> AccountInfo:
+        return AccountInfo(name="+49 30 1234", details=("Version 1.2",), warnings=("One thing is missing.",))
+
+    async def run(self, link: AccountLink) -> None:
+        link.report_linking(LinkingPrompt(instructions="Scan it.", qr_text="pair:hunter2", code="ABCD-1234"))
+        await self.is_linked.wait()
+        await super().run(link)
+
+
+async def test_an_owner_links_an_account_with_what_nobody_else_sees(start_web: StartWebServer) -> None:
+    adapter = PairedAdapter()
+    web = await start_web(adapters=[adapter])
+    account = await wait_for_account(web, lambda each: each["state"] == "linking")
+    linking = account["linking"]
+    assert (linking["instructions"], linking["code"], linking["expires_at"]) == ("Scan it.", "ABCD-1234", None)
+    assert {len(row) for row in linking["qr_code"]} == {len(linking["qr_code"])}
+    assert "hunter2" not in str(account)
+    ada, stranger = await web.sign_in("ada"), await web.open_anonymous_client()
+    for reader in (ada, stranger):
+        for response in (
+            await reader.get("/api/platforms"),
+            await reader.post("/api/platforms/loopback/test"),
+            await reader.get("/readyz"),
+        ):
+            assert response.status_code in {200, 401, 403}
+            assert "ABCD" not in response.text
+            assert "1111111" not in response.text
+    adapter.is_linked.set()
+    account = await wait_for_account(web, lambda each: each["state"] == "live")
+    assert (account["linking"], account["name"], account["details"]) == (None, "+49 30 1234", ["Version 1.2"])
+
+
+async def test_an_owner_tests_a_connection_on_any_server(start_web: StartWebServer) -> None:
+    problem = "The token was revoked. Create a new one."
+
+    class RepairedAdapter(LoopbackAdapter):
+        async def probe(self) -> AccountInfo:
+            if problem:
+                raise AccountRefused(problem)
+            return AccountInfo(name="@bot", warnings=("One thing is missing.",))
+
+    web, other = await start_web(adapters=[RepairedAdapter()]), await start_web()
+    await wait_for_account(web, lambda each: each["state"] == "refused")
+    owner = await other.sign_in()
+    refused = (await owner.post("/api/platforms/loopback/test")).json()
+    assert (refused["state"], refused["last_test"]["error"]) == ("refused", problem)
+    problem = ""
+    connected = (await owner.post("/api/platforms/loopback/test")).json()
+    assert (connected["state"], connected["name"], connected["last_test"]["error"]) == ("live", "@bot", None)
+    assert connected["last_test"]["seconds"] >= 0
+    again = (await owner.post("/api/platforms/loopback/test")).json()
+    assert again["warnings"] == ["One thing is missing."]
+    assert again["last_test"]["finished_at"] > connected["last_test"]["finished_at"]
+
+
+async def test_what_cannot_be_tested_is_told(start_web: StartWebServer) -> None:
+    web = await start_web(config=GatewayConfig(connected_platforms=(Platform.TELEGRAM,)))
+    owner = await web.sign_in()
+    unknown = await owner.post("/api/platforms/telegram/test", params={"account": "work"})
+    assert unknown.status_code == 404
+    not_running = await owner.post("/api/platforms/telegram/test")
+    assert (not_running.status_code, not_running.json()["error"]["code"]) == (409, "account_not_running")
+
+
+async def test_only_the_owner_can_list_and_test_platforms(start_web: StartWebServer) -> None:
     web = await start_web(adapters=[LoopbackAdapter()])
-    response = await (await web.sign_in("ada")).get("/api/platforms")
-    assert response.status_code == 403
-    assert "loopback" not in response.text
+    ada = await web.sign_in("ada")
+    for response in (await ada.get("/api/platforms"), await ada.post("/api/platforms/loopback/test")):
+        assert response.status_code == 403
+        assert "loopback" not in response.text

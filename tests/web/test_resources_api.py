@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -277,13 +277,13 @@ async def get_report(client: httpx2.AsyncClient, **params: str) -> dict[str, Any
 @BOTH_ENGINES
 async def test_usage_is_reported_by_every_grouping(start_web: StartWebServer) -> None:
     answers = iter([make_usage_events(), make_usage_events("small", None), make_usage_events()])
-    web = await start_web(ScriptedAgent(lambda _request: next(answers)))
+    web = await start_web(ScriptedAgent(lambda _request: next(answers)), clock=FakeClock())
     owner, ada = await web.sign_in(), await web.sign_in("ada")
     mine = await web.create_conversation(owner, "one", "two", title="Mine")
     await web.create_conversation(ada, "three")
     total = (await get_report(owner))["total"]
     assert (total["turns"], total["input_tokens"], total["cost_usd"], total["unpriced_turns"]) == (2, 200, "0.25", 1)
-    today = datetime.now(UTC).date().isoformat()
+    today = FakeClock().now().date().isoformat()
     assert [(row["group"], row["turns"]) for row in (await get_report(owner, group_by="day"))["rows"]] == [(today, 2)]
     models = {row["group"]: row["cost_usd"] for row in (await get_report(owner, group_by="model"))["rows"]}
     assert models == {"big": "0.25", "small": None}
@@ -309,10 +309,10 @@ async def test_the_cost_of_a_deleted_conversation_stays_in_reports(start_web: St
 
 
 async def test_a_report_covers_the_requested_days(start_web: StartWebServer) -> None:
-    web = await start_web(ScriptedAgent(lambda _request: make_usage_events()))
+    web = await start_web(ScriptedAgent(lambda _request: make_usage_events()), clock=FakeClock())
     owner = await web.sign_in()
     await web.create_conversation(owner, "one")
-    today = datetime.now(UTC).date()
+    today = FakeClock().now().date()
     yesterday = (today - timedelta(days=1)).isoformat()
     assert (await get_report(owner, **{"from": yesterday, "to": yesterday}))["total"]["turns"] == 0
     assert (await get_report(owner, **{"from": yesterday}))["total"]["turns"] == 1

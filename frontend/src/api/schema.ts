@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 35708fe78860c474034aae00cd4d7fda71afad8d8a6ff4d439f9bc07de5abe62
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: d158ccbbb7038e125c062b83a46cb3c90daf9bbda5a48c7baa2dee7a8e8eb605
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -300,6 +300,27 @@ export interface components {
             };
         };
         /**
+         * ConnectionTestOut
+         * @description How a test of the connection has ended.
+         */
+        ConnectionTestOut: {
+            /**
+             * Finished At
+             * Format: date-time
+             */
+            finished_at: string;
+            /**
+             * Seconds
+             * @description How long it took.
+             */
+            seconds: number;
+            /**
+             * Error
+             * @description Why it failed, in words; null if it worked, or waits to be linked.
+             */
+            error: string | null;
+        };
+        /**
          * DeliveriesOut
          * @description A conversation's deliveries, oldest first.
          */
@@ -587,6 +608,32 @@ export interface components {
              * @description The part of the link after `#`.
              */
             token: string;
+        };
+        /**
+         * LinkingOut
+         * @description What to do on a phone to link it with an account. Only owners see it, and only while the account waits for it.
+         */
+        LinkingOut: {
+            /**
+             * Instructions
+             * @description In words: which app, which menu.
+             */
+            instructions: string;
+            /**
+             * Qr Code
+             * @description A QR code to scan: a row of `1` (dark) and `0` (light) for each line. Draw it dark on light, with a margin of four squares.
+             */
+            qr_code: string[] | null;
+            /**
+             * Code
+             * @description A code to type on the phone.
+             */
+            code: string | null;
+            /**
+             * Expires At
+             * @description When it is replaced by a new one; null if that is not known.
+             */
+            expires_at: string | null;
         };
         /**
          * MarkReadIn
@@ -1157,10 +1204,10 @@ export interface components {
             configured: boolean;
             /**
              * State
-             * @description `off`: no process runs it. `live`: it receives and sends. `deaf`: nothing was heard from the platform for too long, so it is connected again. `refused`: the platform refuses it, or its settings are not valid; `error` says why.
+             * @description `off`: no process runs it. `linking`: it waits until somebody links it with a phone, as `linking` says. `live`: it receives and sends. `deaf`: nothing was heard from the platform for too long, so it is connected again. `refused`: the platform refuses it, or its settings are not valid; `error` says why.
              * @enum {string}
              */
-            state: "off" | "connecting" | "live" | "deaf" | "refused";
+            state: "off" | "connecting" | "linking" | "live" | "deaf" | "refused";
             /**
              * Since
              * @description When it came into this state; null if it has never run.
@@ -1177,6 +1224,13 @@ export interface components {
              */
             warnings: string[];
             /**
+             * Details
+             * @description Versions, the age of a linked device and the like, in words.
+             */
+            details: string[];
+            /** @description How to link it, while its state is `linking`. */
+            linking: components["schemas"]["LinkingOut"] | null;
+            /**
              * Last Message At
              * @description When it last received a message.
              */
@@ -1188,6 +1242,8 @@ export interface components {
             error: string | null;
             /** Error At */
             error_at: string | null;
+            /** @description How the latest test of the connection has ended. */
+            last_test: components["schemas"]["ConnectionTestOut"] | null;
             /**
              * Waiting
              * @description Deliveries that are pending or being sent.

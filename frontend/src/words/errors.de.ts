@@ -45,6 +45,7 @@ export const errorsDe: Record<keyof typeof errorsEn, (facts: ErrorFacts) => stri
     platform === undefined
       ? "Dieser Chat ist mit keiner Chat-Plattform verbunden. Wähle „Hier antworten“."
       : `${platform} ist nicht verbunden. Wähle „Hier antworten“ oder verbinde die Plattform.`,
+  account_not_running: () => "Kein Server betreibt dieses Konto. Starte den Server, der die Verbindung herstellen soll.",
 
   limit_reached: ({ what, limit, limit_bytes }) => {
     const room: Record<string, string> = {

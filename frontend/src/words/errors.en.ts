@@ -47,6 +47,7 @@ export const errorsEn = {
     platform === undefined
       ? "This conversation isn’t connected to a chat platform. Choose “Reply here”."
       : `${platform} isn’t connected. Choose “Reply here”, or connect it.`,
+  account_not_running: () => "No server is running this account. Start the server that should connect it.",
 
   // too much
   limit_reached: ({ what, limit, limit_bytes }) => {

@@ -87,6 +87,14 @@ class PersonJson(TypedDict):
     created_at: str
 
 
+class ConnectionTestJson(TypedDict):
+    """How a test of a connection has ended."""
+
+    finished_at: str
+    seconds: float
+    error: str | None
+
+
 class PlatformAccountJson(TypedDict):
     """An account on a chat platform."""
 
@@ -97,9 +105,11 @@ class PlatformAccountJson(TypedDict):
     since: str | None
     name: str | None
     warnings: list[str]
+    details: list[str]
     last_message_at: str | None
     error: str | None
     error_at: str | None
+    last_test: ConnectionTestJson | None
     waiting: int
     uncertain: int
     failed: int

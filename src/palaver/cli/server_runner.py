@@ -69,7 +69,7 @@ def serve_until_stopped(settings: Settings, options: ServeOptions) -> int:
     configure_logging()
     raise_open_file_limit()
     accounts = list_accounts(settings, os.environ)
-    with open_store(settings) as store:
+    with open_store(settings, accounts) as store:
         gateway = make_gateway(store, settings, os.environ, accounts)
         return asyncio.run(_serve(gateway, accounts, settings, options))
 

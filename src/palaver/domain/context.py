@@ -64,6 +64,7 @@ class SessionContext:
     source: SessionSource
     connected_platforms: tuple[Platform, ...] = ()  # sorted
     home_channels: tuple[HomeChannel, ...] = ()  # sorted by platform
+    reply_hours: tuple[tuple[Platform, float], ...] = ()  # sorted by platform; see GatewayConfig
     shared: bool = False  # several people write in it
     dm_scope: DmScope = DmScope.CHAT
     can_send: bool = True  # the agent has a tool that sends to the places named here
@@ -79,6 +80,7 @@ class SessionContext:
             "source": self.source.to_dict(),
             "connected_platforms": list(map(str, self.connected_platforms)),
             "home_channels": [home.to_dict() for home in self.home_channels],
+            "reply_hours": {str(platform): hours for platform, hours in self.reply_hours},
             "dm_scope": self.dm_scope.value,
             "created_at": format_optional_time(self.created_at),
         }
@@ -94,6 +96,7 @@ class SessionContext:
                 "source": SessionSource.from_dict(values["source"]),
                 "connected_platforms": tuple(map(Platform, values.get("connected_platforms", ()))),
                 "home_channels": tuple(map(HomeChannel.from_dict, values.get("home_channels", ()))),
+                "reply_hours": tuple((Platform(name), each) for name, each in values.get("reply_hours", {}).items()),
                 "dm_scope": DmScope(values.get("dm_scope", DmScope.CHAT)),
                 "created_at": None if created_at is None else datetime.fromisoformat(created_at),
             }
@@ -124,6 +127,7 @@ def build_session_context(
             for platform, home in sorted((config.home_channels if home_channels is None else home_channels).items())
             if connected is None or platform in platforms
         ),
+        reply_hours=tuple(sorted(config.reply_hours.items())),
         can_send=can_send,
         is_first_contact=entry.is_first_contact if entry else False,
         shared=config.is_shared(source),
@@ -321,6 +325,9 @@ def _platform_lines(context: SessionContext, ids: _IdFormatter) -> Iterator[str]
     for platform in platforms:
         if note := _PLATFORM_NOTES.get(platform):
             yield f"- On {platform.label} {note}"
+    for platform, hours in context.reply_hours:
+        if platform in platforms or any(home.platform == platform for home in context.home_channels):
+            yield f"- On {platform.label} you can write only within {hours:g} hours after a person's last message."
     labels = ", ".join(platform.label for platform in context.connected_platforms)
     yield f"- Connected platforms: {labels or 'none'}"
     for home in context.home_channels:

@@ -46,7 +46,8 @@
     ├── PlatformError             an account on a platform does not work
     │   ├── AccountRefused        the platform refuses it, or something is not set up: connecting again does not help
     │   ├── ConnectionLost        it can't be reached at the moment: connecting again may help
-    │   └── AccountNotConnected   it can't receive at the moment: the sender tries again later
+    │   ├── AccountNotConnected   it can't receive at the moment: the sender tries again later
+    │   └── AccountNotRunning     no process runs it, so it can't be connected or tested
     ├── LeaseLost                 another worker has taken over this turn
     └── StoreError                the database failed; everything committed before is safe
         ├── StoreBusy
@@ -291,6 +292,10 @@ class AccountNotConnected(PlatformError):
     """This account isn't connected right now. Try again later."""
 
     retry_after = 30.0  # seconds
+
+
+class AccountNotRunning(PlatformError):
+    """No server is running this account. Start one with `palaver serve`."""
 
 
 class LeaseLost(PalaverError):

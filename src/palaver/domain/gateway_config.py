@@ -91,6 +91,8 @@ class GatewayConfig:
     # The names of several accounts on one platform. A platform that is not in here has one account, without a name.
     account_names: Mapping[Platform, tuple[str, ...]] = field(default_factory=dict)
     home_channels: Mapping[Platform, HomeChannel] = field(default_factory=dict)
+    # For how many hours after a person's last message we may write to them, on platforms that limit it.
+    reply_hours: Mapping[Platform, float] = field(default_factory=dict)
     default_reset_policy: ResetPolicy = field(default_factory=ResetPolicy)
     reset_by_type: Mapping[ChatType, ResetPolicy] = field(default_factory=dict)
     reset_by_platform: Mapping[Platform, ResetPolicy] = field(default_factory=dict)
@@ -115,12 +117,14 @@ class GatewayConfig:
                 )
         connected = dict.fromkeys(map(Platform, self.connected_platforms))
         names = {Platform(platform): tuple(accounts) for platform, accounts in self.account_names.items()}
+        hours = {Platform(platform): each for platform, each in self.reply_hours.items()}
         by_type = {ChatType(name): policy for name, policy in self.reset_by_type.items()}
         by_platform = {Platform(name): policy for name, policy in self.reset_by_platform.items()}
         set_field = object.__setattr__
         set_field(self, "connected_platforms", tuple(connected))
         set_field(self, "account_names", MappingProxyType(names))
         set_field(self, "home_channels", MappingProxyType(homes))
+        set_field(self, "reply_hours", MappingProxyType(hours))
         set_field(self, "reset_by_type", MappingProxyType(by_type))
         set_field(self, "reset_by_platform", MappingProxyType(by_platform))
         set_field(self, "dm_scope", DmScope(self.dm_scope))

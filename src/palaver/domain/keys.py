@@ -29,14 +29,14 @@ session: in threads (a chat of type thread, or any thread outside a direct messa
 `thread_sessions_per_user`, in other groups and channels on `group_sessions_per_user`. `is_shared` answers the
 opposite question with the same rules.
 
-One human has several ids on WhatsApp (number, LID, devices) and on Signal (UUID, number): `fold_id_aliases` folds
-them first, so that a lane does not split when the platform starts to report another form.
+One human has several ids on WhatsApp (number, LID, BSUID, devices) and on Signal (UUID, number): `fold_id_aliases`
+folds those of one source. `services/sender_folding.py` folds those that came in different messages before.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -45,7 +45,7 @@ from palaver.domain.ids import SessionKey
 from palaver.domain.source import ChatType, Platform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from palaver.domain.ids import PersonId
     from palaver.domain.source import SessionSource
@@ -130,6 +130,37 @@ def fold_id_aliases(source: SessionSource) -> SessionSource:
         chat_aliases += user_aliases
     chat_id = min(chat_aliases, key=_get_rank)[1] if chat_aliases else ""
     return replace(source, user_id=user_id, user_id_alt=None, chat_id=chat_id, chat_id_alt=None)
+
+
+@dataclass(frozen=True, slots=True)
+class SenderId:
+    """One of the ids that a platform itself says a person has, in the form that keys use."""
+
+    id: str
+    is_lasting: bool  # nobody else ever gets it; a phone number may belong to somebody else some day
+
+
+def list_sender_ids(source: SessionSource) -> list[SenderId]:
+    """List the ids of the person who writes, the one that a new person is stored under first.
+
+    Empty on platforms where a person has one id. On the others a message may carry any of them, so `services/
+    sender_folding.py` remembers which belong together.
+    """
+    return parse_sender_ids(source.platform, (source.user_id_alt, source.user_id))
+
+
+def parse_sender_ids(platform: str, ids: Iterable[str | None]) -> list[SenderId]:
+    """Parse ids of one person; empty on platforms where a person has one id."""
+    if platform not in FOLDED_PLATFORMS:
+        return []
+    aliases = {_parse_whatsapp_alias(alias) for alias in ids if alias}
+    return [SenderId(text, is_lasting=rank > 0) for rank, text in sorted(aliases)]
+
+
+def replace_participant(key: str, old_id: str, new_id: str) -> str | None:
+    """Return the key of a lane whose last part is a person's id with another id; None if it ends differently."""
+    ending = f":{_escape_id(old_id)}"
+    return f"{key.removesuffix(ending)}:{_escape_id(new_id)}" if key.endswith(ending) else None
 
 
 # ---- places -----------------------------------------------------------------------------------------------
@@ -220,7 +251,10 @@ def _get_rank(alias: tuple[int, str]) -> int:
     return alias[0]
 
 
+FOLDED_PLATFORMS = frozenset({Platform.WHATSAPP, Platform.WHATSAPP_WEB})  # a message may carry any id of its sender
+
 _ALIAS_PARSERS: dict[str, Callable[[str], tuple[int, str]]] = {
     Platform.WHATSAPP: _parse_whatsapp_alias,
+    Platform.WHATSAPP_WEB: _parse_whatsapp_alias,
     Platform.SIGNAL: _parse_signal_alias,
 }

@@ -4,20 +4,22 @@ off ──▶ connecting ──▶ live ──▶ deaf      nothing was heard fr
              ▲          │        │
              ├──────────┴────────┘        after a pause
              ├──▶ linking ──▶ live        until somebody has linked it: scanned a code with their phone
-             └──▶ refused                 by the platform, or by its settings; tried again every ten minutes
+             └──▶ refused                 by the platform, or by its settings; tried again every ten minutes, or when
+                                          somebody asks for it
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.session_json import format_optional_time
+from palaver.domain.session_json import format_optional_time, format_time
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from palaver.domain.delivery import AccountKey
     from palaver.domain.gateway_config import HomeChannel
     from palaver.domain.source import Platform
 
@@ -48,9 +50,24 @@ class LinkingPrompt:
     """What somebody does on their phone to link it with an account here. Only an owner sees it."""
 
     instructions: str  # in words: which app, which menu
-    qr_text: str | None = None  # the content of a QR code to scan
-    code: str | None = None  # a code to type instead
+    # Whoever knows them can link a phone of their own: no log line shows them.
+    qr_text: str | None = field(default=None, repr=False)  # the content of a QR code to scan
+    code: str | None = field(default=None, repr=False)  # a code to type instead
     expires_at: datetime | None = None  # a new one is shown then
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionTest:
+    """How the latest test of a connection, which somebody asked for, has ended."""
+
+    number: int  # of the request: the tests of an account are counted
+    finished_at: datetime
+    seconds: float  # from the moment when the process that runs the account noticed the request
+    error: str | None = None  # in words; None: it works, or waits to be linked
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-ready fields."""
+        return {"finished_at": format_time(self.finished_at), "seconds": self.seconds, "error": self.error}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +84,7 @@ class AccountStatus:
     error: str | None = None  # the last one, in words
     error_at: datetime | None = None
     last_message_at: datetime | None = None  # received
+    last_test: ConnectionTest | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +108,21 @@ class AccountHealth:
         return format_account(self.platform, self.account)
 
     @property
+    def key(self) -> AccountKey:
+        return self.platform, self.account
+
+    @property
+    def short_name(self) -> str:
+        """Its name for commands: `telegram`, or `telegram@work`."""
+        return f"{self.platform}@{self.account}" if self.account else str(self.platform)
+
+    @property
     def state(self) -> AccountState:
         """Its state; off if it has never run."""
         return AccountState.OFF if self.status is None else self.status.state
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON-ready fields."""
+        """Return it as fields for JSON, without what links a phone: the answer to a command may be read in a group."""
         status = self.status
         return {
             "platform": str(self.platform),
@@ -105,9 +132,11 @@ class AccountHealth:
             "since": format_optional_time(status.since if status else None),
             "name": status.name if status else None,
             "warnings": list(status.warnings) if status else [],
+            "details": list(status.details) if status else [],
             "last_message_at": format_optional_time(status.last_message_at if status else None),
             "error": status.error if status else None,
             "error_at": format_optional_time(status.error_at if status else None),
+            "last_test": status.last_test.to_dict() if status and status.last_test else None,
             "waiting": self.waiting,
             "uncertain": self.uncertain,
             "failed": self.failed,

@@ -53,10 +53,15 @@ class ButtonPressed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatMoved:
-    """A chat has got another id. Its conversations, deliveries and home channel go on under the new one."""
+    """A chat has got another id. Its conversations, deliveries and home channel go on under the new one.
 
-    source: SessionSource  # the chat under its old id
+    A direct message moves when the person has another number: then `new_user_ids` are the ids that they have now, and
+    the person goes on under them, too.
+    """
+
+    source: SessionSource  # the chat under its old id; in a direct message with the old ids of the person
     new_chat_id: str
+    new_user_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

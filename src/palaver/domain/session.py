@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from palaver.domain.session_json import session_to_json
@@ -50,6 +51,11 @@ class StartReason(StrEnum):
 
 
 AUTOMATIC_START_REASONS = frozenset({StartReason.IDLE, StartReason.DAILY})
+
+
+@lru_cache(maxsize=512)  # a list asks for the same source several times
+def _parse_source(source_json: str) -> SessionSource:
+    return SessionSource.from_dict(json.loads(source_json))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +105,7 @@ class Session:
     @property
     def origin(self) -> SessionSource:
         """Where it was started."""
-        return SessionSource.from_dict(json.loads(self.source_json))
+        return _parse_source(self.source_json)
 
     @property
     def display_name(self) -> str:

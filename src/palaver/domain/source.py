@@ -147,7 +147,7 @@ class SessionSource:
     user_name: str | None = None
     thread_id: str | None = None
     chat_topic: str | None = None
-    user_id_alt: str | None = None  # a second, more stable id of the same user (Signal UUID, WhatsApp number)
+    user_id_alt: str | None = None  # a second id of the same user, as the platform itself says (Signal UUID, LID)
     chat_id_alt: str | None = None  # a second id of the same chat
     account: str = ""  # which of our accounts on the platform it came to; empty for the only one
 

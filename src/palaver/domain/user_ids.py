@@ -11,12 +11,20 @@ _ID_RULES: Final = {
     Platform.TELEGRAM: (re.compile(r"[0-9]{1,20}"), "a number such as 123456789"),
     Platform.DISCORD: (re.compile(r"[0-9]{5,20}"), "a number such as 80351110224678912"),
     Platform.SLACK: (re.compile(r"[UW][A-Z0-9]{2,20}"), "an id such as U012AB3CD"),
+    Platform.EMAIL: (
+        re.compile(r"[^\s@,;<>\"A-Z]+@[a-z0-9]+(?:[.-]+[a-z0-9]+)*"),
+        "the address in lower case, such as ada@example.org",
+    ),
     Platform.MATRIX: (re.compile(r"@[^\s:@]+:[^\s@]+"), "an id with its server, such as @ada:example.org"),
     Platform.SIGNAL: (
         re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"),
         "the lowercase UUID that the log shows, not the phone number, which can change hands",
     ),
-    Platform.WHATSAPP: (re.compile(r"[0-9]{5,20}(?:@lid)?"), "a number such as 4917012345678, without +"),
+    Platform.WHATSAPP: (
+        re.compile(r"[0-9]{5,20}|[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}"),
+        "a number such as 4917012345678, without +",
+    ),
+    Platform.WHATSAPP_WEB: (re.compile(r"[0-9]{5,20}(?:@lid)?"), "a number such as 4917012345678, without +"),
 }
 
 

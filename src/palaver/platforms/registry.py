@@ -113,7 +113,13 @@ def _configure_account(
         return await _create_adapter(manifest, account_settings, place)
 
     own_secrets = tuple({*secrets, *(text for _, text in _iterate_secrets(account_settings))})
-    return ConfiguredAccount(platform=entry.platform, account=entry.name, create=create, secrets=own_secrets)
+    return ConfiguredAccount(
+        platform=entry.platform,
+        account=entry.name,
+        create=create,
+        capabilities=manifest.capabilities,
+        secrets=own_secrets,
+    )
 
 
 def _refuse(entry: AccountEntry, problem: str, secrets: tuple[str, ...] = ()) -> ConfiguredAccount:

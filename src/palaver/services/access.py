@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.inbound import PLATFORMS_WITHOUT_DELIVERY, Outcome, Receipt
+from palaver.domain.keys import FOLDED_PLATFORMS, list_sender_ids, parse_sender_ids
 from palaver.domain.person import Role
 from palaver.domain.source import ChatType, Platform
-from palaver.storage import chat_access, message_rates, people
+from palaver.storage import chat_access, message_rates, people, sender_ids
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
@@ -77,10 +78,21 @@ def _can_speak(tx: Transaction, source: SessionSource, person: Person | None, ru
         return True
     if source.platform == Platform.WEBHOOK:  # the operator has given the secret to this program
         return True
-    account = people.find_account(source)
-    if account is not None and account[1] in rules.allowed_users.get(source.platform, ()):
+    if _is_allowed_user(tx, source, rules.allowed_users.get(source.platform)):
         return True
     return chat_access.is_granted(tx, source, person.id if person else None)
+
+
+def _is_allowed_user(tx: Transaction, source: SessionSource, allowed: frozenset[str] | None) -> bool:
+    """Whether the operator has allowed the account of the person who writes, under any of its ids."""
+    account = people.find_account(source) if allowed else None
+    if account is None or allowed is None:
+        return False
+    if source.platform not in FOLDED_PLATFORMS:
+        return account[1] in allowed
+    own_ids = {each.id for each in list_sender_ids(source)}
+    own_ids.update(sender_ids.list_ids(tx, source.platform, account[1]))
+    return not own_ids.isdisjoint(each.id for each in parse_sender_ids(source.platform, allowed))
 
 
 # ---- how often -------------------------------------------------------------------------------------------

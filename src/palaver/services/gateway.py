@@ -97,7 +97,7 @@ class Gateway:
             store,
             self.feed,
             self.inbox,
-            confirm=self.outbox.confirm,
+            sent_messages=self.outbox,
             on_change=self.outbox.wake,
             timing=timing,
         )

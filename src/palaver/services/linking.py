@@ -22,7 +22,7 @@ from palaver.domain.person import Role
 from palaver.domain.source import ChatType, SessionSource
 from palaver.services.commands.reply_text import escape_markdown
 from palaver.services.notices import send_notice
-from palaver.storage import chat_access, home_channels, pairing_requests, people, person_merge
+from palaver.storage import chat_access, home_channels, pairing_requests, people, person_merge, sender_ids
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from palaver.storage.pairing_requests import LinkCode
     from palaver.storage.people import Identity, PersonRow
 
-_RANKS = {Role.GUEST: 0, Role.MEMBER: 1, Role.OWNER: 2}
+ROLE_RANKS = {Role.GUEST: 0, Role.MEMBER: 1, Role.OWNER: 2}
 
 BOTH_SIGN_IN = (
     "Both accounts belong to people who can sign in, so they can't become one."
@@ -72,10 +72,10 @@ def use_link_code(
     assert issuer is not None  # noqa: S101  (the code is deleted with its person)
     if sender is not None and sender.person.id == issuer.person.id:
         return LinkResult("These accounts are already linked. Send the code from your other account.")
-    if sender is not None and _RANKS[issuer.person.role] < _RANKS[sender.person.role]:
+    if sender is not None and ROLE_RANKS[issuer.person.role] < ROLE_RANKS[sender.person.role]:
         yours = f"{'an' if sender.person.role is Role.OWNER else 'a'} {sender.person.role}"
         return LinkResult(LOWER_RANK.format(theirs=issuer.person.role, yours=yours))
-    if sender is not None and _can_both_sign_in(tx, issuer, sender):
+    if sender is not None and can_both_sign_in(tx, issuer, sender):
         return LinkResult(BOTH_SIGN_IN)
     pairing_requests.delete_link_code(tx, issuer.person.id)
     person = link_account(tx, source, issuer, config, now)
@@ -103,25 +103,27 @@ def link_account(
     sender = people.find_by_account(tx, *account)
     if sender is None:
         people.add_identity(tx, account, row.person.id, micros)
+        sender_ids.save(tx, source, account[1], micros)
     elif sender.person.id == row.person.id:
         return row.person
-    elif _can_both_sign_in(tx, row, sender):
+    elif can_both_sign_in(tx, row, sender):
         raise NotAllowed(BOTH_SIGN_IN)
     survivor = row
     if sender is not None:
         survivor, other = (sender, row) if person_merge.has_account(tx, sender.person.id) else (row, sender)
-        _merge(tx, survivor, other, config, micros)
+        merge_people(tx, survivor, other, config, micros)
         people.set_role(tx, survivor.person.id, row.person.role)
     if source.chat_type is ChatType.DM and source.platform not in PLATFORMS_WITHOUT_DELIVERY:
         people.remember_dm_source(tx, source, None)
     return replace(survivor.person, role=row.person.role)
 
 
-def _can_both_sign_in(tx: Transaction, first: PersonRow, second: PersonRow) -> bool:
+def can_both_sign_in(tx: Transaction, first: PersonRow, second: PersonRow) -> bool:
     return person_merge.has_account(tx, first.person.id) and person_merge.has_account(tx, second.person.id)
 
 
-def _merge(tx: Transaction, survivor: PersonRow, other: PersonRow, config: GatewayConfig, now: int) -> None:
+def merge_people(tx: Transaction, survivor: PersonRow, other: PersonRow, config: GatewayConfig, now: int) -> None:
+    """Give everything of one person to another, also their lane everywhere."""
     person_merge.merge_people(tx, survivor, other, now)
     if config.dm_scope is DmScope.PERSON:
         from_key, to_key = (

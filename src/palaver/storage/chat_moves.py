@@ -1,8 +1,8 @@
 """Moves everything of a chat that has got another id on its platform, such as a Telegram group that was upgraded.
 
 Conversations, open turns, deliveries on their way, the home channel, access and the messages of the group go on under
-the new id. Ids of messages do not: in the new chat the platform counts them from the beginning, so an old id would name
-another message there. Doing it twice changes nothing.
+the new id. Ids of messages usually do not: in the new chat the platform counts them from the beginning, so an old id
+would name another message there. Doing it twice changes nothing.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from palaver.domain.delivery import Address
-from palaver.domain.keys import list_chat_key_prefixes
+from palaver.domain.keys import list_chat_key_prefixes, replace_participant
 from palaver.domain.session import EndReason
 from palaver.domain.source import Platform
-from palaver.storage import deliveries, sessions
+from palaver.storage import deliveries, people, sessions
 from palaver.storage.sources import decode_source, encode_source
 
 if TYPE_CHECKING:
@@ -30,11 +30,21 @@ _HAS_ADDRESS = "(address = $1 OR substr(address, 1, length($1) + 1) = $1 || ':')
 _NEW_ADDRESS = "$2 || substr(address, length($1) + 1)"
 
 
-def move_chat(tx: Transaction, platform: str, account: str, old_chat_id: str, new_chat_id: str, now: int) -> bool:
+def move_chat(
+    tx: Transaction,
+    platform: str,
+    account: str,
+    old_chat_id: str,
+    new_chat_id: str,
+    now: int,
+    *,
+    keeps_message_ids: bool = False,
+) -> bool:
     """Let everything of a chat go on under its new id; return whether there was anything.
 
     If the new chat has a conversation of its own already, that one stays where it is, and the old one is the
-    conversation before it: `/restore` and `/resume` lead to it.
+    conversation before it: `/restore` and `/resume` lead to it. With `keeps_message_ids`, a message that came before is
+    recognized in the new chat, too.
     """
     if old_chat_id == new_chat_id:
         return False
@@ -49,6 +59,8 @@ def move_chat(tx: Transaction, platform: str, account: str, old_chat_id: str, ne
     moved += _move_turns(tx, old_address, new_address)
     moved += _move_records(tx, (platform, account), old_chat_id, new_chat_id)
     moved += _move_home_channel(tx, platform, account, old_chat_id, new_chat_id)
+    if keeps_message_ids:
+        moved += _move_receipts(tx, (platform, account), old_chat_id, new_chat_id)
     # The platform has just said where the chat is, so it can be reached there.
     moved += tx.execute(f"DELETE FROM dead_target WHERE {_IS_ADDRESS}", old_address)
     return moved > 0
@@ -143,6 +155,40 @@ def _keep_reachable(tx: Transaction, key: str, session_no: int, now: int) -> Non
     )
 
 
+def move_participant(tx: Transaction, person_id: str, platform: str, old_id: str, new_id: str, now: int) -> None:
+    """Let a person's own lanes in groups go on under their new id, and name it in those that were moved.
+
+    Where they have a lane under the new id already, that one stays.
+    """
+    rows = tx.fetch_all(
+        "SELECT l.key, l.session_no, l.source, l.audience_no, l.group_message_no FROM person p"
+        " JOIN lane l ON l.audience_no = p.audience_no WHERE (p.id = $1 OR p.merged_into = $1) AND l.shared = 0",
+        person_id,
+    )
+    for key, session_no, encoded, audience_no, group_message_no in rows:
+        source = decode_source(encoded)
+        if source.platform != platform or old_id not in {source.user_id, source.user_id_alt}:
+            continue
+        new_source = encode_source(people.replace_user(source, old_id, new_id))
+        new_key = replace_participant(key, old_id, new_id)
+        if new_key is None:
+            tx.execute("UPDATE lane SET source = $2 WHERE key = $1", key, new_source)
+            continue
+        tx.execute(
+            "INSERT INTO lane (key, session_no, source, audience_no, shared, group_message_no, updated_at)"
+            " VALUES ($1, $2, $3, $4, 0, $5, $6) ON CONFLICT DO NOTHING",
+            new_key,
+            session_no,
+            new_source,
+            audience_no,
+            group_message_no,
+            now,
+        )
+        tx.execute("UPDATE lane_move SET lane_key = $2 WHERE lane_key = $1", key, new_key)
+        tx.execute("UPDATE session SET key = $2 WHERE key = $1 AND audience_no = $3", key, new_key, audience_no)
+        tx.execute("DELETE FROM lane WHERE key = $1", key)
+
+
 def _move_source(source: str, new_chat_id: str) -> str:
     return encode_source(replace(decode_source(source), chat_id=new_chat_id))
 
@@ -199,6 +245,17 @@ def _move_records(tx: Transaction, account_key: tuple[str, str], old_chat_id: st
     moved += tx.execute(f"DELETE FROM chat_access WHERE {is_chat}", *account_key, old_chat_id)
     return moved + tx.execute(
         f"UPDATE group_message SET chat_id = $4, message_id = NULL WHERE {is_chat}",
+        *account_key,
+        old_chat_id,
+        new_chat_id,
+    )
+
+
+def _move_receipts(tx: Transaction, account_key: tuple[str, str], old_chat_id: str, new_chat_id: str) -> int:
+    return tx.execute(
+        "UPDATE inbound_message SET chat = $4 WHERE platform = $1 AND account = $2 AND chat = $3 AND NOT EXISTS"
+        " (SELECT 1 FROM inbound_message n WHERE n.platform = $1 AND n.account = $2 AND n.chat = $4"
+        " AND n.sender = inbound_message.sender AND n.message_id = inbound_message.message_id)",
         *account_key,
         old_chat_id,
         new_chat_id,

@@ -6,7 +6,7 @@ the ones before it have ended. A part that is pending and has `first_sent_at` ma
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from palaver.domain.delivery import AccountKey, DeliveryPart, DeliveryState
 from palaver.domain.text import make_storable
@@ -103,6 +103,45 @@ def find_unconfirmed(tx: Transaction, account: AccountKey, delivery_id: str, par
     """Return the number of the delivery if this part of it may have arrived, and it is not known that it has."""
     row = tx.fetch_one(_FIND_UNCONFIRMED, delivery_id, *map(str, account), part_no)
     return int(row[0]) if row else None
+
+
+class TakenPart(NamedTuple):
+    """A part that the platform may have taken, or takes at the moment."""
+
+    delivery_no: int
+    address: str
+    state: DeliveryState
+
+
+def find_taken(tx: Transaction, account: AccountKey, delivery_id: str, part_no: int) -> TakenPart | None:
+    """Return a part that was sent, may have been, or is being sent."""
+    row = tx.fetch_one(
+        "SELECT d.no, d.address, p.state FROM delivery d JOIN delivery_part p ON p.delivery_no = d.no"
+        " WHERE d.id = $1 AND d.platform = $2 AND d.account = $3 AND p.part_no = $4"
+        " AND p.state IN ('sending', 'sent', 'uncertain')",
+        delivery_id,
+        *map(str, account),
+        part_no,
+    )
+    return TakenPart(row[0], row[1], DeliveryState(row[2])) if row else None
+
+
+def fail_part(tx: Transaction, delivery_no: int, part_no: int, error: str, now: int) -> None:
+    """Record that a part has certainly not arrived, although the platform had taken it. So its delivery has failed."""
+    tx.execute(
+        "UPDATE delivery_part SET state = 'failed', first_sent_at = NULL, sent_message_id = NULL, error = $3"
+        " WHERE delivery_no = $1 AND part_no = $2",
+        delivery_no,
+        part_no,
+        make_storable(error),
+    )
+    tx.execute(
+        "UPDATE delivery SET state = 'failed', error = $2, ended_at = $3"
+        " WHERE no = $1 AND state IN ('sent', 'uncertain')",
+        delivery_no,
+        make_storable(error),
+        now,
+    )
 
 
 def confirm_part(tx: Transaction, delivery_no: int, part_no: int, message_id: str) -> None:

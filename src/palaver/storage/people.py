@@ -9,7 +9,7 @@ audience.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from palaver.domain.ids import PersonId, new_person_id
@@ -17,6 +17,7 @@ from palaver.domain.keys import fold_id_aliases
 from palaver.domain.person import Person, Role
 from palaver.domain.source import ChatType, Platform
 from palaver.domain.text import make_storable
+from palaver.storage import sender_ids
 from palaver.storage.engines.base import Conflict
 from palaver.storage.sources import decode_source, encode_source
 from palaver.storage.statements import build_placeholders
@@ -92,6 +93,7 @@ def find_or_add_by_source(tx: Transaction, source: SessionSource, now: int) -> P
     else:
         person_row = add_person(tx, make_storable(source.user_name or source.chat_name or ""), Role.GUEST, now)
     add_identity(tx, account, person_row.person.id, now)
+    sender_ids.save(tx, source, account[1], now)
     return person_row
 
 
@@ -114,6 +116,28 @@ def remember_dm_source(tx: Transaction, source: SessionSource, known: str | None
     account = find_account(source)
     if encoded != known and account is not None:
         tx.execute("UPDATE identity SET dm_source = $3 WHERE platform = $1 AND account = $2", *account, encoded)
+
+
+def change_account(tx: Transaction, platform: str, old_id: str, new_id: str) -> None:
+    """Store a person's account under another id, which nobody has."""
+    row = tx.fetch_one("SELECT dm_source FROM identity WHERE platform = $1 AND account = $2", platform, old_id)
+    dm_source = row[0] if row else None
+    if dm_source is not None:
+        dm_source = encode_source(replace_user(decode_source(dm_source), old_id, new_id))
+    tx.execute(
+        "UPDATE identity SET account = $3, dm_source = $4 WHERE platform = $1 AND account = $2",
+        platform,
+        old_id,
+        new_id,
+        dm_source,
+    )
+
+
+def replace_user(source: SessionSource, old_id: str, new_id: str) -> SessionSource:
+    """Return a source with another id of its user, also as the chat of their direct messages."""
+    chat_id = new_id if source.chat_type is ChatType.DM and source.chat_id == old_id else source.chat_id
+    user_id = new_id if old_id in {source.user_id, source.user_id_alt} else source.user_id
+    return replace(source, chat_id=chat_id, user_id=user_id, user_id_alt=None)
 
 
 def list_identities(tx: Transaction, person_id: PersonId) -> list[Identity]:

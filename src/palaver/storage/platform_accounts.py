@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import LeaseLost
-from palaver.domain.platform_health import AccountState, AccountStatus, LinkingPrompt
+from palaver.domain.platform_health import AccountState, AccountStatus, ConnectionTest, LinkingPrompt
 from palaver.domain.source import Platform
 from palaver.domain.text import make_storable
 from palaver.storage.timestamps import from_micros, from_micros_or_none, to_micros
@@ -43,6 +43,7 @@ class AccountRow:
     status: AccountStatus
     lease_owner: str | None
     lease_until: int | None
+    test_no: int  # how often a test of its connection was asked for
 
     def is_held(self, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
         """Whether a process runs this account: its lease has not expired, and it is not known to be dead."""
@@ -54,12 +55,12 @@ class AccountRow:
 _IS_ACCOUNT = "platform = $1 AND account = $2"
 _HAS_LEASE = f"{_IS_ACCOUNT} AND lease_no = $3 AND lease_owner IS NOT NULL"
 _COLUMNS = (
-    "platform, account, lease_owner, lease_until, state, state_since, name, user_id, warnings, details, linking, error,"
-    " error_at, last_message_at"
+    "platform, account, lease_owner, lease_until, test_no, state, state_since, name, user_id, warnings, details,"
+    " linking, error, error_at, last_message_at, last_test"
 )
 _SET_STATUS = (
     "state = $4, state_since = $5, name = $6, user_id = $7, warnings = $8, details = $9, linking = $10, error = $11,"
-    " error_at = $12, last_message_at = $13"
+    " error_at = $12, last_message_at = $13, last_test = $14"
 )
 
 
@@ -75,7 +76,7 @@ def check_fence(tx: Transaction, fence: Fence) -> None:
 
 def can_acquire(tx: Transaction, key: AccountKey, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
     """Whether no process runs this account."""
-    row = _find(tx, key)
+    row = find_account(tx, key)
     return row is None or not row.is_held(now, is_owner_dead)
 
 
@@ -94,7 +95,7 @@ def acquire(
         account,
         now,
     )
-    row = _find(tx, key, tx.for_update)
+    row = find_account(tx, key, tx.for_update)
     if row is None or row.is_held(now, is_owner_dead):
         return None
     taken = tx.fetch_one(
@@ -111,7 +112,7 @@ def acquire(
 def renew(tx: Transaction, fence: Fence, until: int, status: AccountStatus) -> bool:
     """Extend a lease and store the status of its account; False if another process has taken it over."""
     changed = tx.execute(
-        f"UPDATE platform_account SET {_SET_STATUS}, lease_until = $14 WHERE {_HAS_LEASE}",
+        f"UPDATE platform_account SET {_SET_STATUS}, lease_until = $15 WHERE {_HAS_LEASE}",
         *_make_params(fence),
         *_make_status_params(status),
         until,
@@ -138,8 +139,22 @@ def _make_params(fence: Fence) -> tuple[str, str, int]:
 
 def load_status(tx: Transaction, key: AccountKey) -> AccountStatus | None:
     """Return what is stored about an account, whether or not a process runs it; None if it never ran."""
-    row = _find(tx, key)
+    row = find_account(tx, key)
     return None if row is None else row.status
+
+
+def request_test(tx: Transaction, key: AccountKey) -> int | None:
+    """Ask the process that runs an account to test its connection; return the number of the test, which it stores.
+
+    None if the account never ran.
+    """
+    platform, account = key
+    row = tx.fetch_one(
+        f"UPDATE platform_account SET test_no = test_no + 1 WHERE {_IS_ACCOUNT} RETURNING test_no",
+        str(platform),
+        account,
+    )
+    return None if row is None else int(row[0])
 
 
 def list_accounts(tx: Transaction) -> list[AccountRow]:
@@ -150,19 +165,21 @@ def list_accounts(tx: Transaction) -> list[AccountRow]:
     ]
 
 
-def _find(tx: Transaction, key: AccountKey, lock: str = "") -> AccountRow | None:
+def find_account(tx: Transaction, key: AccountKey, lock: str = "") -> AccountRow | None:
+    """Return an account as it is stored; None if it never ran."""
     platform, account = key
     row = tx.fetch_one(f"SELECT {_COLUMNS} FROM platform_account WHERE {_IS_ACCOUNT} {lock}", str(platform), account)
     return None if row is None else _account_from_row(row)
 
 
 def _account_from_row(row: Row) -> AccountRow:
-    platform, account, owner, until, *status = row
+    platform, account, owner, until, test_no, *status = row
     return AccountRow(
         platform=Platform(platform),
         account=account,
         lease_owner=owner,
         lease_until=until,
+        test_no=test_no,
         status=_status_from_columns(*status),
     )
 
@@ -178,6 +195,7 @@ def _status_from_columns(
     error: str | None,
     error_at: int | None,
     last_message_at: int | None,
+    last_test: str | None,
 ) -> AccountStatus:
     return AccountStatus(
         state=AccountState(state),
@@ -190,6 +208,7 @@ def _status_from_columns(
         error=error,
         error_at=from_micros_or_none(error_at),
         last_message_at=from_micros_or_none(last_message_at),
+        last_test=_test_from_json(last_test) if last_test else None,
     )
 
 
@@ -205,6 +224,7 @@ def _make_status_params(status: AccountStatus) -> tuple[object, ...]:
         _to_storable(status.error),
         _to_micros_or_none(status.error_at),
         _to_micros_or_none(status.last_message_at),
+        _test_to_json(status.last_test) if status.last_test else None,
     )
 
 
@@ -225,6 +245,21 @@ def _prompt_to_json(prompt: LinkingPrompt) -> str:
 def _prompt_from_json(text: str) -> LinkingPrompt:
     fields = json.loads(text)
     return LinkingPrompt(**{**fields, "expires_at": from_micros_or_none(fields["expires_at"])})
+
+
+def _test_to_json(test: ConnectionTest) -> str:
+    fields = {
+        "number": test.number,
+        "finished_at": to_micros(test.finished_at),
+        "seconds": test.seconds,
+        "error": _to_storable(test.error),
+    }
+    return json.dumps(fields)
+
+
+def _test_from_json(text: str) -> ConnectionTest:
+    fields = json.loads(text)
+    return ConnectionTest(**{**fields, "finished_at": from_micros(fields["finished_at"])})
 
 
 def _to_storable(text: str | None) -> str | None:

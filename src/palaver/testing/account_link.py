@@ -12,6 +12,7 @@ from palaver.domain.inbound import Inbound, Outcome, Receipt
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from palaver.domain.errors import SendRejected
     from palaver.domain.platform_health import LinkingPrompt
     from palaver.domain.platform_updates import AnyUpdate, Cursor
 
@@ -24,6 +25,7 @@ class MemoryInbox:
         self.duplicate_count = 0
         self.cursors: dict[str, str] = {}  # by name
         self.confirmed: dict[str, str] = {}  # key of a message of ours → the platform's id
+        self.failed: dict[str, SendRejected] = {}  # key of a message of ours → why it has not arrived after all
         self.connected_count = 0  # how often the adapter has reported that it receives
         self.linking_prompts: list[LinkingPrompt] = []  # what it has asked somebody to scan or to type
         self._message_keys: set[tuple[str, str]] = set()
@@ -114,6 +116,11 @@ class MemoryLink:
     async def confirm(self, key: str, message_id: str) -> None:
         self._inbox.confirmed[key] = message_id
         self._inbox.note_change()
+
+    async def report_failed(self, key: str, error: SendRejected) -> bool:
+        self._inbox.failed[key] = error
+        self._inbox.note_change()
+        return True
 
     def report_connected(self) -> None:
         self._inbox.connected_count += 1

@@ -243,7 +243,9 @@ class PlatformContract(ContractHelpers):
     async def test_typing_is_shown(self, platform: ContractPlatform, inbox: MemoryInbox) -> None:
         async with self._run(platform, inbox) as adapter:
             require_capability(adapter.capabilities.typing_seconds is not None)
-            await self._limit(adapter.show_typing(platform.address))
+            message_id = await platform.say("Are you there?")
+            await self._wait_for_texts(inbox, ["Are you there?"])
+            await self._limit(adapter.show_typing_for(platform.address, message_id))
             assert await platform.is_typing()
             await self._limit(adapter.stop_typing(platform.address))
 

@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 
 from palaver.domain.errors import (
     AccountNotConnected,
+    AccountNotRunning,
     AgentError,
     ChatNotReachable,
     InvalidInput,
@@ -55,6 +56,7 @@ STATUS_BY_ERROR: tuple[tuple[type[PalaverError], int], ...] = (
     (RequestRejected, 409),
     (StoreError, 503),
     (AccountNotConnected, 503),
+    (AccountNotRunning, 409),
     (AgentError, 502),
     (PalaverError, 500),
 )

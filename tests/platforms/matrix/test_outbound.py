@@ -9,7 +9,7 @@ import pytest
 
 from palaver.domain.delivery import Address, DeliveryKind
 from palaver.domain.source import Platform
-from palaver.platforms.matrix.adapter import CAPABILITIES
+from palaver.platforms.matrix.capabilities import CAPABILITIES
 from palaver.platforms.matrix.outbound import build_content, build_edit, render_html, render_messages
 from palaver.services.platforms.adapter import OutgoingMessage
 

@@ -171,7 +171,7 @@ async def load_roles(web: WebServer) -> list[list[str]]:
         pytest.param({"secret": OTHER_SECRET}, 401, "webhook-signature", id="another secret"),
         pytest.param({"sent_body": b'{"text": "Good bye"}'}, 401, "webhook-signature", id="changed body"),
         pytest.param({"age_seconds": 301}, 401, "webhook-timestamp", id="too old"),
-        pytest.param({"age_seconds": -301}, 401, "webhook-timestamp", id="from the future"),
+        pytest.param({"age_seconds": -360}, 401, "webhook-timestamp", id="from the future"),
         pytest.param({"message_id": "x" * 129}, 401, "webhook-id", id="long id"),
         pytest.param({"text": ""}, 422, "text", id="no text"),
         pytest.param({"text": 5}, 422, "text", id="not text"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver import GatewayConfig, Platform, Role
-from palaver.domain.platform_health import AccountState, AccountStatus
+from palaver.domain.platform_health import AccountState, AccountStatus, LinkingPrompt
 from palaver.storage import platform_accounts
 from palaver.storage.timestamps import to_micros
 
@@ -43,6 +43,29 @@ def chat(open_chat: Callable[[GatewayConfig], Chat]) -> Chat:
 
     chat.write(run)
     return chat
+
+
+def test_owners_are_told_how_to_link_an_account_and_nobody_sees_its_code_in_a_chat(
+    open_chat: Callable[[GatewayConfig], Chat], dm: Source, group: Source
+) -> None:
+    chat = open_chat(CONFIG)
+    now = chat.clock.now()
+    prompt = LinkingPrompt(instructions="Scan it.", qr_text="pair:hunter2", code="HUNTER2")
+    status = AccountStatus(state=AccountState.LINKING, since=now, linking=prompt)
+
+    def run(tx: Transaction) -> None:
+        key, until = (Platform.TELEGRAM, "home"), to_micros(now + timedelta(hours=9))
+        fence = platform_accounts.acquire(tx, key, "x/1/1/x", until, to_micros(now), lambda _owner: False)
+        assert fence is not None
+        platform_accounts.renew(tx, fence, until, status)
+
+    chat.write(run)
+    by_member = chat.run(dm(), "/platforms")
+    assert "**Telegram (home)**: waiting to be linked" in by_member.text
+    assert "palaver platforms link" not in by_member.text
+    by_owner = chat.run(group(), "/platforms", role=Role.OWNER)
+    assert "`palaver platforms link telegram@home`" in by_owner.text
+    assert "hunter2" not in f"{by_member} {by_owner}".lower()
 
 
 def test_members_see_which_platforms_are_connected(chat: Chat, dm: Source) -> None:

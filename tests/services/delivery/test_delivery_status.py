@@ -135,6 +135,25 @@ async def test_a_follower_gets_every_state_of_a_delivery_also_when_it_is_sent_ag
     ]
 
 
+async def test_a_follower_learns_that_a_sent_message_has_failed_later(start_gateway: StartGateway) -> None:
+    loopback = LoopbackAdapter(FailingTransport())
+    gateway = await start_gateway(loopback=loopback)
+    ada, session_id = await start_in_chat_and_web(gateway, loopback)
+    seen: list[DeliveryStatus] = []
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        async for item in gateway.feed.follow(ada.principal, session_id, after=0, recent_deliveries=10):
+            if not isinstance(item, DeliveryChanged):
+                continue
+            seen.append(item.delivery)
+            if item.delivery.state is DeliveryState.FAILED:
+                break
+            if item.delivery.state is DeliveryState.SENT:
+                key = f"{item.delivery.id}.1"
+                assert await gateway.outbox.report_failed((loopback.platform, ""), key, SendRejected("blocked"))
+    assert [each.state for each in seen[-2:]] == [DeliveryState.SENT, DeliveryState.FAILED]
+    assert (seen[-1].error, seen[-1].ended_at is not None) == ("blocked", True)
+
+
 async def test_a_follower_tracks_only_the_newest_failed_deliveries(
     start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:

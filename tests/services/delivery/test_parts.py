@@ -17,7 +17,7 @@ from palaver.platforms.loopback import LOOPBACK, RECOGNIZES_KEYS, LoopbackAdapte
 from palaver.services.attachments import Attachments
 from palaver.services.delivery import part_outcomes, part_rendering
 from palaver.storage import deliveries, delivery_parts
-from palaver.storage.engines.base import Write
+from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 from palaver.testing import FakeClock, ScriptedAgent
 from support.deliveries import (
@@ -230,6 +230,52 @@ async def test_an_echo_before_the_answer_of_the_platform_is_the_outcome(start_ga
     delivery = await deliver(gateway, loopback)
     assert delivery.state is SENT
     assert [part.sent_message_id for part in await list_parts(gateway, delivery.id)] == ["echo", "r", "r"]
+
+
+# -- failures after the platform had taken a message -----------------------------------------------------------
+
+
+async def test_a_part_that_fails_later_fails_its_delivery_and_can_be_sent_again(start_gateway: StartGateway) -> None:
+    transport = FailingTransport()
+    loopback = ParagraphAdapter(transport)
+    gateway = await start_gateway(ScriptedAgent(ANSWER), loopback=loopback)
+    delivery = await deliver(gateway, loopback)
+    account, key = (LOOPBACK, ""), f"{delivery.id}.2"
+    error = SendRejected("The person has blocked us.")
+    for other in ("d_0000000000000000.1", f"{delivery.id}.9", "t_1.p", "anything"):
+        assert await gateway.outbox.report_failed(account, other, error)
+    assert await gateway.outbox.report_failed((LOOPBACK, "another bot"), key, error)
+    assert (await list_deliveries(gateway, delivery.session_id))[0].state is SENT
+    for _ in range(2):  # it may be told twice
+        assert await gateway.outbox.report_failed(account, key, error)
+    await gateway.outbox.confirm(account, key, "late")  # an older receipt that comes after it
+    (current,) = await list_deliveries(gateway, delivery.session_id)
+    assert (current.state, current.error) == (FAILED, "The person has blocked us.")
+    assert await list_states(gateway, delivery) == [SENT, FAILED, SENT]
+
+
+async def test_an_unreachable_person_is_not_written_to_until_they_write(start_gateway: StartGateway) -> None:
+    loopback = ParagraphAdapter(FailingTransport())
+    gateway = await start_gateway(ScriptedAgent(ANSWER), loopback=loopback)
+    delivery = await deliver(gateway, loopback)
+    await gateway.outbox.report_failed((LOOPBACK, ""), f"{delivery.id}.1", TargetUnreachable("gone"))
+    dead = await gateway.store.engine.arun(Read(lambda tx: tx.fetch_all("SELECT address, reason FROM dead_target")))
+    assert dead == [(str(delivery.address), "gone")]
+
+
+async def test_a_failure_before_the_answer_of_the_platform_is_told_again(start_gateway: StartGateway) -> None:
+    reports: list[bool] = []
+
+    async def send(message: OutgoingMessage) -> str | None:
+        reports.append(await gateway.outbox.report_failed((LOOPBACK, ""), message.key, SendRejected("no")))
+        return "r"
+
+    loopback = ParagraphAdapter(send)
+    gateway = await start_gateway(ScriptedAgent(ANSWER), loopback=loopback)
+    delivery = await deliver(gateway, loopback)
+    assert (delivery.state, reports) == (SENT, [False, False, False])
+    assert await gateway.outbox.report_failed((LOOPBACK, ""), f"{delivery.id}.1", SendRejected("no"))
+    assert (await list_deliveries(gateway, delivery.session_id))[0].state is FAILED
 
 
 # -- pace ------------------------------------------------------------------------------------------------------

@@ -387,6 +387,55 @@ async def test_typing_is_kept_alive_and_ends_with_the_turn(start_gateway: StartG
     assert not gateway.outbox._previews._streams
 
 
+@pytest.mark.parametrize("typing_seconds", [None, 0.1], ids=["no-sign", "no-sign-in-this-chat"])
+async def test_without_a_sign_for_typing_the_message_gets_a_reaction_until_the_turn_has_ended(
+    start_gateway: StartGateway, typing_seconds: float | None
+) -> None:
+    class ReactingAdapter(LoopbackAdapter):
+        async def show_typing(self, address: Address) -> None:
+            raise SendRejected("Not in this chat.")
+
+        async def react(self, address: Address, message_id: str, emoji: str) -> None:
+            history.append(f"{message_id} {emoji}")
+
+    capabilities = Capabilities(typing_seconds=typing_seconds, can_react=True)
+    history: list[str] = []
+    loopback, steps = ReactingAdapter(capabilities=capabilities), SteppingAgent()
+    gateway = await start_gateway(steps.agent, loopback=loopback)
+    receipt = await loopback.say("hello", message_id="m1")
+    await wait_until(lambda: history == ["m1 👀"])
+    steps.say("One")
+    steps.finish()
+    await wait_for_delivery(gateway, receipt.session_id)
+    await wait_until(lambda: history == ["m1 👀", "m1 "])
+
+
+async def test_a_reaction_that_is_still_on_its_way_at_the_end_of_the_turn_is_taken_back_after_it(
+    start_gateway: StartGateway,
+) -> None:
+    history: list[str] = []
+    is_asked, is_answered = asyncio.Event(), asyncio.Event()
+
+    class SlowAdapter(LoopbackAdapter):
+        async def react(self, address: Address, message_id: str, emoji: str) -> None:
+            if emoji:
+                is_asked.set()
+                await is_answered.wait()
+            history.append(emoji)
+
+    loopback, steps = SlowAdapter(capabilities=Capabilities(can_react=True)), SteppingAgent()
+    gateway = await start_gateway(steps.agent, loopback=loopback)
+    receipt = await loopback.say("hello", message_id="m1")
+    await asyncio.wait_for(is_asked.wait(), 10)
+    steps.say("One")
+    steps.finish()
+    await wait_for_turn(gateway, receipt.turn_id)
+    assert history == []
+    is_answered.set()
+    await wait_for_delivery(gateway, receipt.session_id)
+    await wait_until(lambda: history == ["👀", ""])
+
+
 async def test_the_process_that_runs_the_account_shows_the_answer_of_another_process(
     start_gateway: StartGateway,
 ) -> None:

@@ -76,6 +76,21 @@ async def test_each_lane_sees_what_it_has_not_seen(store: SessionStore) -> None:
     assert get_context(other.seq, other) == ["one", "two"]
 
 
+async def test_a_message_that_starts_a_thread_sees_what_was_said_in_the_chat_before(store: SessionStore) -> None:
+    inbox = make_inbox(store)
+    await overhear(inbox, "bob", "in the chat")
+    first = await say(inbox, make_group("ada", thread_id="5"), "@bot hi", "5")
+    await overhear(inbox, "bob", "elsewhere")
+    await overhear(inbox, "bob", "in the thread", thread_id="5")
+    await say(inbox, make_group("ada", thread_id="5"), "@bot and now?", "6")
+    contexts = {
+        event.seq: [entry["text"] for entry in event.message.extra.get("context", ())]
+        for event in load_log(store, first)
+        if event.message is not None
+    }
+    assert list(contexts.values()) == [["in the chat"], ["in the thread"]]
+
+
 async def test_an_unaddressed_message_starts_nothing(store: SessionStore) -> None:
     inbox = make_inbox(store)
     assert await overhear(inbox, "ada", "hello all", "1") is Outcome.RECORDED

@@ -16,6 +16,8 @@ from palaver.services.platforms.intake import MAX_WAITING_UPDATES, Intake
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from palaver.domain.errors import SendRejected
+    from palaver.domain.platform_health import LinkingPrompt
     from palaver.domain.platform_updates import AnyUpdate
 
 
@@ -48,7 +50,12 @@ class SlowLink:
 
     async def confirm(self, key: str, message_id: str) -> None: ...
 
+    async def report_failed(self, key: str, error: SendRejected) -> bool:
+        return True
+
     def report_connected(self) -> None: ...
+
+    def report_linking(self, prompt: LinkingPrompt) -> None: ...
 
     def end_download(self, text: str) -> None:
         self.downloads.setdefault(text, asyncio.Event()).set()
@@ -86,6 +93,21 @@ async def test_a_cursor_is_stored_only_when_everything_before_it_is_stored() -> 
         await intake.wait_for_change()
         assert (link.accepted, link.cursors) == (["second"], [])
     assert link.cursors == []  # the end of the connection stores nothing either
+
+
+async def test_each_stream_has_a_cursor_of_its_own() -> None:
+    link = SlowLink()
+    async with Intake(link) as intake:
+        await intake.accept(say("photo", "a", has_file=True), cursor=Cursor("1", "a"))
+        await intake.accept(say("elsewhere", "b"), cursor=Cursor("2", "b"))
+        await intake.save_cursor(Cursor("3", "c"))
+        await intake.save_cursor(Cursor("9"))
+        await intake.accept(say("more", "b"), cursor=Cursor("4", "b"))
+        assert link.cursors == []
+        link.end_download("photo")
+        await intake.wait_until_stored()
+        assert sorted(link.cursors) == ["1", "3", "4", "9"]
+        assert intake.cursor == "9"
 
 
 async def test_without_files_an_update_and_its_cursor_are_accepted_at_once() -> None:

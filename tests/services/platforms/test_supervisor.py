@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import logging
-from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver import SessionStore
-from palaver.domain.clock import SystemClock
 from palaver.domain.errors import AccountRefused, ConnectionLost, LeaseLost, StoreUnavailable
 from palaver.domain.inbound import Inbound
 from palaver.domain.platform_health import AccountState
 from palaver.domain.platform_updates import Cursor
-from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.domain.source import SessionSource
-from palaver.logs import configure_logging, hide_in_logs
-from palaver.services.gateway import Gateway
+from palaver.logs import hide_in_logs
 from palaver.services.platforms.account_runner import ConnectionTiming
 from palaver.services.platforms.adapter import AccountInfo
-from palaver.testing import ScriptedAgent
 from support.gateway import wait_for_turn, wait_until
+from support.log_lines import capture_log_lines
 from support.platform_accounts import (
     PIGEON,
     QUICK,
@@ -32,46 +26,22 @@ from support.platform_accounts import (
     PigeonAccount,
     PigeonAdapter,
     get_health,
+    is_live,
+    run_gateways,
     wait_for_health,
 )
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import AsyncIterator, Iterator
 
-    from palaver.domain.platform_health import AccountHealth
-
-
-class StartAccounts(Protocol):
-    async def __call__(
-        self, *accounts: PigeonAccount, timing: ConnectionTiming = QUICK, agent: ScriptedAgent | None = None
-    ) -> Gateway: ...
+    from support.platform_accounts import StartAccounts
 
 
 @pytest.fixture
 async def start_accounts(store_url: str) -> AsyncIterator[StartAccounts]:
-    """Starts gateways that connect these accounts, each with a store of its own, and stops them after the test."""
-    async with AsyncExitStack() as stack:
-
-        async def start(
-            *accounts: PigeonAccount, timing: ConnectionTiming = QUICK, agent: ScriptedAgent | None = None
-        ) -> Gateway:
-            store = stack.enter_context(SessionStore.open(store_url, clock=SystemClock()))
-            gateway = Gateway(
-                store,
-                agent or ScriptedAgent(),
-                profile=AgentProfile(),
-                rules=TurnRules(open_platforms=frozenset({PIGEON})),
-                accounts=[account.configured for account in accounts],
-                timing=timing,
-            )
-            await stack.enter_async_context(gateway.run(grace_seconds=5))
-            return gateway
-
+    async with run_gateways(store_url) as start:
         yield start
-
-
-def is_live(health: AccountHealth) -> bool:
-    return health.state is AccountState.LIVE
 
 
 async def fail(_adapter: PigeonAdapter) -> None:
@@ -332,14 +302,8 @@ async def test_accounts_of_one_platform_are_separate(start_accounts: StartAccoun
 
 @pytest.fixture
 def log_lines() -> Iterator[io.StringIO]:
-    """What the server would write to its log."""
-    root = logging.getLogger()
-    before, level = list(root.handlers), root.level
-    stream = io.StringIO()
-    configure_logging(stream)
-    yield stream
-    root.handlers[:] = before
-    root.setLevel(level)
+    with capture_log_lines() as lines:
+        yield lines
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)

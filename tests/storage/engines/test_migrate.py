@@ -26,7 +26,7 @@ TABLES = {
     "known_device",
     *("attachment", "attachment_use", "audience", "audience_member", "dead_target", "deleted_session", "delivery"),
     *("chat_access", "delivery_part", "group_message", "home_channel", "link_code", "message_rate", "pairing_request"),
-    *("platform_account", "platform_cursor", "preview"),
+    *("platform_account", "platform_cursor", "preview", "sender_id"),
     *("draft", "event", "identity", "inbound_message", "lane", "lane_move", "memory", "migration", "person", "project"),
     *("read_mark", "search", "session", "share", "turn", "usage"),
 }

@@ -1,8 +1,12 @@
+import { QueryClientProvider } from "@tanstack/react-query";
 import { createElement } from "react";
 import { expect, it } from "vitest";
+import { createQueryClient } from "../../api/queryClient";
 import { renderForTest } from "../../testing/renderForTest";
 import type { PlatformAccount } from "../shared/calls";
 import { AccountStatuses } from "./AccountStatus";
+import { describeResult } from "./ConnectionTest";
+import { drawSquares } from "./QrCode";
 
 const account: PlatformAccount = {
   platform: "telegram",
@@ -12,9 +16,12 @@ const account: PlatformAccount = {
   since: "2020-01-02T10:00:00Z",
   name: "@bot",
   warnings: [],
+  details: [],
+  linking: null,
   last_message_at: null,
   error: null,
   error_at: null,
+  last_test: null,
   waiting: 0,
   uncertain: 0,
   failed: 0,
@@ -23,8 +30,10 @@ const account: PlatformAccount = {
   home_channel: null,
 };
 
-const render = (platform: string, ...changes: Partial<PlatformAccount>[]) =>
-  renderForTest(createElement(AccountStatuses, { platform, accounts: changes.map((change) => ({ ...account, ...change })) }));
+const render = (platform: string, ...changes: Partial<PlatformAccount>[]) => {
+  const statuses = createElement(AccountStatuses, { platform, accounts: changes.map((change) => ({ ...account, ...change })) });
+  return renderForTest(createElement(QueryClientProvider, { client: createQueryClient() }, statuses));
+};
 
 it("shows since when an account is connected, what is missing, and what came last", () => {
   const text = render("telegram", { warnings: ["Privacy mode is on."], last_message_at: "2020-01-03T10:00:00Z", waiting: 2 }).textContent;
@@ -67,4 +76,34 @@ it("shows deliveries that did not arrive", () => {
 it("says so when a platform is not set up, and nothing about those that need no connection", () => {
   expect(render("telegram").textContent).toContain("Not connected");
   expect(render("web").textContent).toBe("");
+});
+
+it("shows what to scan and to type while an account waits to be linked, and no button that would disturb it", () => {
+  const linking = { instructions: "Open Signal.", qr_code: ["10", "01"], code: "ABCD-1234", expires_at: null };
+  const element = render("signal", { platform: "signal", state: "linking", linking });
+  expect(element.textContent).toContain("Waiting to be linked");
+  expect(element.textContent).toContain("Open Signal.");
+  expect(element.querySelector("code")?.textContent).toBe("ABCD-1234");
+  expect(element.querySelector("svg[role=img]")?.getAttribute("aria-label")).toBe("QR code to link Signal");
+  expect(element.textContent).not.toContain("Connect now");
+});
+
+it("draws the dark squares of a QR code inside a light margin", () => {
+  expect(drawSquares(["110", "001"])).toBe("M4 4h2v1h-2zM6 5h1v1h-1z");
+});
+
+it("shows details, and offers the test that fits the state", () => {
+  expect(render("telegram", { details: ["Version 2"] }).textContent).toMatch(/Version 2.*Test connection/);
+  expect(render("telegram", { state: "refused" }).textContent).toContain("Connect now");
+  expect(render("telegram", { state: "off" }).querySelector("button")).toBeNull();
+});
+
+it("says in words how a test went", () => {
+  const test = (error: string | null) => ({ finished_at: "2020-01-02T10:00:00Z", seconds: 0.4, error });
+  const describe = (change: Partial<PlatformAccount>) => describeResult({ ...account, ...change }).replaceAll("\u00a0", " ");
+  expect(describe({ last_test: test(null) })).toBe("It works: signed in as @bot (0.4 s).");
+  expect(describe({ last_test: test(null), name: null })).toBe("It works (0.4 s).");
+  expect(describe({ last_test: test("No answer.") })).toBe("Test failed after 0.4 s: No answer.");
+  expect(describe({ last_test: test("Revoked."), state: "refused", error: "Revoked." })).toBe("Still not connected (0.4 s).");
+  expect(describe({ last_test: test(null), state: "linking" })).toBe("Waiting to be linked");
 });

@@ -1,9 +1,13 @@
 /** How the accounts on a platform are doing, for owners: connected or not and why, the last message, what waits. */
+import { getPlatformName } from "../../format/platforms";
 import { formatDateTime, formatRecent } from "../../format/time";
 import { words } from "../../words";
 import type { PlatformAccount } from "../shared/calls";
+import { ConnectionTest } from "./ConnectionTest";
+import { LinkingPrompt } from "./LinkingPrompt";
 
 const BUILT_IN_PLATFORMS = new Set(["web", "local", "api"]); // they need no connection
+const TESTABLE_STATES = new Set(["connecting", "live", "deaf", "refused"]); // a process runs it, and it waits for nobody
 
 export function AccountStatuses({ platform, accounts }: { platform: string; accounts: readonly PlatformAccount[] }) {
   if (BUILT_IN_PLATFORMS.has(platform)) return null;
@@ -28,11 +32,17 @@ function AccountStatus({ account }: { account: PlatformAccount }) {
         {names !== "" && <b dir="auto">{names}</b>}
         {isLive && account.since !== null ? <Moment label={words.accountSince} at={account.since} /> : <span>{words.accountStates[account.state]}</span>}
       </p>
+      {account.linking !== null && <LinkingPrompt linking={account.linking} platform={getPlatformName(account.platform)} />}
       {account.state === "off" && <p>{account.configured ? words.platformConfiguredHint : words.platformNotConnectedHint}</p>}
       {!isLive && account.error !== null && <Problem text={account.error} at={account.error_at} />}
       {account.warnings.map((warning) => (
         <p key={warning} className="account-warning" dir="auto">
           {warning}
+        </p>
+      ))}
+      {account.details.map((detail) => (
+        <p key={detail} dir="auto">
+          {detail}
         </p>
       ))}
       {account.last_message_at !== null && <Moment label={words.accountLastMessage} at={account.last_message_at} />}
@@ -46,6 +56,7 @@ function AccountStatus({ account }: { account: PlatformAccount }) {
       )}
       {account.waiting > 0 && <p>{words.platformWaiting(account.waiting)}</p>}
       {account.delivery_error_at !== null && <FailedDeliveries account={account} at={account.delivery_error_at} />}
+      {TESTABLE_STATES.has(account.state) && <ConnectionTest account={account} />}
     </div>
   );
 }

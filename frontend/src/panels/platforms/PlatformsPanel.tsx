@@ -15,21 +15,23 @@ import * as calls from "../shared/calls";
 import { PanelPage } from "../shared/PanelPage";
 import { QueryResult } from "../shared/QueryResult";
 import { AccountStatuses } from "./AccountStatus";
+import { PLATFORM_ACCOUNTS_KEY } from "./ConnectionTest";
 import "./platforms.css";
 
 const ALL_DAYS = 3650; // about ten years, the longest range that the server accepts
 const MAX_LATEST_SESSIONS = 3;
 const REFRESH_INTERVAL_MS = 5_000; // while the panel is open
+const QUICK_INTERVAL_MS = 1_500; // while somebody waits for an account
 
 export default function PlatformsPanel() {
   const client = useLiveClient();
   const showsAll = useStore(client.showsAll);
   const isOwner = useMe().person.role === "owner";
   const accounts = useQuery({
-    queryKey: ["platform-accounts"],
+    queryKey: PLATFORM_ACCOUNTS_KEY,
     queryFn: calls.listPlatforms,
     enabled: isOwner,
-    refetchInterval: REFRESH_INTERVAL_MS,
+    refetchInterval: ({ state }) => (state.data?.accounts.some(isWaiting) === true ? QUICK_INTERVAL_MS : REFRESH_INTERVAL_MS),
   });
   const answerCounts = useQuery({ queryKey: ["platforms", showsAll], queryFn: () => countAnswersByPlatform(showsAll) });
   const sessions = useSessions();
@@ -53,6 +55,8 @@ export default function PlatformsPanel() {
     </PanelPage>
   );
 }
+
+const isWaiting = ({ state }: calls.PlatformAccount) => state === "linking" || state === "connecting";
 
 /** Counts the answers on each platform, the highest count first. */
 async function countAnswersByPlatform(all: boolean): Promise<ReadonlyMap<string, number>> {

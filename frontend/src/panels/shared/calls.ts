@@ -20,6 +20,7 @@ export type Scope = Schemas["Scope"];
 export type NewToken = Schemas["NewTokenOut"];
 export type Share = Schemas["ShareOut"];
 export type PlatformAccount = Schemas["PlatformAccountOut"];
+export type Linking = Schemas["LinkingOut"];
 export type SharedCopy = Schemas["SharedConversationOut"];
 export type Memory = Schemas["MemoryOut"];
 export type Memories = Schemas["MemoriesOut"];
@@ -38,6 +39,8 @@ export const updateMemory = (id: string, text: string) => request<Memory>("PATCH
 export const deleteMemory = (id: string) => request<undefined>("DELETE", itemPath("memories", id));
 
 export const listPlatforms = () => request<{ accounts: PlatformAccount[] }>("GET", "/platforms");
+export const testConnection = (platform: string, account: string) =>
+  request<PlatformAccount>("POST", itemPath("platforms", platform, "/test"), { query: { account } });
 
 export const listPeople = (cursor: string | null) =>
   request<{ people: Member[]; next_cursor: string | null }>("GET", "/people", { query: { cursor } });

@@ -8,13 +8,12 @@ import logging
 import secrets
 from collections import OrderedDict
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from palaver.domain.capabilities import Capabilities, LengthUnit, Pace
 from palaver.domain.errors import AccountRefused, ChatMovedAway, ConnectionLost, SendRejected, TargetUnreachable
 from palaver.domain.source import ChatType, Platform
 from palaver.platforms.matrix import outbound
+from palaver.platforms.matrix.capabilities import CAPABILITIES, MAX_FILE_BYTES, TYPING_SECONDS
 from palaver.platforms.matrix.client import MatrixClient, RequestFailed, RequestRefused
 from palaver.platforms.matrix.failures import to_delivery_error, to_platform_error, to_preparation_error
 from palaver.platforms.matrix.inbound import FileReference, Reader
@@ -38,22 +37,7 @@ log = logging.getLogger(__name__)
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
-TYPING_SECONDS = 30.0
-MAX_FILE_BYTES = 50 * 1024 * 1024  # unless the homeserver says otherwise
 MAX_REMEMBERED = 1_000  # uploads and reactions
-
-CAPABILITIES = Capabilities(
-    max_length=outbound.MAX_CONTENT_BYTES,
-    length_unit=LengthUnit.BYTES,
-    can_edit=True,
-    can_delete=True,
-    can_react=True,
-    typing_seconds=TYPING_SECONDS,
-    max_file_bytes=MAX_FILE_BYTES,
-    has_threads=True,
-    edit_pace=Pace(5.0),  # each is an event, of which homeservers allow one in five seconds; sends wait when told to
-    key_lifetime=timedelta(hours=12),  # Synapse remembers transaction ids for a day
-)
 
 
 class MatrixAdapter(Adapter):

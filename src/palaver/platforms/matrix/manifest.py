@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.source import Platform
 from palaver.platforms.manifest import PlatformManifest
+from palaver.platforms.matrix.capabilities import CAPABILITIES
 from palaver.platforms.matrix.settings import MatrixSettings
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ MANIFEST = PlatformManifest(
     platform=Platform.MATRIX,
     settings=MatrixSettings,
     create=_create,
+    capabilities=CAPABILITIES,
     extra="matrix",
     modules=("httpx2", "markdown_it", "nh3"),
     environment={

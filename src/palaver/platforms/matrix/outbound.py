@@ -10,73 +10,26 @@ encrypted, which makes it a third longer.
 from __future__ import annotations
 
 import json
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from palaver.domain.delivery import DeliveryKind
+from palaver.platforms.common import markdown_html
 from palaver.services.platforms.splitting import split_markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from markdown_it import MarkdownIt
-    from markdown_it.renderer import RendererHTML
-    from markdown_it.token import Token
-    from markdown_it.utils import EnvType, OptionsDict
+    from collections.abc import Mapping
 
     from palaver.domain.capabilities import Capabilities
     from palaver.services.platforms.adapter import OutgoingFile, OutgoingMessage
 
-MAX_CONTENT_BYTES = 44_000  # of a rendered message; splitting leaves a tenth of it free
 MAX_FALLBACK_CHARS = 200  # of the text that clients without edits show beside the original
 
-_ALLOWED_TAGS = {
-    *("del", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "p", "a", "ul", "ol", "li", "strong", "em", "s"),
-    *("code", "hr", "br", "table", "thead", "tbody", "tr", "th", "td", "pre"),
-}
-_ALLOWED_ATTRIBUTES = {"a": {"href"}, "ol": {"start"}, "code": {"class"}}
-_ALLOWED_SCHEMES = {"https", "http", "mailto", "matrix"}
-
-
-@cache
-def _get_parser() -> MarkdownIt:
-    from markdown_it import MarkdownIt
-
-    parser = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
-    parser.add_render_rule("image", _render_image)
-    return parser
-
-
-def _render_image(
-    renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType
-) -> str:
-    """Render an image as a link: clients show only images that were uploaded to the homeserver."""
-    from markdown_it.common.utils import escapeHtml
-
-    token = tokens[index]
-    address = str(token.attrs.get("src", ""))
-    label = renderer.renderInlineAsText(token.children or [], options, env) or address
-    return f'<a href="{escapeHtml(address)}">{escapeHtml(label)}</a>'
+_ALLOWED_SCHEMES = frozenset({"https", "http", "mailto", "matrix"})
 
 
 def render_html(markdown: str) -> str:
     """Return Markdown as HTML with only the tags, attributes and addresses that the specification allows."""
-    import nh3
-
-    return nh3.clean(
-        _get_parser().render(markdown),
-        tags=_ALLOWED_TAGS,
-        attributes=_ALLOWED_ATTRIBUTES,
-        attribute_filter=_filter_attribute,
-        url_schemes=_ALLOWED_SCHEMES,
-        link_rel=None,
-    ).strip()
-
-
-def _filter_attribute(tag: str, attribute: str, value: str) -> str | None:
-    if (tag, attribute) == ("code", "class"):
-        return value if value.startswith("language-") else None
-    return value
+    return markdown_html.render_html(markdown, _ALLOWED_SCHEMES)
 
 
 def render_messages(markdown: str, capabilities: Capabilities) -> list[str]:

@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 from palaver.domain.errors import AccountRefused, ConnectionLost, InvalidInput, SendRejected
 from palaver.domain.platform_updates import ButtonPressed, Cursor
 from palaver.domain.source import Platform
+from palaver.platforms.telegram.capabilities import CAPABILITIES
 from palaver.platforms.telegram.client import TelegramClient
 from palaver.platforms.telegram.inbound import BotIdentity, parse_update
 from palaver.platforms.telegram.outbound import (
-    CAPABILITIES,
     MessageBody,
     choose_menu_commands,
     compute_draft_id,
@@ -23,6 +23,7 @@ from palaver.platforms.telegram.outbound import (
 )
 from palaver.services.platforms.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.services.platforms.intake import Intake
+from palaver.services.platforms.webhook_intake import WebhookIntake
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,6 +73,7 @@ class TelegramAdapter(Adapter):
         self._client = client or TelegramClient(settings)
         self._bot: BotIdentity | None = None
         self._has_set_commands = False
+        self._intake = WebhookIntake(self._answer_press_of)
         self._receiving = asyncio.Lock()  # two polls of one bot would end each other
 
     # ---- receiving -------------------------------------------------------------------------------------------
@@ -195,12 +197,12 @@ class TelegramAdapter(Adapter):
             update = None
         if not isinstance(update, dict):
             return WebhookResponse(status=400)
-        for each in self._parse(update):
-            await self._answer_press_of(each, await link.accept(each))
-        return WebhookResponse()
+        is_complete = await self._intake.accept(link, self._parse(update))
+        return WebhookResponse(status=200 if is_complete else 503)
 
     async def close(self) -> None:
         """End the poll and close the connections."""
+        await self._intake.close()
         await self._client.close()
 
     # ---- sending ---------------------------------------------------------------------------------------------

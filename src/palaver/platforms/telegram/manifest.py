@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.source import Platform
 from palaver.platforms.manifest import PlatformManifest
+from palaver.platforms.telegram.capabilities import CAPABILITIES
 from palaver.platforms.telegram.settings import TelegramSettings
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ MANIFEST = PlatformManifest(
     platform=Platform.TELEGRAM,
     settings=TelegramSettings,
     create=_create,
+    capabilities=CAPABILITIES,
     extra="telegram",
     modules=("telegram", "telegramify_markdown"),
     environment={"TELEGRAM_BOT_TOKEN": "bot_token", "TELEGRAM_API_URL": "api_url"},

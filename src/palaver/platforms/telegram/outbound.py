@@ -12,36 +12,18 @@ import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.capabilities import Capabilities, LengthUnit, Pace, measure_length
+from palaver.domain.capabilities import LengthUnit, measure_length
 from palaver.platforms.telegram.formatting import FormattedText, format_markdown, needs_rich_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-MAX_MESSAGE_UNITS: Final = 4096
 MAX_PIECE_UNITS: Final = 3686  # 90 %: Telegram's own count can differ a little
 MAX_ENTITIES: Final = 100  # of one message; Telegram ignores the rest, so links and code come first
 MAX_RICH_UNITS: Final = 4096  # apps show only the beginning of longer rich messages
-MAX_UPLOAD_BYTES: Final = 50 * 1024 * 1024
 MAX_PHOTO_BYTES: Final = 10 * 1024 * 1024
 MAX_PRESS_ANSWER_CHARS: Final = 200
 MIN_PIECE_SHARE: Final = 4  # a piece ends at a paragraph only if it then has at least a quarter of the limit
-
-CAPABILITIES: Final = Capabilities(
-    max_length=MAX_MESSAGE_UNITS,
-    length_unit=LengthUnit.UTF16,
-    can_edit=True,
-    can_delete=True,
-    can_react=True,
-    typing_seconds=5.0,
-    max_buttons=8,
-    max_file_bytes=MAX_UPLOAD_BYTES,
-    has_threads=True,
-    has_native_stream=True,
-    pace_per_chat=Pace(1.0),
-    pace_per_account=Pace(1 / 30, burst=30),
-    edit_pace=Pace(3.0),  # private chats have drafts, and a group allows 20 messages and edits a minute
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.capabilities import Capabilities
 from palaver.domain.inbound import Outcome
 from palaver.domain.source import Platform
+from palaver.platforms.webhook.capabilities import CAPABILITIES
 from palaver.platforms.webhook.client import WebhookClient
 from palaver.platforms.webhook.inbound import PayloadRefused, make_message, parse_payload
 from palaver.platforms.webhook.outbound import find_error, make_body
@@ -37,13 +38,14 @@ class WebhookAdapter(Adapter):
     """One webhook with its own secret, and with its own conversations."""
 
     platform = Platform.WEBHOOK
+    capabilities = CAPABILITIES
     max_webhook_bytes = MAX_BODY_BYTES
 
     def __init__(
         self, settings: WebhookSettings, place: AccountPlace, *, get_time: Callable[[], float] = time.time
     ) -> None:
         self.account = place.account
-        self.capabilities = Capabilities(key_lifetime=settings.key_lifetime)
+        self.capabilities = replace(CAPABILITIES, key_lifetime=settings.key_lifetime)
         self._settings = settings
         self._webhook_url = place.webhook_url
         self._get_time = get_time

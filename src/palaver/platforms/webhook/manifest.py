@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.source import Platform
 from palaver.platforms.manifest import PlatformManifest
+from palaver.platforms.webhook.capabilities import CAPABILITIES
 from palaver.platforms.webhook.settings import WebhookSettings
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ MANIFEST = PlatformManifest(
     platform=Platform.WEBHOOK,
     settings=WebhookSettings,
     create=_create,
+    capabilities=CAPABILITIES,
     extra="webhook",
     modules=("httpx2",),
     environment={"WEBHOOK_SECRET": "secret", "WEBHOOK_URL": "url"},

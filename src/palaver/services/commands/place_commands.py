@@ -42,6 +42,8 @@ def set_home(context: CommandContext) -> CommandReply:
     text = f"This chat is now the home channel of {platform.label}: what has no other target goes here."
     if before is not None and (before.chat_id, before.thread_id) != (address.chat_id, address.thread_id):
         text += " It was another chat before."
+    if (hours := context.config.reply_hours.get(platform)) is not None:
+        text += f" {platform.label} lets me write here only within {hours:g} hours after the last message from here."
     return CommandReply(
         text=f"{text} Use `/sethome off` to undo this.",
         data={"platform": str(platform), "target": format_target(address)},

@@ -51,6 +51,9 @@ def _describe_account(context: CommandContext, account: AccountHealth, *, is_own
     yield f"- **{escape_markdown(account.label, 64)}**: {state}{name}"
     if not is_owner:
         return
+    if account.state is AccountState.LINKING:
+        command = format_code(f"palaver platforms link {account.short_name}")
+        yield f"  - Link it in a terminal with {command}, or open Platforms on the page."
     if status is not None:
         if status.last_message_at is not None:
             yield f"  - Last message: {format_age(status.last_message_at, context.now)}"

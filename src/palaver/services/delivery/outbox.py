@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.crash_points import crash_point
 from palaver.domain.delivery import MAX_DELIVERY_ATTEMPTS, DeliveryState, NextStep, parse_part_key
-from palaver.domain.errors import LeaseLost, StoreError
+from palaver.domain.errors import LeaseLost, StoreError, TargetUnreachable
 from palaver.services.delivery import sender
 from palaver.services.delivery.pace import Pacer, Pacers
 from palaver.services.delivery.part_outcomes import STOPPED_TOO_OFTEN, decide_orphan, finish_delivery, save_outcome
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from palaver.domain.capabilities import Capabilities
     from palaver.domain.delivery import AccountKey
+    from palaver.domain.errors import SendRejected
     from palaver.domain.source import Platform
     from palaver.services.attachments import Attachments
     from palaver.services.live.feed import Feed
@@ -181,6 +182,35 @@ class Outbox:
         if await self._engine.arun(Write(confirm, read_first=lambda tx: None if find(tx) else False)):
             log.info("delivery_confirmed", extra={"key": key})
         crash_point("delivery.confirmed")
+
+    async def report_failed(self, account: AccountKey, key: str, error: SendRejected) -> bool:
+        """Record that a message has not arrived, because the platform said so after it had taken it.
+
+        Return False while it is being sent: its outcome is not stored yet. Unknown keys are ignored.
+        """
+        part_key = parse_part_key(key)
+        if part_key is None:
+            return True
+        now = self._now()
+
+        def fail(tx: Transaction) -> bool:
+            found = delivery_parts.find_taken(tx, account, *part_key)
+            if found is None:
+                return True
+            if found.state is DeliveryState.SENDING:
+                return False
+            delivery_parts.fail_part(tx, found.delivery_no, part_key[1], str(error), now)
+            if isinstance(error, TargetUnreachable):
+                deliveries.mark_target_dead(tx, found.address, str(error), now)
+            return True
+
+        def try_without_write(tx: Transaction) -> bool | None:
+            found = delivery_parts.find_taken(tx, account, *part_key)
+            return True if found is None else False if found.state is DeliveryState.SENDING else None
+
+        is_recorded = await self._engine.arun(Write(fail, read_first=try_without_write))
+        log.warning("delivery_failed_later", extra={"key": key, "error": str(error), "recorded": is_recorded})
+        return is_recorded
 
     # -- sending -------------------------------------------------------------------------------------------
 

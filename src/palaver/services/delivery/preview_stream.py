@@ -1,4 +1,4 @@
-"""The growing message of one running turn, and the sign that the agent is typing."""
+"""The growing message of one running turn, and the sign that the agent is at work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.crash_points import crash_point
 from palaver.domain.draft import Draft
-from palaver.domain.errors import DeliveryError, PalaverError, SendRetryable, SendUncertain, StoreError
+from palaver.domain.errors import (
+    DeliveryError,
+    PalaverError,
+    SendRejected,
+    SendRetryable,
+    SendUncertain,
+    StoreError,
+)
 from palaver.domain.feed_events import DraftGrew
 from palaver.domain.ids import PersonId
 from palaver.domain.person import Principal, Role
@@ -25,6 +32,7 @@ from palaver.storage.timestamps import to_micros
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from palaver.domain.capabilities import Capabilities
     from palaver.services.delivery.pace import Pacer
     from palaver.services.live.feed import Feed
     from palaver.services.platforms.adapter import Adapter
@@ -35,10 +43,16 @@ PREVIEW_DELAY_SECONDS = 1.0  # an answer that is complete before this is sent at
 CALL_TIMEOUT_SECONDS = 10.0  # for one call of an adapter: the answer itself may be waiting for it to end
 DRAFT_REFRESH_SECONDS = 20.0  # platforms hide a draft that is not renewed
 TYPING_OVERLAP = 0.8  # the sign is renewed after this share of its time
+ACTIVITY_EMOJI = "👀"  # on the message that is being answered, where there is no sign for typing
 
 SYSTEM = Principal(PersonId(""), Role.OWNER)  # reads the draft of any conversation, to show it where its answer goes
 
 log = logging.getLogger(__name__)
+
+
+def can_show_activity(capabilities: Capabilities) -> bool:
+    """Whether people can see on a platform that the agent is at work."""
+    return bool(capabilities.typing_seconds or capabilities.can_react)
 
 
 class PreviewStream:
@@ -51,6 +65,7 @@ class PreviewStream:
         adapter: Adapter,
         pacer: Pacer,
         turn: RunningTurn,
+        take_reaction_back: Callable[[PreviewStream, asyncio.Task[Exception | None]], None],
         *,
         shows_text: bool = True,
     ) -> None:
@@ -60,6 +75,7 @@ class PreviewStream:
         self._engine = store.engine
         self._feed = feed
         self._pacer = pacer
+        self._take_reaction_back = take_reaction_back  # later: the answer does not wait for it
         self._shows_text = shows_text  # otherwise only that the agent is typing
         self._draft = Draft()
         self._draft_changed = asyncio.Event()
@@ -93,7 +109,7 @@ class PreviewStream:
 
     async def _run(self) -> None:
         capabilities = self.adapter.capabilities
-        tasks = [asyncio.create_task(self._keep_typing())] if capabilities.typing_seconds else []
+        tasks = [asyncio.create_task(self._show_activity())] if can_show_activity(capabilities) else []
         try:
             if self._shows_text and (capabilities.can_edit or capabilities.has_native_stream):
                 tasks.append(asyncio.create_task(self._follow_draft()))
@@ -112,22 +128,50 @@ class PreviewStream:
 
     # -- typing --------------------------------------------------------------------------------------------
 
-    async def _keep_typing(self) -> None:
-        """Show that the agent is typing until the turn has ended."""
+    async def _show_activity(self) -> None:
+        """Show until the turn has ended that the agent is at work: by typing, else by a reaction to the message."""
+        is_shown = self.adapter.capabilities.typing_seconds is not None and await self._keep_typing()
+        if not is_shown and self.adapter.capabilities.can_react and self.turn.reply_to is not None:
+            await self._keep_reaction(self.turn.reply_to)
+
+    async def _keep_typing(self) -> bool:
+        """Show that the agent is typing; return False if this chat has no such sign."""
         pause = max(0.5, (self.adapter.capabilities.typing_seconds or 0) * TYPING_OVERLAP)
+        is_refused = False
         try:
             while not self._stopped.is_set():
-                await self._call_quietly(self.adapter.show_typing(self.turn.address))
+                call = self.adapter.show_typing_for(self.turn.address, self.turn.reply_to)
+                is_refused = isinstance(await self._call_quietly(call), SendRejected)
+                if is_refused:
+                    return False
                 await self._wait_for_stop(pause)
         finally:
-            await self._call_quietly(self.adapter.stop_typing(self.turn.address))
+            if not is_refused:
+                await self._call_quietly(self.adapter.stop_typing(self.turn.address))
+        return True
 
-    async def _call_quietly(self, call: Awaitable[None]) -> None:
+    async def _keep_reaction(self, message_id: str) -> None:
+        """React to the message that is being answered, and take the reaction back at the end.
+
+        If the process dies, the reaction stays until another process goes on with the turn.
+        """
+        adding = asyncio.create_task(
+            self._call_quietly(self.adapter.react(self.turn.address, message_id, ACTIVITY_EMOJI))
+        )
+        try:
+            await self._stopped.wait()
+        finally:
+            self._take_reaction_back(self, adding)
+
+    async def _call_quietly(self, call: Awaitable[None]) -> Exception | None:
+        """Make a call whose failure does no harm; return its error."""
         try:
             async with asyncio.timeout(CALL_TIMEOUT_SECONDS):
                 await call
         except Exception as error:  # noqa: BLE001  (the sign is only a courtesy)
             log.debug("typing_failed", extra={**self._fields, "error": str(error)})
+            return error
+        return None
 
     async def _wait_for_stop(self, seconds: float) -> bool:
         """Wait, but not longer than the turn runs; return whether it has ended."""

@@ -14,8 +14,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from palaver.domain.crash_points import crash_point
-from palaver.domain.errors import DeliveryError, SendRetryable, StoreError
-from palaver.services.delivery.preview_stream import CALL_TIMEOUT_SECONDS, PreviewStream
+from palaver.domain.errors import DeliveryError, SendRejected, SendRetryable, StoreError
+from palaver.services.delivery.preview_stream import CALL_TIMEOUT_SECONDS, PreviewStream, can_show_activity
 from palaver.services.platforms.adapter import OutgoingMessage
 from palaver.services.poll_loop import run_poll_loop
 from palaver.storage import previews
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 IDLE_SECONDS = 60.0  # between two polls when nothing changes; every change of work wakes the loop
 LEFTOVER_RETRY_SECONDS = 10.0
 MAX_LEFTOVER_AGE = timedelta(hours=1)  # then it is given up
+REACTION_RETRY_SECONDS = (2.0, 10.0, 60.0)  # after each attempt to take a reaction back
+END_SECONDS = 2.0  # for taking reactions back when the process ends
 MAX_ENDED_TURNS = 1000  # remembered, so that a late look at the turns does not start a preview again
 STOPPED_TEXT = "(Stopped)"
 REPLACED_TEXT = "(The answer is in the next message.)"
@@ -65,6 +67,7 @@ class Previews:
         self._streams: dict[int, PreviewStream] = {}  # by turn number
         self._ended: OrderedDict[int, None] = OrderedDict()  # turn numbers whose answer is on its way
         self._removals: dict[int, asyncio.Task[None]] = {}  # of leftovers, by the number of the preview
+        self._reaction_removals: set[asyncio.Task[None]] = set()
         self._wake_event = asyncio.Event()
         self._is_stopping = False
         self._loop: asyncio.Task[None] | None = None
@@ -84,10 +87,12 @@ class Previews:
         if self._loop is not None:
             await self._loop
         await asyncio.gather(*(self._end_stream(turn_no) for turn_no in list(self._streams)))
-        removals = list(self._removals.values())
-        for task in removals:
+        if self._reaction_removals:
+            await asyncio.wait(self._reaction_removals, timeout=END_SECONDS)
+        rest = [*self._removals.values(), *self._reaction_removals]
+        for task in rest:
             task.cancel()
-        await asyncio.gather(*removals, return_exceptions=True)
+        await asyncio.gather(*rest, return_exceptions=True)
 
     async def end_growth(self, turn_no: int) -> None:
         """Stop the growing message of a turn whose answer is about to be sent, and wait until nothing is on its way."""
@@ -145,9 +150,38 @@ class Previews:
             if adapter is not None and turn_no not in self._streams:
                 pacer = self._pacers.get(turn.address.account_key, adapter.capabilities)
                 shows_text = turn.address.platform not in self._unstreamed_platforms
-                stream = PreviewStream(self._store, self._feed, adapter, pacer, turn, shows_text=shows_text)
+                stream = PreviewStream(
+                    self._store, self._feed, adapter, pacer, turn, self._start_reaction_removal, shows_text=shows_text
+                )
                 self._streams[turn_no] = stream
                 stream.start(on_end=self.wake)
+
+    # -- reactions -----------------------------------------------------------------------------------------
+
+    def _start_reaction_removal(self, stream: PreviewStream, adding: asyncio.Task[Exception | None]) -> None:
+        name = f"palaver-reaction-removal-{stream.turn.id}"
+        task = asyncio.create_task(self._remove_reaction(stream, adding), name=name)
+        self._reaction_removals.add(task)
+        task.add_done_callback(self._reaction_removals.discard)
+
+    async def _remove_reaction(self, stream: PreviewStream, adding: asyncio.Task[Exception | None]) -> None:
+        """Take back the reaction that has shown that a message is being answered."""
+        await adding  # if it were taken back while it is on its way, it would stay
+        turn = stream.turn
+        for seconds in REACTION_RETRY_SECONDS:
+            adapter = self._list_adapters().get(turn.address.account_key)
+            if self._streams.get(turn.no, stream) is not stream or turn.reply_to is None:
+                return  # the account was connected again: what shows the answer now takes it back
+            try:
+                async with asyncio.timeout(CALL_TIMEOUT_SECONDS):
+                    if adapter is not None:
+                        await adapter.react(turn.address, turn.reply_to, "")
+                        return
+            except SendRejected:
+                return
+            except Exception as error:  # noqa: BLE001  (it is only a courtesy)
+                log.debug("reaction_not_removed", extra={"turn": turn.id, "error": str(error)})
+            await asyncio.sleep(seconds)
 
     # -- leftovers -----------------------------------------------------------------------------------------
 
@@ -196,4 +230,4 @@ class Previews:
 
 def _can_show(capabilities: Capabilities) -> bool:
     """Whether people can see on a platform that an answer is being written."""
-    return bool(capabilities.can_edit or capabilities.has_native_stream or capabilities.typing_seconds)
+    return bool(capabilities.can_edit or capabilities.has_native_stream or can_show_activity(capabilities))

@@ -108,7 +108,9 @@ class DeliverySender:
             )
 
     def _find_next_part(self) -> DeliveryPart | None:
-        return next((part for part in self._parts if not part.has_ended), None)
+        """Return the first part that is not sent yet. One that failed after it was sent stays failed."""
+        is_open = {DeliveryState.PENDING, DeliveryState.SENDING}
+        return next((part for part in self._parts if part.state in is_open), None)
 
     # -- before the first part -----------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.domain.attachment import MAX_FILE_BYTES, MAX_FILES_PER_MESSAGE, clean_file_name
 from palaver.domain.crash_points import crash_point
 from palaver.domain.errors import ConnectionLost, InvalidInput, PalaverError, StoreError
-from palaver.services import access
+from palaver.services import access, sender_folding
 from palaver.services.inbox.content import add_lines
 from palaver.services.inbox.receipts import find_duplicate
 from palaver.storage.engines.base import Read, Write
@@ -92,16 +92,20 @@ class FileReceiver:
 
     async def _find_recipient(self, inbound: Inbound) -> tuple[bool, Person | None]:
         """Return whether a message is new and its sender may talk to the agent, and who the sender is."""
-        now = to_micros(self._store.clock.now())
+        now = self._store.clock.now()
 
         def find(tx: Transaction) -> tuple[bool, Person | None] | None:
-            if find_duplicate(tx, inbound) is not None:
+            source = sender_folding.find_folded_source(tx, inbound.source)
+            if source is None:
+                return None
+            if find_duplicate(tx, replace(inbound, source=source)) is not None:
                 return False, None
-            speaker = access.find_speaker(tx, inbound.source, self._rules)
+            speaker = access.find_speaker(tx, source, self._rules)
             return None if speaker is None else (speaker.can_speak, speaker.person)
 
         def find_or_add(tx: Transaction) -> tuple[bool, Person | None]:
-            speaker = access.identify_speaker(tx, inbound.source, self._rules, now)
+            source = sender_folding.fold_source(tx, inbound.source, self._store.config, now)
+            speaker = access.identify_speaker(tx, source, self._rules, to_micros(now))
             return speaker.can_speak, speaker.person
 
         found = await self._store.engine.arun(Read(find))

@@ -7,7 +7,7 @@ known once somebody with access has spoken there, or an owner has allowed it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.domain.attachment import clean_file_name
@@ -75,10 +75,16 @@ def _is_known_chat(tx: Transaction, source: SessionSource, rules: TurnRules) -> 
     )
 
 
-def list_context(tx: Transaction, source: SessionSource, lane_key: str) -> GroupContext:
-    """Return what was said in a group since its lane last saw it."""
+def list_context(tx: Transaction, inbound: Inbound, lane_key: str) -> GroupContext:
+    """Return what was said in a group since its lane last saw it.
+
+    A message that starts a thread was written in the chat itself, and so was what came before it.
+    """
+    source = inbound.source
     if source.chat_type is ChatType.DM:
         return NO_CONTEXT
+    if source.thread_id is not None and source.thread_id == inbound.message_id:
+        source = replace(source, thread_id=None)
     messages = group_messages.list_after(tx, source, group_messages.get_last_seen(tx, lane_key), MAX_CONTEXT_MESSAGES)
     if not messages:
         return NO_CONTEXT

@@ -12,7 +12,7 @@ from palaver.domain.inbound import Inbound, Outcome, Receipt
 from palaver.domain.platform_updates import ButtonPressed
 from palaver.domain.profile import AgentProfile
 from palaver.domain.text import is_storable
-from palaver.services import access, pairing
+from palaver.services import access, pairing, sender_folding
 from palaver.services.commands import parse_command
 from palaver.services.commands.command import CommandCall, MessageCall
 from palaver.services.commands.runner import CommandRejected, CommandRunner, check_message_call, find_session
@@ -125,7 +125,9 @@ class Inbox:
             is_for_agent = False
         if not is_for_agent:
             now = to_micros(self._store.clock.now())
-            return await self._write(lambda tx: group_chats.record_message(tx, inbound, self._rules, now), checkpoint)
+            return await self._write(
+                lambda tx: group_chats.record_message(tx, self._fold(tx, inbound), self._rules, now), checkpoint
+            )
         if not inbound.files:
             check_content(inbound.content, inbound.attachment_ids)
         return await self._accept_call(inbound, parse_command(get_text(inbound)), checkpoint)
@@ -150,9 +152,7 @@ class Inbox:
             return await self._write(lambda tx: self._handle_write(tx, inbound, call), checkpoint)
         except CommandRejected as rejected:  # nothing of the command has happened
             error = rejected.error
-            return await self._write(
-                lambda tx: self._record_once(tx, inbound, self._build_rejection(tx, inbound, error)), checkpoint
-            )
+            return await self._write(lambda tx: self._record_rejection(tx, self._fold(tx, inbound), error), checkpoint)
 
     async def _try_accept_with_read(
         self, inbound: Inbound, call: CommandCall, checkpoint: Checkpoint
@@ -176,10 +176,12 @@ class Inbox:
         """Run the command of a button. The reply is for the adapter: it is not sent to the chat."""
         now = self._store.clock.now()
         try:
-            return await self._write(lambda tx: self._buttons.press(tx, press, now), checkpoint)
+            return await self._write(lambda tx: self._buttons.press(tx, self._fold_press(tx, press), now), checkpoint)
         except CommandRejected as rejected:
             error = rejected
-            return await self._write(lambda tx: buttons.record_rejection(tx, press, error, to_micros(now)), checkpoint)
+            return await self._write(
+                lambda tx: buttons.record_rejection(tx, self._fold_press(tx, press), error, to_micros(now)), checkpoint
+            )
 
     async def _write(self, run: Callable[[Transaction], Receipt], checkpoint: Checkpoint) -> Receipt:
         """Run a write in one transaction with the checkpoint."""
@@ -201,8 +203,19 @@ class Inbox:
 
     # -- inside a transaction ------------------------------------------------------------------------------
 
+    def _fold(self, tx: Transaction, inbound: Inbound) -> Inbound:
+        """Return a message whose sender has their main id."""
+        return replace(inbound, source=self._fold_source(tx, inbound.source))
+
+    def _fold_press(self, tx: Transaction, press: ButtonPressed) -> ButtonPressed:
+        return replace(press, source=self._fold_source(tx, press.source))
+
+    def _fold_source(self, tx: Transaction, source: SessionSource) -> SessionSource:
+        return sender_folding.fold_source(tx, source, self._store.config, self._store.clock.now())
+
     def _handle_write(self, tx: Transaction, inbound: Inbound, call: Call) -> Receipt:
         now = self._store.clock.now()
+        inbound = self._fold(tx, inbound)
         speaker = access.identify_speaker(tx, inbound.source, self._rules, to_micros(now))
         person = speaker.person
         row = find_session(tx, inbound, person)  # before the receipt, which is not for people without access
@@ -229,11 +242,13 @@ class Inbox:
 
     def _handle_read(self, tx: Transaction, inbound: Inbound, call: CommandCall) -> Receipt | None:
         """Run a command that only reads; None for accounts that are new or may not speak, and for texts too long."""
-        speaker = access.find_speaker(tx, inbound.source, self._rules)
-        if speaker is None or not speaker.can_speak or speaker.person is None:
+        source = sender_folding.find_folded_source(tx, inbound.source)
+        speaker = access.find_speaker(tx, source, self._rules) if source else None
+        if source is None or speaker is None or not speaker.can_speak or speaker.person is None:
             return None
         if len(get_text(inbound)) > MAX_MESSAGE_CHARS:
             return None
+        inbound = replace(inbound, source=source)
         row = find_session(tx, inbound, speaker.person)
         duplicate = find_duplicate(tx, inbound)
         if duplicate is not None:
@@ -257,7 +272,11 @@ class Inbox:
         facts = {**error.facts, "error": error.code}
         return Receipt(outcome=Outcome.REJECTED, reply=str(error), session_id=session_id, facts=facts)
 
+    def _record_rejection(self, tx: Transaction, inbound: Inbound, error: PalaverError) -> Receipt:
+        return self._record_once(tx, inbound, self._build_rejection(tx, inbound, error))
+
     def _record_read(self, tx: Transaction, inbound: Inbound, receipt: Receipt) -> Receipt:
+        inbound = self._fold(tx, inbound)
         access.count_read(tx, inbound.source, self._rules, self._store.clock.now())
         return self._record_once(tx, inbound, receipt)
 

@@ -79,7 +79,7 @@ class MessageQueue:
             return replace(rejection, session_id=current.session.id if current else None, session_key=lane_key)
         person_id = person.id if person else None
         files = find_attachments(tx, person_id, inbound.content, inbound.attachment_ids)
-        context = group_chats.list_context(tx, inbound.source, lane_key) if row is None else group_chats.NO_CONTEXT
+        context = group_chats.list_context(tx, inbound, lane_key) if row is None else group_chats.NO_CONTEXT
         content = add_attachments(inbound.content, [file for _, file in files])
         message = build_message(inbound, content, context.messages, now)
         if row is None:

@@ -13,6 +13,7 @@ from palaver.domain.delivery import Address, DeliveryKind
 from palaver.domain.errors import SessionNotFound
 from palaver.domain.events import EventKind
 from palaver.domain.inbound import Outcome, Receipt
+from palaver.domain.keys import FOLDED_PLATFORMS
 from palaver.domain.platform_updates import (
     Button,
     ChatMoved,
@@ -21,7 +22,7 @@ from palaver.domain.platform_updates import (
     MessageEdited,
     MessageReaction,
 )
-from palaver.services import access
+from palaver.services import access, sender_folding
 from palaver.services.inbox.buttons import find_last_question
 from palaver.services.inbox.content import MAX_MESSAGE_CHARS
 from palaver.services.inbox.receipts import find_received, find_sender
@@ -57,6 +58,9 @@ class UpdateHandler:
         self._rules = rules
 
     def handle(self, tx: Transaction, update: Update, now: datetime) -> Receipt:
+        if not isinstance(update, ChatMoved):  # which names ids that the person had before
+            source = sender_folding.fold_source(tx, update.source, self._store.config, now)
+            update = replace(update, source=source)
         match update:
             case MessageEdited():
                 return self._edit(tx, update, to_micros(now))
@@ -65,7 +69,7 @@ class UpdateHandler:
             case MessageReaction():
                 return self._react(tx, update, to_micros(now))
             case ChatMoved():
-                return _move_chat(tx, update, to_micros(now))
+                return self._move_chat(tx, update, now)
             case MembersChanged():
                 return self._change_members(tx, update, now)
 
@@ -134,6 +138,15 @@ class UpdateHandler:
 
     # -- chats ---------------------------------------------------------------------------------------------
 
+    def _move_chat(self, tx: Transaction, update: ChatMoved, now: datetime) -> Receipt:
+        source = update.source
+        if update.new_user_ids and source.platform in FOLDED_PLATFORMS:
+            is_moved = sender_folding.move_person(tx, update, self._store.config, now)
+        else:
+            key = str(source.platform), source.account
+            is_moved = chat_moves.move_chat(tx, *key, source.chat_id, update.new_chat_id, to_micros(now))
+        return _RECORDED if is_moved else _IGNORED
+
     def _change_members(self, tx: Transaction, update: MembersChanged, now: datetime) -> Receipt:
         if update.is_own_account:
             address = str(Address.from_source(update.source))
@@ -153,12 +166,6 @@ class UpdateHandler:
             return Receipt(outcome=Outcome.DUPLICATE, session_id=row.session.id)
         events.append_event(tx, row.no, EventKind.MEMBERS_CHANGED, to_micros(now), None, **facts)
         return Receipt(outcome=Outcome.RECORDED, session_id=row.session.id)
-
-
-def _move_chat(tx: Transaction, update: ChatMoved, now: int) -> Receipt:
-    source = update.source
-    moved = chat_moves.move_chat(tx, str(source.platform), source.account, source.chat_id, update.new_chat_id, now)
-    return _RECORDED if moved else _IGNORED
 
 
 def _can_see(tx: Transaction, place: MessagePlace, person: Person) -> bool:

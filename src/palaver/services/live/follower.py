@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PAGE_SIZE = 50  # events, or turns, in one read
 MAX_TRACKED_DELIVERIES = 100  # the newest that have not arrived: a person may ask to send one of them again
+MAX_TRACKED_SENT = 5  # the newest that the platform has taken: it may report later that one has not arrived
 IN_MEMORY = -1  # stands for the first row of a draft that is in the memory of this process
 
 
@@ -39,7 +40,7 @@ class Follower:
         self._open_turns: dict[int, Turn] = {}  # turns that were sent and have not ended
         self._recent_deliveries = recent_deliveries
         self._last_delivery_no: int | None = None  # the newest known delivery; None before the first read
-        self._unsent: dict[int, DeliveryStatus] = {}  # known deliveries that have not arrived
+        self._tracked: dict[int, DeliveryStatus] = {}  # known deliveries that may change
         self._draft_reader = _DraftReader()
         self._wake_event = asyncio.Event()
         self._read_at = 0.0  # event loop time of the last read
@@ -108,18 +109,20 @@ class Follower:
             self._last_delivery_no = newest[-1][0] if newest else 0
             found = newest[: self._recent_deliveries]
         else:
-            known = delivery_queries.list_statuses(tx, list(self._unsent))
-            changed = [(no, status) for no, status in known if self._unsent[no] != status]
+            known = delivery_queries.list_statuses(tx, list(self._tracked))
+            changed = [(no, status) for no, status in known if self._tracked[no] != status]
             found = changed + delivery_queries.list_statuses_after(tx, session_no, self._last_delivery_no)
-        for no, status in found:
-            if status.state is DeliveryState.SENT:
-                self._unsent.pop(no, None)
-            else:
-                self._unsent[no] = status
-        while len(self._unsent) > MAX_TRACKED_DELIVERIES:
-            del self._unsent[min(self._unsent)]
+        self._tracked.update(found)
+        self._forget_old_deliveries()
         self._last_delivery_no = max([self._last_delivery_no, *(no for no, _ in found)])
         return [DeliveryChanged(status) for _, status in found]
+
+    def _forget_old_deliveries(self) -> None:
+        numbers = sorted(self._tracked, reverse=True)
+        sent = [no for no in numbers if self._tracked[no].state is DeliveryState.SENT]
+        unsent = [no for no in numbers if self._tracked[no].state is not DeliveryState.SENT]
+        for no in sent[MAX_TRACKED_SENT:] + unsent[MAX_TRACKED_DELIVERIES:]:
+            del self._tracked[no]
 
     def _read_stored_draft(self, tx: Transaction, turn_no: int, turn: Turn, live: LiveRun | None) -> list[FeedItem]:
         """Read more of the draft of a turn that another process runs."""

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from palaver.domain.errors import LeaseLost
 from palaver.domain.inbound import Inbound
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from palaver.domain.delivery import AccountKey
+    from palaver.domain.errors import SendRejected
     from palaver.domain.inbound import Receipt
     from palaver.domain.platform_health import LinkingPrompt
     from palaver.domain.platform_updates import AnyUpdate, Cursor
     from palaver.services.inbox import Inbox
     from palaver.storage.platform_accounts import Fence
 
-    Confirm = Callable[[AccountKey, str, str], Awaitable[None]]  # account, key of the message, the platform's id of it
+
+class SentMessages(Protocol):
+    """Who learns what became of the messages that were sent; each is named by its account and its key."""
+
+    async def confirm(self, account: AccountKey, key: str, message_id: str) -> None: ...
+
+    async def report_failed(self, account: AccountKey, key: str, error: SendRejected) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +40,11 @@ class ConnectionEvents:
 class ConnectionLink:
     """The `AccountLink` of one connection. After it has ended, everything that is still sent through it is refused."""
 
-    def __init__(self, fence: Fence, inbox: Inbox, confirm: Confirm, events: ConnectionEvents) -> None:
+    def __init__(self, fence: Fence, inbox: Inbox, sent_messages: SentMessages, events: ConnectionEvents) -> None:
         self._fence = fence
         self._key = (fence.platform, fence.account)
         self._inbox = inbox
-        self._confirm = confirm
+        self._sent_messages = sent_messages
         self._events = events
         self._is_open = True
 
@@ -61,7 +68,11 @@ class ConnectionLink:
 
     async def confirm(self, key: str, message_id: str) -> None:
         self._check_open()
-        await self._confirm(self._key, key, message_id)
+        await self._sent_messages.confirm(self._key, key, message_id)
+
+    async def report_failed(self, key: str, error: SendRejected) -> bool:
+        self._check_open()
+        return await self._sent_messages.report_failed(self._key, key, error)
 
     def report_connected(self) -> None:
         if self._is_open:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import AccountRefused, ConnectionLost, LeaseLost, PalaverError, StoreError
-from palaver.domain.platform_health import AccountState, AccountStatus
+from palaver.domain.platform_health import AccountState, AccountStatus, ConnectionTest
 from palaver.services.platforms.account_link import ConnectionEvents
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class ConnectionTiming:
     refused_pause: float = 600.0
     stable: float = 60.0  # after having been live for so long, the pauses start from the first again
     probe: float = 60.0  # for signing in
+    test: float = 20.0  # for signing in again when somebody tests a connection that works
     close: float = 10.0  # for ending and closing an adapter
 
     def compute_pause(self, failures: int) -> float:
@@ -58,6 +59,14 @@ class Connection:
 
     adapter: Adapter
     link: ConnectionLink
+
+
+@dataclass(frozen=True, slots=True)
+class _PendingTest:
+    """A test of the connection that somebody has asked for."""
+
+    number: int
+    started_at: float  # by the monotonic clock
 
 
 class _Silence(Exception):
@@ -89,6 +98,9 @@ class AccountRunner:
         self._live_since: float | None = None  # by the monotonic clock
         self._failures = 0  # in a row
         self._status_changed = asyncio.Event()
+        self._pending_test: _PendingTest | None = None
+        self._test_task: asyncio.Task[None] | None = None  # while a live connection is being tested
+        self._connect_event = asyncio.Event()  # ends the pause before the next attempt
         self._fields = {"platform": str(account.platform), "account": account.account}  # of log lines
 
     @property
@@ -110,6 +122,25 @@ class AccountRunner:
     def live_adapter(self) -> Adapter | None:
         """The adapter to send with; None unless the account is live in this process."""
         return self._connection.adapter if self._connection and self._status.state is AccountState.LIVE else None
+
+    def note_test_request(self, number: int) -> None:
+        """Test the connection for a request that is stored, unless it was noted before or another process runs this.
+
+        A live account signs in again. Otherwise it is connected now, and the outcome of that counts.
+        """
+        last = self._status.last_test
+        if self._status.state is AccountState.OFF or (last is not None and number <= last.number):
+            return
+        if self._pending_test is not None:
+            self._pending_test = replace(self._pending_test, number=number)  # one answer for all who wait
+            return
+        self._pending_test = _PendingTest(number, time.monotonic())
+        if self._status.state is AccountState.LINKING:
+            self._finish_test()
+        elif (adapter := self.live_adapter) is not None:
+            self._test_task = asyncio.create_task(self._test_live(adapter), name=self._name_task("test"))
+        else:
+            self._connect_event.set()
 
     async def run(self) -> None:
         """Take the lease of the account and keep it connected, again and again, until canceled."""
@@ -145,6 +176,7 @@ class AccountRunner:
         """Keep the account connected while the lease is held, and give the lease back at the end."""
         known = lease.status or self._status
         self._status = replace(known, state=AccountState.CONNECTING, since=self._clock.now())
+        self._pending_test = None
         connecting = asyncio.create_task(self._keep_connected(lease.fence), name=self._name_task("connection"))
         renewing = asyncio.create_task(self._keep_lease(lease), name=self._name_task("lease"))
         try:
@@ -194,7 +226,13 @@ class AccountRunner:
             except Exception as raised:  # noqa: BLE001  (whatever it is, it is shown, and tried again)
                 error = raised
             self._failures = 1 if self._was_stable() else self._failures + 1
-            await asyncio.sleep(self._record_failure(error))
+            await self._pause(self._record_failure(error))
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, unless somebody asks to connect now."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._connect_event.wait()
 
     def _was_stable(self) -> bool:
         """Whether the last connection was live for a while."""
@@ -209,26 +247,45 @@ class AccountRunner:
         )
         link = self._make_link(fence, events)
         try:
-            await self._probe(adapter)
+            await self._probe(adapter, self._timing.probe)
             self._connection = Connection(adapter, link)
             await self._run_adapter(adapter, link)
         finally:
             link.close()
             self._connection = None
+            if self._test_task is not None:
+                await self._end_task(self._test_task, self._timing.close)
             await self._close_adapter(adapter)
 
-    async def _probe(self, adapter: Adapter) -> None:
+    async def _probe(self, adapter: Adapter, seconds: float) -> None:
         """Sign in, and keep what the platform says about the account."""
         try:
-            async with asyncio.timeout(self._timing.probe):
+            async with asyncio.timeout(seconds):
                 info = await adapter.probe()
         except TimeoutError:
-            raise ConnectionLost(f"The platform did not answer within {self._timing.probe:g} seconds.") from None
+            raise ConnectionLost(f"The platform did not answer within {seconds:g} seconds.") from None
         warnings = tuple(map(self.account.hide_secrets, info.warnings))
         details = tuple(map(self.account.hide_secrets, info.details))
         self._status = replace(self._status, name=info.name, user_id=info.user_id, warnings=warnings, details=details)
         for warning in warnings:
             log.warning("platform_account_warning", extra={**self._fields, "warning": warning})
+
+    async def _test_live(self, adapter: Adapter) -> None:
+        try:
+            await self._probe(adapter, self._timing.test)
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is shown; the connection goes on)
+            if not isinstance(error, PalaverError):
+                self._log_failure("platform_account_test_failed", error)
+            self._finish_test(describe_connection_error(error, self.account))
+        else:
+            self._finish_test()
+
+    async def _learn_name(self, adapter: Adapter) -> None:
+        """Ask who the account is that was just linked: nobody knew it when the adapter has signed in."""
+        with contextlib.suppress(PalaverError):
+            await self._probe(adapter, self._timing.test)
+            self._on_change()
+            self._status_changed.set()
 
     async def _run_adapter(self, adapter: Adapter, link: ConnectionLink) -> None:
         """Run an adapter until it ends, or until it has been silent for too long."""
@@ -272,13 +329,19 @@ class AccountRunner:
     def _note_connected(self) -> None:
         self._heard_at = time.monotonic()
         if self._status.state is not AccountState.LIVE:
+            was_linking = self._status.state is AccountState.LINKING
             self._live_since = time.monotonic()
             self._set_state(AccountState.LIVE)
+            self._finish_test()
             log.info("platform_account_live", extra={**self._fields, "name_there": self._status.name})
+            is_testing = self._test_task is not None and not self._test_task.done()
+            if was_linking and not is_testing and (adapter := self.live_adapter) is not None:
+                self._test_task = asyncio.create_task(self._learn_name(adapter), name=self._name_task("name"))
 
     def _note_linking(self, prompt: LinkingPrompt) -> None:
         self._heard_at = time.monotonic()
         self._set_state(AccountState.LINKING, prompt)
+        self._finish_test()
 
     def _note_message(self) -> None:
         self._status = replace(self._status, last_message_at=self._clock.now())  # stored with the next renewal
@@ -290,7 +353,7 @@ class AccountRunner:
             state, pause = AccountState.REFUSED, self._timing.refused_pause
         elif isinstance(error, _Silence):
             state = AccountState.DEAF
-        words = self._describe_error(error)
+        words = describe_connection_error(error, self.account)
         fields = {**self._fields, "error": words, "retry_seconds": round(pause, 1)}
         if isinstance(error, PalaverError | TimeoutError | _Silence):
             log.warning(
@@ -300,17 +363,18 @@ class AccountRunner:
             self._log_failure("platform_account_failed", error)
         self._status = replace(self._status, error=words, error_at=self._clock.now())
         self._set_state(state)
+        self._finish_test(words)
         return pause
 
-    def _describe_error(self, error: Exception) -> str:
-        """Return an error in words. Of an unexpected one only its type: its text may hold anything."""
-        if isinstance(error, _Silence):
-            return "Nothing was heard from the platform for too long."
-        if isinstance(error, TimeoutError):
-            return "The platform did not answer in time."
-        if isinstance(error, PalaverError):
-            return self.account.hide_secrets(str(error))
-        return f"Unexpected error ({type(error).__name__}). The log of the server has the details."
+    def _finish_test(self, error: str | None = None) -> None:
+        """Store the outcome for whoever has asked to test the connection."""
+        self._connect_event.clear()
+        if (test := self._pending_test) is not None:
+            self._pending_test = None
+            seconds = round(time.monotonic() - test.started_at, 3)
+            last = ConnectionTest(number=test.number, finished_at=self._clock.now(), seconds=seconds, error=error)
+            self._status = replace(self._status, last_test=last)
+            self._status_changed.set()
 
     def _log_failure(self, event: str, error: BaseException) -> None:
         log.error(event, extra=self._fields, exc_info=error)
@@ -326,6 +390,17 @@ class AccountRunner:
 
     def _name_task(self, part: str) -> str:
         return f"palaver-{self.account.platform}-{self.account.account or 'default'}-{part}"
+
+
+def describe_connection_error(error: Exception, account: ConfiguredAccount) -> str:
+    """Return an error in words. Of an unexpected one only its type: its text may hold anything."""
+    if isinstance(error, _Silence):
+        return "Nothing was heard from the platform for too long."
+    if isinstance(error, TimeoutError):
+        return "The platform did not answer in time."
+    if isinstance(error, PalaverError):
+        return account.hide_secrets(str(error))
+    return f"Unexpected error ({type(error).__name__}). The log of the server has the details."
 
 
 async def _wait_through_cancel(task: asyncio.Task[None], seconds: float) -> tuple[bool, bool]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from palaver.domain.delivery import Address
+    from palaver.domain.errors import SendRejected
     from palaver.domain.inbound import Receipt
     from palaver.domain.platform_health import LinkingPrompt
     from palaver.domain.platform_updates import AnyUpdate, Cursor
@@ -117,6 +118,13 @@ class AccountLink(Protocol):
         """Report that a message of ours has arrived, because its echo or receipt came: it is no longer uncertain."""
         ...
 
+    async def report_failed(self, key: str, error: SendRejected) -> bool:
+        """Report that a message of ours has not arrived, because the platform said so after it had taken it.
+
+        Return False while that message is still being sent: then report it again later.
+        """
+        ...
+
     def report_connected(self) -> None:
         """Report that the account receives: a poll was answered, the platform has greeted us, a pong came.
 
@@ -194,8 +202,15 @@ class Adapter(ABC):
         raise NotImplementedError
 
     async def show_typing(self, address: Address) -> None:
-        """Show people in a chat that the agent is working. It is called again while that is so."""
+        """Show people in a chat that the agent is working. It is called again while that is so.
+
+        Raises SendRejected where this chat has no such sign: then 👀 is shown on the message, if the platform reacts.
+        """
         raise NotImplementedError
+
+    async def show_typing_for(self, address: Address, message_id: str | None) -> None:
+        """Show it while this message is being answered; for platforms that show it on a message."""
+        await self.show_typing(address)
 
     async def stop_typing(self, address: Address) -> None:  # noqa: B027  (on most platforms the sign ends by itself)
         """Take the sign back, where it does not end by itself."""

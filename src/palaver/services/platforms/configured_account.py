@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
+from palaver.domain.capabilities import Capabilities
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
@@ -23,6 +25,7 @@ class ConfiguredAccount:
     platform: Platform
     account: str  # its name in config.yaml; empty for the only one
     create: Callable[[], Awaitable[Adapter]] = field(repr=False)  # raises AccountRefused if its settings do not work
+    capabilities: Capabilities = field(default_factory=Capabilities, repr=False)  # before the platform has said more
     problem: str | None = None  # why it can't be connected with these settings, in words
     secrets: tuple[str, ...] = field(default=(), repr=False)  # of its settings: no error or log line shows them
 
@@ -37,7 +40,7 @@ class ConfiguredAccount:
         async def create() -> Adapter:
             return adapter
 
-        return cls(platform=adapter.platform, account=adapter.account, create=create)
+        return cls(platform=adapter.platform, account=adapter.account, create=create, capabilities=adapter.capabilities)
 
     def hide_secrets(self, text: str) -> str:
         """Return a text, such as the error of an SDK, without the secrets of this account."""

@@ -1,4 +1,5 @@
-"""The platforms that are connected in any process: what the agent is told, and where answers can be sent.
+"""The platforms that are connected in any process: what the agent is told, and where answers can be sent; and which
+accounts somebody wants to be tested.
 
 It is read from the database when another process may have changed it, at most once a second, and never per message.
 """
@@ -11,11 +12,13 @@ from typing import TYPE_CHECKING
 
 from palaver.services.platforms.health import list_live_platforms
 from palaver.services.poll_loop import run_poll_loop
+from palaver.storage import platform_accounts
 from palaver.storage.engines.base import Read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from palaver.domain.delivery import AccountKey
     from palaver.domain.source import Platform
     from palaver.services.live.feed import Feed
     from palaver.services.store import SessionStore
@@ -30,9 +33,10 @@ log = logging.getLogger(__name__)
 class ConnectedPlatforms:
     """Knows which platforms are live, in this process or in another one on the same database."""
 
-    def __init__(self, store: SessionStore, feed: Feed) -> None:
+    def __init__(self, store: SessionStore, feed: Feed, on_test_request: Callable[[AccountKey, int], None]) -> None:
         self._store = store
         self._feed = feed
+        self._on_test_request = on_test_request  # account, number of its latest test; again after every read
         self.platforms: frozenset[Platform] = frozenset()
         self._wake_event = asyncio.Event()
         self._remove_listener: Callable[[], None] = lambda: None
@@ -75,5 +79,7 @@ class ConnectedPlatforms:
         return EXPIRY_SECONDS if self.platforms else IDLE_SECONDS
 
     async def _refresh(self) -> None:
-        now = self._store.clock.now()
-        self.platforms = await self._store.engine.arun(Read(lambda tx: list_live_platforms(tx, now), is_quick=True))
+        rows = await self._store.engine.arun(Read(platform_accounts.list_accounts, is_quick=True))
+        self.platforms = list_live_platforms(rows, self._store.clock.now())
+        for row in rows:
+            self._on_test_request((row.platform, row.account), row.test_no)

@@ -18,7 +18,7 @@ from palaver.storage.engines.base import Read
 from palaver.storage.timestamps import from_micros, to_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from datetime import datetime
 
     from palaver.domain.delivery import AccountKey
@@ -68,11 +68,11 @@ def read_account_health(
     ]
 
 
-def list_live_platforms(tx: Transaction, now: datetime) -> frozenset[Platform]:
+def list_live_platforms(rows: Iterable[AccountRow], now: datetime) -> frozenset[Platform]:
     """Return the platforms with an account that is live in some process: answers can be sent there."""
     return frozenset(
         row.platform
-        for row in platform_accounts.list_accounts(tx)
+        for row in rows
         if row.status.state is AccountState.LIVE and row.is_held(to_micros(now), is_owner_dead)
     )
 
@@ -82,7 +82,7 @@ def _find_current_status(row: AccountRow, *, is_running: bool, now: datetime) ->
     if is_running or row.status.state is AccountState.OFF:
         return row.status
     ended_at = row.status.since if row.lease_until is None else min(from_micros(row.lease_until), now)
-    return replace(row.status, state=AccountState.OFF, since=max(ended_at, row.status.since))
+    return replace(row.status, state=AccountState.OFF, since=max(ended_at, row.status.since), linking=None)
 
 
 def _count_problems(problems: Sequence[delivery_queries.DeliveryProblem]) -> dict[str, Any]:

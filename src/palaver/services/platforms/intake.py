@@ -34,7 +34,7 @@ class _Update:
     """An update that was given to the intake, in the order of the platform."""
 
     update: AnyUpdate
-    cursor: Cursor | None
+    cursors: dict[str, Cursor]  # by name: those that may be stored after it
     is_stored: bool = False
     task: asyncio.Task[None] | None = field(default=None, repr=False)
 
@@ -50,7 +50,7 @@ class Intake:
         self._storing = asyncio.Lock()  # of cursors, one after the other
         self._changed = asyncio.Event()
         self._error: BaseException | None = None
-        self.cursor: str | None = None  # the last one that was stored
+        self.cursor: str | None = None  # the last one without a name that was stored
 
     @property
     def is_busy(self) -> bool:
@@ -75,9 +75,9 @@ class Intake:
         waits = previous is not None or (isinstance(update, Inbound) and bool(update.files))
         if not waits and not self._updates:
             await self._accept_now(update, cursor)
-            self.cursor = cursor.value if cursor else self.cursor
+            self._note_stored(cursor)
             return
-        entry = _Update(update, cursor)
+        entry = _Update(update, {cursor.name: cursor} if cursor else {})
         self._updates.append(entry)
         if waits:
             self._last_in_chat[update.source.chat_id] = entry
@@ -85,16 +85,16 @@ class Intake:
             return
         await self._accept_now(update, None)
         entry.is_stored = True
-        await self._store_cursor()
+        await self._store_cursors()
 
     async def save_cursor(self, cursor: Cursor) -> None:
         """Store a cursor, as soon as everything before it is stored."""
         self._raise_error()
         if self._updates:
-            self._updates[-1].cursor = cursor
+            self._updates[-1].cursors[cursor.name] = cursor
         else:
             await self._link.save_cursor(cursor)
-            self.cursor = cursor.value
+            self._note_stored(cursor)
 
     async def wait_for_change(self, seconds: float | None = None) -> None:
         """Wait until an update was accepted in the background, at most so long. Raises what it has raised."""
@@ -128,21 +128,25 @@ class Intake:
             entry.is_stored = True
             if self._last_in_chat.get(entry.update.source.chat_id) is entry:
                 del self._last_in_chat[entry.update.source.chat_id]
-            await self._store_cursor()
+            await self._store_cursors()
         except Exception as error:  # noqa: BLE001  (raised where the adapter waits)
             self._error = self._error or error
         finally:
             self._changed.set()
 
-    async def _store_cursor(self) -> None:
-        """Store the cursor of the last update before which everything is stored."""
+    async def _store_cursors(self) -> None:
+        """Store the cursors of the last updates before which everything is stored."""
         async with self._storing:
-            cursor = None
+            cursors: dict[str, Cursor] = {}
             while self._updates and self._updates[0].is_stored:
-                cursor = self._updates.popleft().cursor or cursor
-            if cursor is not None:
+                cursors |= self._updates.popleft().cursors
+            for cursor in cursors.values():
                 await self._link.save_cursor(cursor)
-                self.cursor = cursor.value
+                self._note_stored(cursor)
+
+    def _note_stored(self, cursor: Cursor | None) -> None:
+        if cursor is not None and not cursor.name:
+            self.cursor = cursor.value
 
     def _raise_error(self) -> None:
         if self._error is not None:

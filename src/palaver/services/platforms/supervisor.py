@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from palaver.domain.source import Platform
     from palaver.services.inbox import Inbox
     from palaver.services.live.feed import Feed
-    from palaver.services.platforms.account_link import Confirm, ConnectionEvents
+    from palaver.services.platforms.account_link import ConnectionEvents, SentMessages
     from palaver.services.platforms.account_runner import Connection
     from palaver.services.platforms.adapter import Adapter, WebhookRequest, WebhookResponse
     from palaver.services.platforms.configured_account import ConfiguredAccount
@@ -42,16 +42,16 @@ class Supervisor:
         feed: Feed,
         inbox: Inbox,
         *,
-        confirm: Confirm,
+        sent_messages: SentMessages,
         on_change: Callable[[], None] = lambda: None,
         timing: ConnectionTiming | None = None,
     ) -> None:
         timing = timing or ConnectionTiming()
         leases = AccountLeases(store, timing.lease)
         self._inbox = inbox
-        self._confirm = confirm
+        self._sent_messages = sent_messages
         self._on_change = on_change  # called when an account has become live, or is no longer
-        self._connected = ConnectedPlatforms(store, feed)
+        self._connected = ConnectedPlatforms(store, feed, self._note_test_request)
         self._runners: dict[AccountKey, AccountRunner] = {
             account.key: AccountRunner(
                 account,
@@ -102,11 +102,15 @@ class Supervisor:
         await self._connected.stop()
 
     def _make_link(self, fence: Fence, events: ConnectionEvents) -> ConnectionLink:
-        return ConnectionLink(fence, self._inbox, self._confirm, events)
+        return ConnectionLink(fence, self._inbox, self._sent_messages, events)
 
     def _note_change(self) -> None:
         self._connected.wake()
         self._on_change()
+
+    def _note_test_request(self, key: AccountKey, number: int) -> None:
+        if number and key in self._runners:
+            self._runners[key].note_test_request(number)
 
     # -- webhooks ------------------------------------------------------------------------------------------
 

@@ -42,6 +42,19 @@ CREATE TABLE identity (
 );
 CREATE INDEX identity_person ON identity (person_id);
 
+-- The ids of one person on a platform where a message may carry any of them: a phone number, a LID, a BSUID.
+CREATE TABLE sender_id (
+    platform    TEXT NOT NULL,
+    id          TEXT NOT NULL,
+    main_id     TEXT NOT NULL,                               -- `identity.account`, and the chat of their direct messages
+    account     TEXT NOT NULL,                               -- ours, to which the platform has named it
+    is_lasting  SMALLINT NOT NULL CHECK (is_lasting IN (0, 1)),   -- the person's present id, which nobody else ever gets
+    seen_at     BIGINT NOT NULL,
+    PRIMARY KEY (platform, id),
+    FOREIGN KEY (platform, main_id) REFERENCES identity (platform, account) ON DELETE CASCADE ON UPDATE CASCADE
+) @CLUSTERED@;
+CREATE INDEX sender_id_main ON sender_id (platform, main_id);
+
 -- A stranger who has asked for access with a direct message. An owner approves it with the code that the stranger got.
 CREATE TABLE pairing_request (
     no          @SERIAL_KEY_NEVER_REUSED@,
@@ -395,6 +408,8 @@ CREATE TABLE platform_account (
     error            TEXT,                                   -- the last one, in words
     error_at         BIGINT,
     last_message_at  BIGINT,
+    test_no          BIGINT NOT NULL DEFAULT 0,              -- counts the requests to test its connection
+    last_test        TEXT,                                   -- JSON: how the latest of them has ended
     lease_owner      TEXT,                                   -- the process that runs it
     lease_until      BIGINT,
     lease_no         BIGINT NOT NULL DEFAULT 0,              -- counts owners: what an earlier one writes is refused

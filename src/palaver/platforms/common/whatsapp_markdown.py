@@ -1,0 +1,294 @@
+"""Markdown → the text formats of WhatsApp: `*bold*`, `_italic_`, `~struck~`, code, lists and quotes. Pure.
+
+WhatsApp has no headings, links with a label, or tables: a heading becomes bold, a link is followed by its address, and
+a table becomes aligned lines of code or, where it is too wide for a phone, a list of its rows.
+
+Always true: a mark is written only where WhatsApp reads it as one, so that people see no stray asterisks: not inside of
+a word, and never around nothing.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from palaver.domain.capabilities import measure_length
+from palaver.services.platforms.splitting import split_markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+    from palaver.domain.capabilities import Capabilities
+
+MAX_TABLE_COLUMNS: Final = 46  # characters side by side: a phone held upright shows fewer, one held sideways these
+_FENCE: Final = "```"
+_SPLIT_FENCE: Final = "`\N{ZERO WIDTH SPACE}`\N{ZERO WIDTH SPACE}`"  # inside of code: it must not end the block
+_MARKS: Final = {"strong": "*", "em": "_", "s": "~"}
+
+
+def render_whatsapp_messages(markdown: str, capabilities: Capabilities) -> list[str]:
+    """Return the messages that a text becomes, each short enough for WhatsApp."""
+    valid = markdown.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+    unit = capabilities.length_unit
+    parts = split_markdown(valid, capabilities, lambda part: measure_length(format_whatsapp_text(part), unit))
+    return [text for part in parts if (text := format_whatsapp_text(part))]
+
+
+def format_whatsapp_text(markdown: str) -> str:
+    """Return Markdown as a text that WhatsApp shows formatted."""
+    return _BlockWriter(_get_parser().parse(markdown)).write_document()
+
+
+@cache
+def _get_parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
+
+
+# ---- blocks --------------------------------------------------------------------------------------------------
+
+
+class _BlockWriter:
+    """Writes the blocks of a document in one pass over its tokens."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
+        self._next = 0
+
+    def write_document(self) -> str:
+        return "\n\n".join(self._write_blocks(None)).strip("\n")
+
+    def _write_blocks(self, end: str | None) -> Iterator[str]:
+        """Yield the blocks until the token that closes their container."""
+        while self._next < len(self._tokens):
+            token = self._tokens[self._next]
+            self._next += 1
+            if token.type == end:
+                return
+            if text := self._write_block(token):
+                yield text
+
+    def _write_block(self, token: Token) -> str:
+        match token.type:
+            case "bullet_list_open":
+                return self._write_list("bullet_list_close", None)
+            case "ordered_list_open":
+                return self._write_list("ordered_list_close", int(token.attrs.get("start", 1)))
+            case "blockquote_open":
+                return _indent("\n\n".join(self._write_blocks("blockquote_close")), "> ", "> ")
+            case "table_open":
+                return _write_table(list(self._read_rows()))
+            case _:
+                return self._write_leaf_block(token)
+
+    def _write_leaf_block(self, token: Token) -> str:
+        match token.type:
+            case "paragraph_open":
+                return _write_inline(self._take_inline())
+            case "heading_open":
+                return _wrap_lines(_write_inline(self._take_inline(), outer="*"), "*")
+            case "fence" | "code_block":
+                return _write_code(token.content)
+            case "hr":
+                return "———"
+            case _:
+                return ""
+
+    def _take_inline(self) -> Sequence[Token]:
+        """Return the content of the block that has just been opened, and pass over its end."""
+        token = self._tokens[self._next]
+        self._next += 2
+        return token.children or []
+
+    def _write_list(self, end: str, number: int | None) -> str:
+        items: list[str] = []
+        is_loose = False
+        while self._next < len(self._tokens):
+            token = self._tokens[self._next]
+            self._next += 1
+            if token.type == end:
+                break
+            first = self._tokens[self._next]
+            is_loose = is_loose or (first.type == "paragraph_open" and not first.hidden)
+            label = "- " if number is None else f"{number}. "
+            number = None if number is None else number + 1
+            blocks = list(self._write_blocks("list_item_close"))
+            items.append(_indent("\n".join(blocks), label, " " * len(label)) if blocks else label.rstrip())
+        return ("\n\n" if is_loose and any("\n" in item for item in items) else "\n").join(items)
+
+    def _read_rows(self) -> Iterator[list[str]]:
+        """Yield the cells of each row of a table, as plain texts."""
+        row: list[str] = []
+        while self._next < len(self._tokens):
+            token = self._tokens[self._next]
+            self._next += 1
+            match token.type:
+                case "tr_open":
+                    row = []
+                case "inline":
+                    row.append(" ".join(_write_plain(token.children or []).split()))
+                case "tr_close":
+                    yield row
+                case "table_close":
+                    return
+
+
+def _write_code(content: str) -> str:
+    return f"{_FENCE}\n{content.rstrip().replace(_FENCE, _SPLIT_FENCE)}\n{_FENCE}" if content.strip() else ""
+
+
+def _write_table(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(_measure_columns, cells)) for cells in zip(*rows, strict=True)]
+    if sum(widths) + 3 * (len(widths) - 1) <= MAX_TABLE_COLUMNS:
+        lines = [" | ".join(map(_pad, row, widths)).rstrip() for row in rows]
+        rule = "-|-".join("-" * width for width in widths)
+        return _write_code("\n".join([lines[0], rule, *lines[1:]]))
+    header, *records = rows
+    return "\n\n".join(_write_record(header, record) for record in records) or _wrap_lines(" | ".join(header), "*")
+
+
+def _write_record(header: Sequence[str], record: Sequence[str]) -> str:
+    """Return a row of a wide table as lines, each with the name of its column."""
+    named = [(name, cell) for name, cell in zip(header, record, strict=True) if cell]
+    return "\n".join(f"*{name}:* {cell}" if name else cell for name, cell in named)
+
+
+def _measure_columns(text: str) -> int:
+    """Return how wide a text is in a font whose characters are all equally wide."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0
+        if unicodedata.combining(char) or char in "\ufe0f\u200d"
+        else 2
+        if unicodedata.east_asian_width(char) in "WF"
+        else 1
+        for char in text
+    )
+
+
+def _pad(text: str, width: int) -> str:
+    return text + " " * (width - _measure_columns(text))
+
+
+def _indent(text: str, first: str, others: str) -> str:
+    return "\n".join(
+        f"{first if number == 0 else others}{line}".rstrip() for number, line in enumerate(text.split("\n"))
+    )
+
+
+def _wrap_lines(text: str, mark: str) -> str:
+    """Put marks around each line: WhatsApp ends a format at the end of a line."""
+    return "\n".join(f"{mark}{line.strip()}{mark}" if line.strip() else line for line in text.split("\n"))
+
+
+# ---- inline --------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class _Mark:
+    """Where a format begins or ends."""
+
+    sign: str
+    is_opening: bool
+    partner: _Mark | None = None
+    is_written: bool = True
+
+    def close(self) -> _Mark:
+        """Return where the format ends that begins here."""
+        self.partner = _Mark(self.sign, is_opening=False, partner=self, is_written=self.is_written)
+        return self.partner
+
+
+def _write_inline(tokens: Sequence[Token], outer: str = "") -> str:
+    """Return the text of a paragraph. `outer` is a mark that is around all of it, and is not repeated inside."""
+    pieces = _list_pieces(tokens, outer)
+    texts = [piece for piece in pieces if isinstance(piece, _Mark) or piece]
+    _drop_unread_marks(texts)
+    return "".join(piece.sign * piece.is_written if isinstance(piece, _Mark) else piece for piece in texts)
+
+
+def _list_pieces(tokens: Sequence[Token], outer: str) -> list[str | _Mark]:
+    pieces: list[str | _Mark] = []
+    open_marks: list[_Mark] = []
+    links: list[tuple[str, int]] = []  # the address, and where the label begins
+    for token in tokens:
+        name, _, action = token.type.rpartition("_")
+        if name in _MARKS and action == "open":
+            pieces.append(_open_mark(_MARKS[name], open_marks, outer))
+        elif name in _MARKS:
+            pieces.append(open_marks.pop().close())
+        elif token.type == "link_open":
+            links.append((str(token.attrs.get("href", "")), len(pieces)))
+        elif token.type == "link_close":
+            pieces.append(_write_address(*links.pop(), pieces))
+        elif token.type in {"softbreak", "hardbreak"}:  # formats end with a line, and begin again in the next
+            signs = [mark.sign for mark in open_marks]
+            pieces += [open_marks.pop().close() for _ in signs]
+            pieces.append("\n")
+            pieces += [_open_mark(sign, open_marks, outer) for sign in signs]
+        else:
+            pieces.append(_write_leaf(token))
+    return pieces
+
+
+def _open_mark(sign: str, open_marks: list[_Mark], outer: str) -> _Mark:
+    is_repeated = sign == outer or any(mark.sign == sign for mark in open_marks)
+    open_marks.append(_Mark(sign, is_opening=True, is_written=not is_repeated))
+    return open_marks[-1]
+
+
+def _write_address(address: str, start: int, pieces: Sequence[str | _Mark]) -> str:
+    label = "".join(piece for piece in pieces[start:] if isinstance(piece, str)).strip()
+    target = address.removeprefix("mailto:").removeprefix("tel:")
+    if not label:
+        return target
+    return (
+        ""
+        if not target or label in {address, target} or address in {f"http://{label}", f"https://{label}"}
+        else f" ({target})"
+    )
+
+
+def _write_leaf(token: Token) -> str:
+    match token.type:
+        case "code_inline":
+            code = token.content
+            return f"{_FENCE}{code.replace(_FENCE, _SPLIT_FENCE)}{_FENCE}" if "`" in code else f"`{code}`"
+        case "image":
+            label, address = _write_plain(token.children or []), str(token.attrs.get("src", ""))
+            return f"{label} ({address})" if label and address else label or address
+        case _:
+            return token.content
+
+
+def _drop_unread_marks(pieces: Sequence[str | _Mark]) -> None:
+    """Leave out the pairs of marks that WhatsApp would show as characters."""
+    before = ""  # the last character of the text so far
+    for piece, following in pairwise([*pieces, ""]):
+        if isinstance(piece, str):
+            before = piece[-1]
+            continue
+        after = following if isinstance(following, str) else "*"
+        inside, outside = (after[:1], before) if piece.is_opening else (before, after[:1])
+        if not inside or inside.isspace() or outside.isalnum():
+            piece.is_written = False
+        if not piece.is_written and piece.partner is not None:
+            piece.partner.is_written = False
+
+
+def _write_plain(tokens: Sequence[Token]) -> str:
+    """Return the text without formats, for places that have none: cells of a table."""
+    pieces = _list_pieces([each if each.type != "code_inline" else _as_text(each) for each in tokens], "")
+    return "".join(piece for piece in pieces if isinstance(piece, str))
+
+
+def _as_text(token: Token) -> Token:
+    return token.copy(type="text")

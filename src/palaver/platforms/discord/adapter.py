@@ -1,0 +1,239 @@
+"""One Discord bot: receives through the gateway, and from the history of channels what was missed; sends by REST."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import discord
+
+from palaver.domain.errors import ConnectionLost, SendRejected
+from palaver.domain.inbound import Inbound
+from palaver.domain.platform_updates import ButtonPressed
+from palaver.domain.source import Platform
+from palaver.platforms.discord.account_check import describe_account, has_content_intent
+from palaver.platforms.discord.capabilities import CAPABILITIES
+from palaver.platforms.discord.client import DiscordClient
+from palaver.platforms.discord.directory import ChannelDirectory
+from palaver.platforms.discord.failures import RequestFailed
+from palaver.platforms.discord.gateway import GatewayClient, GatewayTiming
+from palaver.platforms.discord.inbound import BUTTON_INTERACTION, COMMAND_ID_PREFIX, COMMAND_INTERACTION
+from palaver.platforms.discord.outbound import build_commands, get_channel_id, render_markdown
+from palaver.platforms.discord.receiver import Receiver
+from palaver.services.platforms.adapter import Adapter
+from palaver.services.platforms.intake import Intake
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Sequence
+
+    from palaver.domain.delivery import Address
+    from palaver.domain.inbound import Receipt
+    from palaver.domain.platform_updates import AnyUpdate
+    from palaver.platforms.discord.settings import DiscordSettings
+    from palaver.platforms.manifest import AccountPlace
+    from palaver.services.commands.command import Command
+    from palaver.services.platforms.adapter import AccountInfo, AccountLink, OutgoingMessage
+
+log = logging.getLogger(__name__)
+
+MAX_OPEN_INTERACTIONS: Final = 500  # whose tokens are kept; Discord forgets them after 15 minutes
+LAST_ANSWERS_SECONDS: Final = 2.0  # for answers to people that are on their way when the connection ends
+
+
+@dataclass(frozen=True, slots=True)
+class _Interaction:
+    """A slash command or the press of a button that waits for its answer."""
+
+    token: str = field(repr=False)
+    is_command: bool
+    deferring: asyncio.Task[bool]  # whether Discord was told in time that it has arrived
+
+
+class DiscordAdapter(Adapter):
+    """One bot on Discord."""
+
+    platform = Platform.DISCORD
+    capabilities = CAPABILITIES
+
+    def __init__(
+        self,
+        settings: DiscordSettings,
+        place: AccountPlace,
+        *,
+        commands: Sequence[Command] = (),
+        timing: GatewayTiming | None = None,
+    ) -> None:
+        self.account = place.account
+        self._client = DiscordClient(settings)
+        self._commands = build_commands(commands)
+        self._timing = timing or GatewayTiming()
+        self._user_id = ""
+        self._application_id = ""
+        self._intents = discord.Intents.none()
+        self._has_set_commands = False
+        self._receiving = asyncio.Lock()  # two connections of one bot would both receive everything
+        self._interactions: OrderedDict[str, _Interaction] = OrderedDict()  # not answered yet, by their ids
+        self._answers: set[asyncio.Task[None]] = set()
+
+    # ---- receiving -------------------------------------------------------------------------------------------
+
+    async def probe(self) -> AccountInfo:
+        """Sign in, and say which switch or permission is missing."""
+        self._client.open()
+        user = await self._client.get_user()
+        application = await self._client.get_application()
+        guilds = await self._client.list_guilds()
+        self._user_id, self._application_id = user["id"], application["id"]
+        self._intents = discord.Intents(
+            guilds=True, messages=True, reactions=True, message_content=has_content_intent(application)
+        )
+        return describe_account(user, application, guilds)
+
+    async def run(self, link: AccountLink) -> None:
+        """Receive events; first what was missed since the last run."""
+        async with self._receiving:
+            if not self._user_id:
+                await self.probe()
+            self._client.open()
+            await self._set_commands()
+            async with Intake(link, self._note_accepted) as intake:
+                directory = ChannelDirectory(self._user_id)
+                receiver = Receiver(self._client, directory, link, intake)
+                gateway = self._make_gateway(link, receiver)
+                try:
+                    await _run_until_one_ends(gateway.keep_connected(), receiver.run())
+                finally:
+                    await self._end_interactions()
+
+    def _make_gateway(self, link: AccountLink, receiver: Receiver) -> GatewayClient:
+        def receive(name: str, data: Any) -> None:
+            if name == "INTERACTION_CREATE" and data["type"] in {COMMAND_INTERACTION, BUTTON_INTERACTION}:
+                self._defer(data)
+            receiver.put(name, data)
+
+        try:
+            http = self._client.http
+        except RequestFailed:
+            raise ConnectionLost("The connection to Discord is closed.") from None
+        return GatewayClient(
+            http,
+            intents=self._intents,
+            on_event=receive,
+            on_alive=link.report_connected,
+            wait_for_room=receiver.wait_for_room,
+            timing=self._timing,
+        )
+
+    async def _set_commands(self) -> None:
+        if not self._commands or self._has_set_commands:
+            return
+        try:
+            await self._client.set_commands(self._application_id, self._commands)
+        except ConnectionLost as error:  # the bot works without its menu
+            log.warning("discord_commands_not_set", extra={"reason": str(error)})
+        else:
+            self._has_set_commands = True
+
+    # ---- commands and buttons --------------------------------------------------------------------------------
+
+    def _defer(self, interaction: dict[str, Any]) -> None:
+        """Tell Discord at once that it has arrived, however much is still to be accepted before it."""
+        task = asyncio.create_task(self._client.defer(interaction), name="palaver-discord-defer")
+        is_command = interaction["type"] == COMMAND_INTERACTION
+        self._interactions[interaction["id"]] = _Interaction(interaction["token"], is_command, task)
+        while len(self._interactions) > MAX_OPEN_INTERACTIONS:
+            self._interactions.popitem(last=False)[1].deferring.cancel()
+
+    async def _note_accepted(self, update: AnyUpdate, receipt: Receipt) -> None:
+        """Answer a press, and remove the placeholder of a command: its reply comes through the outbox."""
+        if isinstance(update, ButtonPressed):
+            self._start_answer(self.answer_press(update.press_id, receipt.reply))
+        elif isinstance(update, Inbound) and (update.message_id or "").startswith(COMMAND_ID_PREFIX):
+            interaction_id = (update.message_id or "").removeprefix(COMMAND_ID_PREFIX)
+            self._start_answer(self._remove_placeholder(interaction_id))
+
+    def _start_answer(self, answer: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(answer, name="palaver-discord-answer")
+        self._answers.add(task)
+        task.add_done_callback(self._answers.discard)
+
+    async def _remove_placeholder(self, interaction_id: str) -> None:
+        interaction = self._interactions.pop(interaction_id, None)
+        if interaction is not None and await interaction.deferring:
+            await self._client.remove_placeholder(self._application_id, interaction.token)
+
+    async def answer_press(self, press_id: str, text: str | None) -> None:
+        """Show a text to the person who pressed a button. Discord itself was told when the press arrived."""
+        interaction = self._interactions.pop(press_id, None)
+        if interaction is not None and await interaction.deferring and text:
+            await self._client.answer_press(self._application_id, interaction.token, text)
+
+    async def _end_interactions(self) -> None:
+        """Finish what people wait for; commands that were not accepted leave no placeholder behind."""
+        for interaction_id, interaction in list(self._interactions.items()):
+            if interaction.is_command:  # what belongs to a press is no placeholder, but the message with the button
+                self._start_answer(self._remove_placeholder(interaction_id))
+        if self._answers:
+            _, late = await asyncio.wait(set(self._answers), timeout=LAST_ANSWERS_SECONDS)
+            for task in late:
+                task.cancel()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    # ---- sending ---------------------------------------------------------------------------------------------
+
+    def render(self, markdown: str) -> list[str]:
+        """Return the messages that a text becomes, in Discord's own Markdown."""
+        return render_markdown(markdown)
+
+    async def send(self, message: OutgoingMessage) -> str:
+        """Send a text or a file; return the id of the message."""
+        _check_address(message.address)
+        return await self._client.send(message)
+
+    async def edit(self, message_id: str, message: OutgoingMessage) -> None:
+        """Replace the text and the buttons of a message."""
+        _check_address(message.address)
+        await self._client.edit(message_id, message)
+
+    async def delete(self, address: Address, message_id: str) -> None:
+        """Delete a message of ours."""
+        _check_address(address)
+        await self._client.delete(address, message_id)
+
+    async def show_typing(self, address: Address) -> None:
+        """Show that the agent is working."""
+        _check_address(address)
+        await self._client.send_typing(address)
+
+    async def react(self, address: Address, message_id: str, emoji: str) -> None:
+        """React to a message, or take our reactions back."""
+        _check_address(address)
+        if emoji:
+            await self._client.add_reaction(address, message_id, emoji)
+        else:
+            await self._client.remove_reactions(address, message_id)
+
+
+def _check_address(address: Address) -> None:
+    channel_id = get_channel_id(address)
+    if not (channel_id.isascii() and channel_id.isdigit()):
+        raise SendRejected(f"{channel_id!r} is not the id of a channel on Discord: such an id is a number.")
+
+
+async def _run_until_one_ends(*coroutines: Coroutine[Any, Any, None]) -> None:
+    """Run several things at once; when one ends or fails, all end, and its error is raised."""
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,145 @@
+"""What a failed request to Discord means: Palaver's error, in words, and never with a token."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, Self
+
+from palaver.domain.errors import (
+    AccountRefused,
+    ConnectionLost,
+    DeliveryError,
+    PlatformError,
+    SendRejected,
+    SendRetryable,
+    SendUncertain,
+    TargetUnreachable,
+)
+
+PORTAL: Final = "https://discord.com/developers/applications"
+ACCESS_REFUSED: Final = (
+    f"Discord refuses the bot token: it was reset, or it is not complete. Open {PORTAL}, choose your application, then "
+    "Bot, press Reset Token, and set the new one as bot_token in config.yaml or as DISCORD_BOT_TOKEN."
+)
+CONTENT_REFUSED: Final = (
+    f"Discord does not let this bot read messages. Open {PORTAL}, choose your application, then Bot, turn on Message "
+    "Content Intent under Privileged Gateway Intents, press Save Changes, and connect again."
+)
+TOO_MANY_SERVERS: Final = (
+    "Discord wants this bot to use several connections, because it is in too many servers. Palaver has one connection "
+    "for each bot: create a second application for some of the servers."
+)
+UNKNOWN_MESSAGE: Final = 10008
+UNKNOWN_INTERACTION: Final = 10062
+DEFAULT_WAIT_SECONDS: Final = 5.0
+BLOCKED_WAIT_SECONDS: Final = 60.0  # of a refusal that does not come from Discord's API, but from what is before it
+# Discord's error codes that concern the whole chat, and what they mean for people.
+_UNREACHABLE: Final = {
+    10003: "This channel was deleted, or Discord does not know it.",
+    10004: "The server was deleted, or the bot is no longer in it.",
+    50001: "The bot can't see this channel. Give its role the permission View Channel there.",
+    50007: "Discord does not let the bot write to this person: they don't accept direct messages, or blocked the bot.",
+    50008: "Messages can't be sent in a channel of this type.",
+    50013: "The bot may not write here. Give its role the permission Send Messages, and Send Messages in Threads.",
+    50278: "Discord does not let the bot write to this person: they share no server with it.",
+    160005: "This thread is locked.",
+}
+
+
+class RequestFailed(Exception):
+    """Discord has not answered a request. `was_sent`: it may have arrived all the same."""
+
+    def __init__(self, reason: str, *, was_sent: bool) -> None:
+        super().__init__(reason)
+        self.was_sent = was_sent
+
+
+class RequestRefused(Exception):
+    """Discord has answered that it did not do it."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        code: int = 0,
+        retry_after: float | None = None,
+        is_for_account: bool = False,
+    ) -> None:
+        super().__init__(f"{message} (HTTP status {status}, code {code})" if code else f"{message} ({status})")
+        self.status = status
+        self.code = code
+        self.message = message
+        self.retry_after = retry_after
+        self.is_for_account = is_for_account  # a limit on the whole account, not on one channel
+
+    @classmethod
+    def from_response(cls, status: int, payload: bytes, retry_after: str | None) -> Self:
+        """Read an answer that is not a success; it need not come from Discord itself."""
+        try:
+            fields: Any = json.loads(payload)
+        except ValueError:
+            fields = None
+        announced = _read_seconds(retry_after)
+        if not isinstance(fields, dict):
+            wait = (announced or BLOCKED_WAIT_SECONDS) if status == 429 else announced
+            return cls(status, "Discord answered without a reason", retry_after=wait, is_for_account=status == 429)
+        seconds = fields.get("retry_after")
+        code = fields.get("code")
+        return cls(
+            status,
+            str(fields.get("message") or "Discord named no reason")[:200],
+            code=code if isinstance(code, int) else 0,
+            retry_after=float(seconds) if isinstance(seconds, int | float) else announced,
+            is_for_account=fields.get("global") is True,
+        )
+
+
+def _read_seconds(text: str | None) -> float | None:
+    return float(text[:9]) if text and text.isascii() and text.replace(".", "0", 1).isdigit() else None
+
+
+def make_platform_error(error: RequestFailed | RequestRefused) -> PlatformError:
+    """Return what a request that is not about a chat has failed with."""
+    if isinstance(error, RequestRefused):
+        if error.status == 401:
+            return AccountRefused(ACCESS_REFUSED)
+        if error.status == 429:
+            return ConnectionLost(f"Discord asks to wait {error.retry_after or DEFAULT_WAIT_SECONDS:.0f} seconds.")
+    return ConnectionLost(f"Discord can't be reached right now: {error}")
+
+
+def make_delivery_error(error: RequestFailed | RequestRefused, *, is_repeatable: bool = False) -> DeliveryError:
+    """Return what a request about a chat has failed with."""
+    if isinstance(error, RequestRefused) and error.status < 500:
+        return _make_refusal_error(error)
+    was_sent = error.was_sent if isinstance(error, RequestFailed) else True
+    if is_repeatable or not was_sent:
+        return SendRetryable(f"Discord can't be reached right now: {error}")
+    return SendUncertain(f"Discord did not confirm the message: {error}")
+
+
+def _make_refusal_error(error: RequestRefused) -> DeliveryError:
+    if error.status == 429:
+        seconds = error.retry_after or DEFAULT_WAIT_SECONDS
+        text = f"Discord asks to wait {seconds:.0f} seconds."
+        return SendRetryable(text, retry_after=seconds, whole_account=error.is_for_account)
+    if error.status == 401:
+        return SendRetryable(ACCESS_REFUSED, whole_account=True)
+    if (reason := _UNREACHABLE.get(error.code)) is not None:
+        return TargetUnreachable(reason)
+    if error.status == 403:
+        return TargetUnreachable(f"Discord does not let the bot write here: {error.message}")
+    return SendRejected(f"Discord has refused the message: {error.message}")
+
+
+def make_closed_error(code: int | None) -> PlatformError:
+    """Return what it means that Discord has closed the connection with a code that forbids to connect again."""
+    match code:
+        case 4004:
+            return AccountRefused(ACCESS_REFUSED)
+        case 4013 | 4014:
+            return AccountRefused(CONTENT_REFUSED)
+        case 4010 | 4011:
+            return AccountRefused(TOO_MANY_SERVERS)
+    return ConnectionLost(f"Discord has closed the connection (code {code}).")

@@ -1,0 +1,1 @@
+"""E-mail: one mailbox, read by IMAP and answered by SMTP."""

@@ -1,0 +1,271 @@
+"""One mailbox: mails come in by IMAP, and answers go out by SMTP in the thread of the mail that they answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING, Final
+
+from palaver.domain.errors import (
+    ConnectionLost,
+    LeaseLost,
+    PalaverError,
+    SendRejected,
+    SendUncertain,
+    TargetUnreachable,
+)
+from palaver.domain.platform_updates import Cursor
+from palaver.domain.source import Platform
+from palaver.platforms.email.addresses import get_domain
+from palaver.platforms.email.capabilities import CAPABILITIES, MAX_FILE_BYTES
+from palaver.platforms.email.client import ImapRefused, MailClient
+from palaver.platforms.email.headers import MAX_SUBJECT_CHARS, decode_words, find_message_id, parse_header
+from palaver.platforms.email.outbound import (
+    MailHead,
+    build_file_mail,
+    build_mail,
+    derive_subject,
+    make_reply_subject,
+    shorten_references,
+)
+from palaver.platforms.email.receiver import MailReceiver, RefusedSenders
+from palaver.platforms.email.thread_cache import ThreadCache, ThreadState
+from palaver.platforms.email.threads import (
+    find_thread_of,
+    list_references,
+    make_first_part_id,
+    make_own_id,
+    parse_own_id,
+    split_addresses,
+)
+from palaver.services.platforms.adapter import AccountInfo, Adapter
+
+if TYPE_CHECKING:
+    from email.message import EmailMessage
+
+    from palaver.platforms.email.settings import EmailSettings
+    from palaver.platforms.manifest import AccountPlace
+    from palaver.services.platforms.adapter import AccountLink, OutgoingFile, OutgoingMessage
+
+log = logging.getLogger(__name__)
+
+SILENCE_SECONDS: Final = 420.0
+LOOKUP_SECONDS: Final = 10.0  # for the mail that is answered, if it is not remembered
+CLOSE_SECONDS: Final = 5.0  # for copies of what was sent
+CONFIRM_DELAYS: Final = (1.0, 10.0, 60.0, 300.0)  # after an uncertain mail: when to look for it in the Sent folder
+SENT_CURSOR: Final = "sent"
+NO_AUTHSERV_WARNING: Final = (
+    "authserv_id is not set, so no sender can be verified and no mail is answered. Open a mail in this mailbox, show "
+    "its source, and copy the first word after the topmost Authentication-Results: (such as mx.example.org) into "
+    "authserv_id."
+)
+UNVERIFIED_WARNING: Final = (
+    "allow_unverified_senders is on: anyone who can send mail to this mailbox can pretend to be anyone. Use it only "
+    "where no stranger can send mail."
+)
+
+
+class EmailAdapter(Adapter):
+    """One mailbox."""
+
+    platform = Platform.EMAIL
+    capabilities = CAPABILITIES
+
+    def __init__(self, settings: EmailSettings, place: AccountPlace, *, client: MailClient | None = None) -> None:
+        self.account = place.account
+        self.silence_seconds = max(SILENCE_SECONDS, 3 * settings.poll_seconds)
+        self._settings = settings
+        self._client = client or MailClient(settings)
+        self._threads = ThreadCache()
+        self._refused = RefusedSenders()
+        self._uncertain = asyncio.Event()  # a mail may have been sent: look for it
+        self._copies: set[asyncio.Task[None]] = set()  # of sent mails, on their way to the Sent folder
+
+    # ---- receiving -------------------------------------------------------------------------------------------
+
+    async def probe(self) -> AccountInfo:
+        """Sign in to both servers, and say what is missing."""
+        connection = await self._client.connect()
+        try:
+            await connection.open_folder(self._settings.folder)
+            has_idle = "IDLE" in connection.capabilities
+        except ImapRefused as error:
+            raise ConnectionLost(f"{error}. Check the setting folder.") from None
+        finally:
+            await connection.close()
+        await self._client.check_smtp()
+        return AccountInfo(
+            user_id=self._settings.address,
+            name=self._settings.address,
+            warnings=tuple(self._list_warnings()),
+            details=tuple(self._list_details(has_idle=has_idle)),
+        )
+
+    def _list_warnings(self) -> list[str]:
+        if self._settings.allow_unverified_senders:
+            return [UNVERIFIED_WARNING]
+        return [] if self._settings.authserv_id else [NO_AUTHSERV_WARNING]
+
+    def _list_details(self, *, has_idle: bool) -> list[str]:
+        details = []
+        if not has_idle:
+            details.append(
+                f"The server can't push new mail: it is checked every {self._settings.poll_seconds:g} seconds."
+            )
+        if self._refused.count:
+            details.append(
+                f"Mails not read because their sender is not verified: {self._refused.count}. "
+                f"The last one: {self._refused.last_reason}"
+            )
+        return details
+
+    async def run(self, link: AccountLink) -> None:
+        """Receive mails, and find out about mails that may have been sent."""
+        confirming = asyncio.create_task(self._confirm_sent(link), name="palaver-email-sent")
+        try:
+            await MailReceiver(self._settings, self._client, self._threads, self._refused).run(link)
+        finally:
+            confirming.cancel()
+            await asyncio.wait({confirming})
+
+    async def _confirm_sent(self, link: AccountLink) -> None:
+        """Look for mails of ours in the Sent folder: at the start, and after each one that may have been sent."""
+        while True:
+            for delay in (0.0, *CONFIRM_DELAYS):
+                await asyncio.sleep(delay)
+                try:
+                    await self._look_for_sent(link)
+                except LeaseLost:
+                    return
+                except (PalaverError, ImapRefused) as error:
+                    log.info("email_sent_folder_not_read", extra={"reason": str(error)})
+                if not self._uncertain.is_set():
+                    break
+            self._uncertain.clear()
+            await self._uncertain.wait()
+
+    async def _look_for_sent(self, link: AccountLink) -> None:
+        cursor = await link.load_cursor(SENT_CURSOR)
+        mails, following = await self._client.list_sent(cursor)
+        for mail in mails:
+            message_id = find_message_id(parse_header(mail.header))
+            own = parse_own_id(message_id, self._settings.address) if message_id else None
+            if message_id is not None and own is not None:
+                await link.confirm(own.key, message_id)
+        if following is not None and following != cursor:
+            await link.save_cursor(Cursor(following, SENT_CURSOR))
+
+    async def close(self) -> None:
+        """Let copies of sent mails arrive, and close the connections."""
+        if self._copies:
+            await asyncio.wait(self._copies, timeout=CLOSE_SECONDS)
+            for task in list(self._copies):
+                task.cancel()
+        await self._client.close()
+
+    # ---- sending ---------------------------------------------------------------------------------------------
+
+    async def send(self, message: OutgoingMessage) -> str:
+        """Send a mail to everybody in the chat; return its Message-ID."""
+        recipients = split_addresses(message.address.chat_id)
+        if recipients is None:
+            raise TargetUnreachable(
+                f"{message.address.chat_id[:100]!r} is not an e-mail address. Write it like ada@example.org, or "
+                "several with commas."
+            )
+        head = await self._make_head(message, recipients)
+        mail = await self._build(head, message)
+        try:
+            refused = await self._client.send_mail(recipients, mail, attempt=message.attempt)
+        except SendUncertain:
+            self._uncertain.set()
+            raise
+        if refused:
+            log.warning("email_recipients_refused", extra={"count": len(refused), "mail": head.message_id})
+        self._remember(message, head)
+        if self._settings.should_save_sent():
+            task = asyncio.create_task(self._save_copy(mail), name="palaver-email-copy")
+            self._copies.add(task)
+            task.add_done_callback(self._copies.discard)
+        return head.message_id
+
+    async def _build(self, head: MailHead, message: OutgoingMessage) -> bytes:
+        if message.file is None:
+            mail: EmailMessage = await asyncio.to_thread(build_mail, head, message.body)
+        else:
+            mail = await asyncio.to_thread(build_file_mail, head, message.file, await _read_file(message.file))
+        return await asyncio.to_thread(mail.as_bytes)
+
+    async def _make_head(self, message: OutgoingMessage, recipients: list[str]) -> MailHead:
+        address, own = message.address, self._settings.address
+        parent = await self._find_parent(message)
+        if parent is not None:
+            subject = make_reply_subject(parent.subject)
+            references = shorten_references([*parent.references, parent.message_id])
+        elif address.thread_id is None:
+            subject = derive_subject(message.body, message.file)
+            references = [first] if (first := make_first_part_id(message.key, address, own)) else []
+        else:
+            subject = make_reply_subject("")
+            references = [message.reply_to] if message.reply_to else []
+        return MailHead(
+            message_id=make_own_id(message.key, address, own),
+            sender=own,
+            sender_name=self._settings.name,
+            recipients=recipients,
+            subject=subject,
+            references=references,
+            is_reply=address.thread_id is not None,
+        )
+
+    async def _find_parent(self, message: OutgoingMessage) -> ThreadState | None:
+        """Return the mail that a message answers, or the last one of its thread; None if it begins a thread."""
+        chat_id, thread_id = message.address.chat_id, find_thread_of(message.key, message.address)
+        last = self._threads.find(chat_id, thread_id)
+        if message.reply_to is None:
+            if last is not None or message.address.thread_id is None:
+                return last
+            return await self._look_up(f".{thread_id}@{get_domain(self._settings.address)}")
+        found = self._threads.find(chat_id, thread_id, message.reply_to) or await self._look_up(message.reply_to)
+        if found is None and last is not None:  # the mail is gone: answer it with what is known of its thread
+            found = ThreadState(message.reply_to, last.subject, (*last.references, last.message_id))
+        return found
+
+    async def _look_up(self, id_text: str) -> ThreadState | None:
+        """Return the last mail whose id contains a text; None if it is gone, or can't be found in time."""
+        try:
+            async with asyncio.timeout(LOOKUP_SECONDS):
+                raw_header = await self._client.find_header(id_text)
+        except (PalaverError, ImapRefused, TimeoutError) as error:
+            log.info("email_thread_not_found", extra={"reason": str(error)})
+            return None
+        header = parse_header(raw_header or b"")
+        message_id = find_message_id(header)
+        if message_id is None:
+            return None
+        subject = decode_words(header.get("subject"), MAX_SUBJECT_CHARS)
+        return ThreadState(message_id, subject, tuple(list_references(header)))
+
+    def _remember(self, message: OutgoingMessage, head: MailHead) -> None:
+        thread_id = find_thread_of(message.key, message.address)
+        state = ThreadState(head.message_id, head.subject, tuple(head.references))
+        self._threads.remember(message.address.chat_id, thread_id, state)
+
+    async def _save_copy(self, mail: bytes) -> None:
+        try:
+            await self._client.save_sent(mail)
+        except (PalaverError, ImapRefused) as error:  # the mail itself is sent
+            log.warning("email_copy_not_saved", extra={"reason": str(error)})
+
+
+async def _read_file(file: OutgoingFile) -> bytes:
+    if file.size > MAX_FILE_BYTES:
+        raise SendRejected(f"The file is larger than {MAX_FILE_BYTES // 1_000_000} MB, which most mail servers refuse.")
+    data = bytearray()
+    async with contextlib.aclosing(file.read()) as chunks:  # type: ignore[type-var]
+        async for chunk in chunks:
+            data += chunk
+            if len(data) > MAX_FILE_BYTES:
+                raise SendRejected(f"The file is larger than {MAX_FILE_BYTES // 1_000_000} MB.")
+    return bytes(data)

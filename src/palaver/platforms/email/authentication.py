@@ -1,0 +1,133 @@
+"""Decides whether a mail is from the address in its From header. Pure.
+
+Anyone can write any From header. What counts is the result of DMARC that our own server has found, or that the sender
+has signed in to our own server, in the header field Authentication-Results (RFC 8601). Senders can write such fields,
+too: servers put theirs above what has come, so only the topmost field with our server's name counts, whatever the
+others say. Senders also choose texts that servers repeat in their fields, in quotes: nothing in quotes counts.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from palaver.platforms.email.addresses import get_domain, normalize_address, parse_mailboxes
+
+if TYPE_CHECKING:
+    from palaver.platforms.email.addresses import Mailbox
+    from palaver.platforms.email.headers import MailHeader
+
+MAX_RESULTS_CHARS = 10_000
+
+_SERVER = re.compile(r"\s{0,20}(?:\([^()]{0,200}\)\s{0,20})?\"?([^\s;()\"]{1,255})")
+_WORD = re.compile(r"[\w.@-]{1,255}")
+_PROPERTY = re.compile(r"\bheader\.from\s*=\s*\"?([^\s;\"]{1,255})", re.IGNORECASE)
+_SIGNED_IN = re.compile(r"\bsmtp\.auth\s*=\s*\"?([^\s;\"]{1,255})", re.IGNORECASE)
+
+
+class SenderRefused(Exception):
+    """It is not known who has sent a mail. The text says why, and what to do."""
+
+
+def find_sender(header: MailHeader) -> Mailbox:
+    """Return the one sender that the From header names. Raises SenderRefused."""
+    values = header.get_all("from")
+    if len(values) != 1:
+        raise SenderRefused(f"The mail has {len(values)} From headers instead of one.")
+    mailboxes = parse_mailboxes(values[0], allows_groups=False)
+    if mailboxes is None or len(mailboxes) != 1:
+        raise SenderRefused("The From header does not name exactly one address.")
+    return mailboxes[0]
+
+
+def verify_sender(header: MailHeader, address: str, authserv_id: str | None) -> None:
+    """Check that our own server has verified the sender by DMARC. Raises SenderRefused."""
+    fields = header.get_all("authentication-results")
+    if authserv_id is None:
+        names = [name for name in map(_read_server, fields) if name]
+        hint = f" The topmost Authentication-Results header of this mail is from {names[0]!r}." if names else ""
+        raise SenderRefused(
+            f"Set authserv_id to the name of your mail server: without it nobody can be verified.{hint}"
+        )
+    for field in fields:
+        name = _read_server(field)
+        if name is not None and _is_server(name, authserv_id):
+            _check_results(field, address)
+            return
+    raise SenderRefused(f"The mail has no Authentication-Results header from {authserv_id!r}.")
+
+
+def _read_server(field: str) -> str | None:
+    """Return the name of the server that has written a field."""
+    match = _SERVER.match(field)
+    return match[1].lower() if match and "=" not in match[1] else None
+
+
+def _is_server(name: str, authserv_id: str) -> bool:
+    if authserv_id.startswith("*."):
+        return name.endswith(authserv_id[1:])
+    return name == authserv_id
+
+
+def _check_results(field: str, address: str) -> None:
+    if len(field) > MAX_RESULTS_CHARS:
+        raise SenderRefused("The Authentication-Results header is too long.")
+    domain = get_domain(address)
+    _, _, results = _remove_comments(field).partition(";")
+    methods = [each.strip() for each in results.split(";")]
+    if any(_is_own_user(each, address) for each in methods):
+        return
+    found = [each for each in methods if each.lower().startswith("dmarc")]
+    verdicts = [_read_verdict(each) for each in found]
+    if verdicts != ["pass"]:
+        raise SenderRefused(
+            f"DMARC did not pass for {domain} (result: {', '.join(verdicts) or 'none'}): the sender may be forged, or "
+            "its domain has no DMARC record."
+        )
+    checked = _PROPERTY.search(found[0])
+    if checked is None or checked[1].lower().rstrip(".").rpartition("@")[2] != domain:
+        raise SenderRefused(f"DMARC has passed, but not for the domain {domain} of the From header.")
+
+
+def _is_own_user(result: str, address: str) -> bool:
+    """Whether our server says that the sender has signed in there, with this address."""
+    user = _SIGNED_IN.search(result)
+    is_passed = result.lower().startswith("auth=") and _read_verdict(result) == "pass"
+    return is_passed and user is not None and normalize_address(user[1]) == address
+
+
+def _read_verdict(result: str) -> str:
+    _, _, value = result.partition("=")
+    words = value.split()
+    return words[0].lower() if words else "none"
+
+
+def _remove_comments(text: str) -> str:
+    """Return a field without comments, and without quoted texts unless they are single words. Raises SenderRefused."""
+    kept: list[str] = []
+    quoted: list[str] | None = None  # the text of the quotes that are open
+    depth = 0  # of comments
+    chars = iter(text)
+    for char in chars:
+        if char == "\\":
+            escaped = next(chars, "")
+            if quoted is not None:
+                quoted.append(f"\\{escaped}")
+        elif depth:
+            depth += {"(": 1, ")": -1}.get(char, 0)
+        elif quoted is not None:
+            if char != '"':
+                quoted.append(char)
+                continue
+            word = "".join(quoted)
+            kept.append(word if _WORD.fullmatch(word) else "_")
+            quoted = None
+        elif char == '"':
+            quoted = []
+        elif char == "(":
+            depth = 1
+        else:
+            kept.append(char)
+    if quoted is not None or depth:
+        raise SenderRefused("The Authentication-Results header is damaged.")
+    return "".join(kept)

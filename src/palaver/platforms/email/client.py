@@ -1,0 +1,297 @@
+"""Talks to the servers of one mailbox. The only module of this adapter that uses the network, with `imap`.
+
+Two connections to the IMAP server: one waits for new mail, and is the caller's; the other fetches files, looks up mails
+and keeps copies of what was sent, when it is needed. SMTP has one connection for each mail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import aiosmtplib
+
+from palaver.domain.errors import AccountRefused, ConnectionLost, SendRetryable, SendUncertain
+from palaver.platforms.email.body_text import TransferDecoder
+from palaver.platforms.email.headers import clean_line
+from palaver.platforms.email.imap import ImapConnection, ImapRefused
+from palaver.platforms.email.outbound import classify_refusal
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from palaver.domain.errors import DeliveryError
+    from palaver.platforms.email.imap import Folder
+    from palaver.platforms.email.imap_parsing import MimePart
+    from palaver.platforms.email.settings import EmailSettings, Security
+
+SMTP_CONNECT_SECONDS = 10.0
+SMTP_COMMAND_SECONDS = 10.0
+SMTP_DATA_SECONDS = 20.0  # and more for a large mail
+MIN_UPLOAD_BYTES_PER_SECOND = 200_000
+PARTIAL_SEND_ATTEMPT = 4  # from this attempt on, those get a mail whose servers take it, and the others do not
+CHUNK_BYTES = 256 * 1024  # of a file, encoded
+MAX_HEADER_BYTES = 64 * 1024
+REFUSED_SEND_SECONDS = 300.0
+WAKE_SECONDS = 5.0  # for a connection that was not used for a while
+
+
+@dataclass(frozen=True, slots=True)
+class SentMail:
+    """A mail in the folder of sent mails."""
+
+    uid: int
+    header: bytes
+
+
+class MailClient:
+    """The servers of one mailbox."""
+
+    def __init__(self, settings: EmailSettings) -> None:
+        self._settings = settings
+        self._context: ssl.SSLContext | None = None
+        self._worker: ImapConnection | None = None
+        self._folder: tuple[str, Folder] | None = None  # that the worker has opened
+        self._working = asyncio.Lock()
+        self._sent_folder = settings.sent_folder
+        self._has_looked_for_sent = False
+
+    # ---- IMAP ------------------------------------------------------------------------------------------------
+
+    async def connect(self) -> ImapConnection:
+        """Return a new connection to the mailbox. Raises ConnectionLost and AccountRefused."""
+        settings = self._settings
+        context = await self._load_context()
+        connection = ImapConnection(settings.imap_host, settings.get_imap_port(), settings.imap_security, context)
+        await connection.open(settings.login, settings.password.get_secret_value())
+        return connection
+
+    async def _load_context(self) -> ssl.SSLContext:
+        if self._context is None:
+            self._context = await asyncio.to_thread(self._make_context)  # it reads all certificates
+        return self._context
+
+    def _make_context(self) -> ssl.SSLContext:
+        try:
+            return ssl.create_default_context(cafile=self._settings.ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise AccountRefused(f"ca_file can't be read: {error.strerror or error}.") from None
+
+    @contextlib.asynccontextmanager
+    async def _use_worker(self, folder: str) -> AsyncIterator[tuple[ImapConnection, Folder]]:
+        """Use the second connection, with a folder opened. Raises ConnectionLost and AccountRefused."""
+        async with self._working:
+            worker = await self._wake_worker()
+            if self._folder is None or self._folder[0] != folder:
+                self._folder = None  # a folder that can't be opened closes the one before
+                self._folder = folder, await worker.open_folder(folder)
+            yield worker, self._folder[1]
+
+    async def _wake_worker(self) -> ImapConnection:
+        """Return the second connection, which knows all mails; a new one if the server has ended it meanwhile."""
+        if self._worker is not None and self._worker.is_open:
+            with contextlib.suppress(ConnectionLost, ImapRefused):
+                await self._worker.run("NOOP", b"NOOP", seconds=WAKE_SECONDS)
+                return self._worker
+            await self._worker.close()
+        self._folder = None
+        self._worker = await self.connect()
+        return self._worker
+
+    async def read_part(self, validity: int, uid: int, part: MimePart) -> AsyncIterator[bytes]:
+        """Yield the content of a part of a mail, a chunk at a time. Raises ConnectionLost."""
+        offset = 0
+        decoder = TransferDecoder(part.encoding)
+        while offset < max(part.size, 1):
+            async with self._use_worker(self._settings.folder) as (worker, folder):
+                if folder.uid_validity != validity:
+                    raise ConnectionLost("The server has given its mails new numbers.")
+                name = f"BODY[{part.section}]"
+                items = f"BODY.PEEK[{part.section}]<{offset}.{CHUNK_BYTES}>"
+                found = await worker.fetch(str(uid), f"UID {items}")
+            data = next((each[name] for each in found if isinstance(each.get(name), bytes)), None)
+            if not isinstance(data, bytes):
+                raise ConnectionLost("The mail is no longer in the mailbox.")
+            if not data:
+                break
+            offset += len(data)
+            yield decoder.decode(data)
+        yield decoder.finish()
+
+    async def find_header(self, id_text: str) -> bytes | None:
+        """Return the header of the last mail whose id contains a text, received or sent; None if there is none."""
+        folders = [self._settings.folder, await self._find_sent_folder()]
+        for folder in [each for each in folders if each is not None]:
+            async with self._use_worker(folder) as (worker, _):
+                uids = await worker.search(b'HEADER Message-ID "' + _quote_id(id_text) + b'"')
+                found = (
+                    await worker.fetch(str(uids[-1]), f"UID BODY.PEEK[HEADER]<0.{MAX_HEADER_BYTES}>") if uids else []
+                )
+            header = next((each.get("BODY[HEADER]") for each in found), None)
+            if isinstance(header, bytes):
+                return header
+        return None
+
+    async def _find_sent_folder(self) -> str | None:
+        if self._sent_folder is None and not self._has_looked_for_sent:
+            async with self._use_worker(self._settings.folder) as (worker, _):
+                self._sent_folder = await worker.find_sent_folder()
+            self._has_looked_for_sent = True
+        return self._sent_folder
+
+    async def save_sent(self, mail: bytes) -> None:
+        """Put a copy of a mail into the folder of sent mails, if there is one. Raises ConnectionLost, ImapRefused."""
+        folder = await self._find_sent_folder()
+        if folder is not None:
+            async with self._use_worker(self._settings.folder) as (worker, _):
+                await worker.append(folder, mail)
+
+    async def list_sent(self, cursor: str | None) -> tuple[list[SentMail], str | None]:
+        """Return the mails in the folder of sent mails after a cursor, and the cursor after them.
+
+        Without a cursor, and when the server has given its mails new numbers, it begins at the end.
+        """
+        name = await self._find_sent_folder()
+        if name is None:
+            return [], cursor
+        async with self._use_worker(name) as (worker, folder):
+            validity, _, last = (cursor or "").partition(":")
+            if validity != str(folder.uid_validity) or not last.isdigit():
+                uids = await worker.search(b"ALL")
+                return [], f"{folder.uid_validity}:{uids[-1] if uids else 0}"
+            uids = [uid for uid in await worker.search(f"UID {int(last) + 1}:*".encode()) if uid > int(last)]
+            found = []
+            for uid in uids:
+                data = await worker.fetch(str(uid), "UID BODY.PEEK[HEADER.FIELDS (MESSAGE-ID)]<0.2000>")
+                header = next((each.get("BODY[HEADER.FIELDS (MESSAGE-ID)]") for each in data), None)
+                found.append(SentMail(uid, header if isinstance(header, bytes) else b""))
+            return found, f"{folder.uid_validity}:{uids[-1] if uids else last}"
+
+    async def close(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            await worker.close()
+
+    # ---- SMTP ------------------------------------------------------------------------------------------------
+
+    async def check_smtp(self) -> None:
+        """Sign in to the SMTP server. Raises ConnectionLost and AccountRefused."""
+        host = self._settings.smtp_host
+        try:
+            smtp = await self._open_smtp()
+        except aiosmtplib.SMTPAuthenticationError as error:
+            if error.code < 500:
+                raise ConnectionLost(f"{host} can't sign the account in at the moment.") from None
+            raise AccountRefused(
+                f"{host} refuses the user name or the password (SMTP). Most providers want an app password here."
+            ) from None
+        except ssl.SSLCertVerificationError as error:
+            raise AccountRefused(f"The certificate of {host} is not valid: {error.verify_message}.") from None
+        except aiosmtplib.SMTPNotSupported:
+            raise AccountRefused(
+                f"{host} offers no encryption or no sign-in. Check smtp_port and smtp_security."
+            ) from None
+        except (aiosmtplib.SMTPException, OSError) as error:
+            raise ConnectionLost(f"{host} can't be reached (SMTP, {type(error).__name__}).") from None
+        await _quit(smtp)
+
+    async def _open_smtp(self) -> aiosmtplib.SMTP:
+        settings = self._settings
+        security: Security = settings.smtp_security
+        smtp = aiosmtplib.SMTP(
+            hostname=settings.smtp_host,
+            port=settings.get_smtp_port(),
+            username=settings.login,
+            password=settings.password.get_secret_value(),
+            use_tls=security == "tls",
+            start_tls=security == "starttls",
+            tls_context=await self._load_context() if security != "none" else None,
+            local_hostname="[127.0.0.1]",  # as mail programs do: the name of this machine is nobody's business
+            timeout=SMTP_COMMAND_SECONDS,
+        )
+        try:
+            await smtp.connect(timeout=SMTP_CONNECT_SECONDS)
+        except BaseException:
+            smtp.close()
+            raise
+        return smtp
+
+    async def send_mail(self, recipients: Sequence[str], mail: bytes, *, attempt: int) -> list[str]:
+        """Send a mail; return the recipients whom the server has refused, if others get it. Raises DeliveryError."""
+        try:
+            smtp = await self._open_smtp()
+        except Exception as error:  # noqa: BLE001  (whatever it is, nothing was sent)
+            raise _make_connect_error(error, self._settings.smtp_host) from None
+        try:
+            refused = await self._name_recipients(smtp, recipients, attempt)
+            await self._send_data(smtp, mail)
+        except BaseException:
+            smtp.close()
+            raise
+        await _quit(smtp)
+        return refused
+
+    async def _name_recipients(self, smtp: aiosmtplib.SMTP, recipients: Sequence[str], attempt: int) -> list[str]:
+        host = self._settings.smtp_host
+        needs_utf8 = not all(each.isascii() for each in recipients)
+        options = ["SMTPUTF8", "BODY=8BITMIME"] if needs_utf8 and smtp.supports_extension("smtputf8") else []
+        encoding = "utf-8" if options else "ascii"
+        refusals: dict[str, DeliveryError] = {}
+        try:
+            await smtp.mail(self._settings.address, options=options, encoding=encoding)
+            for recipient in recipients:
+                try:
+                    await smtp.rcpt(recipient, encoding=encoding)
+                except aiosmtplib.SMTPRecipientRefused as error:
+                    refusals[recipient] = classify_refusal(error.code, error.message, host, is_recipient=True)
+                except UnicodeEncodeError:
+                    refusals[recipient] = classify_refusal(553, "The server can't send to this address", host)
+        except aiosmtplib.SMTPResponseException as error:
+            raise classify_refusal(error.code, error.message, host) from None
+        except (aiosmtplib.SMTPException, OSError) as error:
+            raise SendRetryable(f"The connection to {host} broke ({type(error).__name__}).") from None
+        waits = [each for each in refusals.values() if isinstance(each, SendRetryable)]
+        if len(refusals) == len(recipients):
+            raise next(iter(waits or refusals.values()))
+        if waits and attempt < PARTIAL_SEND_ATTEMPT:
+            raise waits[0]
+        return list(refusals)
+
+    async def _send_data(self, smtp: aiosmtplib.SMTP, mail: bytes) -> None:
+        host = self._settings.smtp_host
+        seconds = SMTP_DATA_SECONDS + len(mail) / MIN_UPLOAD_BYTES_PER_SECOND
+        try:
+            async with asyncio.timeout(seconds):
+                await smtp.data(mail, timeout=seconds)
+        except aiosmtplib.SMTPDataError as error:
+            raise classify_refusal(error.code, error.message, host) from None
+        except (aiosmtplib.SMTPException, OSError) as error:
+            raise SendUncertain(f"{host} did not say whether it has taken the mail ({type(error).__name__}).") from None
+
+
+async def _quit(smtp: aiosmtplib.SMTP) -> None:
+    with contextlib.suppress(aiosmtplib.SMTPException, OSError):
+        await smtp.quit(timeout=1.0)
+    smtp.close()
+
+
+def _make_connect_error(error: Exception, host: str) -> DeliveryError:
+    if isinstance(error, aiosmtplib.SMTPAuthenticationError) and error.code >= 500:
+        return SendRetryable(
+            f"{host} refuses the user name or the password.", retry_after=REFUSED_SEND_SECONDS, whole_account=True
+        )
+    if isinstance(error, aiosmtplib.SMTPResponseException):
+        answer = f"{host} has answered with {error.code}: {clean_line(error.message)[:200]}"
+        return SendRetryable(answer, retry_after=60.0, whole_account=True)
+    return SendRetryable(f"{host} can't be reached ({type(error).__name__}).")
+
+
+def _quote_id(message_id: str) -> bytes:
+    data = message_id.encode("ascii", "ignore")
+    return data.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+
+
+__all__ = ["ImapRefused", "MailClient", "SentMail"]

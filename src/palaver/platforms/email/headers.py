@@ -1,0 +1,137 @@
+"""Reads the header of a mail: fields, encoded words, message ids, and why a mail counts as automatic. Pure.
+
+Senders write what they like: every size is bounded, and control characters become spaces.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from email.errors import HeaderParseError
+from email.header import decode_header
+from urllib.parse import unquote_to_bytes
+
+from palaver.platforms.email.charsets import decode_charset
+
+MAX_FIELDS = 500
+MAX_WORDS_CHARS = 2000  # of a field with encoded words that is decoded
+MAX_SUBJECT_CHARS = 200
+MAX_NAME_CHARS = 100
+MAX_FILE_NAME_CHARS = 200
+MAX_ID_CHARS = 250
+MAX_REFERENCES = 50  # of a header that are read: the first ones and the last ones
+
+_FIELD = re.compile(r"([!-9;-~]{1,100})[ \t]*:(.*)", re.DOTALL)
+_MESSAGE_ID = re.compile(rf"<([^<>\s]{{1,{MAX_ID_CHARS}}})>")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
+_EXTENDED_VALUE = re.compile(r"([\w.:-]{0,40})'[\w-]{0,20}'(.*)", re.DOTALL)
+_BULK = {"bulk", "list", "junk"}
+_AUTOMATIC_NAMES = re.compile(
+    r"(?:mailer-daemon|postmaster|bounces?|no[-_.]?reply|do[-_.]?not[-_.]?reply|notifications?|auto[-_.]?reply)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MailHeader:
+    """The fields of a mail in their order, with names in lower case and values on one line."""
+
+    fields: tuple[tuple[str, str], ...]
+
+    def get_all(self, name: str) -> list[str]:
+        return [value for field, value in self.fields if field == name]
+
+    def get(self, name: str) -> str:
+        """Return the first field of this name; empty if there is none."""
+        return next((value for field, value in self.fields if field == name), "")
+
+    def has(self, name: str) -> bool:
+        return any(field == name for field, _ in self.fields)
+
+
+def parse_header(data: bytes) -> MailHeader:
+    """Read the header of a mail, also a malformed one."""
+    text = _decode_bytes(data).replace("\r\n", "\n").replace("\r", "\n").partition("\n\n")[0]
+    lines: list[list[str]] = []
+    for line in text.split("\n"):
+        if line[:1] in {" ", "\t"}:
+            if lines:
+                lines[-1].append(line)
+        elif len(lines) < MAX_FIELDS:
+            lines.append([line])
+        else:
+            break
+    matches = [match for parts in lines if (match := _FIELD.fullmatch("".join(parts)))]
+    return MailHeader(tuple((match[1].lower(), match[2].strip()) for match in matches))
+
+
+def _decode_bytes(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def decode_words(text: str, limit: int) -> str:
+    """Return a text with its encoded words (RFC 2047) decoded: on one line, without control characters."""
+    text = text[:MAX_WORDS_CHARS]
+    if "=?" in text:
+        with suppress(ValueError, LookupError, binascii.Error, HeaderParseError):  # then it is shown as it came
+            text = "".join(_decode_piece(piece, charset) for piece, charset in decode_header(text))
+    return clean_line(text)[:limit]
+
+
+def _decode_piece(piece: str | bytes, charset: str | None) -> str:
+    return piece if isinstance(piece, str) else decode_charset(piece, charset or "")
+
+
+def clean_line(text: str) -> str:
+    """Return a text on one line, without control characters and signs that turn the direction of writing."""
+    text = text.encode("utf-8", "replace").decode()
+    return " ".join(_CONTROL.sub(" ", text).split())
+
+
+def decode_file_name(text: str) -> str:
+    """Return the name of a file, which is encoded as RFC 2231 or RFC 2047 say, or not at all."""
+    text = text[:MAX_WORDS_CHARS]
+    if (match := _EXTENDED_VALUE.fullmatch(text)) is not None:
+        text = _decode_piece(unquote_to_bytes(match[2]), match[1])
+    return decode_words(text, MAX_FILE_NAME_CHARS)
+
+
+def find_ids(text: str) -> list[str]:
+    """Return the message ids in a field: the first ones and the last ones, if there are too many."""
+    ids = _MESSAGE_ID.findall(text)
+    if len(ids) <= MAX_REFERENCES:
+        return ids
+    return [*ids[: MAX_REFERENCES // 2], *ids[-MAX_REFERENCES // 2 :]]
+
+
+def find_message_id(header: MailHeader) -> str | None:
+    """Return the id of a mail, without its angle brackets; None if it has none that is valid."""
+    ids = _MESSAGE_ID.findall(header.get("message-id")[: MAX_ID_CHARS + 10])
+    return ids[0] if ids else None
+
+
+def is_automatic_reply(header: MailHeader) -> bool:
+    """Whether a program has replied by itself, or reports that a mail was not delivered: nothing answers these."""
+    auto = header.get("auto-submitted").partition(";")[0].strip().lower()
+    if auto.startswith(("auto-replied", "auto-notified")):
+        return True
+    if header.has("x-autoreply") or header.has("x-autorespond"):
+        return True
+    if header.get("return-path").strip() == "<>" or header.has("x-failed-recipients"):
+        return True
+    return header.get("content-type").lower().startswith("multipart/report")
+
+
+def is_automatic(header: MailHeader, address: str) -> bool:
+    """Whether a program has written a mail: a list, a newsletter, a notification, an address that takes no answers."""
+    auto = header.get("auto-submitted").partition(";")[0].strip().lower()
+    if auto not in {"", "no"} or header.get("precedence").strip().lower() in _BULK:
+        return True
+    if any(header.has(name) for name in ("list-id", "list-unsubscribe", "list-post", "x-auto-response-suppress")):
+        return True
+    return _AUTOMATIC_NAMES.match(address) is not None

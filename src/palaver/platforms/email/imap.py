@@ -1,0 +1,409 @@
+"""A small IMAP client on asyncio: one connection, one command at a time, bounded sizes and waits.
+
+Always true: no answer of the server takes more than `MAX_RESPONSE_BYTES` of memory; the rest is read and dropped. Every
+command has a time limit. Errors never contain what was sent: it may be the password.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import re
+import ssl
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from palaver.domain.errors import AccountRefused, ConnectionLost
+from palaver.platforms.email.imap_parsing import ResponseUnreadable, Token, read_fetch_data, tokenize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from palaver.platforms.email.settings import Security
+
+MAX_RESPONSE_BYTES = 2 * 1024 * 1024
+MAX_INLINE_LINE_BYTES = 50_000  # a longer line is read in a thread: a sender decides how many parts a mail has
+CONNECT_SECONDS = 20.0
+COMMAND_SECONDS = 60.0
+_READ_BYTES = 64 * 1024
+
+_LITERAL = re.compile(rb"\{(\d{1,15})\+?\}$")
+_NEWS = re.compile(rb"\* \d+ EXISTS", re.IGNORECASE)
+_PLAIN_TEXT = re.compile(rb"[\x20-\x7e]*")
+# What a server says when it is only busy: the password may be right.
+_TEMPORARY = (b"UNAVAILABLE", b"INUSE", b"LIMIT", b"too many", b"try again", b"temporar", b"SERVERBUG")
+
+
+class ImapRefused(Exception):
+    """The server has answered NO or BAD."""
+
+    def __init__(self, command: str, answer: bytes) -> None:
+        self.answer = answer
+        super().__init__(f"The IMAP server refuses {command}: {answer[:200].decode('utf-8', 'replace')}")
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One response; `fragments` are its lines and, at odd positions, its literals."""
+
+    fragments: list[bytes]
+    is_complete: bool = True  # False: it was too large, and only a part was kept
+
+    @property
+    def line(self) -> bytes:
+        return self.fragments[0]
+
+    def tokenize(self) -> list[Token]:
+        """Return its tokens, without the `*` at its start. Raises ResponseUnreadable."""
+        if not self.is_complete:
+            raise ResponseUnreadable("The response is too large.")
+        return tokenize(self.fragments)[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder that was opened."""
+
+    uid_validity: int
+    uid_next: int | None  # the number that the next mail gets, if the server says so
+
+
+class ImapConnection:
+    """One connection to a server. After an error it is closed, and cannot be used again."""
+
+    def __init__(self, host: str, port: int, security: Security, context: ssl.SSLContext | None) -> None:
+        self._host = host
+        self._port = port
+        self._security = security
+        self._context = context
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._buffer = bytearray()
+        self._fragments: list[bytes] = []  # of the response that is being read
+        self._kept_bytes = 0  # of them
+        self._scanned = 0  # how far the buffer was searched for the end of a line
+        self._literal_left: int | None = None  # bytes of a literal that are still to come
+        self._count = 0  # of commands
+        self._has_news = False  # the server has said that there are more mails, since the last search
+        self.capabilities: frozenset[str] = frozenset()
+
+    @property
+    def is_open(self) -> bool:
+        return self._writer is not None and not self._writer.is_closing()
+
+    # ---- opening ---------------------------------------------------------------------------------------------
+
+    async def open(self, user: str, password: str) -> None:
+        """Connect and sign in. Raises ConnectionLost and AccountRefused."""
+        with self._closing_on_error():
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await self._connect()
+                greeting = await self._read_response()
+                if not greeting.line.upper().startswith(b"* OK"):
+                    raise ConnectionLost(f"{self._host} does not accept connections at the moment.")
+                if self._security == "starttls":
+                    await self._start_tls()
+            await self._load_capabilities()
+            await self._sign_in(user, password)
+            await self._load_capabilities()
+
+    async def _connect(self) -> None:
+        context = self._context if self._security == "tls" else None
+        try:
+            self._reader, self._writer = await asyncio.open_connection(self._host, self._port, ssl=context)
+        except ssl.SSLCertVerificationError as error:
+            raise AccountRefused(
+                f"The certificate of {self._host} is not valid: {error.verify_message}. Check the name of the server, "
+                "or set ca_file for a server with its own certificate."
+            ) from None
+        except ssl.SSLError as error:
+            raise ConnectionLost(
+                f"{self._host} does not speak TLS at port {self._port} ({error.reason}). Check imap_port and "
+                "imap_security."
+            ) from None
+
+    async def _start_tls(self) -> None:
+        try:
+            await self.run("STARTTLS", b"STARTTLS")
+        except ImapRefused:
+            raise AccountRefused(f"{self._host} does not offer STARTTLS. Set imap_security to tls.") from None
+        if self._buffer or self._fragments:  # sent before the encryption: somebody on the line may have added it
+            raise ConnectionLost(f"{self._host} has sent data before the encryption began.")
+        assert self._writer is not None and self._context is not None  # noqa: S101, PT018
+        try:
+            await self._writer.start_tls(self._context, server_hostname=self._host)
+        except ssl.SSLCertVerificationError as error:
+            raise AccountRefused(f"The certificate of {self._host} is not valid: {error.verify_message}.") from None
+
+    async def _load_capabilities(self) -> None:
+        for response in await self.run("CAPABILITY", b"CAPABILITY"):
+            words = response.line.decode("ascii", "replace").upper().split()
+            if words[1:2] == ["CAPABILITY"]:
+                self.capabilities = frozenset(words[2:])
+
+    async def _sign_in(self, user: str, password: str) -> None:
+        try:
+            if "AUTH=PLAIN" in self.capabilities:
+                secret = base64.b64encode(f"\0{user}\0{password}".encode())
+                await self.run("AUTHENTICATE", b"AUTHENTICATE PLAIN", secret)
+            else:
+                await self.run("LOGIN", b"LOGIN " + _quote(user) + b" " + _quote(password))
+        except ImapRefused as error:
+            if any(word.lower() in error.answer.lower() for word in _TEMPORARY):
+                raise ConnectionLost(f"{self._host} can't sign the account in at the moment.") from None
+            raise AccountRefused(
+                f"{self._host} refuses the user name or the password. Most providers want an app password here, and "
+                "IMAP has to be switched on in the settings of the mailbox."
+            ) from None
+
+    # ---- commands --------------------------------------------------------------------------------------------
+
+    async def run(
+        self, name: str, command: bytes, *literals: bytes, seconds: float = COMMAND_SECONDS
+    ) -> list[Response]:
+        """Run a command; return the responses to it. What `literals` has is sent each time the server asks for more.
+
+        Raises ImapRefused if the server says NO, and ConnectionLost.
+        """
+        with self._closing_on_error():
+            async with asyncio.timeout(seconds):
+                tag = await self._send_command(command)
+                waiting = list(literals)
+                responses: list[Response] = []
+                while True:
+                    response = await self._read_response()
+                    if response.line.startswith(b"+"):
+                        await self._write((waiting.pop(0) if waiting else b"") + b"\r\n")
+                    elif response.line.startswith(tag + b" "):
+                        return self._finish(name, response.line[len(tag) + 1 :], responses)
+                    else:
+                        responses.append(response)
+
+    def _finish(self, name: str, answer: bytes, responses: list[Response]) -> list[Response]:
+        if not answer.upper().startswith(b"OK"):
+            raise ImapRefused(name, answer)
+        return responses
+
+    async def open_folder(self, name: str) -> Folder:
+        """Open a folder for reading: nothing in it is changed."""
+        responses = await self.run("EXAMINE", b"EXAMINE " + quote_folder(name))
+        text = b"\n".join(response.line for response in responses)
+        validity = re.search(rb"\[UIDVALIDITY (\d{1,15})\]", text, re.IGNORECASE)
+        following = re.search(rb"\[UIDNEXT (\d{1,15})\]", text, re.IGNORECASE)
+        if validity is None:
+            raise ConnectionLost(f"{self._host} gives mails no lasting numbers (UIDVALIDITY).")
+        return Folder(int(validity[1]), int(following[1]) if following else None)
+
+    async def search(self, criteria: bytes) -> list[int]:
+        """Return the numbers (UIDs) of the mails that match, in order."""
+        self._has_news = False
+        numbers: set[int] = set()
+        for response in await self.run("SEARCH", b"UID SEARCH " + criteria):
+            words = response.line.split()
+            if response.is_complete and words[1:2] and words[1].upper() == b"SEARCH":
+                numbers.update(int(word) for word in words[2:] if word.isdigit())
+        return sorted(numbers)
+
+    async def fetch(self, uids: str, items: str) -> list[dict[str, Token]]:
+        """Return the data of mails; one whose data cannot be read is left out."""
+        found = []
+        for response in await self.run("FETCH", f"UID FETCH {uids} ({items})".encode()):
+            with contextlib.suppress(ResponseUnreadable):
+                data = await self._read_fetch(response)
+                if data is not None and "UID" in data:
+                    found.append(data)
+        return found
+
+    @staticmethod
+    async def _read_fetch(response: Response) -> dict[str, Token] | None:
+        if len(response.line) < MAX_INLINE_LINE_BYTES:
+            return read_fetch_data(response.tokenize())
+        return await asyncio.to_thread(lambda: read_fetch_data(response.tokenize()))
+
+    async def find_sent_folder(self) -> str | None:
+        """Return the folder that the server says is for sent mails."""
+        if "SPECIAL-USE" not in self.capabilities and "XLIST" not in self.capabilities:
+            command = b'LIST "" "*"'  # servers may name the use of folders without saying so
+        else:
+            command = b'LIST (SPECIAL-USE) "" "*"' if "SPECIAL-USE" in self.capabilities else b'XLIST "" "*"'
+        try:
+            responses = await self.run("LIST", command)
+        except ImapRefused:
+            return None
+        names = []
+        for response in responses:
+            with contextlib.suppress(ResponseUnreadable):
+                match response.tokenize():
+                    case [_, list(flags), _, bytes(name)]:
+                        folder = read_folder(name)
+                        if any(isinstance(flag, bytes) and flag.lower() == b"\\sent" for flag in flags):
+                            return folder
+                        names.append(folder)
+        return next((name for name in names if name.lower() in {"sent", "inbox.sent", "sent items"}), None)
+
+    async def append(self, folder: str, mail: bytes) -> None:
+        """Put a mail into a folder, as read."""
+        command = b"APPEND " + quote_folder(folder) + b" (\\Seen) {" + str(len(mail)).encode() + b"}"
+        await self.run("APPEND", command, mail)
+
+    async def wait_for_mail(self, seconds: float) -> None:
+        """Wait until the server says that a mail has come since the last search, at most so long (IDLE)."""
+        if self._has_news:
+            return
+        with self._closing_on_error():
+            async with asyncio.timeout(COMMAND_SECONDS):
+                tag = await self._send_command(b"IDLE")
+                while not (response := await self._read_response()).line.startswith(b"+"):
+                    if response.line.startswith(tag + b" "):
+                        raise ImapRefused("IDLE", response.line[len(tag) + 1 :])
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    while not self._has_news:
+                        await self._read_response()
+            async with asyncio.timeout(COMMAND_SECONDS):
+                await self._write(b"DONE\r\n")
+                while not (await self._read_response()).line.startswith(tag + b" "):
+                    pass
+
+    async def close(self) -> None:
+        """End the connection without waiting for the server."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            if not writer.is_closing():
+                with contextlib.suppress(OSError, RuntimeError):
+                    writer.write(b"Z LOGOUT\r\n")
+            writer.close()
+            with contextlib.suppress(OSError, TimeoutError):
+                async with asyncio.timeout(1):
+                    await writer.wait_closed()
+
+    # ---- the line --------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _closing_on_error(self) -> Iterator[None]:
+        """Close the connection when a command has not ended, and tell errors of the network in one way."""
+        try:
+            yield
+        except ImapRefused:
+            raise
+        except BaseException as error:
+            if self._writer is not None:
+                self._writer.transport.abort()
+                self._writer = None
+            if isinstance(error, TimeoutError):
+                raise ConnectionLost(f"{self._host} does not answer.") from None
+            if isinstance(error, OSError | EOFError):
+                raise ConnectionLost(f"The connection to {self._host} broke ({type(error).__name__}).") from None
+            raise
+
+    async def _send_command(self, command: bytes) -> bytes:
+        if b"\r" in command or b"\n" in command or b"\0" in command:
+            raise ValueError("A command is one line.")
+        self._count += 1
+        tag = f"P{self._count}".encode()
+        await self._write(tag + b" " + command + b"\r\n")
+        return tag
+
+    async def _write(self, data: bytes) -> None:
+        if self._writer is None:
+            raise ConnectionLost(f"The connection to {self._host} is closed.")
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def _read_response(self) -> Response:
+        """Read one response. Canceling it loses nothing: what has come is kept for the next call."""
+        while True:
+            response = self._take_response()
+            if response is not None:
+                self._has_news = self._has_news or _NEWS.match(response.line) is not None
+                return response
+            if self._reader is None:
+                raise ConnectionLost(f"The connection to {self._host} is closed.")
+            data = await self._reader.read(_READ_BYTES)
+            if not data:
+                raise EOFError
+            self._buffer += data
+
+    def _take_response(self) -> Response | None:
+        """Take a whole response out of what has come; None if it is not complete."""
+        while True:
+            if self._literal_left is not None and not self._take_literal():
+                return None
+            end = self._buffer.find(b"\r\n", self._scanned)
+            if end < 0:
+                self._scanned = max(0, len(self._buffer) - 1)
+                self._drop_excess()
+                return None
+            line = bytes(self._buffer[:end])
+            self._remove_from_buffer(end + 2)
+            self._keep(line)
+            if (literal := _LITERAL.search(line[-20:])) is None:
+                fragments, self._fragments = self._fragments, []
+                kept, self._kept_bytes = self._kept_bytes, 0
+                return Response(fragments, kept <= MAX_RESPONSE_BYTES)
+            self._literal_left = int(literal[1])
+
+    def _take_literal(self) -> bool:
+        """Take a literal when all of it has come; one that is too large is dropped as it comes."""
+        left = self._literal_left or 0
+        if self._kept_bytes + left > MAX_RESPONSE_BYTES:
+            dropped = min(left, len(self._buffer))
+            self._remove_from_buffer(dropped)
+            self._kept_bytes += dropped
+            self._literal_left = left - dropped
+            if self._literal_left:
+                return False
+            data = b""
+        elif len(self._buffer) < left:
+            return False
+        else:
+            data = bytes(self._buffer[:left])
+            self._remove_from_buffer(left)
+            self._kept_bytes += left
+        self._fragments.append(data)
+        self._literal_left = None
+        return True
+
+    def _remove_from_buffer(self, count: int) -> None:
+        del self._buffer[:count]
+        self._scanned = 0
+
+    def _keep(self, line: bytes) -> None:
+        self._kept_bytes += len(line)
+        self._fragments.append(line if self._kept_bytes <= MAX_RESPONSE_BYTES else line[-64:])
+
+    def _drop_excess(self) -> None:
+        """Drop the beginning of a line that is too long; its end says whether a literal follows."""
+        if len(self._buffer) > MAX_RESPONSE_BYTES:
+            self._kept_bytes += len(self._buffer)
+            self._remove_from_buffer(len(self._buffer) - 64)
+
+
+def _quote(text: str) -> bytes:
+    data = text.encode()
+    if not _PLAIN_TEXT.fullmatch(data):
+        raise AccountRefused("The server can't take a user name or password with letters beyond ASCII.")
+    return b'"' + data.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
+
+
+def quote_folder(name: str) -> bytes:
+    """Return the name of a folder as the protocol wants it: in modified UTF-7 (RFC 3501)."""
+    pieces = []
+    for piece in re.findall(r"[\x20-\x7e]+|[^\x20-\x7e]+", name):
+        if piece.isascii():
+            pieces.append(piece.replace("&", "&-"))
+        else:
+            encoded = base64.b64encode(piece.encode("utf-16-be", "replace")).rstrip(b"=").replace(b"/", b",")
+            pieces.append(f"&{encoded.decode()}-")
+    return _quote("".join(pieces))
+
+
+def read_folder(name: bytes) -> str:
+    """Return the name of a folder from modified UTF-7."""
+
+    def decode(match: re.Match[str]) -> str:
+        signs = match[1].replace(",", "/")
+        return base64.b64decode(signs + "=" * (-len(signs) % 4)).decode("utf-16-be", "replace") if signs else "&"
+
+    return re.sub(r"&([A-Za-z0-9+,]*)-", decode, name.decode("utf-8", "replace"))

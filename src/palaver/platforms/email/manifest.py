@@ -1,0 +1,43 @@
+"""What Palaver knows of e-mail before the adapter is loaded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from palaver.domain.source import Platform
+from palaver.platforms.email.capabilities import CAPABILITIES
+from palaver.platforms.email.settings import EmailSettings
+from palaver.platforms.manifest import PlatformManifest
+
+if TYPE_CHECKING:
+    from palaver.platforms.manifest import AccountPlace
+    from palaver.services.platforms.adapter import Adapter
+
+
+def _create(settings: EmailSettings, place: AccountPlace) -> Adapter:
+    from palaver.platforms.email.adapter import EmailAdapter
+
+    return EmailAdapter(settings, place)
+
+
+MANIFEST = PlatformManifest(
+    platform=Platform.EMAIL,
+    settings=EmailSettings,
+    create=_create,
+    capabilities=CAPABILITIES,
+    extra="email",
+    modules=("aiosmtplib", "markdown_it", "nh3"),
+    environment={
+        "EMAIL_ADDRESS": "address",
+        "EMAIL_PASSWORD": "password",
+        "EMAIL_USERNAME": "username",
+        "EMAIL_IMAP_HOST": "imap_host",
+        "EMAIL_IMAP_PORT": "imap_port",
+        "EMAIL_IMAP_SECURITY": "imap_security",
+        "EMAIL_SMTP_HOST": "smtp_host",
+        "EMAIL_SMTP_PORT": "smtp_port",
+        "EMAIL_SMTP_SECURITY": "smtp_security",
+        "EMAIL_AUTHSERV_ID": "authserv_id",
+    },
+    summary="A mailbox: each thread is a conversation",
+)

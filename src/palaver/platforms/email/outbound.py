@@ -1,0 +1,142 @@
+"""Markdown → mails, and which error an SMTP answer means. Pure.
+
+A mail has the Markdown as text and the same as HTML, without anything that is loaded from elsewhere. It says that a
+program has written it, so that other programs do not answer.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime
+from typing import TYPE_CHECKING
+
+from palaver.domain.errors import SendRejected, SendRetryable, TargetUnreachable
+from palaver.platforms.common.markdown_html import render_html
+from palaver.platforms.email.headers import MAX_SUBJECT_CHARS, clean_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.domain.errors import DeliveryError
+    from palaver.services.platforms.adapter import OutgoingFile
+
+MAX_REFERENCES = 20  # that a mail of ours carries: the first, and the last ones
+MAX_DERIVED_SUBJECT_CHARS = 70
+RATE_LIMIT_SECONDS = 60.0
+
+_SCHEMES = frozenset({"https", "http", "mailto"})
+_REPLY_PREFIX = re.compile(r"(?:re|aw|antw|antwort|sv|rif|res)\s{0,3}(?:\[\d{1,3}\])?\s{0,3}[:\uff1a]", re.IGNORECASE)
+_HTML = '<!DOCTYPE html>\n<html><head><meta charset="utf-8"></head><body>\n{}\n</body></html>\n'
+_MARKUP = re.compile(r"[*_`#>|~\[\]]+")
+_MEDIA_TYPE = re.compile(r"[a-z0-9]{1,30}/[A-Za-z0-9.+-]{1,100}")
+_CONTAINERS = {"multipart", "message"}  # a file in a mail has a type of its own
+_LIMIT_CODES = {450, 452}  # greylisting, too many mails, a full mailbox
+_UNKNOWN_PERSON = {550, 551, 553}
+_POLICY = SMTP.clone(max_line_length=200)  # ids of messages stay on one line
+_UTF8_POLICY = _POLICY.clone(utf8=True)  # for addresses with letters beyond ASCII
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MailHead:
+    """What stands above the text of a mail of ours."""
+
+    message_id: str  # ids are without angle brackets
+    sender: str
+    sender_name: str
+    recipients: Sequence[str]
+    subject: str
+    references: Sequence[str] = ()  # the mails before it in its thread; it replies to the last of them
+    is_reply: bool = True  # to a person's mail; False: we write first
+
+
+def make_reply_subject(subject: str) -> str:
+    """Return the subject of an answer: `Re: …`, once."""
+    subject = clean_line(subject)[:MAX_SUBJECT_CHARS] or "your message"
+    return subject if _REPLY_PREFIX.match(subject) else f"Re: {subject}"
+
+
+def derive_subject(text: str, file: OutgoingFile | None) -> str:
+    """Return the subject of the first mail of a thread: its first line, or the name of the file."""
+    if file is not None:
+        return clean_line(file.name)[:MAX_DERIVED_SUBJECT_CHARS] or "File"
+    first = next((line for line in text[:5000].split("\n") if _MARKUP.sub("", line).strip()), "")
+    subject = clean_line(_MARKUP.sub("", first))
+    if len(subject) > MAX_DERIVED_SUBJECT_CHARS:
+        subject = subject[: MAX_DERIVED_SUBJECT_CHARS - 1].rsplit(" ", 1)[0] + "…"
+    return subject or "Message"
+
+
+def shorten_references(references: Sequence[str]) -> list[str]:
+    """Return the references that a mail of ours carries."""
+    if len(references) <= MAX_REFERENCES:
+        return list(references)
+    return [references[0], *references[-(MAX_REFERENCES - 1) :]]
+
+
+def build_mail(head: MailHead, markdown: str, now: datetime | None = None) -> EmailMessage:
+    """Return the mail of a text."""
+    mail = _start_mail(head, now)
+    text = markdown.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+    mail.set_content(text, cte=_choose_encoding(text))
+    html = _HTML.format(render_html(text, _SCHEMES))
+    mail.add_alternative(html, subtype="html", cte=_choose_encoding(html))
+    return mail
+
+
+def build_file_mail(head: MailHead, file: OutgoingFile, data: bytes, now: datetime | None = None) -> EmailMessage:
+    """Return the mail that brings a file."""
+    mail = _start_mail(head, now)
+    name = clean_line(file.name) or "file"
+    mail.set_content(name + "\n", cte=_choose_encoding(name))
+    main_type, _, sub_type = file.media_type.partition("/")
+    if not _MEDIA_TYPE.fullmatch(file.media_type) or main_type in _CONTAINERS:
+        main_type, sub_type = "application", "octet-stream"
+    mail.add_attachment(data, maintype=main_type, subtype=sub_type, filename=name)
+    return mail
+
+
+def _choose_encoding(text: str) -> str:
+    return "quoted-printable" if text.isascii() or len(text.encode()) < 2 * len(text) else "base64"
+
+
+def _start_mail(head: MailHead, now: datetime | None) -> EmailMessage:
+    is_ascii = all(recipient.isascii() for recipient in head.recipients)
+    mail = EmailMessage(policy=_POLICY if is_ascii else _UTF8_POLICY)
+    mail["From"] = _format_mailbox(head.sender_name, head.sender)
+    mail["To"] = ", ".join(head.recipients)
+    mail["Subject"] = clean_line(head.subject)[:MAX_SUBJECT_CHARS]
+    mail["Date"] = format_datetime(now or datetime.now(UTC))
+    mail["Message-ID"] = f"<{head.message_id}>"
+    if head.references:
+        mail["In-Reply-To"] = f"<{head.references[-1]}>"
+        mail["References"] = " ".join(f"<{each}>" for each in head.references)
+    mail["Auto-Submitted"] = "auto-replied" if head.is_reply else "auto-generated"
+    mail["X-Auto-Response-Suppress"] = "All"
+    return mail
+
+
+def _format_mailbox(name: str, address: str) -> str:
+    name = clean_line(name).replace("\\", "").replace('"', "")
+    return f'"{name}" <{address}>' if name else address
+
+
+# ---- answers of an SMTP server ------------------------------------------------------------------------------
+
+
+def classify_refusal(code: int, text: str, host: str, *, is_recipient: bool = False) -> DeliveryError:
+    """Return what it means that the server has refused a mail or one of its recipients: it was certainly not sent."""
+    answer = f"{host} has answered with {code}: {clean_line(text)[:200]}"
+    if code == 421:
+        return SendRetryable(answer, retry_after=RATE_LIMIT_SECONDS, whole_account=True)
+    if code < 500:
+        is_limit = code in _LIMIT_CODES or text.startswith("4.7.")
+        return SendRetryable(answer, retry_after=RATE_LIMIT_SECONDS if is_limit else None)
+    if (
+        is_recipient and code in _UNKNOWN_PERSON and not re.match(r"5\.[67]\.", text)
+    ):  # 5.6 is the content, 5.7 a policy
+        return TargetUnreachable(answer)
+    return SendRejected(answer)

@@ -1,0 +1,427 @@
+"""One Signal account: runs signal-cli, reads what it receives from a spool, and sends through it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import tempfile
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from palaver.domain.errors import (
+    AccountRefused,
+    ConnectionLost,
+    InvalidInput,
+    SendRejected,
+    SendRetryable,
+    SendUncertain,
+)
+from palaver.domain.source import Platform
+from palaver.platforms.signal.account_info import describe_account
+from palaver.platforms.signal.accounts_file import LinkedAccount, read_account
+from palaver.platforms.signal.capabilities import CAPABILITIES
+from palaver.platforms.signal.client import (
+    RequestNotSent,
+    SignalProcess,
+    find_program,
+    read_version,
+    stop_leftover,
+)
+from palaver.platforms.signal.failures import (
+    LINK_AGAIN,
+    REGISTER_AGAIN,
+    RpcError,
+    is_unauthorized,
+    make_delivery_error,
+    make_exit_error,
+)
+from palaver.platforms.signal.ids import MessageRef, build_target, parse_message_id
+from palaver.platforms.signal.inbound import OwnAccount
+from palaver.platforms.signal.linking import link_device
+from palaver.platforms.signal.outbound import MessageBody, build_quote, render_markdown
+from palaver.platforms.signal.receiver import Receiver
+from palaver.platforms.signal.spool import Spool, SpoolPosition
+from palaver.platforms.signal.state import AdapterState
+from palaver.services.platforms.adapter import Adapter
+from palaver.services.platforms.intake import Intake
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from palaver.domain.delivery import Address
+    from palaver.platforms.manifest import AccountPlace
+    from palaver.platforms.signal.settings import SignalSettings
+    from palaver.services.platforms.adapter import AccountInfo, AccountLink, OutgoingFile, OutgoingMessage
+
+log = logging.getLogger(__name__)
+
+START_SECONDS: Final = 120.0  # until signal-cli answers its first request
+PING_SECONDS: Final = 30.0  # between two requests that signal-cli answers by itself, and for each of them
+PINGS_PER_SERVER_CHECK: Final = 20  # so that a request to Signal's server is made every ten minutes
+BUSY_POLL_SECONDS: Final = 0.05  # between two looks into the spool, while something goes on
+IDLE_POLL_SECONDS: Final = 0.25
+BUSY_SECONDS: Final = 10.0  # after the last line
+LEFTOVER_SECONDS: Final = 5.0  # for a signal-cli of an earlier process to stop receiving; then it is killed
+UPLOAD_SECONDS: Final = 300.0
+MAX_SPOOL_BYTES: Final = 16 * 1024 * 1024  # then signal-cli is started again with a new file
+MIN_FREE_BYTES: Final = 64 * 1024 * 1024  # on the disk
+MAX_EDITS: Final = 10  # of one message: apps ignore further ones
+MAX_PREVIEW_EDITS: Final = 8  # so that the complete answer can still replace the preview
+ATTACHMENT_LIFETIME: Final = timedelta(days=7)  # of files that signal-cli has downloaded and we have stored
+FILE_CHUNK_BYTES: Final = 256 * 1024
+MAX_FILE_NAME_CHARS: Final = 100
+REMOVED_REACTION: Final = "👍"  # apps take back whatever reaction there is
+
+
+class SignalAdapter(Adapter):
+    """One account on Signal."""
+
+    platform = Platform.SIGNAL
+    capabilities = CAPABILITIES
+    silence_seconds = 300.0
+
+    def __init__(self, settings: SignalSettings, place: AccountPlace) -> None:
+        self.account = place.account
+        self._settings = settings
+        self._folder = place.folder
+        self._config_folder = Path(settings.config_folder or place.folder / "signal-cli").expanduser()
+        self._state: AdapterState | None = None
+        self._own: OwnAccount | None = None
+        self._receiver: Receiver | None = None
+        self._process: SignalProcess | None = None  # while it receives and sends
+        self._devices: Sequence[Mapping[str, Any]] = ()
+        self._is_refused = False  # Signal has refused a request of this device
+        self._receiving = asyncio.Lock()  # two signal-cli of one account would wait for each other
+
+    # ---- receiving -------------------------------------------------------------------------------------------
+
+    async def probe(self) -> AccountInfo:
+        """Look whether signal-cli works and is linked; ask Signal itself if it is connected."""
+        version = await read_version(await asyncio.to_thread(find_program, self._settings.program))
+        account = await self._read_account()
+        if self._process is not None and not await self._check_server(self._process, PING_SECONDS):
+            raise ConnectionLost("Signal's server can't be reached right now.")
+        state = await self._load_state()
+        return describe_account(
+            version, account, devices=self._devices, connected_at=state.connected_at, now=datetime.now(UTC)
+        )
+
+    async def run(self, link: AccountLink) -> None:
+        """Link this device if it is not linked yet; then receive."""
+        async with self._receiving:
+            program = await asyncio.to_thread(find_program, self._settings.program)
+            account = await self._find_account(program, link)
+            answers_everybody = (self._settings.chats or ("all" if account.is_primary else "self")) == "all"
+            self._own = OwnAccount(
+                aci=account.aci,
+                number=account.number,
+                device_id=account.device_id,
+                answers_everybody=answers_everybody,
+            )
+            spool = Spool(self._folder / "spool")
+            await self._end_leftovers(spool)
+            await asyncio.to_thread(self._prune_attachments)
+            await asyncio.to_thread(self._check_disk)
+            position = SpoolPosition.parse(await link.load_cursor())
+            state = await self._load_state()
+            self._receiver = Receiver(self._own, spool, position, state, self._open_attachment)
+            async with Intake(link) as intake:
+                while True:
+                    async with self._run_process(program, account, spool) as process:
+                        await self._receive(process, account, intake, link, spool)
+
+    async def _read_account(self) -> LinkedAccount | None:
+        account = await asyncio.to_thread(read_account, self._config_folder, self._settings.account)
+        if account is not None and account.is_primary and not account.is_registered:
+            raise AccountRefused(REGISTER_AGAIN)
+        return account
+
+    async def _find_account(self, program: str, link: AccountLink) -> LinkedAccount:
+        account = await self._read_account()
+        if account is not None and account.is_registered:
+            return account
+        await asyncio.to_thread(self._config_folder.mkdir, 0o700, parents=True, exist_ok=True)
+        await link_device(program, str(self._config_folder), self._settings.device_name, link.report_linking)
+        account = await self._read_account()
+        if account is None:
+            raise ConnectionLost("signal-cli has linked this device, but has stored no account.")
+        return account
+
+    async def _load_state(self) -> AdapterState:
+        if self._state is None:
+            self._state = await asyncio.to_thread(AdapterState, self._folder / "state.json")
+        return self._state
+
+    async def _end_leftovers(self, spool: Spool) -> None:
+        """End the signal-cli of an earlier process that has died; it has stopped receiving by itself."""
+        numbers = await asyncio.to_thread(spool.list_numbers)
+        deadline = asyncio.get_running_loop().time() + LEFTOVER_SECONDS
+        while any(map(spool.has_writer, numbers)):
+            if asyncio.get_running_loop().time() > deadline:
+                await asyncio.to_thread(stop_leftover, self._pid_file)
+                deadline += LEFTOVER_SECONDS
+            await asyncio.sleep(BUSY_POLL_SECONDS)
+
+    @property
+    def _pid_file(self) -> Path:
+        return self._folder / "signal-cli.pid"
+
+    @asynccontextmanager
+    async def _run_process(self, program: str, account: LinkedAccount, spool: Spool) -> AsyncIterator[SignalProcess]:
+        """Run signal-cli with a new file of the spool."""
+        receiver = self._get_receiver()
+        descriptor, _ = spool.create_file(receiver.position)
+        arguments = [program, "--config", str(self._config_folder), "--output", "json", "-a", account.name]
+        process = await SignalProcess.start(arguments, descriptor, self._pid_file)
+        self._process = process
+        try:
+            yield process
+        finally:
+            self._process = None
+            await process.stop()
+
+    async def _receive(
+        self, process: SignalProcess, account: LinkedAccount, intake: Intake, link: AccountLink, spool: Spool
+    ) -> None:
+        """Read what signal-cli writes, until its file is so long that it needs a new one."""
+        receiver = self._get_receiver()
+        checking = asyncio.create_task(self._keep_checking(process, link), name="palaver-signal-check")
+        clock = asyncio.get_running_loop().time
+        busy_until = clock() + BUSY_SECONDS
+        try:
+            while True:
+                has_ended = process.has_ended  # before reading: what it wrote before its end is then read
+                for answer in process.take_late_answers():
+                    await receiver.confirm(answer, link)
+                if await receiver.read(intake):
+                    busy_until = clock() + BUSY_SECONDS
+                    continue
+                if has_ended:
+                    raise await self._explain_end(process, account)
+                if checking.done():
+                    checking.result()
+                if self._is_refused:
+                    raise AccountRefused(REGISTER_AGAIN if account.is_primary else LINK_AGAIN)
+                if spool.measure_size(receiver.position.number) > MAX_SPOOL_BYTES:
+                    await intake.wait_until_stored()
+                    return
+                is_busy = clock() < busy_until or intake.is_busy
+                await process.wait(BUSY_POLL_SECONDS if is_busy else IDLE_POLL_SECONDS)
+        finally:
+            checking.cancel()
+            await asyncio.wait({checking})
+
+    async def _explain_end(self, process: SignalProcess, account: LinkedAccount) -> Exception:
+        """Return why signal-cli has ended. If Signal refuses the account, it says so only in its files."""
+        now = await self._read_account()
+        if now is not None and not now.is_registered:
+            return AccountRefused(LINK_AGAIN)
+        return make_exit_error(await process.read_errors(), process.exit_code, is_primary=account.is_primary)
+
+    async def _keep_checking(self, process: SignalProcess, link: AccountLink) -> None:
+        """Ask signal-cli regularly whether it lives, and Signal's server now and then whether it accepts us."""
+        await process.connect(START_SECONDS)
+        is_accepted = False
+        seconds = START_SECONDS
+        for number in range(1_000_000_000):
+            await asyncio.to_thread(self._check_disk)
+            try:
+                if not is_accepted or number % PINGS_PER_SERVER_CHECK == 0:
+                    is_accepted = await self._check_server(process, seconds)
+                else:
+                    await process.request("version", {}, seconds=PING_SECONDS)
+            except ConnectionLost:
+                if process.has_ended:
+                    return  # the reader says why
+                raise
+            if is_accepted:
+                link.report_connected()
+                await self._note_connected()
+            seconds = PING_SECONDS
+            await asyncio.sleep(PING_SECONDS)
+
+    def _check_disk(self) -> None:
+        """Stop receiving before the disk is full: signal-cli would forget messages that it can't write."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if shutil.disk_usage(self._folder).free < MIN_FREE_BYTES:
+            raise ConnectionLost("The disk is almost full, so Signal is paused. Free some space.")
+
+    async def _check_server(self, process: SignalProcess, seconds: float) -> bool:
+        """Return whether Signal's server answers. Raises AccountRefused if it refuses this device."""
+        try:
+            self._devices = await process.request("listDevices", {}, seconds=seconds) or ()
+        except RpcError as error:
+            if is_unauthorized(error.message):
+                self._is_refused = True
+                account = await self._read_account()
+                is_primary = account is not None and account.is_primary
+                raise AccountRefused(REGISTER_AGAIN if is_primary else LINK_AGAIN) from None
+            log.warning("signal_server_unreachable", extra={"code": error.code})
+            return False
+        return True
+
+    async def _note_connected(self) -> None:
+        state, now = await self._load_state(), datetime.now(UTC)
+        if state.connected_at is None or now - state.connected_at > timedelta(hours=1):
+            await asyncio.to_thread(state.note_connected, now)
+
+    async def close(self) -> None:
+        """End signal-cli, if `run` has not done so."""
+        process, self._process = self._process, None
+        if process is not None:
+            await process.stop()
+
+    # ---- files that people send ------------------------------------------------------------------------------
+
+    async def _open_attachment(self, file_id: str) -> AsyncIterator[bytes]:
+        """Read a file that signal-cli has downloaded."""
+        if not file_id or Path(file_id).name != file_id:
+            raise InvalidInput("signal-cli has not stored this file")
+        path = self._config_folder / "attachments" / file_id
+        try:
+            file = await asyncio.to_thread(path.open, "rb")
+        except OSError:
+            raise InvalidInput("signal-cli has not stored this file") from None
+        with file:
+            while chunk := await asyncio.to_thread(file.read, FILE_CHUNK_BYTES):
+                yield chunk
+
+    def _prune_attachments(self) -> None:
+        """Delete old files that signal-cli has downloaded, in a folder of ours: nobody else does."""
+        shutil.rmtree(self._folder / "outgoing", ignore_errors=True)
+        folder = self._config_folder / "attachments"
+        if self._settings.config_folder is not None or not folder.is_dir():
+            return
+        oldest = (datetime.now(UTC) - ATTACHMENT_LIFETIME).timestamp()
+        for path in folder.iterdir():
+            if path.is_file() and path.stat().st_mtime < oldest:
+                path.unlink(missing_ok=True)
+
+    # ---- sending ---------------------------------------------------------------------------------------------
+
+    def render(self, markdown: str) -> list[str]:
+        """Return the messages that a text becomes, as JSON with a text and its styles."""
+        return render_markdown(markdown)
+
+    async def send(self, message: OutgoingMessage) -> str:
+        """Send a text or a file; return the id of the message."""
+        parameters = self._build_target(message.address)
+        if message.reply_to is not None:
+            text = self._receiver.texts.get(message.reply_to, "") if self._receiver else ""
+            parameters |= build_quote(parse_message_id(message.reply_to), text)
+        if message.file is None:
+            body = MessageBody.from_json(message.body)
+            return self._note_sent(
+                await self._deliver("send", parameters | body.build_parameters(), key=message.key), body.text
+            )
+        async with self._store_file(message.file) as path:
+            parameters["attachments"] = [str(path)]
+            return self._note_sent(
+                await self._deliver("send", parameters, key=message.key, seconds=UPLOAD_SECONDS), message.file.name
+            )
+
+    async def edit(self, message_id: str, message: OutgoingMessage) -> None:
+        """Replace the text of a message; apps accept only some edits of each."""
+        state, ref = await self._load_state(), parse_message_id(message_id)
+        count = state.count_revisions(ref)
+        if message.is_preview and count >= MAX_PREVIEW_EDITS:
+            return
+        if count >= MAX_EDITS:
+            raise SendRejected(f"Signal allows {MAX_EDITS} edits of a message.")
+        parameters = self._build_target(message.address) | MessageBody.from_json(message.body).build_parameters()
+        parameters["editTimestamp"] = state.find_latest(ref).timestamp
+        result = await self._deliver("send", parameters, is_repeatable=True)
+        await asyncio.to_thread(state.note_revision, ref, MessageRef(ref.author, int(result["timestamp"])))
+
+    async def delete(self, address: Address, message_id: str) -> None:
+        """Delete a message of ours for everybody."""
+        parameters = self._build_target(address, notifies_self=False)
+        parameters["targetTimestamp"] = parse_message_id(message_id).timestamp
+        await self._deliver("remoteDelete", parameters, is_repeatable=True)
+
+    async def show_typing(self, address: Address) -> None:
+        """Show that the agent is typing; in the notes to self there is nobody to see it."""
+        await self._send_typing(address)
+
+    async def stop_typing(self, address: Address) -> None:
+        """Take the sign back."""
+        await self._send_typing(address, stop=True)
+
+    async def _send_typing(self, address: Address, **options: bool) -> None:
+        if self._own is None or address.chat_id != self._own.aci:
+            parameters = self._build_target(address, notifies_self=False) | options
+            await self._deliver("sendTyping", parameters, is_repeatable=True)
+
+    async def react(self, address: Address, message_id: str, emoji: str) -> None:
+        """React to a message; an empty emoji takes the reaction back."""
+        ref = parse_message_id(message_id)
+        parameters = self._build_target(address, notifies_self=False) | {
+            "emoji": emoji or REMOVED_REACTION,
+            "targetAuthor": ref.author,
+            "targetTimestamp": ref.timestamp,
+            "remove": not emoji,
+        }
+        await self._deliver("sendReaction", parameters, is_repeatable=True)
+
+    def _build_target(self, address: Address, *, notifies_self: bool = True) -> dict[str, Any]:
+        own = self._own
+        if own is None or address.chat_id not in {own.aci, own.number}:
+            return build_target(address)
+        # Without a notification, the phone would show an answer among the notes as if it was read already.
+        return {"recipient": [own.number or own.aci], "notifySelf": True} if notifies_self else {"noteToSelf": True}
+
+    def _note_sent(self, result: Mapping[str, Any], text: str) -> str:
+        receiver = self._get_receiver()
+        message_id = MessageRef(receiver.own_aci, int(result["timestamp"])).id
+        receiver.sent_ids.remember(message_id, "")
+        receiver.texts.remember(message_id, text)
+        return message_id
+
+    def _get_receiver(self) -> Receiver:
+        assert self._receiver is not None  # noqa: S101  (set by `run`, before there is a process)
+        return self._receiver
+
+    async def _deliver(
+        self,
+        method: str,
+        parameters: Mapping[str, Any],
+        *,
+        key: str = "",
+        is_repeatable: bool = False,
+        seconds: float = 60.0,
+    ) -> Any:
+        """Make a request about a chat; raises a DeliveryError."""
+        process = self._process
+        if process is None:
+            raise SendRetryable("Signal is not connected.")
+        try:
+            return await process.request(method, parameters, key=key, seconds=seconds)
+        except RequestNotSent as error:
+            raise SendRetryable(str(error)) from error
+        except ConnectionLost as error:
+            raise (SendRetryable if is_repeatable else SendUncertain)(str(error)) from error
+        except RpcError as error:
+            self._is_refused = self._is_refused or is_unauthorized(error.message)
+            meaning = make_delivery_error(error)
+            if is_repeatable and isinstance(meaning, SendUncertain):
+                meaning = SendRetryable(str(meaning))
+            raise meaning from error
+
+    @asynccontextmanager
+    async def _store_file(self, file: OutgoingFile) -> AsyncIterator[Path]:
+        """Write a file to where signal-cli can read it, until it has sent it."""
+        outgoing = self._folder / "outgoing"
+        await asyncio.to_thread(outgoing.mkdir, 0o700, parents=True, exist_ok=True)
+        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=outgoing))
+        name = "".join(each for each in file.name if each.isprintable() and each not in "/\\:")
+        path = folder / (name.lstrip(".")[-MAX_FILE_NAME_CHARS:] or "file")
+        try:
+            with await asyncio.to_thread(path.open, "wb") as target:
+                async for chunk in file.read():
+                    await asyncio.to_thread(target.write, chunk)
+            yield path
+        finally:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)

@@ -1,0 +1,329 @@
+"""Runs signal-cli: starts it, passes requests to it, and stops it.
+
+It prints what it receives into a file of the spool. Requests and answers are JSON lines on a socket in a folder that
+only we may enter. signal-cli receives only while that socket is connected: so when this process dies, it stops
+receiving by itself, and a message that it has just received is still printed. Whatever else ends signal-cli, such as a
+signal, may lose that message. A guard, which is a small shell script, ends it some seconds after this process has died.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import shutil
+import signal
+import tempfile
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from palaver.domain.errors import AccountRefused, ConnectionLost
+from palaver.platforms.signal.failures import INSTALL_STEP, RpcError, find_setup_error, hide_people
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+log = logging.getLogger(__name__)
+
+REQUEST_SECONDS: Final = 60.0
+VERSION_SECONDS: Final = 45.0
+END_SECONDS: Final = 3.0  # for each of: stop receiving, end after SIGTERM
+CONNECT_POLL_SECONDS: Final = 0.05
+MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
+SOCKET_NAME: Final = "socket"
+# It reads a line when all went well, and the end of its input when the process that started it has died. It ends a
+# process only if the path of our socket is among its arguments: another one may have its number meanwhile.
+GUARD_SCRIPT: Final = """read line && exit
+sleep 10
+{ cat "/proc/$0/cmdline" 2>/dev/null || ps -o args= -p "$0"; } | grep -aqF "$1" && kill -TERM "$0"
+rm -f "$1/socket"
+rmdir "$1"
+"""
+MAX_ERROR_LINES: Final = 40
+# signal-cli needs nothing else of our environment, which has the keys of other services.
+_VARIABLES: Final = frozenset({"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "NO_PROXY", "no_proxy"})
+_VARIABLE_PREFIXES: Final = ("JAVA", "JDK", "SIGNAL_CLI", "LC_", "XDG_", "http", "HTTP")
+
+
+class RequestNotSent(ConnectionLost):
+    """signal-cli has certainly not received the request."""
+
+
+def find_program(program: str) -> str:
+    """Return the path of signal-cli. Raises AccountRefused with what to install."""
+    found = shutil.which(Path(program).expanduser())
+    if found is None:
+        raise AccountRefused(f"signal-cli is not installed: there is no program {program!r}. {INSTALL_STEP}")
+    return found
+
+
+def build_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what signal-cli gets of our environment."""
+    return {name: value for name, value in environ.items() if name in _VARIABLES or name.startswith(_VARIABLE_PREFIXES)}
+
+
+async def run_program(arguments: Sequence[str], seconds: float) -> tuple[int, str]:
+    """Run signal-cli for a command that ends by itself; return its exit code and output."""
+    process = await start_program(arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
+    try:
+        async with asyncio.timeout(seconds):
+            output, _ = await process.communicate()
+    except TimeoutError:
+        raise ConnectionLost(f"signal-cli did not answer within {seconds:g} seconds.") from None
+    finally:
+        await stop_process(process)
+    return process.returncode or 0, output.decode("utf-8", "replace")
+
+
+async def start_program(arguments: Sequence[str], **streams: Any) -> asyncio.subprocess.Process:
+    """Start signal-cli in a session of its own, so that Ctrl-C in a terminal reaches only us."""
+    try:
+        return await asyncio.create_subprocess_exec(
+            *arguments,
+            stdin=streams.pop("stdin", asyncio.subprocess.DEVNULL),
+            env=build_environment(os.environ),
+            start_new_session=True,
+            **streams,
+        )
+    except OSError as error:
+        raise AccountRefused(f"{arguments[0]} can't be started: {error.strerror}. {INSTALL_STEP}") from None
+
+
+async def stop_process(process: asyncio.subprocess.Process) -> None:
+    """End a process: by SIGTERM, and if that does not help by SIGKILL."""
+    if process.returncode is None:
+        _send_signal(process, signal.SIGTERM)
+        if not await _has_ended(process, END_SECONDS):
+            log.warning("signal_cli_killed", extra={"pid": process.pid})
+            _send_signal(process, signal.SIGKILL)
+            await process.wait()
+
+
+async def _close_writer(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with contextlib.suppress(OSError, TimeoutError):
+        async with asyncio.timeout(1.0):
+            await writer.wait_closed()
+
+
+def _send_signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(number)
+
+
+async def _has_ended(process: asyncio.subprocess.Process, seconds: float) -> bool:
+    try:
+        await asyncio.wait_for(process.wait(), seconds)
+    except TimeoutError:
+        return False
+    return True
+
+
+async def read_version(program: str) -> str:
+    """Return the version of signal-cli, such as `0.14.6`. Raises AccountRefused if it can't run."""
+    code, output = await run_program([program, "--version"], VERSION_SECONDS)
+    words = output.split()
+    if code == 0 and len(words) >= 2 and words[0] == "signal-cli":
+        return words[1]
+    if refused := find_setup_error(output):
+        raise refused
+    last = hide_people(output.strip().rpartition("\n")[2])[:200]
+    raise AccountRefused(f"{program} does not work: {last or f'exit code {code}'}. {INSTALL_STEP}")
+
+
+class SignalProcess:
+    """A signal-cli that receives and sends for one account."""
+
+    def __init__(
+        self, process: asyncio.subprocess.Process, guard: asyncio.subprocess.Process, socket_folder: Path
+    ) -> None:
+        self._process = process
+        self._guard = guard
+        self._socket_folder = socket_folder
+        self._writer: asyncio.StreamWriter | None = None  # as soon as it is connected
+        self._answers: dict[str, asyncio.Future[Any]] = {}
+        self._late_answers: list[Mapping[str, Any]] = []
+        self._error_lines: deque[str] = deque(maxlen=MAX_ERROR_LINES)
+        self._count = 0
+        self._draining = asyncio.create_task(self._drain_errors(), name="palaver-signal-errors")
+        self._ending = asyncio.create_task(process.wait(), name="palaver-signal-exit")
+        self._reading: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def start(cls, arguments: Sequence[str], descriptor: int, pid_file: Path) -> SignalProcess:
+        """Start signal-cli with a file of the spool as its output; the descriptor is closed here."""
+        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="palaver-signal-"))  # only we may enter it
+        options = ["daemon", "--socket", str(folder / SOCKET_NAME), "--receive-mode", "on-connection"]
+        try:
+            process = await start_program(
+                [*arguments, *options, "--ignore-stories"], stdout=descriptor, stderr=asyncio.subprocess.PIPE
+            )
+        except BaseException:
+            await asyncio.to_thread(shutil.rmtree, folder)
+            raise
+        finally:
+            os.close(descriptor)
+        try:
+            await asyncio.to_thread(pid_file.write_text, str(process.pid))
+            guard_arguments = ["sh", "-c", GUARD_SCRIPT, str(process.pid), str(folder)]
+            guard = await start_program(guard_arguments, stdin=asyncio.subprocess.PIPE)
+        except BaseException:
+            await stop_process(process)
+            raise
+        return cls(process, guard, folder)
+
+    async def connect(self, seconds: float) -> None:
+        """Connect to signal-cli as soon as it listens: from then on it receives. Returns also if it has ended."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        while not self.has_ended:
+            with contextlib.suppress(OSError):
+                path = self._socket_folder / SOCKET_NAME
+                reader, self._writer = await asyncio.open_unix_connection(path, limit=MAX_ANSWER_BYTES)
+                self._reading = asyncio.create_task(self._read_answers(reader), name="palaver-signal-answers")
+                return
+            if asyncio.get_running_loop().time() > deadline:
+                last = hide_people(self._error_lines[-1]) if self._error_lines else "it says nothing"
+                raise ConnectionLost(f"signal-cli did not start within {seconds:g} seconds: {last}")
+            await self.wait(CONNECT_POLL_SECONDS)
+
+    @property
+    def has_ended(self) -> bool:
+        return self._ending.done()
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._process.returncode
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def read_errors(self) -> str:
+        """Return what an ended signal-cli has written to its standard error, as far as it is kept."""
+        await asyncio.wait({self._draining}, timeout=1.0)
+        return "\n".join(self._error_lines)
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until signal-cli has ended, at most so long."""
+        await asyncio.wait({self._ending}, timeout=seconds)
+
+    async def request(
+        self, method: str, parameters: Mapping[str, Any], *, key: str = "", seconds: float = REQUEST_SECONDS
+    ) -> Any:
+        """Make a request and return its result.
+
+        Raises RpcError, RequestNotSent if signal-cli has certainly not seen it, and else ConnectionLost.
+        """
+        self._count += 1
+        request_id = f"{key}#{self._count}"
+        answer = self._answers[request_id] = asyncio.get_running_loop().create_future()
+        try:
+            await self._write({"jsonrpc": "2.0", "id": request_id, "method": method, "params": parameters}, seconds)
+            await asyncio.wait({answer}, timeout=seconds)
+        finally:
+            self._answers.pop(request_id, None)
+        if not answer.done():
+            raise ConnectionLost(f"signal-cli did not answer within {seconds:g} seconds.")
+        return answer.result()
+
+    async def _write(self, request: Mapping[str, Any], seconds: float) -> None:
+        """Write a line. If it was not written completely, signal-cli can't have understood it."""
+        writer = self._writer
+        if writer is None or self.has_ended or writer.is_closing():
+            raise RequestNotSent("signal-cli is not running.")
+        writer.write(json.dumps(request).encode() + b"\n")
+        if writer.is_closing():
+            raise RequestNotSent("signal-cli is not running.")
+        if writer.transport.get_write_buffer_size():
+            try:
+                async with asyncio.timeout(seconds):
+                    await writer.drain()
+            except (OSError, TimeoutError) as error:
+                raise RequestNotSent("signal-cli takes no requests.") from error
+
+    async def _read_answers(self, reader: asyncio.StreamReader) -> None:
+        """Pass answers on until signal-cli closes the connection; messages are in the spool, too."""
+        try:
+            while True:
+                try:
+                    line = await reader.readline()
+                except ValueError:  # longer than any answer
+                    continue
+                if not line:
+                    return
+                with contextlib.suppress(ValueError, AttributeError):
+                    self._note_answer(json.loads(line))
+        except OSError:
+            pass
+        finally:
+            for answer in self._answers.values():
+                if not answer.done():
+                    answer.set_exception(ConnectionLost("signal-cli has ended before it answered."))
+
+    def _note_answer(self, line: Mapping[str, Any]) -> None:
+        if "id" not in line:
+            return
+        answer = self._answers.get(str(line["id"]))
+        if answer is None or answer.done():
+            self._late_answers.append(line)
+        elif error := line.get("error"):
+            answer.set_exception(RpcError(error))
+        else:
+            answer.set_result(line.get("result"))
+
+    def take_late_answers(self) -> list[Mapping[str, Any]]:
+        """Return the answers that nobody waits for any more."""
+        late, self._late_answers = self._late_answers, []
+        return late
+
+    async def stop(self) -> None:
+        """End signal-cli and wait until it has ended.
+
+        First the connection is closed from our side. signal-cli then stops receiving, prints what it has received, and
+        closes the connection too: only now can it be ended without losing a message.
+        """
+        if self._writer is not None and self._reading is not None:
+            with contextlib.suppress(OSError, RuntimeError):
+                self._writer.write_eof()
+            await asyncio.wait({self._reading}, timeout=END_SECONDS)
+            await _close_writer(self._writer)
+        await stop_process(self._process)
+        await asyncio.wait({self._ending, self._draining}, timeout=END_SECONDS)
+        for task in (self._draining, self._reading):
+            if task is not None and not task.done():
+                task.cancel()
+        await self._end_guard()
+        await asyncio.to_thread(shutil.rmtree, self._socket_folder, ignore_errors=True)
+
+    async def _end_guard(self) -> None:
+        assert self._guard.stdin is not None  # noqa: S101  (a pipe, see `start`)
+        with contextlib.suppress(OSError):
+            self._guard.stdin.write(b"\n")
+        await _close_writer(self._guard.stdin)
+        await stop_process(self._guard)
+
+    async def _drain_errors(self) -> None:
+        stderr = self._process.stderr
+        assert stderr is not None  # noqa: S101  (a pipe, see `start`)
+        while True:
+            try:
+                line = await stderr.readline()
+            except ValueError:  # longer than the reader's limit: it has dropped it
+                continue
+            if not line:
+                return
+            self._error_lines.append(line.decode("utf-8", "replace").rstrip()[:500])
+
+
+def stop_leftover(pid_file: Path) -> None:
+    """Kill a signal-cli of an earlier process that has not ended with it; it is known to hold the lock of its file."""
+    try:
+        pid = int(pid_file.read_text())
+    except (OSError, ValueError):
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
+        log.warning("signal_cli_leftover_killed", extra={"pid": pid})

@@ -1,0 +1,273 @@
+"""Turns Markdown into a text and its styles, as Signal has them: bold, italic, strikethrough, monospace. Pure.
+
+Everything else becomes text: headings are bold, lists have bullets, quotes a bar, links their address behind them,
+tables are monospaced or, if they are wide, lines. Styles count in UTF-16 units.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from palaver.domain.capabilities import LengthUnit, measure_length
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+MAX_TABLE_COLUMNS: Final = 36  # in characters; what is wider breaks into pieces on a phone
+MAX_INDENTS: Final = 8  # of lists in lists
+MAX_BRACKETS: Final = 200  # with more of them, which are no links, the parser takes quadratic time to find none
+_STYLES: Final = {"strong": "BOLD", "em": "ITALIC", "s": "STRIKETHROUGH"}
+_MENTION_MARK: Final = "\ufffc"  # apps replace it by a name
+
+
+@dataclass(frozen=True, slots=True)
+class FormattedText:
+    """A text, and where it has which style: `0:4:BOLD`, start and length in UTF-16 units."""
+
+    text: str
+    styles: tuple[str, ...] = ()
+
+
+def format_markdown(markdown: str) -> FormattedText:
+    """Return the text and the styles of a Markdown text."""
+    parser = _get_parser(has_links=markdown.count("[") <= MAX_BRACKETS)
+    return _Writer().write(parser.parse(markdown.replace(_MENTION_MARK, "")))
+
+
+@cache
+def _get_parser(*, has_links: bool) -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    return parser if has_links else parser.disable(["link", "image"])
+
+
+@dataclass(slots=True)
+class _List:
+    """A list that is being written."""
+
+    number: int | None  # of the next item; None: it has bullets
+
+
+class _Writer:
+    """Writes the text of one message."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._units = 0  # written so far
+        self._styles: list[tuple[int, int, str]] = []
+        self._open_styles: list[tuple[str, int]] = []
+        self._lists: list[_List] = []
+        self._quote_depth = 0
+        self._gap = 0  # line breaks that are due before the next text
+        self._marker = ""  # of the list item that begins
+
+    def write(self, tokens: Sequence[Token]) -> FormattedText:
+        position = 0
+        while position < len(tokens):
+            token = tokens[position]
+            if token.type == "table_open":
+                end = next(n for n in range(position, len(tokens)) if tokens[n].type == "table_close")
+                self._write_table(_read_table(tokens[position:end]))
+                position = end
+            else:
+                self._write_block(token)
+            position += 1
+        text = "".join(self._parts)
+        return FormattedText(text, tuple(f"{start}:{length}:{style}" for start, length, style in self._styles))
+
+    # ---- blocks ----------------------------------------------------------------------------------------------
+
+    def _write_block(self, token: Token) -> None:
+        match token.type:
+            case "inline":
+                self._write_inline(token.children or [])
+            case "paragraph_open":
+                self._ask_for_gap(1 if token.hidden else 2)
+            case "heading_open":
+                self._ask_for_gap(2)
+                self._start_block()
+                self._open_style("BOLD")
+            case "heading_close":
+                self._close_style()
+            case "fence" | "code_block":
+                self._ask_for_gap(2)
+                self._write_styled(token.content.rstrip("\n"), "MONOSPACE")
+            case "hr":
+                self._ask_for_gap(2)
+                self._write_text("———")
+            case "html_block":
+                self._ask_for_gap(2)
+                self._write_text(token.content.strip("\n"))
+            case _:
+                self._write_container(token)
+
+    def _write_container(self, token: Token) -> None:
+        match token.type:
+            case "bullet_list_open":
+                self._open_list(_List(None))
+            case "ordered_list_open":
+                self._open_list(_List(int(token.attrs.get("start", 1))))
+            case "bullet_list_close" | "ordered_list_close":
+                self._lists.pop()
+            case "list_item_open":
+                self._open_item()
+            case "list_item_close" if self._marker:
+                self._start_block()  # an item without text
+            case "blockquote_open":
+                self._ask_for_gap(2)
+                self._quote_depth += 1
+            case "blockquote_close":
+                self._quote_depth -= 1
+
+    def _open_list(self, opened: _List) -> None:
+        self._ask_for_gap(1 if self._lists else 2)
+        self._lists.append(opened)
+
+    def _open_item(self) -> None:
+        if self._marker:
+            self._start_block()
+        self._ask_for_gap(1)
+        current = self._lists[-1]
+        self._marker = "• " if current.number is None else f"{current.number}. "
+        if current.number is not None:
+            current.number += 1
+
+    def _ask_for_gap(self, breaks: int) -> None:
+        if not self._marker:  # the first block of an item is on the line of its marker
+            self._gap = max(self._gap, breaks if not (self._lists and breaks > 1) else 1)
+
+    def _start_block(self) -> None:
+        """Write the line breaks that are due, and the marker of a list item."""
+        if self._parts and self._gap:
+            self._append("\n" * self._gap)
+            if self._gap > 1 or self._parts[-1].endswith("\n"):
+                self._append(self._get_line_start())
+        elif not self._parts:
+            self._append(self._get_line_start())
+        self._gap = 0
+        self._append(self._marker)
+        self._marker = ""
+
+    def _get_line_start(self) -> str:
+        depth = len(self._lists) if not self._marker else len(self._lists) - 1
+        return "> " * min(self._quote_depth, 3) + "   " * min(depth, MAX_INDENTS)
+
+    # ---- text ------------------------------------------------------------------------------------------------
+
+    def _write_inline(self, tokens: Sequence[Token]) -> None:
+        links: list[tuple[str, int]] = []  # address, and where its label starts
+        for token in tokens:
+            match token.type:
+                case "text" | "html_inline" | "text_special":
+                    self._write_text(token.content)
+                case "softbreak" | "hardbreak":
+                    self._write_text("\n")
+                case "code_inline":
+                    self._write_styled(token.content, "MONOSPACE")
+                case "image":
+                    self._write_address(token.content, str(token.attrs.get("src", "")))
+                case "link_open":
+                    links.append((str(token.attrs.get("href", "")), len(self._parts)))
+                case "link_close":
+                    href, start = links.pop()
+                    self._write_link_end(href, "".join(self._parts[start:]))
+                case kind if kind.removesuffix("_open") in _STYLES:
+                    self._start_block()
+                    self._open_style(_STYLES[kind.removesuffix("_open")])
+                case kind if kind.removesuffix("_close") in _STYLES:
+                    self._close_style()
+
+    def _write_link_end(self, href: str, label: str) -> None:
+        plain = href.removeprefix("mailto:")
+        if not label.strip():
+            self._write_text(href)
+        elif label.strip() not in {href, plain, plain.removesuffix("/")}:
+            self._write_text(f" ({href})")
+
+    def _write_address(self, label: str, address: str) -> None:
+        self._write_text(f"{label} ({address})" if label and address else label or address)
+
+    def _write_text(self, text: str) -> None:
+        if not text:
+            return
+        if self._gap or self._marker or not self._parts:
+            self._start_block()
+        line_start = self._get_line_start()
+        self._append(text.replace("\n", f"\n{line_start}") if line_start else text)
+
+    def _write_styled(self, text: str, style: str) -> None:
+        self._start_block()
+        self._open_style(style)
+        self._write_text(text)
+        self._close_style()
+
+    def _append(self, text: str) -> None:
+        if text:
+            self._parts.append(text)
+            self._units += measure_length(text, LengthUnit.UTF16)
+
+    def _open_style(self, style: str) -> None:
+        self._open_styles.append((style, self._units))
+
+    def _close_style(self) -> None:
+        style, start = self._open_styles.pop()
+        if self._units > start:
+            self._styles.append((start, self._units - start, style))
+
+    # ---- tables ----------------------------------------------------------------------------------------------
+
+    def _write_table(self, rows: list[list[str]]) -> None:
+        self._ask_for_gap(2)
+        widths = [max(map(_measure_width, column), default=0) for column in zip(*rows, strict=False)]
+        if sum(widths) + 3 * len(widths) <= MAX_TABLE_COLUMNS:
+            lines = [" │ ".join(_pad(cell, width) for cell, width in zip(row, widths, strict=False)) for row in rows]
+            lines.insert(1, "─┼─".join("─" * width for width in widths))
+            self._write_styled("\n".join(line.rstrip() for line in lines), "MONOSPACE")
+            return
+        head = rows[0]
+        for row in rows[1:] or rows[:1]:
+            self._ask_for_gap(2)
+            self._write_styled(row[0] or "–", "BOLD")
+            for title, cell in zip(head[1:], row[1:], strict=False):
+                if cell:
+                    self._write_text(f"\n{title}: {cell}" if title else f"\n{cell}")
+
+
+def _read_table(tokens: Sequence[Token]) -> list[list[str]]:
+    """Return the texts of the cells; the first row is the head."""
+    rows: list[list[str]] = []
+    for token in tokens:
+        if token.type == "tr_open":
+            rows.append([])
+        elif token.type == "inline":
+            content = format_inline(token.children or [])
+            rows[-1].append(" ".join(content.split()))
+    return rows
+
+
+def format_inline(tokens: Sequence[Token]) -> str:
+    """Return the text of a line without its styles."""
+    writer = _Writer()
+    writer._write_inline(tokens)
+    return "".join(writer._parts)
+
+
+def _measure_width(text: str) -> int:
+    """Return how many columns a text takes in a monospaced font: Chinese characters and emoji take two."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        for character in text
+    )
+
+
+def _pad(cell: str, width: int) -> str:
+    return cell + " " * (width - _measure_width(cell))

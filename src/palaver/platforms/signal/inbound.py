@@ -1,0 +1,294 @@
+"""Turns what signal-cli receives into what the gateway accepts. Pure: files are only described, not read.
+
+An event is the JSON that signal-cli prints for an envelope. A message of a person is a `dataMessage`. What the owner of
+the account writes on another device is a `syncMessage`: a note to self is a question to the agent, a message in a group
+is context, and a message to somebody else is none of the agent's business.
+
+Always true: people are named by their ACI, and whether a message in a group is for the agent is decided by mentions and
+quotes, never by searching its text. Mentions count in UTF-16 units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from palaver.domain.inbound import Inbound, InboundFile, RepliedMessage
+from palaver.domain.platform_updates import MessageDeleted, MessageEdited, MessageReaction
+from palaver.domain.source import ChatType, Platform, SessionSource
+from palaver.platforms.signal.ids import MessageRef
+
+if TYPE_CHECKING:
+    from palaver.domain.platform_updates import AnyUpdate
+
+JSON = Mapping[str, Any]
+OpenFile = Callable[[str], AsyncIterator[bytes]]  # signal-cli's id of an attachment → its content, in chunks
+
+MAX_LISTED_ITEMS: Final = 12
+LONG_TEXT_TYPE: Final = "text/x-signal-plain"  # the whole text of a message that is too long for one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnAccount:
+    """Our account, as events refer to it."""
+
+    aci: str
+    number: str | None
+    device_id: int
+    answers_everybody: bool = True  # False: only notes to self are for the agent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownIds:
+    """What earlier events have told: names of people, and to which message an edited one belongs."""
+
+    find_name: Callable[[str], str | None]  # of a person's id
+    find_original: Callable[[MessageRef], MessageRef]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sender:
+    """Who has sent an event, and when."""
+
+    id: str
+    name: str | None
+    is_owner: bool  # of our account, on another device
+
+
+def parse_event(event: JSON, own: OwnAccount, known: KnownIds, open_file: OpenFile) -> list[AnyUpdate]:
+    """Return what an event means for the gateway; nothing for what it has no use for."""
+    found = _find_content(event, own)
+    if found is None:
+        return []
+    sender, content = found
+    source = _find_source(sender, content, own, known)
+    if source is None:
+        return []
+    if edit := content.get("editMessage"):
+        return _parse_edit(edit, sender, source, own, known)
+    if reaction := content.get("reaction"):
+        return _parse_reaction(reaction, source, known)
+    if deletion := _parse_deletion(content, sender, source, known):
+        return deletion
+    return _parse_message(content, sender, source, own, known, open_file)
+
+
+def find_revision(event: JSON, own: OwnAccount) -> tuple[MessageRef, MessageRef] | None:
+    """Return the message that an edit replaces, and the edited one: a later edit may name either of them."""
+    found = _find_content(event, own)
+    if found is None or not (edit := found[1].get("editMessage")):
+        return None
+    author = found[0].id
+    return MessageRef(author, int(edit["targetSentTimestamp"])), MessageRef(
+        author, int(edit["dataMessage"]["timestamp"])
+    )
+
+
+def read_sender_name(event: JSON) -> tuple[str, str] | None:
+    """Return the id and the name of the person who has sent an event, if both are known."""
+    envelope = event.get("envelope") or {}
+    person, name = envelope.get("sourceUuid"), envelope.get("sourceName")
+    return (str(person), str(name)) if person and name else None
+
+
+# ---- who, and where ------------------------------------------------------------------------------------------
+
+
+def _find_content(event: JSON, own: OwnAccount) -> tuple[_Sender, JSON] | None:
+    """Return the sender of a message and the message itself; None for receipts, typing, calls and our own echo."""
+    envelope = event.get("envelope") or {}
+    person = envelope.get("sourceUuid") or envelope.get("sourceNumber") or envelope.get("source")
+    if not person:
+        return None
+    is_owner = own.aci in {person, envelope.get("sourceUuid")} or (own.number is not None and person == own.number)
+    if is_owner and envelope.get("sourceDevice") == own.device_id:
+        return None  # what this device has sent
+    sender = _Sender(id=own.aci if is_owner else person, name=envelope.get("sourceName") or None, is_owner=is_owner)
+    if is_owner and (sync := envelope.get("syncMessage")):
+        sent = sync.get("sentMessage")
+        return (sender, sent) if sent else None
+    content = envelope.get("dataMessage")
+    if edit := envelope.get("editMessage"):
+        content = {"editMessage": edit, "groupInfo": edit["dataMessage"].get("groupInfo")}
+    return (sender, content) if content else None
+
+
+def _find_source(sender: _Sender, content: JSON, own: OwnAccount, known: KnownIds) -> SessionSource | None:
+    """Return where a message was written; None if it is not for the agent."""
+    name = sender.name or known.find_name(sender.id)
+    inner = (content.get("editMessage") or {}).get("dataMessage") or content
+    if group := inner.get("groupInfo") or content.get("groupInfo"):
+        if not own.answers_everybody:
+            return None
+        return SessionSource(
+            Platform.SIGNAL,
+            group["groupId"],
+            chat_name=group.get("groupName") or None,
+            chat_type=ChatType.GROUP,
+            user_id=sender.id,
+            user_name=name,
+        )
+    if sender.is_owner and not _is_note_to_self(content, own):
+        return None
+    if not sender.is_owner and not own.answers_everybody:
+        return None
+    return SessionSource(
+        Platform.SIGNAL, sender.id, chat_name=name, chat_type=ChatType.DM, user_id=sender.id, user_name=name
+    )
+
+
+def _is_note_to_self(content: JSON, own: OwnAccount) -> bool:
+    """Whether the owner has written to themselves; a message that is no sync message has no destination."""
+    destination = content.get("destinationUuid") or content.get("destinationNumber") or content.get("destination")
+    return destination is None or destination in {own.aci, own.number}
+
+
+# ---- messages ------------------------------------------------------------------------------------------------
+
+
+def _parse_message(
+    content: JSON, sender: _Sender, source: SessionSource, own: OwnAccount, known: KnownIds, open_file: OpenFile
+) -> list[AnyUpdate]:
+    files = [_describe_file(each, open_file) for each in content.get("attachments") or () if each.get("id")]
+    text = read_text(content, own, known) or _describe_content(content)
+    if not text and not files:
+        return []  # a new title, another timer, a call: nothing to answer
+    replied = _read_quote(content, own, known)
+    timestamp = int(content["timestamp"])
+    return [
+        Inbound(
+            source=source,
+            content=text,
+            message_id=MessageRef(sender.id, timestamp).id,
+            is_addressed=_is_addressed(content, sender, source, own, replied),
+            replied_message=replied,
+            sent_at=datetime.fromtimestamp(timestamp / 1000, UTC),
+            files=files,
+        )
+    ]
+
+
+def _parse_edit(
+    edit: JSON, sender: _Sender, source: SessionSource, own: OwnAccount, known: KnownIds
+) -> list[AnyUpdate]:
+    text = read_text(edit["dataMessage"], own, known)
+    if not text:
+        return []
+    original = known.find_original(MessageRef(sender.id, int(edit["targetSentTimestamp"])))
+    return [MessageEdited(source=source, message_id=original.id, content=text)]
+
+
+def _parse_reaction(reaction: JSON, source: SessionSource, known: KnownIds) -> list[AnyUpdate]:
+    author = reaction.get("targetAuthorUuid") or reaction.get("targetAuthorNumber") or reaction.get("targetAuthor")
+    target = known.find_original(MessageRef(str(author), int(reaction["targetSentTimestamp"])))
+    return [
+        MessageReaction(
+            source=source,
+            message_id=target.id,
+            emoji=str(reaction["emoji"]),
+            is_removed=bool(reaction.get("isRemove")),
+        )
+    ]
+
+
+def _parse_deletion(content: JSON, sender: _Sender, source: SessionSource, known: KnownIds) -> list[AnyUpdate]:
+    if own := content.get("remoteDelete"):
+        target = MessageRef(sender.id, int(own["timestamp"]))
+    elif by_admin := content.get("adminDelete"):
+        author = by_admin.get("targetAuthorUuid") or by_admin.get("targetAuthor")
+        target = MessageRef(str(author), int(by_admin["targetSentTimestamp"]))
+    else:
+        return []
+    return [MessageDeleted(source=source, message_id=known.find_original(target).id)]
+
+
+def read_text(content: JSON, own: OwnAccount, known: KnownIds) -> str:
+    """Return the text of a message with the names of the people it mentions.
+
+    In a group, a mention of our account at the beginning is left out.
+    """
+    text = content.get("message") or ""
+    units = text.encode("utf-16-le", "surrogatepass")
+    pieces: list[bytes] = []
+    position = 0
+    has_text = False
+    for mention in sorted(content.get("mentions") or (), key=lambda each: int(each["start"])):
+        start, end = int(mention["start"]) * 2, (int(mention["start"]) + int(mention["length"])) * 2
+        if start < position or end > len(units):
+            continue
+        person = mention.get("uuid") or mention.get("number") or mention.get("name") or ""
+        before = units[position:start]
+        has_text = has_text or bool(before.decode("utf-16-le", "replace").strip())
+        name = f"@{known.find_name(person) or mention.get('number') or person}" if has_text or person != own.aci else ""
+        has_text = has_text or bool(name)
+        pieces += before, name.encode("utf-16-le", "surrogatepass")
+        position = end
+    pieces.append(units[position:])
+    return b"".join(pieces).decode("utf-16-le", "replace").strip()
+
+
+def _read_quote(content: JSON, own: OwnAccount, known: KnownIds) -> RepliedMessage | None:
+    quote = content.get("quote")
+    if not quote:
+        return None
+    author = str(quote.get("authorUuid") or quote.get("authorNumber") or quote.get("author") or "")
+    is_own = author in {own.aci, own.number}
+    files = [each.get("filename") or each.get("contentType") or "file" for each in quote.get("attachments") or ()]
+    text = quote.get("text") or (_list_items("Files", files) if files else "")
+    ref = known.find_original(MessageRef(own.aci if is_own else author, int(quote["id"])))
+    return RepliedMessage(message_id=ref.id, author=known.find_name(author), text=text, is_own=is_own)
+
+
+def _is_addressed(
+    content: JSON, sender: _Sender, source: SessionSource, own: OwnAccount, replied: RepliedMessage | None
+) -> bool:
+    if source.chat_type is ChatType.DM:
+        return True
+    if sender.is_owner:
+        return False  # the owner writes to the people in the group, and the agent writes in their name there
+    is_mentioned = any(own.aci == each.get("uuid") for each in content.get("mentions") or ())
+    return is_mentioned or (replied is not None and replied.is_own)
+
+
+# ---- files and other content ---------------------------------------------------------------------------------
+
+
+def _describe_file(attachment: JSON, open_file: OpenFile) -> InboundFile:
+    file_id = str(attachment["id"])
+    media_type, name = attachment.get("contentType") or None, attachment.get("filename") or None
+    is_voice = name is None and bool(media_type) and str(media_type).startswith("audio/")
+    if media_type == LONG_TEXT_TYPE:
+        media_type, name = "text/plain", "message.txt"
+    return InboundFile(
+        name=name or (None if is_voice else file_id),
+        open=lambda: open_file(file_id),
+        media_type=media_type,
+        size=attachment.get("size"),
+        is_voice=is_voice,
+    )
+
+
+def _describe_content(content: JSON) -> str:
+    if content.get("sticker"):
+        return "[Sticker]"
+    if contacts := content.get("contacts"):
+        return f"[{_list_items('Contacts', [_describe_contact(each) for each in contacts])}]"
+    if poll := content.get("pollCreate"):
+        options = [str(each.get("text", each) if isinstance(each, Mapping) else each) for each in poll["options"]]
+        return f"[{_list_items('Poll: ' + str(poll.get('question', '')), options)}]"
+    return ""
+
+
+def _describe_contact(contact: JSON) -> str:
+    names = contact.get("name") or {}
+    name = names.get("display") or " ".join(filter(None, (names.get("given"), names.get("family"))))
+    numbers = [str(each.get("value")) for each in contact.get("phone") or ()]
+    return ", ".join(filter(None, (name or contact.get("organization"), *numbers)))
+
+
+def _list_items(title: str, items: list[str]) -> str:
+    shown = items[:MAX_LISTED_ITEMS]
+    more = f"; and {len(items) - len(shown)} more" if len(items) > len(shown) else ""
+    return f"{title}: {'; '.join(shown)}{more}"

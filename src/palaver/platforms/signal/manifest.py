@@ -1,0 +1,32 @@
+"""What Palaver knows of Signal before its adapter is loaded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from palaver.domain.source import Platform
+from palaver.platforms.manifest import PlatformManifest
+from palaver.platforms.signal.capabilities import CAPABILITIES
+from palaver.platforms.signal.settings import SignalSettings
+
+if TYPE_CHECKING:
+    from palaver.platforms.manifest import AccountPlace
+    from palaver.services.platforms.adapter import Adapter
+
+
+def _create(settings: SignalSettings, place: AccountPlace) -> Adapter:
+    from palaver.platforms.signal.adapter import SignalAdapter
+
+    return SignalAdapter(settings, place)
+
+
+MANIFEST = PlatformManifest(
+    platform=Platform.SIGNAL,
+    settings=SignalSettings,
+    create=_create,
+    capabilities=CAPABILITIES,
+    extra="signal",
+    modules=("markdown_it",),
+    environment={"SIGNAL_CLI_PROGRAM": "program", "SIGNAL_ACCOUNT": "account"},
+    summary="Signal through signal-cli: private chats, groups and notes to self",
+)

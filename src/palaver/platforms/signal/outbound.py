@@ -1,0 +1,73 @@
+"""Turns an answer into messages of Signal, and messages into the parameters of signal-cli. Pure.
+
+A message is stored as JSON: `{"text": …, "styles": ["0:4:BOLD", …]}`. Its length is that of the formatted text.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from palaver.domain.capabilities import LengthUnit, measure_length
+from palaver.platforms.signal.capabilities import CAPABILITIES, MAX_MESSAGE_BYTES
+from palaver.platforms.signal.formatting import FormattedText, format_markdown
+from palaver.services.platforms.splitting import split_markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.platforms.signal.ids import MessageRef
+
+MAX_STYLES: Final = 100  # of one message
+MAX_QUOTE_CHARS: Final = 200
+_LONG_FACTOR: Final = 3  # a text that is so many times longer than a message is not formatted to measure it
+
+
+@dataclass(frozen=True, slots=True)
+class MessageBody:
+    """One message as it was stored."""
+
+    text: str
+    styles: Sequence[str] = ()
+
+    def to_json(self) -> str:
+        fields: dict[str, Any] = {"text": self.text}
+        if self.styles:
+            fields["styles"] = list(self.styles)
+        return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, body: str) -> MessageBody:
+        fields = json.loads(body)
+        return cls(fields["text"], fields.get("styles", ()))
+
+    def build_parameters(self) -> dict[str, Any]:
+        """Return the parameters of `send` for its text."""
+        styles = {"textStyles": list(self.styles[:MAX_STYLES])} if self.styles else {}
+        return {"message": self.text, **styles}
+
+
+def render_markdown(markdown: str) -> list[str]:
+    """Return the messages that a text becomes, as JSON."""
+    return [_render(piece).to_json() for piece in split_markdown(markdown, CAPABILITIES, _measure)]
+
+
+def build_quote(replied: MessageRef, text: str) -> dict[str, Any]:
+    """Return the parameters of `send` that make a message the reply to another one."""
+    shown = text[:MAX_QUOTE_CHARS]
+    return {"quoteTimestamp": replied.timestamp, "quoteAuthor": replied.author, "quoteMessage": shown}
+
+
+def _render(markdown: str) -> MessageBody:
+    formatted = format_markdown(markdown)
+    if not formatted.text.strip():
+        formatted = FormattedText(markdown)  # only markup: shown as it was written
+    return MessageBody(formatted.text, formatted.styles)
+
+
+def _measure(markdown: str) -> int:
+    size = measure_length(markdown, LengthUnit.BYTES)
+    if size > _LONG_FACTOR * MAX_MESSAGE_BYTES:
+        return size  # too long in any case; nobody waits for the whole text to be formatted
+    return measure_length(_render(markdown).text, LengthUnit.BYTES)

@@ -1,0 +1,138 @@
+"""Reads the spool of one account, and passes what it finds to the gateway."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+from palaver.domain.errors import InvalidInput
+from palaver.domain.inbound import Inbound
+from palaver.domain.platform_updates import Cursor, MessageEdited
+from palaver.platforms.signal.ids import MessageRef
+from palaver.platforms.signal.inbound import KnownIds, find_revision, parse_event, read_sender_name
+from palaver.platforms.signal.spool import SpoolPosition, SpoolReader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.domain.platform_updates import AnyUpdate
+    from palaver.platforms.signal.inbound import JSON, OpenFile, OwnAccount
+    from palaver.platforms.signal.spool import Spool, SpoolLine
+    from palaver.platforms.signal.state import AdapterState
+    from palaver.services.platforms.adapter import AccountLink
+    from palaver.services.platforms.intake import Intake
+
+log = logging.getLogger(__name__)
+
+MAX_REMEMBERED: Final = 1000  # names, texts, messages of ours
+UNTRUSTED_ERROR: Final = "UntrustedIdentityException"
+
+
+class Memory(OrderedDict[str, str]):
+    """The last values by key; older ones are forgotten."""
+
+    def remember(self, key: str, value: str) -> None:
+        self[key] = value
+        self.move_to_end(key)
+        while len(self) > MAX_REMEMBERED:
+            self.popitem(last=False)
+
+
+class Receiver:
+    """Reads on from where the account has read to."""
+
+    def __init__(
+        self, own: OwnAccount, spool: Spool, position: SpoolPosition, state: AdapterState, open_file: OpenFile
+    ) -> None:
+        self._own = own
+        self._spool = spool
+        self._reader = SpoolReader(spool, position)
+        self._state = state
+        self._open_file = open_file
+        self._names = Memory()
+        self._known = KnownIds(find_name=self._names.get, find_original=state.find_original)
+        self.texts = Memory()  # of messages, by id: for quotes
+        self.sent_ids = Memory()  # of messages of ours: their echo is no message
+
+    @property
+    def own_aci(self) -> str:
+        return self._own.aci
+
+    @property
+    def position(self) -> SpoolPosition:
+        """How far it was read; not all of it may be stored yet."""
+        return self._reader.position
+
+    async def read(self, intake: Intake) -> bool:
+        """Read what is there; return whether there was something. Raises what `accept` raises."""
+        lines = self._reader.read_lines()
+        unsaved: SpoolPosition | None = None
+        for line in lines:
+            updates = self._parse(line)
+            for number, update in enumerate(updates, 1):
+                is_last = number == len(updates)
+                await intake.accept(update, cursor=Cursor(str(line.position)) if is_last else None)
+            unsaved = None if updates else line.position
+        if unsaved is not None:
+            await intake.save_cursor(Cursor(str(unsaved)))
+        if lines and intake.cursor is not None:
+            self._spool.delete_before(SpoolPosition.parse(intake.cursor).number)
+        return bool(lines)
+
+    async def confirm(self, answer: JSON, link: AccountLink) -> None:
+        """Report a message of ours whose answer has come after nobody waited for it any more."""
+        key = str(answer["id"]).partition("#")[0]
+        result = answer.get("result")
+        if key and isinstance(result, dict) and (timestamp := result.get("timestamp")):
+            await link.confirm(key, MessageRef(self._own.aci, int(timestamp)).id)
+
+    def _parse(self, line: SpoolLine) -> Sequence[AnyUpdate]:
+        """Return the updates of a line. One that cannot be read is left out, so that it does not stop the rest."""
+        event = _parse_line(line)
+        if event is None:
+            return []
+        try:
+            _log_error(event)
+            if sender := read_sender_name(event):
+                self._names.remember(*sender)
+            if revision := find_revision(event, self._own):
+                self._state.note_revision(*revision)
+            updates = parse_event(event, self._own, self._known, self._open_file)
+        except (AttributeError, KeyError, TypeError, ValueError, InvalidInput) as error:
+            log.warning("signal_event_unreadable", extra={"reason": type(error).__name__})
+            return []
+        return [update for update in updates if not self._is_own_echo(update)]
+
+    def _is_own_echo(self, update: AnyUpdate) -> bool:
+        if isinstance(update, Inbound) and update.message_id:
+            self.texts.remember(update.message_id, str(update.content))
+            return update.message_id in self.sent_ids
+        return isinstance(update, MessageEdited) and update.message_id in self.sent_ids
+
+
+def _parse_line(line: SpoolLine) -> dict[str, Any] | None:
+    try:
+        content = json.loads(line.content)
+    except ValueError:
+        content = None
+    if not isinstance(content, dict):
+        log.warning("signal_line_unreadable", extra={"position": str(line.position), "size": len(line.content)})
+        return None
+    return content
+
+
+def _log_error(event: JSON) -> None:
+    """Log that signal-cli could not decrypt a message, without what it was."""
+    error = event.get("exception")
+    if not error:
+        return
+    kind = str(error.get("type"))
+    if kind == UNTRUSTED_ERROR:
+        log.warning(
+            "signal_sender_untrusted",
+            extra={"hint": "Their safety number has changed: signal-cli keeps the message until you trust them."},
+        )
+    else:
+        log.warning("signal_message_unreadable", extra={"reason": kind})

@@ -1,0 +1,53 @@
+"""The settings of one Signal account."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import field_validator
+
+from palaver.platforms.manifest import AccountSettings
+
+DEFAULT_PROGRAM = "signal-cli"
+
+_NUMBER = re.compile(r"\+[1-9][0-9]{6,14}")
+_MAX_DEVICE_NAME_CHARS = 50
+
+
+class SignalSettings(AccountSettings):
+    """One account. Nothing has to be set: without a linked account, a code to link one is shown."""
+
+    program: str = DEFAULT_PROGRAM  # the path of signal-cli, or its name on the PATH
+    config_folder: str | None = None  # where signal-cli keeps the account and its keys; without it, a folder of ours
+    account: str | None = None  # the phone number, needed only if the folder has several accounts
+    # Answer only your notes to yourself, or everybody whom the rules allow. Without it: "self" for a linked device,
+    # whose account is usually that of a person, and "all" for a number that was registered for the agent.
+    chats: Literal["self", "all"] | None = None
+    device_name: str = "Palaver"  # as the phone shows it under "Linked devices"
+
+    @field_validator("program", "config_folder")
+    @classmethod
+    def _check_path(cls, value: str | None) -> str | None:
+        if value is not None and not value.strip():
+            raise ValueError("This path is empty. Leave the setting out to use its default.")
+        return value
+
+    @field_validator("account", mode="before")
+    @classmethod
+    def _check_account(cls, value: object) -> object:
+        # YAML reads +491701234567 without quotes as a number, and the plus sign is lost.
+        text = f"+{value}" if isinstance(value, int) else re.sub(r"[\s()./-]", "", str(value or ""))
+        if value is None or _NUMBER.fullmatch(text):
+            return None if value is None else text
+        raise ValueError(
+            f"{value!r} is not a phone number with its country code. Write it with a plus sign and in quotes, such as "
+            "'+491701234567'."
+        )
+
+    @field_validator("device_name")
+    @classmethod
+    def _check_device_name(cls, value: str) -> str:
+        if not value.strip() or len(value) > _MAX_DEVICE_NAME_CHARS:
+            raise ValueError(f"The device name needs 1 to {_MAX_DEVICE_NAME_CHARS} characters.")
+        return value.strip()

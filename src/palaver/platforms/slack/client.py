@@ -1,0 +1,408 @@
+"""Slack's Web API, through slack-sdk's `AsyncWebClient`: the only module that sends requests to Slack.
+
+Always true: every failure is one of Palaver's errors, and says honestly whether Slack may have acted. The SDK repeats
+nothing by itself: it would post a message twice when a connection breaks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import aiohttp
+from slack_sdk.errors import SlackApiError
+from slack_sdk.web.async_client import AsyncWebClient
+
+from palaver.domain.errors import ConnectionLost, InvalidInput, SendRejected, SendRetryable
+from palaver.platforms.common.fetching import FileFetcher
+from palaver.platforms.slack.failures import (
+    APP_ACCESS_REFUSED,
+    APP_SCOPE_MISSING,
+    ApiRefusal,
+    NotSent,
+    RequestFailed,
+    make_delivery_error,
+    make_platform_error,
+)
+from palaver.platforms.slack.outbound import build_blocks, build_fallback_text, build_metadata, disarm_broadcasts
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+    from slack_sdk.web.async_slack_response import AsyncSlackResponse
+
+    from palaver.domain.delivery import Address
+    from palaver.platforms.slack.settings import SlackSettings
+    from palaver.services.platforms.adapter import OutgoingFile, OutgoingMessage
+
+    JSON = Mapping[str, Any]
+
+CONNECT_TIMEOUT_SECONDS: Final = 10.0
+ANSWER_TIMEOUT_SECONDS: Final = 30.0
+UPLOAD_TIMEOUT_SECONDS: Final = 600.0
+PAGE_SIZE: Final = 200
+
+_GONE: Final = frozenset({"message_not_found", "thread_not_found"})
+
+
+class SlackClient:
+    """One app's connection to the Web API."""
+
+    def __init__(self, settings: SlackSettings) -> None:
+        logging.getLogger("slack_sdk").setLevel(logging.WARNING)  # it logs whole requests and answers
+        self._settings = settings
+        self._api_host = (urlsplit(settings.api_url).hostname or "").lower()
+        self._fetcher = FileFetcher({self._api_host})
+        self._session: aiohttp.ClientSession | None = None
+        self._web: AsyncWebClient | None = None
+        self.on_token_refused: Callable[[], None] = lambda: None  # called when a message was refused for the token
+
+    def __repr__(self) -> str:
+        return f"<SlackClient of {self._settings.api_url}>"
+
+    async def open(self) -> None:
+        """Allow requests, also again after `close`."""
+        if self._session is not None:
+            return
+        timeout = aiohttp.ClientTimeout(total=ANSWER_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS)
+        self._session = aiohttp.ClientSession(timeout=timeout)
+        self._web = AsyncWebClient(
+            self._settings.bot_token.get_secret_value(),
+            base_url=f"{self._settings.api_url}/",
+            session=self._session,
+            retry_handlers=[],
+        )
+
+    async def close(self) -> None:
+        """End every request and close every connection."""
+        session, self._session, self._web = self._session, None, None
+        if session is not None:
+            await session.close()
+
+    # ---- signing in and receiving ----------------------------------------------------------------------------
+
+    async def sign_in(self) -> tuple[JSON, frozenset[str] | None]:
+        """Return our app as Slack describes it, and the scopes of its token; None if Slack does not tell them."""
+        response = await self._connect(lambda web: web.auth_test())
+        scopes = response.headers.get("x-oauth-scopes")
+        names = None if scopes is None else frozenset(name.strip() for name in scopes.split(",") if name.strip())
+        return _read(response), names
+
+    async def open_socket(self) -> str:
+        """Return the address of a new connection for Socket Mode; it can be used once, and soon."""
+        token = self._settings.app_token.get_secret_value() if self._settings.app_token else ""
+        try:
+            response = await self._request(lambda web: web.apps_connections_open(app_token=token))
+        except RequestFailed as error:
+            if isinstance(error, ApiRefusal) and error.code == "missing_scope":
+                raise make_platform_error(ApiRefusal("invalid_auth"), APP_SCOPE_MISSING) from error
+            raise make_platform_error(error, APP_ACCESS_REFUSED) from error
+        return str(response["url"])
+
+    async def connect_socket(self, url: str) -> aiohttp.ClientWebSocketResponse:
+        """Open a WebSocket. Pings are left to the caller: they tell that the connection lives."""
+        if self._session is None or self._web is None:
+            raise ConnectionLost("The connection to Slack is closed.")
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
+                return await self._session.ws_connect(url, autoping=False, proxy=self._web.proxy)
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            # The address contains a ticket for the connection: it is not shown.
+            raise ConnectionLost(f"Slack does not answer at its socket ({type(error).__name__}).") from None
+
+    async def find_user(self, user_id: str) -> JSON:
+        return _read(await self._connect(lambda web: web.users_info(user=user_id)))["user"]  # type: ignore[no-any-return]
+
+    async def find_channel(self, channel_id: str) -> JSON:
+        return _read(await self._connect(lambda web: web.conversations_info(channel=channel_id)))["channel"]  # type: ignore[no-any-return]
+
+    async def list_channels(self, max_pages: int) -> list[JSON]:
+        """Return the channels and direct messages that the app is in."""
+        types = "im,mpim,public_channel,private_channel"
+        return await self._read_pages(
+            "channels",
+            max_pages,
+            lambda web, cursor: web.users_conversations(
+                types=types, exclude_archived=True, limit=PAGE_SIZE, cursor=cursor
+            ),
+        )
+
+    async def list_history(self, channel_id: str, oldest: str, max_pages: int) -> list[JSON]:
+        """Return the messages of a channel after a time, without the replies in its threads; newest first."""
+        return await self._read_pages(
+            "messages",
+            max_pages,
+            lambda web, cursor: web.conversations_history(
+                channel=channel_id, oldest=oldest, limit=PAGE_SIZE, cursor=cursor, include_all_metadata=True
+            ),
+        )
+
+    async def list_replies(self, channel_id: str, thread_ts: str, oldest: str, max_pages: int) -> list[JSON]:
+        """Return the first message of a thread, and its replies after a time."""
+        return await self._read_pages(
+            "messages",
+            max_pages,
+            lambda web, cursor: web.conversations_replies(
+                channel=channel_id,
+                ts=thread_ts,
+                oldest=oldest,
+                limit=PAGE_SIZE,
+                cursor=cursor,
+                include_all_metadata=True,
+            ),
+        )
+
+    async def find_file(self, file_id: str) -> JSON:
+        return _read(await self._connect(lambda web: web.files_info(file=file_id)))["file"]  # type: ignore[no-any-return]
+
+    async def download(self, file: JSON) -> AsyncIterator[bytes]:
+        """Download a file that a person has sent. Our token goes to Slack's own hosts only."""
+        if file.get("file_access") == "check_file_info":  # of another workspace: Slack tells the address on request
+            file = await self.find_file(file["id"])
+        url = file.get("url_private_download") or file.get("url_private") or ""
+        host = (urlsplit(url).hostname or "").lower()
+        is_own = any(host == own or host.endswith(f".{own}") for own in (self._api_host, "slack.com"))
+        headers = {"Authorization": f"Bearer {self._settings.bot_token.get_secret_value()}"} if is_own else {}
+        is_first = True
+        async for chunk in self._fetcher.fetch(url, headers):
+            if is_first and not str(file.get("mimetype", "")).startswith("text/") and _is_sign_in_page(chunk):
+                raise InvalidInput("Slack asks to sign in for it: the app lacks the scope files:read")
+            is_first = False
+            yield chunk
+
+    # ---- sending ---------------------------------------------------------------------------------------------
+
+    async def post_message(self, message: OutgoingMessage) -> str:
+        """Send a message; return its ts."""
+        address = message.address
+        response = await self._deliver(
+            lambda web: web.chat_postMessage(
+                channel=address.chat_id,
+                thread_ts=address.thread_id,
+                text=build_fallback_text(message.body),
+                blocks=build_blocks(message.body, message.buttons),
+                metadata=build_metadata(message.key),
+                unfurl_links=False,
+                unfurl_media=False,
+            )
+        )
+        return str(response["ts"])
+
+    async def update_message(self, message_id: str, message: OutgoingMessage) -> None:
+        """Replace the text and the buttons of a message."""
+        await self._deliver(
+            lambda web: web.chat_update(
+                channel=message.address.chat_id,
+                ts=message_id,
+                text=build_fallback_text(message.body),
+                blocks=build_blocks(message.body, message.buttons),
+                metadata=build_metadata(message.key),
+            ),
+            is_repeatable=True,
+        )
+
+    async def delete_message(self, address: Address, message_id: str) -> None:
+        try:
+            await self._deliver(lambda web: web.chat_delete(channel=address.chat_id, ts=message_id), is_repeatable=True)
+        except SendRejected as error:
+            if not is_refused_with(error, _GONE):
+                raise
+
+    async def start_stream(self, address: Address, markdown: str, recipient: tuple[str, str] | None) -> str:
+        """Send a message that Slack shows as growing; return its ts. `recipient` is a person and their workspace."""
+        user_id, team_id = recipient or (None, None)
+        response = await self._deliver(
+            lambda web: web.chat_startStream(
+                channel=address.chat_id,
+                thread_ts=address.thread_id or "",
+                markdown_text=disarm_broadcasts(markdown),
+                recipient_user_id=user_id,
+                recipient_team_id=team_id,
+            )
+        )
+        return str(response["ts"])
+
+    async def append_stream(self, address: Address, message_id: str, markdown: str) -> None:
+        await self._deliver(
+            lambda web: web.chat_appendStream(
+                channel=address.chat_id, ts=message_id, markdown_text=disarm_broadcasts(markdown)
+            )
+        )
+
+    async def stop_stream(self, address: Address, message_id: str) -> None:
+        """Let a message grow no more; one that does not grow is no error."""
+        try:
+            await self._deliver(
+                lambda web: web.chat_stopStream(channel=address.chat_id, ts=message_id), is_repeatable=True
+            )
+        except SendRejected as error:
+            if not is_refused_with(error, frozenset({"message_not_in_streaming_state", *_GONE})):
+                raise
+
+    async def upload_file(self, file: OutgoingFile) -> str:
+        """Upload a file that nobody sees yet; return its id."""
+        ticket = await self._deliver(
+            lambda web: web.files_getUploadURLExternal(filename=file.name, length=file.size), is_repeatable=True
+        )
+        if self._session is None:
+            raise SendRetryable("The connection to Slack is closed.")
+        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(file.size)}
+        timeout = aiohttp.ClientTimeout(total=UPLOAD_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS)
+        try:
+            async with self._session.post(
+                ticket["upload_url"], data=file.read(), headers=headers, timeout=timeout
+            ) as response:
+                if response.status != 200:
+                    raise SendRetryable(f"Slack did not take the file: HTTP status {response.status}.")
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise SendRetryable(f"The upload to Slack broke off ({type(error).__name__}).") from error
+        return str(ticket["file_id"])
+
+    async def share_file(self, address: Address, file_id: str, title: str) -> str | None:
+        """Send a file that was uploaded; return the ts of its message if Slack tells it at once."""
+        files = json.dumps([{"id": file_id, "title": title}])
+        response = await self._deliver(
+            lambda web: web.api_call(
+                "files.completeUploadExternal",
+                params={
+                    "files": files,
+                    "channel_id": address.chat_id,
+                    **({"thread_ts": address.thread_id} if address.thread_id else {}),
+                },
+            )
+        )
+        [shared, *_] = response.get("files") or [{}]
+        return find_share(shared, address.chat_id)
+
+    async def set_status(self, address: Address, status: str) -> None:
+        await self._deliver(
+            lambda web: web.assistant_threads_setStatus(
+                channel_id=address.chat_id, thread_ts=address.thread_id or "", status=status
+            ),
+            is_repeatable=True,
+        )
+
+    async def add_reaction(self, address: Address, message_id: str, name: str) -> None:
+        try:
+            await self._deliver(
+                lambda web: web.reactions_add(channel=address.chat_id, timestamp=message_id, name=name),
+                is_repeatable=True,
+            )
+        except SendRejected as error:
+            if not is_refused_with(error, frozenset({"already_reacted"})):
+                raise
+
+    async def remove_reactions(self, address: Address, message_id: str, user_id: str) -> None:
+        """Take back every reaction of a user to a message."""
+        response = await self._deliver(
+            lambda web: web.reactions_get(channel=address.chat_id, timestamp=message_id), is_repeatable=True
+        )
+        for reaction in (response.get("message") or {}).get("reactions") or []:
+            if user_id not in reaction["users"]:
+                continue
+            try:
+                await self._deliver(
+                    lambda web, name=reaction["name"]: web.reactions_remove(  # type: ignore[misc]
+                        channel=address.chat_id, timestamp=message_id, name=name
+                    ),
+                    is_repeatable=True,
+                )
+            except SendRejected as error:
+                if not is_refused_with(error, frozenset({"no_reaction"})):
+                    raise
+
+    async def post_ephemeral(self, address: Address, user_id: str, text: str) -> None:
+        """Show a text to one person in a chat."""
+        await self._deliver(
+            lambda web: web.chat_postEphemeral(
+                channel=address.chat_id, user=user_id, text=text, thread_ts=address.thread_id
+            )
+        )
+
+    # ---- requests and their failures -------------------------------------------------------------------------
+
+    async def _request(self, call: Callable[[AsyncWebClient], Awaitable[AsyncSlackResponse]]) -> AsyncSlackResponse:
+        if self._web is None:
+            raise NotSent("the connection is closed")
+        try:
+            return await call(self._web)
+        except SlackApiError as error:
+            raise ApiRefusal.from_error(error) from None
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise NotSent(f"no connection ({type(error).__name__})") from error
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError, AttributeError) as error:
+            raise RequestFailed(f"the connection broke ({type(error).__name__})") from error
+
+    async def _connect(self, call: Callable[[AsyncWebClient], Awaitable[AsyncSlackResponse]]) -> AsyncSlackResponse:
+        """Make a request that sends no message. Raises AccountRefused or ConnectionLost."""
+        try:
+            return await self._request(call)
+        except RequestFailed as error:
+            raise make_platform_error(error) from error
+
+    async def _deliver(
+        self, call: Callable[[AsyncWebClient], Awaitable[AsyncSlackResponse]], *, is_repeatable: bool = False
+    ) -> JSON:
+        """Make a request about a chat; raises a DeliveryError.
+
+        If Slack may have acted on a request that does no harm when it is repeated, it can be retried.
+        """
+        try:
+            return _read(await self._request(call))
+        except RequestFailed as error:
+            if isinstance(error, ApiRefusal) and error.is_about_token:
+                self.on_token_refused()
+            raise make_delivery_error(error, is_repeatable=is_repeatable) from error
+
+    async def _read_pages(
+        self,
+        field: str,
+        max_pages: int,
+        call: Callable[[AsyncWebClient, str | None], Awaitable[AsyncSlackResponse]],
+    ) -> list[JSON]:
+        """Return the entries of some pages; wait where Slack asks for it."""
+        entries: list[JSON] = []
+        cursor: str | None = None
+        for _ in range(max_pages):
+            data = _read(await self._request_patiently(lambda web, at=cursor: call(web, at)))  # type: ignore[misc]
+            entries += data.get(field) or []
+            cursor = (data.get("response_metadata") or {}).get("next_cursor") or None
+            if cursor is None:
+                break
+        return entries
+
+    async def _request_patiently(
+        self, call: Callable[[AsyncWebClient], Awaitable[AsyncSlackResponse]]
+    ) -> AsyncSlackResponse:
+        while True:
+            try:
+                return await self._request(call)
+            except ApiRefusal as error:
+                if not error.is_rate_limit:
+                    raise
+                await asyncio.sleep(error.wait_seconds)
+
+
+def is_refused_with(error: SendRejected, codes: frozenset[str]) -> bool:
+    """Whether Slack has refused with one of these codes."""
+    return isinstance(error.__cause__, ApiRefusal) and error.__cause__.code in codes
+
+
+def find_share(file: JSON, channel_id: str) -> str | None:
+    """Return the ts of the message with which a file was sent to a channel; None if it was not."""
+    for shares in (file.get("shares") or {}).values():
+        for share in shares.get(channel_id) or []:
+            return str(share["ts"])
+    return None
+
+
+def _read(response: AsyncSlackResponse) -> JSON:
+    data = response.data
+    return data if isinstance(data, dict) else {}
+
+
+def _is_sign_in_page(chunk: bytes) -> bool:
+    return chunk[:200].lstrip().lower().startswith((b"<!doctype html", b"<html"))

@@ -1,0 +1,77 @@
+"""The names of people and channels: Slack's events contain only their ids."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from palaver.domain.errors import PlatformError
+from palaver.platforms.slack.failures import RequestFailed
+from palaver.platforms.slack.mrkdwn import Names
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection
+
+    from palaver.platforms.slack.client import SlackClient
+
+MAX_NAMES: Final = 5000  # of people and of channels, each
+MAX_AGE_SECONDS: Final = 3600.0
+RETRY_SECONDS: Final = 60.0  # before a name that could not be found is looked up again
+LOOKUP_SECONDS: Final = 2.0  # a message waits so long for names, and is accepted without them then
+MAX_LOOKUPS: Final = 20  # for one message
+
+log = logging.getLogger(__name__)
+
+
+class Directory:
+    """Looks up names, and keeps them for a while."""
+
+    def __init__(self, client: SlackClient) -> None:
+        self._client = client
+        self._users: OrderedDict[str, tuple[str, float]] = OrderedDict()  # id → name, until when it is kept
+        self._channels: OrderedDict[str, tuple[str, float]] = OrderedDict()
+
+    async def load(self, users: Collection[str], channels: Collection[str]) -> Names:
+        """Return the names that are known, or can be found in time. A name that is missing is no error."""
+        now = time.monotonic()
+        lookups = [
+            (known, each, find)
+            for known, ids, find in (
+                (self._users, users, self._find_user),
+                (self._channels, channels, self._find_channel),
+            )
+            for each in sorted(ids)
+            if each not in known or known[each][1] <= now
+        ][:MAX_LOOKUPS]
+        if lookups:
+            await asyncio.gather(*(self._look_up(*lookup) for lookup in lookups))
+        return Names(
+            {each: self._users[each][0] for each in users if each in self._users and self._users[each][0]},
+            {each: self._channels[each][0] for each in channels if each in self._channels and self._channels[each][0]},
+        )
+
+    async def _look_up(
+        self, known: OrderedDict[str, tuple[str, float]], entry_id: str, find: Callable[[str], Awaitable[str]]
+    ) -> None:
+        name, kept_seconds = known.get(entry_id, ("", 0.0))[0], RETRY_SECONDS
+        try:
+            async with asyncio.timeout(LOOKUP_SECONDS):
+                name = await find(entry_id)
+            kept_seconds = MAX_AGE_SECONDS
+        except (PlatformError, RequestFailed, TimeoutError, KeyError) as error:
+            log.info("slack_name_not_found", extra={"id": entry_id, "reason": str(error)})
+        known[entry_id] = (name, time.monotonic() + kept_seconds)
+        known.move_to_end(entry_id)
+        if len(known) > MAX_NAMES:
+            known.popitem(last=False)
+
+    async def _find_user(self, user_id: str) -> str:
+        user = await self._client.find_user(user_id)
+        profile = user.get("profile") or {}
+        return str(profile.get("display_name") or profile.get("real_name") or user.get("name") or "")
+
+    async def _find_channel(self, channel_id: str) -> str:
+        return str((await self._client.find_channel(channel_id)).get("name") or "")

@@ -1,0 +1,150 @@
+"""What a failed request to Slack means: Palaver's error, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from palaver.domain.errors import (
+    AccountRefused,
+    ConnectionLost,
+    DeliveryError,
+    PlatformError,
+    SendRejected,
+    SendRetryable,
+    SendUncertain,
+    TargetUnreachable,
+)
+
+if TYPE_CHECKING:
+    from slack_sdk.errors import SlackApiError
+
+DEFAULT_RETRY_SECONDS: Final = 5.0
+SCOPE_FIX: Final = (
+    "Open https://api.slack.com/apps, choose your app and then OAuth & Permissions, add the scope under Bot Token "
+    "Scopes, and click Reinstall to Workspace."
+)
+BOT_ACCESS_REFUSED: Final = (
+    "Slack refuses the bot token: it was revoked, or the app was removed from the workspace. Open "
+    "https://api.slack.com/apps, choose your app and then OAuth & Permissions, click Install to Workspace, and set the "
+    "Bot User OAuth Token as bot_token in config.yaml or as SLACK_BOT_TOKEN."
+)
+APP_ACCESS_REFUSED: Final = (
+    "Slack refuses the app token: it was revoked, or it belongs to another app. Open https://api.slack.com/apps, "
+    "choose your app and then Basic Information, create a token with the scope connections:write under App-Level "
+    "Tokens, and set it as app_token in config.yaml or as SLACK_APP_TOKEN."
+)
+APP_SCOPE_MISSING: Final = (
+    "The app token lacks the scope connections:write. Open https://api.slack.com/apps, choose your app and then Basic "
+    "Information, create a new token with this scope under App-Level Tokens, and set it as app_token in config.yaml or "
+    "as SLACK_APP_TOKEN."
+)
+SOCKET_MODE_OFF: Final = (
+    "Socket Mode is off for this app. Open https://api.slack.com/apps, choose your app and then Socket Mode, and turn "
+    "on Enable Socket Mode."
+)
+
+_REFUSED_TOKEN: Final = frozenset(
+    {"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "not_allowed_token_type"}
+)
+# Slack says of these that a part of the work may have been done.
+_UNCERTAIN: Final = frozenset({"fatal_error", "internal_error", "request_timeout", "service_unavailable"})
+_RATE_LIMITED: Final = frozenset({"ratelimited", "rate_limited"})
+_UNREACHABLE: Final = {
+    "channel_not_found": "Slack does not know this channel, or the app is not in it. Invite it with /invite.",
+    "not_in_channel": "The app is not in this channel. Invite it with /invite.",
+    "is_archived": "The channel is archived.",
+    "user_not_found": "Slack does not know this person.",
+    "cannot_dm_bot": "Apps on Slack cannot write to each other.",
+    "messages_tab_disabled": (
+        "People can't write to the app. Open https://api.slack.com/apps, choose your app and then App Home, and turn "
+        "on Messages Tab."
+    ),
+    "restricted_action": "The app may not write in this channel. Ask an administrator of the workspace to allow it.",
+    "restricted_action_read_only_channel": "The channel is read-only for the app.",
+    "restricted_action_non_threadable_channel": "The channel has no threads.",
+    "team_access_not_granted": "The app has no access to this workspace.",
+}
+
+
+class RequestFailed(Exception):
+    """A request to Slack has failed, and it is unknown whether Slack has acted."""
+
+
+class NotSent(RequestFailed):
+    """The request never left this machine: Slack could not be reached."""
+
+
+class ApiRefusal(RequestFailed):
+    """Slack has answered that it did not do it."""
+
+    def __init__(self, code: str, status: int = 200, *, retry_after: float | None = None, needed: str = "") -> None:
+        super().__init__(code)
+        self.code = code
+        self.status = status
+        self.retry_after = retry_after
+        self.needed = needed  # the scope that is missing
+
+    @classmethod
+    def from_error(cls, error: SlackApiError) -> Self:
+        """Read an answer that is not a success; it need not come from Slack itself."""
+        response: Any = error.response
+        status = int(getattr(response, "status_code", None) or getattr(response, "status", None) or 0)
+        data = getattr(response, "data", None)
+        fields = data if isinstance(data, dict) else {}
+        wait = (getattr(response, "headers", None) or {}).get("Retry-After", "")
+        return cls(
+            str(fields.get("error") or f"HTTP status {status}"),
+            status,
+            retry_after=float(wait) if str(wait).isdecimal() else None,
+            needed=str(fields.get("needed") or ""),
+        )
+
+    @property
+    def is_rate_limit(self) -> bool:
+        return self.status == 429 or self.code in _RATE_LIMITED
+
+    @property
+    def is_about_token(self) -> bool:
+        return self.code in _REFUSED_TOKEN
+
+    @property
+    def is_uncertain(self) -> bool:
+        return self.status >= 500 or self.code in _UNCERTAIN
+
+    @property
+    def wait_seconds(self) -> float:
+        return DEFAULT_RETRY_SECONDS if self.retry_after is None else self.retry_after
+
+
+def make_platform_error(error: RequestFailed, token_refused: str = BOT_ACCESS_REFUSED) -> PlatformError:
+    """Return what a request that sends no message has failed with."""
+    if isinstance(error, ApiRefusal):
+        if error.is_rate_limit:
+            return ConnectionLost(f"Slack asks to wait {error.wait_seconds:.0f} seconds.")
+        if error.is_about_token:
+            return AccountRefused(token_refused)
+        if error.code == "missing_scope":
+            return AccountRefused(f"The app lacks the scope {error.needed}. {SCOPE_FIX}")
+    return ConnectionLost(f"Slack can't be reached right now: {error}")
+
+
+def make_delivery_error(error: RequestFailed, *, is_repeatable: bool = False) -> DeliveryError:
+    """Return what a request about a chat has failed with."""
+    if isinstance(error, ApiRefusal) and not error.is_uncertain:
+        return _make_refusal_error(error)
+    if is_repeatable or isinstance(error, NotSent):
+        return SendRetryable(f"Slack can't be reached right now: {error}")
+    return SendUncertain(f"Slack did not confirm the message: {error}")
+
+
+def _make_refusal_error(error: ApiRefusal) -> DeliveryError:
+    if error.is_rate_limit:
+        seconds = error.wait_seconds
+        return SendRetryable(f"Slack asks to wait {seconds:.0f} seconds.", retry_after=seconds)
+    if error.is_about_token:
+        return SendRetryable(BOT_ACCESS_REFUSED, whole_account=True)
+    if error.code in _UNREACHABLE:
+        return TargetUnreachable(_UNREACHABLE[error.code])
+    if error.code == "missing_scope":
+        return SendRejected(f"The app lacks the scope {error.needed}. {SCOPE_FIX}")
+    return SendRejected(f"Slack has refused the message: {error.code}")

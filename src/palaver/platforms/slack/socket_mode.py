@@ -1,0 +1,168 @@
+"""One connection of Socket Mode: Slack sends envelopes through it, and waits for an acknowledgment of each.
+
+Slack spreads the events of an app over all its open connections, so there must be one only: a forgotten one would
+swallow messages. Before Slack ends a connection it says so, and a new one is opened first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import aiohttp
+
+from palaver.domain.errors import AccountRefused, ConnectionLost
+from palaver.platforms.slack.failures import SOCKET_MODE_OFF
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from palaver.platforms.slack.client import SlackClient
+
+HELLO_SECONDS: Final = 15.0
+CLOSE_SECONDS: Final = 2.0
+MAX_WAITING_MESSAGES: Final = 1000  # that were read and not handled yet
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """Something that Slack has sent, until it is acknowledged."""
+
+    id: str
+    kind: str  # `events_api`, `slash_commands` or `interactive`
+    payload: dict[str, Any]
+    socket: SlackSocket = field(repr=False)
+
+    async def acknowledge(self) -> None:
+        """Tell Slack that it was stored. If that fails, Slack sends it again, and it is recognized."""
+        await self.socket.acknowledge(self.id)
+
+
+class SlackSocket:
+    """An open connection."""
+
+    def __init__(
+        self, websocket: aiohttp.ClientWebSocketResponse, on_progress: Callable[[], None], ping_seconds: float
+    ) -> None:
+        self._websocket = websocket
+        self._on_progress = on_progress
+        self._received: asyncio.Queue[dict[str, Any] | Exception] = asyncio.Queue(MAX_WAITING_MESSAGES)
+        self._tasks = [
+            asyncio.create_task(self._keep_reading(), name="palaver-slack-socket"),
+            asyncio.create_task(self._keep_pinging(ping_seconds), name="palaver-slack-ping"),
+        ]
+
+    @classmethod
+    async def open(
+        cls,
+        client: SlackClient,
+        url: str,
+        on_progress: Callable[[], None],
+        *,
+        ping_seconds: float,
+        known_connections: int,
+    ) -> Self:
+        """Connect, and wait for Slack's greeting. `known_connections` are those of ours, with this one."""
+        socket = cls(await client.connect_socket(url), on_progress, ping_seconds)
+        try:
+            async with asyncio.timeout(HELLO_SECONDS):
+                hello = await socket._get_message()
+        except TimeoutError:
+            await socket.close()
+            raise ConnectionLost("Slack did not greet the new connection.") from None
+        except BaseException:
+            await socket.close()
+            raise
+        if hello.get("type") != "hello":
+            await socket.close()
+            if hello.get("reason") == "link_disabled":
+                raise AccountRefused(SOCKET_MODE_OFF)
+            raise ConnectionLost(f"Slack ended the new connection at once: {hello.get('reason', 'no reason given')}.")
+        connections = hello.get("num_connections") or 1
+        if connections > known_connections:
+            log.warning("slack_other_connections", extra={"connections": connections, "own": known_connections})
+        on_progress()
+        return socket
+
+    async def receive(self) -> Envelope | None:
+        """Return the next envelope; None if Slack asks for a new connection. Raises when the connection has ended."""
+        while True:
+            message = await self._get_message()
+            if message.get("type") == "disconnect":
+                reason = message.get("reason")
+                if reason == "link_disabled":
+                    raise AccountRefused(SOCKET_MODE_OFF)
+                log.info("slack_connection_refresh", extra={"reason": reason})
+                return None
+            if envelope := self._make_envelope(message):
+                return envelope
+
+    def take_waiting(self) -> list[Envelope]:
+        """Return what has arrived through this connection and was not handled yet, before it is closed."""
+        waiting = [self._received.get_nowait() for _ in range(self._received.qsize())]
+        envelopes = [self._make_envelope(each) for each in waiting if not isinstance(each, Exception)]
+        return [envelope for envelope in envelopes if envelope is not None]
+
+    def _make_envelope(self, message: dict[str, Any]) -> Envelope | None:
+        envelope_id = message.get("envelope_id")
+        if not envelope_id:
+            return None
+        return Envelope(str(envelope_id), str(message.get("type")), message.get("payload") or {}, self)
+
+    async def acknowledge(self, envelope_id: str) -> None:
+        with contextlib.suppress(aiohttp.ClientError, OSError):  # the connection has ended
+            await self._websocket.send_str(json.dumps({"envelope_id": envelope_id}))
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._websocket.close()
+
+    async def _get_message(self) -> dict[str, Any]:
+        message = await self._received.get()
+        if isinstance(message, Exception):
+            raise message
+        return message
+
+    async def _keep_reading(self) -> None:
+        """Read all the time, so that a slow database is not taken for a silent connection."""
+        try:
+            while True:
+                await self._received.put(await self._read_message())
+        except Exception as error:  # noqa: BLE001  (raised where the adapter waits)
+            await self._received.put(error)
+
+    async def _read_message(self) -> dict[str, Any]:
+        while True:
+            frame = await self._websocket.receive()
+            if frame.type is aiohttp.WSMsgType.PING:
+                await self._websocket.pong(frame.data)
+                self._on_progress()
+            elif frame.type is aiohttp.WSMsgType.PONG:
+                self._on_progress()
+            elif frame.type is aiohttp.WSMsgType.TEXT:
+                try:
+                    message = json.loads(frame.data)
+                except ValueError:
+                    message = None
+                if isinstance(message, dict):
+                    return message
+                log.warning("slack_frame_unreadable", extra={"characters": len(frame.data)})
+            elif frame.type is not aiohttp.WSMsgType.BINARY:
+                raise ConnectionLost("Slack has closed the connection.")
+
+    async def _keep_pinging(self, seconds: float) -> None:
+        """Ask for a sign of life; the answer is the progress that is reported, so a silent connection is noticed."""
+        with contextlib.suppress(aiohttp.ClientError, OSError):  # the reader notices it
+            while True:
+                await asyncio.sleep(seconds)
+                await self._websocket.ping()

@@ -1,0 +1,9 @@
+"""What a webhook can do: exchange texts. Its settings say for how long the receiver recognizes a key."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from palaver.domain.capabilities import Capabilities
+
+CAPABILITIES: Final = Capabilities()

@@ -1,0 +1,1 @@
+"""A private WhatsApp account, linked like WhatsApp Web."""

@@ -1,0 +1,76 @@
+"""Passes files between Palaver and the child, as files in the account's folder: a line could not hold them."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from palaver.domain.errors import ConnectionLost, LimitReached, SendRejected
+from palaver.platforms.whatsapp_web.capabilities import MAX_FILE_BYTES
+from palaver.platforms.whatsapp_web.protocol import FILES_FOLDER, ErrorKind, RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
+
+    from palaver.platforms.whatsapp_web.process import ChildProcess
+    from palaver.services.platforms.adapter import OutgoingFile
+
+CHUNK_BYTES: Final = 256 * 1024
+DOWNLOAD_SECONDS: Final = 120.0
+END_SECONDS: Final = 30.0  # in which a connection whose child has ended is taken down
+
+
+class FileExchange:
+    """The folder of one account. Every file in it is deleted as soon as it was read, and the rest at the next start."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / FILES_FOLDER
+
+    @asynccontextmanager
+    async def lend(self, file: OutgoingFile) -> AsyncIterator[str]:
+        """Give the child a file to send; yield its name there."""
+        path = self._folder / f"out-{uuid.uuid4().hex}"
+        try:
+            await self._write(path, file)
+            yield path.name
+        finally:
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+
+    async def _write(self, path: Path, file: OutgoingFile) -> None:
+        size = 0
+        with await asyncio.to_thread(path.open, "xb") as target:
+            async for chunk in file.read():
+                size += len(chunk)
+                if size > MAX_FILE_BYTES:
+                    raise SendRejected("The file is too large for WhatsApp.")
+                await asyncio.to_thread(target.write, chunk)
+
+    async def download(self, child: ChildProcess, media: Mapping[str, Any]) -> AsyncIterator[bytes]:
+        """Let the child download a file that a person has sent, and yield it."""
+        if media["size"] and media["size"] > MAX_FILE_BYTES:
+            raise LimitReached(f"Files of up to {MAX_FILE_BYTES // 1024 // 1024} MB can be received from WhatsApp.")
+        path = self._folder / f"in-{uuid.uuid4().hex}"
+        try:
+            await self._request(child, media, path.name)
+            with await asyncio.to_thread(path.open, "rb") as source:
+                while chunk := await asyncio.to_thread(source.read, CHUNK_BYTES):
+                    yield chunk
+        finally:
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+
+    @staticmethod
+    async def _request(child: ChildProcess, media: Mapping[str, Any], name: str) -> None:
+        try:
+            await child.request(
+                "download", seconds=DOWNLOAD_SECONDS, reference=media["reference"], file=name, max_bytes=MAX_FILE_BYTES
+            )
+        except RequestError as error:
+            if not child.is_running:
+                # The message must not be stored without its file: it comes again with the next child.
+                await asyncio.sleep(END_SECONDS)
+            if error.kind is ErrorKind.TOO_LARGE:
+                raise LimitReached(error.text) from None
+            raise ConnectionLost(error.text) from None

@@ -1,0 +1,86 @@
+"""How an account is linked with a phone, and what to do when WhatsApp does not let it in: in words for its owner."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from palaver.domain.errors import AccountRefused, ConnectionLost
+from palaver.domain.platform_health import LinkingPrompt
+from palaver.platforms.whatsapp_web.protocol import SESSION_FILE, State
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+MAX_LINKING_ROUNDS: Final = 5  # each shows codes for some minutes
+LINKING_EXPIRED: Final = (
+    "Nobody has linked this account with a phone. Choose “Connect now” when you have your phone at hand: then a new "
+    "code is shown."
+)
+NOT_LINKED: Final = (
+    "This account is not linked with a phone yet. While the server runs, `palaver platforms link whatsapp-web` and the "
+    "page show the code to scan."
+)
+MENU: Final = (
+    "On your phone, open WhatsApp, then Settings on an iPhone or the menu ⋮ on Android, then Linked devices, then Link "
+    "a device."
+)
+ACCOUNT_FILE: Final = "account.json"  # who the linked account is
+_ASIDE: Final = "session.logged-out"
+_INSTALL: Final = (
+    "Install it with `pip install 'palaver[whatsapp-web]'`, in the same environment as Palaver, and start the server "
+    "again."
+)
+_LIBMAGIC: Final = (
+    "The WhatsApp library needs libmagic, which is not installed. On Debian and Ubuntu: `sudo apt install libmagic1`; "
+    "on macOS: `brew install libmagic`. Then choose “Connect now”."
+)
+_REFUSALS: Final = {
+    State.REPLACED: "Another program uses the keys of this linked device, such as a second Palaver with a copy of this "
+    "folder. Stop the other one, and then choose “Connect now”. If there is none, remove the device on your phone "
+    "(WhatsApp, Linked devices) and link it again.",
+    State.OUTDATED: "WhatsApp no longer accepts this version of the library. Install a newer one with `pip install "
+    "--upgrade neonize`, and start the server again.",
+    State.BANNED: "Stop this account for now (platforms.whatsapp-web.enabled: false), and look into WhatsApp on your "
+    "phone.",
+}
+
+
+def make_prompt(state: State, fields: Mapping[str, Any], notice: str, now: datetime | None = None) -> LinkingPrompt:
+    """Return what the owner has to do to link their phone; `notice` says why it is needed again."""
+    how = (
+        "Scan this code." if state is State.QR_CODE else "Choose “Link with phone number instead”, and type this code."
+    )
+    code = str(fields["code"])
+    return LinkingPrompt(
+        instructions=" ".join(filter(None, [notice, MENU, how])),
+        qr_text=code if state is State.QR_CODE else None,
+        code=code if state is State.PAIRING_CODE else None,
+        expires_at=(now or datetime.now(UTC)) + timedelta(seconds=float(fields["seconds"])),
+    )
+
+
+def describe_failed_start(module: str, error: str) -> str:
+    """Return why the library can't be loaded, and how to fix it."""
+    if "libmagic" in error.lower():
+        return _LIBMAGIC
+    if module:
+        return f"WhatsApp Web needs the Python package {module}, which can't be loaded. {_INSTALL}"
+    return f"The WhatsApp library can't be loaded on this machine: {error[:200]}"
+
+
+def raise_refusal(state: State, reason: str) -> NoReturn:
+    """Raise what the end of a connection means: whether connecting again helps, and what to do."""
+    if (fix := _REFUSALS.get(state)) is not None:
+        raise AccountRefused(" ".join(filter(None, [reason, fix])))
+    raise ConnectionLost(reason or "The connection to WhatsApp has ended.")
+
+
+def put_session_aside(folder: Path) -> None:
+    """Make room for new keys. The old ones stay beside them, until the next time."""
+    (folder / ACCOUNT_FILE).unlink(missing_ok=True)
+    for ending in ("", "-wal", "-shm"):
+        path = folder / f"{SESSION_FILE}{ending}"
+        if path.exists():
+            path.replace(folder / f"{_ASIDE}.db{ending}")

@@ -1,0 +1,36 @@
+"""What Palaver knows of WhatsApp Web before its library is loaded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from palaver.domain.source import Platform
+from palaver.platforms.manifest import PlatformManifest
+from palaver.platforms.whatsapp_web.capabilities import CAPABILITIES
+from palaver.platforms.whatsapp_web.settings import WhatsAppWebSettings
+
+if TYPE_CHECKING:
+    from palaver.platforms.manifest import AccountPlace
+    from palaver.services.platforms.adapter import Adapter
+
+
+def _create(settings: WhatsAppWebSettings, place: AccountPlace) -> Adapter:
+    from palaver.platforms.whatsapp_web.adapter import WhatsAppWebAdapter
+
+    return WhatsAppWebAdapter(settings, place)
+
+
+MANIFEST = PlatformManifest(
+    platform=Platform.WHATSAPP_WEB,
+    settings=WhatsAppWebSettings,
+    create=_create,
+    capabilities=CAPABILITIES,
+    extra="whatsapp-web",
+    modules=("markdown_it",),  # not neonize: it is loaded in a process of its own, never in the server
+    environment={
+        "WHATSAPP_WEB_CHATS": "chats",
+        "WHATSAPP_WEB_PHONE_NUMBER": "phone_number",
+        "WHATSAPP_WEB_PROXY_URL": "proxy_url",
+    },
+    summary="Your own WhatsApp account, linked like WhatsApp Web (unofficial)",
+)

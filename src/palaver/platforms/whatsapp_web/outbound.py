@@ -1,0 +1,75 @@
+"""What Palaver sends, in the fields of the child's requests, and what a failed request means. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from palaver.domain.errors import DeliveryError, SendRejected, SendRetryable, SendUncertain, TargetUnreachable
+from palaver.platforms.common.whatsapp_markdown import render_whatsapp_messages
+from palaver.platforms.whatsapp_web.capabilities import CAPABILITIES
+from palaver.platforms.whatsapp_web.jids import expand_jid
+from palaver.platforms.whatsapp_web.protocol import ErrorKind, RequestError
+
+if TYPE_CHECKING:
+    from palaver.domain.delivery import Address
+
+MAX_PICTURE_BYTES: Final = 16 * 1024 * 1024  # larger ones are sent as documents, which phones do not make smaller
+RATE_LIMIT_SECONDS: Final = 60.0
+VOICE_TYPE: Final = "audio/ogg; codecs=opus"  # phones play nothing else as a voice message
+_FIELDS: Final = {
+    "image/jpeg": "imageMessage",
+    "image/png": "imageMessage",
+    "video/mp4": "videoMessage",
+    "audio/ogg": "audioMessage",
+    "audio/mpeg": "audioMessage",
+    "audio/mp4": "audioMessage",
+    "audio/aac": "audioMessage",
+}
+
+
+def render_markdown(markdown: str) -> list[str]:
+    """Return the messages that a text becomes."""
+    return render_whatsapp_messages(markdown, CAPABILITIES)
+
+
+def parse_address(address: Address) -> str:
+    """Return WhatsApp's form of an address. Raises TargetUnreachable."""
+    jid = expand_jid(address.chat_id)
+    if jid is None:
+        raise TargetUnreachable(
+            f"{address.chat_id!r} is no chat on WhatsApp. Use a number with its country code, such as 4917012345678, "
+            "or the id of a group, which ends with @g.us."
+        )
+    return jid
+
+
+def describe_file(name: str, media_type: str, size: int) -> dict[str, Any]:
+    """Return how a file is sent, so that people see a picture, hear a voice message, or get a document."""
+    plain_type = media_type.partition(";")[0].strip().lower()
+    field = _FIELDS.get(plain_type, "documentMessage") if size <= MAX_PICTURE_BYTES else "documentMessage"
+    is_voice = field == "audioMessage" and plain_type == "audio/ogg"
+    return {
+        "field": field,
+        "media_type": VOICE_TYPE if is_voice else plain_type or "application/octet-stream",
+        "name": name,
+        "is_voice": is_voice,
+    }
+
+
+def make_delivery_error(error: RequestError, *, is_repeatable: bool = False) -> DeliveryError:
+    """Return what a failed request means for a delivery.
+
+    If WhatsApp may have acted on a request that does no harm when it is repeated, it can be retried.
+    """
+    match error.kind:
+        case ErrorKind.RATE_LIMITED:
+            text = "WhatsApp asks to send less."
+            return SendRetryable(text, retry_after=RATE_LIMIT_SECONDS, whole_account=True)
+        case ErrorKind.UNREACHABLE:
+            return TargetUnreachable(f"Nothing can be sent to this chat. {error.text}")
+        case ErrorKind.REFUSED | ErrorKind.TOO_LARGE:
+            return SendRejected(f"WhatsApp has refused the message. {error.text}")
+        case ErrorKind.UNCERTAIN if not is_repeatable:
+            return SendUncertain(f"WhatsApp did not confirm the message. {error.text}")
+        case _:
+            return SendRetryable(error.text)

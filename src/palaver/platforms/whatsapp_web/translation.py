@@ -1,0 +1,283 @@
+"""What the library delivers → events of our lines, and what is sent → messages of the library. Pure.
+
+Imported only by the child: it loads the protocol buffers of the library.
+
+Always true: an event is smaller than a line may be, whatever was received, and has only what Palaver uses.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any, Final
+
+from neonize.proto.Neonize_pb2 import JID
+from neonize.proto.waCommon.WACommon_pb2 import MessageKey
+from neonize.proto.waE2E.WAWebProtobufsE2E_pb2 import (
+    ContextInfo,
+    ExtendedTextMessage,
+    Message,
+    MessageAssociation,
+    ProtocolMessage,
+    ReactionMessage,
+)
+
+from palaver.platforms.whatsapp_web.content import describe_content
+from palaver.platforms.whatsapp_web.jids import GROUP_SERVER, LID_SERVER, PHONE_SERVER
+from palaver.platforms.whatsapp_web.protocol import MAX_TEXT_CHARS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from neonize.proto import Neonize_pb2 as neonize
+
+MAX_NAME_CHARS: Final = 200
+MAX_QUOTE_CHARS: Final = 1000
+MAX_MENTIONS: Final = 1000
+MAX_REFERENCE_BYTES: Final = 16 * 1024
+CHAT_SERVERS: Final = frozenset({PHONE_SERVER, LID_SERVER, GROUP_SERVER})  # not status updates, channels, broadcasts
+MEDIA_FIELDS: Final = (
+    *("imageMessage", "videoMessage", "ptvMessage", "audioMessage", "documentMessage", "stickerMessage"),
+)
+_TEXT_FIELDS: Final = ("extendedTextMessage", "imageMessage", "videoMessage", "documentMessage")
+_LATEST_MILLISECOND: Final = 10**11  # a time in seconds is below
+
+
+# ---- identity ------------------------------------------------------------------------------------------------
+
+
+def describe_identity(device: neonize.Device) -> dict[str, Any]:
+    """Return who our account is."""
+    return {
+        "phone": device.JID.User,
+        "lid": device.LID.User,
+        "device": device.JID.Device,
+        "name": device.PushName[:MAX_NAME_CHARS],
+    }
+
+
+def format_jid(jid: neonize.JID) -> str | None:
+    """Return an address without the device; None if it is empty."""
+    return f"{jid.User}@{jid.Server}" if jid.User and jid.Server else None
+
+
+def parse_jid(text: str) -> neonize.JID:
+    user, _, server = text.partition("@")
+    return JID(User=user, Server=server, Device=0, RawAgent=0, Integrator=0, IsEmpty=False)
+
+
+def list_own_jids(identity: Mapping[str, Any]) -> list[str]:
+    """Return the addresses of our account. Each event has them: it may be read before we are connected again."""
+    known = ((identity["phone"], PHONE_SERVER), (identity["lid"], LID_SERVER))
+    return [f"{user}@{server}" for user, server in known if user]
+
+
+def is_own_jid(jid: neonize.JID, identity: Mapping[str, Any]) -> bool:
+    return format_jid(jid) in list_own_jids(identity)
+
+
+# ---- received ------------------------------------------------------------------------------------------------
+
+
+def translate_message(received: neonize.Message, identity: Mapping[str, Any], chats: str) -> dict[str, Any] | None:
+    """Return the event of a message, an edit, a deletion or a reaction; None for what does not concern Palaver."""
+    source = received.Info.MessageSource
+    is_self_chat = is_own_jid(source.Chat, identity)
+    if source.Chat.Server not in CHAT_SERVERS or (chats == "self" and not is_self_chat):
+        return None
+    if source.IsFromMe and (not is_self_chat or source.Sender.Device == identity["device"]):
+        return None  # what the owner writes to others, and what Palaver itself has sent
+    event = _describe_envelope(received.Info, identity, is_self_chat=is_self_chat)
+    message = received.Message
+    if message.HasField("protocolMessage"):
+        return _describe_change(event, message.protocolMessage)
+    if message.HasField("reactionMessage"):
+        reaction = message.reactionMessage
+        return event | {"kind": "reaction", "target": reaction.key.ID, "emoji": reaction.text[:64]}
+    return _describe_content(event, message)
+
+
+def _describe_envelope(info: neonize.MessageInfo, identity: Mapping[str, Any], *, is_self_chat: bool) -> dict[str, Any]:
+    source = info.MessageSource
+    alternative = source.RecipientAlt if source.IsFromMe else source.SenderAlt
+    seconds = info.Timestamp / 1000 if info.Timestamp > _LATEST_MILLISECOND else float(info.Timestamp)
+    return {
+        "id": info.ID,
+        "chat": format_jid(source.Chat),
+        "chat_alt": None if source.IsGroup else format_jid(alternative),
+        "sender": format_jid(source.Sender),
+        "sender_alt": format_jid(source.SenderAlt),
+        "is_group": source.IsGroup,
+        "is_self": is_self_chat,
+        "own": list_own_jids(identity),
+        "name": info.Pushname[:MAX_NAME_CHARS],
+        "at": seconds,
+    }
+
+
+def _describe_change(event: dict[str, Any], change: ProtocolMessage) -> dict[str, Any] | None:
+    if change.type == ProtocolMessage.REVOKE and change.key.ID:
+        return event | {"kind": "delete", "target": change.key.ID}
+    if change.type == ProtocolMessage.MESSAGE_EDIT and change.key.ID:
+        return event | {"kind": "edit", "target": change.key.ID, "text": read_text(change.editedMessage)}
+    return None  # keys, settings, history
+
+
+def _describe_content(event: dict[str, Any], message: Message) -> dict[str, Any] | None:
+    media = describe_media(message)
+    text = read_text(message) or ("" if media else describe_content(message))
+    if not text and not media:
+        return None
+    context = find_context(message)
+    return event | {
+        "kind": "message",
+        "text": text,
+        "media": media,
+        "mentions": [jid[:100] for jid in context.mentionedJID[:MAX_MENTIONS]],
+        "quoted": _describe_quote(context),
+        "is_forwarded": context.isForwarded,
+        "album": _find_album(message),
+    }
+
+
+def read_text(message: Message) -> str:
+    """Return what a person wrote, also below a picture."""
+    if message.conversation:
+        return str(message.conversation)[:MAX_TEXT_CHARS]
+    for field in _TEXT_FIELDS:
+        if message.HasField(field):
+            content = getattr(message, field)
+            return str(content.text if field == "extendedTextMessage" else content.caption)[:MAX_TEXT_CHARS]
+    return ""
+
+
+def find_context(message: Message) -> ContextInfo:
+    """Return what a message refers to; empty if it refers to nothing."""
+    for descriptor, content in message.ListFields():
+        if descriptor.message_type is not None and "contextInfo" in descriptor.message_type.fields_by_name:
+            found: ContextInfo = content.contextInfo
+            return found
+    return ContextInfo()
+
+
+def _describe_quote(context: ContextInfo) -> dict[str, Any] | None:
+    if not context.stanzaID:
+        return None
+    quoted = context.quotedMessage
+    text = read_text(quoted) or describe_content(quoted, names_files=True)
+    return {"id": context.stanzaID, "sender": context.participant or None, "text": text[:MAX_QUOTE_CHARS]}
+
+
+def _find_album(message: Message) -> str | None:
+    association = message.messageContextInfo.messageAssociation
+    is_album = association.associationType == MessageAssociation.MEDIA_ALBUM
+    return association.parentMessageKey.ID or None if is_album else None
+
+
+def describe_media(message: Message) -> dict[str, Any] | None:
+    """Return the file of a message, with all that is needed to download it later."""
+    field = next((field for field in MEDIA_FIELDS if message.HasField(field)), None)
+    if field is None:
+        return None
+    media = getattr(message, field)
+    bare = Message()
+    target = getattr(bare, field)
+    for name in ("URL", "directPath", "mediaKey", "fileSHA256", "fileEncSHA256", "fileLength", "mimetype"):
+        setattr(target, name, getattr(media, name))
+    reference = bare.SerializeToString()
+    if len(reference) > MAX_REFERENCE_BYTES:
+        return None
+    is_document, is_audio = field == "documentMessage", field == "audioMessage"
+    seconds = media.seconds if "seconds" in media.DESCRIPTOR.fields_by_name else 0
+    return {
+        "type": field.removesuffix("Message"),
+        "media_type": media.mimetype[:MAX_NAME_CHARS] or None,
+        "size": media.fileLength,
+        "name": (media.fileName or media.title)[:MAX_NAME_CHARS] if is_document else None,
+        "is_voice": media.PTT if is_audio else False,
+        "seconds": seconds or None,
+        "reference": base64.b64encode(reference).decode(),
+    }
+
+
+def translate_group_change(changed: neonize.GroupInfoEvent, identity: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the event of people who join or leave a group, or of a new name."""
+    joined, left = list(changed.Join), list(changed.Leave)
+    if not joined and not left and not changed.HasField("Name"):
+        return None
+    return {
+        "kind": "members",
+        "chat": format_jid(changed.JID),
+        "sender": format_jid(changed.Sender),
+        "joined": [format_jid(jid) for jid in joined[:MAX_MENTIONS]],
+        "left": [format_jid(jid) for jid in left[:MAX_MENTIONS]],
+        "is_own": any(is_own_jid(jid, identity) for jid in [*joined, *left]),
+    }
+
+
+def translate_joined_group(joined: neonize.JoinedGroup) -> dict[str, Any]:
+    """Return the event of our account that was added to a group."""
+    return {
+        "kind": "members",
+        "chat": format_jid(joined.GroupInfo.JID),
+        "sender": format_jid(joined.Sender),
+        "joined": [],
+        "left": [],
+        "is_own": True,
+    }
+
+
+# ---- sent ----------------------------------------------------------------------------------------------------
+
+
+def build_text(text: str, quoted: Mapping[str, Any] | None) -> Message:
+    """Return a text, as a reply if it quotes a message."""
+    if quoted is None:
+        return Message(conversation=text)
+    return Message(extendedTextMessage=ExtendedTextMessage(text=text, contextInfo=build_context(quoted)))
+
+
+def build_context(quoted: Mapping[str, Any]) -> ContextInfo:
+    """Return the reference to a message that is replied to; phones show the text that it carries."""
+    return ContextInfo(
+        stanzaID=quoted["id"], participant=quoted["sender"], quotedMessage=Message(conversation=quoted["text"])
+    )
+
+
+def build_file(fields: Mapping[str, Any], upload: neonize.UploadResponse, *, seconds: int | None = None) -> Message:
+    """Return the message of a file that was uploaded: `field` says how phones show it."""
+    message = Message()
+    media = getattr(message, fields["field"])
+    media.URL = upload.url
+    media.directPath = upload.DirectPath
+    media.mediaKey = upload.MediaKey
+    media.fileEncSHA256 = upload.FileEncSHA256
+    media.fileSHA256 = upload.FileSHA256
+    media.fileLength = upload.FileLength
+    media.mimetype = fields["media_type"]
+    if fields["field"] == "documentMessage":
+        media.fileName = media.title = fields["name"]
+    if fields["field"] == "audioMessage":
+        media.PTT = fields["is_voice"]
+        media.seconds = seconds or 0
+    if fields.get("quoted"):
+        media.contextInfo.CopyFrom(build_context(fields["quoted"]))
+    return message
+
+
+def build_deletion(chat: str, message_id: str) -> Message:
+    """Return what deletes a message of ours for everybody."""
+    key = MessageKey(remoteJID=chat, fromMe=True, ID=message_id)
+    return Message(protocolMessage=ProtocolMessage(type=ProtocolMessage.REVOKE, key=key))
+
+
+def build_reaction(fields: Mapping[str, Any], milliseconds: int) -> Message:
+    """Return a reaction; an empty emoji takes it back."""
+    key = MessageKey(remoteJID=fields["chat"], fromMe=fields["is_own"], ID=fields["target"])
+    if fields["sender"] and not fields["is_own"] and fields["chat"].endswith(f"@{GROUP_SERVER}"):
+        key.participant = fields["sender"]
+    return Message(reactionMessage=ReactionMessage(key=key, text=fields["emoji"], senderTimestampMS=milliseconds))
+
+
+def parse_reference(reference: str) -> Message:
+    """Return the message to download a file of."""
+    return Message.FromString(base64.b64decode(reference))

@@ -1,0 +1,106 @@
+"""Tests the connection of an account when somebody asks for it, and says how it went.
+
+Usually another process runs the account. The request is a number in its row: the process that runs it notices the
+number within a second or two, tests, and stores the outcome (`AccountRunner.note_test_request`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from palaver.domain.errors import AccountNotRunning
+from palaver.domain.platform_health import AccountState, AccountStatus, ConnectionTest
+from palaver.services.platforms.account_runner import ConnectionTiming, describe_connection_error
+from palaver.services.platforms.leases import AccountLeases
+from palaver.services.process_identity import is_owner_dead
+from palaver.storage import platform_accounts
+from palaver.storage.engines.base import Read, Write
+from palaver.storage.timestamps import to_micros
+
+if TYPE_CHECKING:
+    from palaver.domain.delivery import AccountKey
+    from palaver.services.platforms.configured_account import ConfiguredAccount
+    from palaver.services.store import SessionStore
+    from palaver.storage.engines.base import Transaction
+    from palaver.storage.platform_accounts import AccountRow
+
+POLL_SECONDS = 0.2  # between two looks at the outcome, while somebody waits for it
+OWN_LEASE_SECONDS = 180.0  # longer than `probe_without_server` can take
+
+
+async def run_connection_test(store: SessionStore, key: AccountKey, *, wait_seconds: float) -> AccountStatus:
+    """Let the process that runs an account test its connection; return its status, whose `last_test` is the outcome.
+
+    An account that is not connected is connected now. Raises AccountNotRunning if no process runs it.
+    """
+    number = await store.engine.arun(Write(lambda tx: _request_test(tx, store, key)))
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        status = await store.engine.arun(Read(lambda tx: _find_running(tx, store, key).status, is_quick=True))
+        if status.last_test is not None and status.last_test.number >= number:
+            return status
+        if time.monotonic() >= deadline:
+            error = f"There is no result after {wait_seconds:g} seconds. It is still being connected."
+            test = ConnectionTest(
+                number=number, finished_at=store.clock.now(), seconds=round(wait_seconds, 3), error=error
+            )
+            return replace(status, last_test=test)
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def probe_without_server(store: SessionStore, account: ConfiguredAccount) -> AccountStatus:
+    """Sign in to an account that no process runs, and sign out again; return its status like `run_connection_test`.
+
+    Meanwhile no server can run it. Raises AccountNotRunning if one has just started to.
+    """
+    leases = AccountLeases(store, OWN_LEASE_SECONDS)
+    lease = await leases.try_acquire(account.key)
+    if lease is None:
+        raise AccountNotRunning("A server has just started to run this account. Try again.")
+    status = lease.status or AccountStatus(state=AccountState.OFF, since=store.clock.now())
+    started_at = time.monotonic()
+    try:
+        status = await _probe(account, status)
+        error = None
+    except Exception as raised:  # noqa: BLE001  (whatever it is, it is shown)
+        error = describe_connection_error(raised, account)
+    now = store.clock.now()
+    test = ConnectionTest(number=0, finished_at=now, seconds=round(time.monotonic() - started_at, 3), error=error)
+    await leases.release(lease, status if error is None else replace(status, error=error, error_at=now))
+    return replace(status, state=AccountState.OFF, last_test=test)
+
+
+async def _probe(account: ConfiguredAccount, status: AccountStatus) -> AccountStatus:
+    timing = ConnectionTiming()
+    async with asyncio.timeout(timing.probe):
+        adapter = await account.create()
+    try:
+        async with asyncio.timeout(timing.probe):
+            info = await adapter.probe()
+    finally:
+        async with asyncio.timeout(timing.close):
+            await adapter.close()
+    warnings, details = (tuple(map(account.hide_secrets, texts)) for texts in (info.warnings, info.details))
+    return replace(status, name=info.name, user_id=info.user_id, warnings=warnings, details=details)
+
+
+def load_running_status(store: SessionStore, key: AccountKey) -> AccountStatus:
+    """Return the status of an account that a process runs. Raises AccountNotRunning."""
+    return store.engine.run(Read(lambda tx: _find_running(tx, store, key).status))
+
+
+def _request_test(tx: Transaction, store: SessionStore, key: AccountKey) -> int:
+    _find_running(tx, store, key)
+    number = platform_accounts.request_test(tx, key)
+    assert number is not None  # noqa: S101  (its row was just read)
+    return number
+
+
+def _find_running(tx: Transaction, store: SessionStore, key: AccountKey) -> AccountRow:
+    row = platform_accounts.find_account(tx, key)
+    if row is None or not row.is_held(to_micros(store.clock.now()), is_owner_dead):
+        raise AccountNotRunning
+    return row

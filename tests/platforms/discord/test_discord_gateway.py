@@ -1,0 +1,246 @@
+"""A whole gateway with a Discord bot: nothing lost, nothing doubled, nothing told to the wrong people."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from palaver import SessionStore
+from palaver.agent.base import TextDelta
+from palaver.domain.capabilities import Pace
+from palaver.domain.delivery import DeliveryState
+from palaver.domain.platform_health import AccountState
+from palaver.domain.profile import AgentProfile, TurnRules
+from palaver.domain.source import Platform, SessionSource
+from palaver.services.attachments import Attachments
+from palaver.services.gateway import Gateway
+from palaver.services.platforms.account_runner import ConnectionTiming
+from palaver.services.platforms.configured_account import ConfiguredAccount
+from palaver.storage import deliveries, delivery_queries
+from palaver.storage.engines.base import Read, Write
+from palaver.storage.timestamps import to_micros
+from palaver.testing import ScriptedAgent
+from support.gateway import wait_until
+
+from .conftest import DIRECT, make_adapter_for
+from .discord_api import BLOCKED, LATE_INTERACTION, LOSE_ANSWER, limit_rate
+from .discord_data import ADA, ADA_DM_ID, BEN, BEN_DM_ID, FORUM_ID, GENERAL_ID
+from .discord_server import MENTION, DiscordServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator
+    from pathlib import Path
+
+    from palaver.agent.base import AgentEvent, AgentRequest
+    from palaver.domain.delivery import Delivery
+    from palaver.services.platforms.adapter import Adapter
+    from palaver.storage.engines.base import Transaction
+
+TIMEOUT_SECONDS = 20.0
+TIMING = ConnectionTiming(acquisition=0.02, first_pause=0.01, max_pause=0.02, refused_pause=0.02)
+
+
+class Starter:
+    """Starts gateways on one database, each with the bot of the server."""
+
+    def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
+        self._folder = folder
+        self._stack = stack
+
+    async def start(self, server: DiscordServer, agent: ScriptedAgent | None = None) -> tuple[Gateway, AsyncExitStack]:
+        """Return a running gateway, and what stops it."""
+        stack = await self._stack.enter_async_context(AsyncExitStack())
+        store = stack.enter_context(SessionStore.open(self._folder / "palaver.db"))
+
+        async def create() -> Adapter:
+            adapter = make_adapter_for(server)
+            adapter.capabilities = replace(adapter.capabilities, pace_per_chat=Pace(0.01), edit_pace=Pace(0.05))
+            return adapter
+
+        gateway = Gateway(
+            store,
+            agent or ScriptedAgent(lambda request: f"You said: {request.messages[-1]['content']}"),
+            profile=AgentProfile(),
+            rules=TurnRules(open_platforms=frozenset({Platform.DISCORD}), model_titles=False),
+            accounts=[ConfiguredAccount(platform=Platform.DISCORD, account="", create=create)],
+            timing=TIMING,
+            files=Attachments(store, self._folder / "attachments"),
+        )
+        await stack.enter_async_context(gateway.run(grace_seconds=5))
+        await wait_until(lambda: server.gateway.is_connected)
+        return gateway, stack
+
+
+@pytest.fixture
+async def starter(tmp_path: Path) -> AsyncIterator[Starter]:
+    async with AsyncExitStack() as stack:
+        yield Starter(tmp_path, stack)
+
+
+async def wait_for_states(gateway: Gateway, *states: DeliveryState) -> list[Delivery]:
+    """Wait until the deliveries are in these states."""
+
+    def read(tx: Transaction) -> list[Delivery]:
+        numbers = [row[0] for row in tx.fetch_all("SELECT no FROM session ORDER BY no")]
+        return [delivery for number in numbers for delivery in delivery_queries.list_for_session(tx, number)]
+
+    found: list[Delivery] = []
+    try:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            while True:
+                found = await gateway.store.engine.arun(Read(read))
+                if sorted(each.state for each in found) == sorted(states):
+                    return found
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        pytest.fail(f"The deliveries are {[(each.state, each.error) for each in found]}.")
+
+
+async def test_a_direct_message_is_answered_as_a_reply(server: DiscordServer, starter: Starter) -> None:
+    gateway, _ = await starter.start(server)
+    message = server.say("hello")
+    server.send_created(message)  # once more
+    await wait_for_states(gateway, DeliveryState.SENT)
+    assert server.list_texts(ADA_DM_ID) == ["You said: hello"]
+    [request] = server.list_requests("createMessage")
+    assert request.body["message_reference"]["message_id"] == message["id"]
+
+
+async def test_what_two_people_say_in_a_channel_stays_apart(server: DiscordServer, starter: Starter) -> None:
+    agent = ScriptedAgent(lambda request: f"{len(request.messages)} messages")
+    gateway, _ = await starter.start(server, agent)
+    server.say("my private secret")
+    server.say(f"{MENTION} the password is swordfish", channel_id=GENERAL_ID, author=ADA)
+    await wait_until(lambda: len(agent.requests) == 2)
+    server.say(f"{MENTION} what did Ada say?", channel_id=GENERAL_ID, author=BEN)
+    server.say("and what did she write to you?", channel_id=BEN_DM_ID, author=BEN)
+    await wait_for_states(gateway, *[DeliveryState.SENT] * 4)
+    bens = [str(request.messages) for request in agent.requests[2:]]
+    assert not any("private secret" in text for text in bens)
+    [direct] = [text for text in bens if "write to you" in text]
+    assert "swordfish" not in direct
+    assert len(server.list_texts(BEN_DM_ID)) == len(server.list_texts(ADA_DM_ID)) == 1
+
+
+async def test_an_answer_stays_in_its_post(server: DiscordServer, starter: Starter) -> None:
+    gateway, _ = await starter.start(server)
+    post_ids = [server.start_thread(name, parent_id=FORUM_ID) for name in ("Steam", "Coal")]
+    for number, post_id in enumerate(post_ids):
+        server.say(f"{MENTION} question {number}", channel_id=post_id)
+    await wait_for_states(gateway, DeliveryState.SENT, DeliveryState.SENT)
+    texts = [server.list_texts(post_id) for post_id in post_ids]
+    assert texts == [["You said: [Ada] question 0"], ["You said: [Ada] question 1"]]
+
+
+async def test_a_rate_limit_in_the_middle_of_the_parts_loses_and_doubles_nothing(
+    server: DiscordServer, starter: Starter
+) -> None:
+    answer = "\n\n".join(f"Paragraph {number} " + "word " * 300 for number in range(5))
+    server.fail("createMessage", None, limit_rate(0.2), None, LOSE_ANSWER)
+    gateway, _ = await starter.start(server, ScriptedAgent(answer))
+    server.say("long please")
+    await wait_for_states(gateway, DeliveryState.SENT)
+    texts = server.list_texts(ADA_DM_ID)
+    assert len(texts) == 5
+    assert "\n\n".join(texts).split() == answer.split()
+
+
+async def test_what_came_during_a_restart_is_answered_once(server: DiscordServer, starter: Starter) -> None:
+    _, first = await starter.start(server)
+    server.say("one")
+    await wait_until(lambda: server.list_texts(ADA_DM_ID))
+    await first.aclose()
+    server.say("two")
+    server.say("three")
+    server.say(f"{MENTION} four", channel_id=GENERAL_ID)
+    gateway, _ = await starter.start(server)
+    await wait_for_states(gateway, *[DeliveryState.SENT] * 4)
+    assert server.list_texts(ADA_DM_ID) == ["You said: one", "You said: two", "You said: three"]
+    assert server.list_texts(GENERAL_ID) == ["You said: four"]
+
+
+async def test_files_go_both_ways(server: DiscordServer, starter: Starter) -> None:
+    agent = ScriptedAgent("I see.")
+    gateway, _ = await starter.start(server, agent)
+    server.say("What is this?", attachments=[server.attach("notes.txt", b"engine notes", content_type="text/plain")])
+    await wait_for_states(gateway, DeliveryState.SENT)
+    assert "engine notes" in str(agent.requests[0].messages)
+
+    async def read() -> AsyncIterator[bytes]:
+        yield b"a plan"
+
+    files = gateway.outbox._files
+    assert files is not None
+    source = SessionSource(Platform.DISCORD, ADA_DM_ID, user_id=ADA["id"])
+    file = await files.receive((await gateway.store.aio.get_or_create_person(source)).principal, "plan.txt", read())
+    new = deliveries.NewDelivery(address=str(DIRECT), content="Here it is.", attachment_ids=[file.id])
+    now = to_micros(gateway.store.clock.now())
+    server.fail("createMessage", None, LOSE_ANSWER)  # the file is there all the same, once
+    await gateway.store.engine.arun(Write(lambda tx: deliveries.enqueue(tx, new, now)))
+    await wait_until(lambda: len(server.list_own(ADA_DM_ID)) == 3)
+    assert server.list_texts(ADA_DM_ID) == ["I see.", "Here it is.", ""]
+    [attachment] = server.list_own(ADA_DM_ID)[-1]["attachments"]
+    assert (attachment["filename"], server.files[attachment["id"]]) == ("plan.txt", b"a plan")
+
+
+async def test_a_late_command_is_run_and_its_reply_goes_to_the_channel(server: DiscordServer, starter: Starter) -> None:
+    await starter.start(server)
+    server.fail("answerInteraction", LATE_INTERACTION)
+    server.call_command("whoami", channel_id=GENERAL_ID)
+    await wait_until(lambda: len(server.list_texts(GENERAL_ID)) == 1)
+    server.call_command("whoami", channel_id=GENERAL_ID)
+    await wait_until(lambda: len(server.list_texts(GENERAL_ID)) == 2)
+    await wait_until(lambda: len(server.list_requests("deleteOriginal")) == 1)
+    assert server.list_placeholders() == []
+
+
+async def test_a_person_who_blocks_the_bot_stops_only_their_own_answers(
+    server: DiscordServer, starter: Starter
+) -> None:
+    gateway, _ = await starter.start(server)
+    server.fail("createMessage", BLOCKED)
+    server.say("hello")
+    [failed] = await wait_for_states(gateway, DeliveryState.FAILED)
+    assert "blocked the bot" in str(failed.error)
+    server.say("hello", channel_id=BEN_DM_ID, author=BEN)
+    await wait_for_states(gateway, DeliveryState.FAILED, DeliveryState.SENT)
+    assert server.list_texts(BEN_DM_ID) == ["You said: hello"]
+
+
+async def test_a_token_that_is_reset_stops_the_bot_until_it_is_fixed(server: DiscordServer, starter: Starter) -> None:
+    gateway, _ = await starter.start(server)
+    runner = gateway.accounts._runners[Platform.DISCORD, ""]
+    server.is_revoked = True
+    server.gateway.forget_sessions()
+    server.gateway.cut()
+    await wait_until(lambda: runner.status.state is AccountState.REFUSED)
+    server.say("hello?")
+    server.is_revoked = False
+    await wait_until(lambda: runner.status.state is AccountState.LIVE)
+    server.say("hello")
+    await wait_until(lambda: server.list_texts(ADA_DM_ID))
+
+
+@pytest.mark.slow
+async def test_an_answer_grows_and_ends_as_one_message(server: DiscordServer, starter: Starter) -> None:
+    shown = asyncio.Event()
+
+    async def answer(_request: AgentRequest) -> AsyncGenerator[AgentEvent]:
+        yield TextDelta("Growing ")
+        await shown.wait()
+        yield TextDelta("and done.")
+
+    gateway, _ = await starter.start(server, ScriptedAgent(answer))
+    server.say(f"{MENTION} tell me", channel_id=GENERAL_ID)
+    await wait_until(lambda: any(text.startswith("Growing") for text in server.list_texts(GENERAL_ID)))
+    [message] = server.list_own(GENERAL_ID)
+    assert message["components"][0]["components"][0]["label"] == "Stop"
+    shown.set()
+    await wait_for_states(gateway, DeliveryState.SENT)
+    assert server.list_texts(GENERAL_ID) == ["Growing and done."]
+    assert message["components"] == []
+    assert GENERAL_ID in server.typing

@@ -1,0 +1,180 @@
+"""Sending through the real SDK: what arrives where, and what each failure means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from palaver.domain.delivery import Address
+from palaver.domain.errors import (
+    ConnectionLost,
+    InvalidInput,
+    SendRejected,
+    SendRetryable,
+    SendUncertain,
+    TargetUnreachable,
+)
+from palaver.domain.source import Platform
+from palaver.services.platforms.adapter import OutgoingFile
+from support.gateway import TIMEOUT_SECONDS
+
+from .conftest import DIRECT, connect, make_outgoing
+from .discord_api import (
+    BAD_GATEWAY,
+    BLOCKED,
+    CUT_LINE,
+    LOSE_ANSWER,
+    NO_PERMISSION,
+    UNAUTHORIZED,
+    UNKNOWN_CHANNEL,
+    Fault,
+    limit_rate,
+)
+from .discord_data import ADA_DM_ID, GENERAL_ID, TOKEN
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from palaver.platforms.discord.adapter import DiscordAdapter
+    from palaver.testing import MemoryInbox
+
+    from .discord_server import DiscordServer
+
+
+async def test_an_answer_in_a_thread_goes_to_the_thread(server: DiscordServer, adapter: DiscordAdapter) -> None:
+    thread_id = server.start_thread("Steam")
+    address = Address(Platform.DISCORD, GENERAL_ID, thread_id)
+    message_id = await adapter.send(make_outgoing(adapter, address=address))
+    await adapter.edit(message_id, make_outgoing(adapter, "Changed", address=address))
+    await adapter.show_typing(address)
+    assert (server.list_texts(thread_id), server.list_texts(GENERAL_ID)) == (["Changed"], [])
+    assert server.typing == [thread_id]
+
+
+async def test_a_file_keeps_its_name_and_its_bytes(server: DiscordServer, adapter: DiscordAdapter) -> None:
+    async def read() -> AsyncIterator[bytes]:
+        yield b"0123"
+        yield b"4567"
+
+    file = OutgoingFile("übersicht [1].txt", "text/plain", 8, read)
+    for number in (1, 2):
+        await adapter.send(make_outgoing(adapter, "", file=file, key=f"d_f.{number}", reply_to="77"))
+    assert [request.files for request in server.list_requests("createMessage")] == [((file.name, b"01234567"),)] * 2
+    assert len(server.list_own(ADA_DM_ID)) == 2
+
+
+async def test_the_same_key_is_one_message(server: DiscordServer, adapter: DiscordAdapter) -> None:
+    first = await adapter.send(make_outgoing(adapter))
+    assert await adapter.send(make_outgoing(adapter)) == first
+    assert server.list_texts(ADA_DM_ID) == ["Hello"]
+
+
+async def test_the_echo_of_a_message_confirms_it(server: DiscordServer, inbox: MemoryInbox) -> None:
+    async with connect(server, inbox) as adapter:
+        server.fail("createMessage", LOSE_ANSWER)
+        with pytest.raises(SendUncertain):
+            await adapter.send(make_outgoing(adapter, key="d_lost.1"))
+        await inbox.wait_until(lambda: inbox.confirmed, TIMEOUT_SECONDS)
+    [message] = server.list_own(ADA_DM_ID)
+    assert inbox.confirmed == {"d_lost.1": message["id"]}
+    assert inbox.updates == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "words"),
+    [
+        (limit_rate(1.5), SendRetryable, "wait 2 seconds"),
+        (BAD_GATEWAY, SendUncertain, "did not confirm"),
+        (CUT_LINE, SendUncertain, "did not confirm"),
+        (UNKNOWN_CHANNEL, TargetUnreachable, "deleted"),
+        (NO_PERMISSION, TargetUnreachable, "Send Messages"),
+        (BLOCKED, TargetUnreachable, "don't accept direct messages"),
+        (Fault(403, {"message": "Something new", "code": 77}), TargetUnreachable, "Something new"),
+        (Fault(400, {"message": "Invalid Form Body", "code": 50035}), SendRejected, "Invalid Form Body"),
+        (UNAUTHORIZED, SendRetryable, "Reset Token"),
+    ],
+)
+async def test_each_failure_says_what_happened_to_the_message(
+    server: DiscordServer, adapter: DiscordAdapter, fault: Fault, kind: type[Exception], words: str
+) -> None:
+    server.fail("createMessage", fault)
+    with pytest.raises(kind, match=words) as failed:
+        await adapter.send(make_outgoing(adapter))
+    assert TOKEN not in str(failed.value)
+    assert type(failed.value) is kind
+
+
+@pytest.mark.parametrize(
+    ("fault", "seconds", "is_whole_account"),
+    [
+        (limit_rate(1.5), 1.5, False),
+        (limit_rate(2.5, is_global=True), 2.5, True),
+        (Fault(429), 60.0, True),  # not Discord's API, but what protects it
+        (UNAUTHORIZED, None, True),
+    ],
+)
+async def test_a_limit_says_how_long_and_for_whom(
+    server: DiscordServer, adapter: DiscordAdapter, fault: Fault, seconds: float | None, is_whole_account: bool
+) -> None:
+    server.fail("createMessage", fault)
+    with pytest.raises(SendRetryable) as failed:
+        await adapter.send(make_outgoing(adapter))
+    assert (failed.value.retry_after, failed.value.whole_account) == (seconds, is_whole_account)
+    assert await adapter.send(make_outgoing(adapter))  # nothing is left of it
+
+
+async def test_what_can_be_repeated_is_never_uncertain(server: DiscordServer, adapter: DiscordAdapter) -> None:
+    message_id = await adapter.send(make_outgoing(adapter))
+    server.fail("editMessage", LOSE_ANSWER)
+    with pytest.raises(SendRetryable):
+        await adapter.edit(message_id, make_outgoing(adapter, "Changed"))
+    server.fail("deleteMessage", BAD_GATEWAY)
+    with pytest.raises(SendRetryable):
+        await adapter.delete(DIRECT, message_id)
+
+
+async def test_a_message_that_is_gone_is_sent_anew_instead_of_edited(
+    server: DiscordServer, adapter: DiscordAdapter
+) -> None:
+    with pytest.raises(SendRejected) as failed:
+        await adapter.edit("404", make_outgoing(adapter))
+    assert not isinstance(failed.value, TargetUnreachable)
+    await adapter.delete(DIRECT, "404")
+
+
+async def test_a_reaction_is_set_and_taken_back(server: DiscordServer, adapter: DiscordAdapter) -> None:
+    message = server.say("look")
+    await adapter.react(DIRECT, message["id"], "👀")
+    assert [reaction["emoji"]["name"] for reaction in message["reactions"]] == ["👀"]
+    message["reactions"].append({"emoji": {"id": None, "name": "👍"}, "me": False})
+    await adapter.react(DIRECT, message["id"], "")
+    assert [reaction["emoji"]["name"] for reaction in message["reactions"]] == ["👍"]
+    with pytest.raises(SendRejected, match="slash command"):
+        await adapter.react(DIRECT, "command:9", "👀")
+
+
+@pytest.mark.parametrize("chat_id", ["general", "../users/@me", "５"])
+async def test_an_address_that_is_no_channel_is_never_asked_for(
+    server: DiscordServer, adapter: DiscordAdapter, chat_id: str
+) -> None:
+    count = len(server.requests)
+    with pytest.raises(SendRejected, match="number"):
+        await adapter.send(make_outgoing(adapter, address=Address(Platform.DISCORD, chat_id)))
+    assert len(server.requests) == count
+
+
+async def test_a_closed_adapter_sends_nothing(server: DiscordServer, adapter: DiscordAdapter) -> None:
+    await adapter.close()
+    with pytest.raises(SendRetryable):
+        await adapter.send(make_outgoing(adapter))
+    with pytest.raises(ConnectionLost):
+        await adapter._client.get_user()
+
+
+async def test_files_are_downloaded_from_discord_only(server: DiscordServer, adapter: DiscordAdapter) -> None:
+    for url in ("https://example.org/a.txt", "http://169.254.169.254/latest", "file:///etc/passwd"):
+        with pytest.raises(InvalidInput, match="not one of Discord"):
+            [chunk async for chunk in adapter._client.download(url)]
+    url = server.attach("a.txt", b"0123")["url"]
+    assert b"".join([chunk async for chunk in adapter._client.download(url)]) == b"0123"

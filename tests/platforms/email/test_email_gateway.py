@@ -1,0 +1,238 @@
+"""A whole gateway with a mailbox: nothing lost, nothing doubled, and each thread is a conversation of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from palaver import SessionStore
+from palaver.domain.delivery import DeliveryState
+from palaver.domain.profile import AgentProfile, TurnRules
+from palaver.domain.source import Platform
+from palaver.platforms.email import adapter as adapter_module
+from palaver.services.attachments import Attachments
+from palaver.services.gateway import Gateway
+from palaver.services.platforms.account_runner import ConnectionTiming
+from palaver.services.platforms.configured_account import ConfiguredAccount
+from palaver.storage import delivery_queries
+from palaver.storage.engines.base import Read
+from palaver.testing import ScriptedAgent
+from support.gateway import wait_until
+
+from .conftest import make_adapter_for
+from .mail_server import ADDRESS, ANNA, BOB, MailServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from palaver.domain.delivery import Delivery
+    from palaver.services.platforms.adapter import Adapter
+    from palaver.storage.engines.base import Transaction
+
+TIMEOUT_SECONDS = 20.0
+TIMING = ConnectionTiming(acquisition=0.02, first_pause=0.01, max_pause=0.02, refused_pause=0.02)
+
+
+class Starter:
+    """Starts gateways on one database, each with the mailbox of the server."""
+
+    def __init__(self, server: MailServer, folder: Path, stack: AsyncExitStack) -> None:
+        self._server = server
+        self._folder = folder
+        self._stack = stack
+        self.agent = ScriptedAgent(lambda request: f"You said: {request.messages[-1]['content']}")
+
+    async def start(self, **rules: Any) -> tuple[Gateway, AsyncExitStack]:
+        """Return a running gateway, and what stops it; the account is connected."""
+        stack = await self._stack.enter_async_context(AsyncExitStack())
+        store = stack.enter_context(SessionStore.open(self._folder / "palaver.db"))
+        gateway = Gateway(
+            store,
+            self.agent,
+            profile=AgentProfile(),
+            rules=TurnRules(**{"open_platforms": frozenset({Platform.EMAIL}), "model_titles": False, **rules}),
+            accounts=[ConfiguredAccount(platform=Platform.EMAIL, account="", create=self._create)],
+            timing=TIMING,
+            files=Attachments(store, self._folder / "attachments"),
+        )
+        await stack.enter_async_context(gateway.run(grace_seconds=5))
+        await wait_until(gateway.accounts.list_live_adapters)
+        return gateway, stack
+
+    async def _create(self) -> Adapter:
+        return make_adapter_for(self._server)
+
+
+@pytest.fixture
+async def starter(server: MailServer, tmp_path: Path) -> AsyncIterator[Starter]:
+    async with AsyncExitStack() as stack:
+        yield Starter(server, tmp_path, stack)
+
+
+async def list_deliveries(gateway: Gateway) -> list[Delivery]:
+    def read(tx: Transaction) -> list[Delivery]:
+        numbers = [row[0] for row in tx.fetch_all("SELECT no FROM session ORDER BY no")]
+        return [delivery for number in numbers for delivery in delivery_queries.list_for_session(tx, number)]
+
+    return await gateway.store.engine.arun(Read(read))
+
+
+async def wait_for_states(gateway: Gateway, *states: DeliveryState) -> list[Delivery]:
+    found: list[Delivery] = []
+    try:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            while True:
+                found = await list_deliveries(gateway)
+                if sorted(each.state for each in found) == sorted(states):
+                    return found
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        pytest.fail(f"The deliveries are {[(each.state, each.error) for each in found]}.")
+
+
+async def test_each_thread_is_a_conversation(server: MailServer, starter: Starter) -> None:
+    gateway, _ = await starter.start()
+    lunch = await server.say("about lunch", subject="Lunch")
+    await server.say("about dinner", subject="Dinner")
+    await wait_until(lambda: len(server.mails) == 2)
+    by_subject = {str(mail.message["Subject"]): mail for mail in server.mails}
+    assert by_subject["Re: Lunch"].message["In-Reply-To"] == f"<{lunch}>"
+    await server.say("still about lunch", subject="Re: Lunch", references=[lunch, by_subject["Re: Lunch"].message_id])
+    deliveries = await wait_for_states(gateway, *[DeliveryState.SENT] * 3)
+    assert len({delivery.session_id for delivery in deliveries}) == 2
+    [asked] = [request for request in starter.agent.requests if "still about lunch" in json.dumps(request.messages)]
+    assert "You said: about lunch" in json.dumps(asked.messages)
+    assert "dinner" not in json.dumps(asked.messages)
+    assert server.mails[2].message["References"].split()[0] == f"<{lunch}>"
+    assert all(mail.recipients == (ANNA,) for mail in server.mails)
+
+
+async def test_nothing_leaks_between_people_and_groups(server: MailServer, starter: Starter) -> None:
+    gateway, _ = await starter.start()
+    first = await server.say("Anna's secret", subject="Private")
+    await wait_until(lambda: len(server.mails) == 1)
+    private = server.mails[0].message_id
+    # Bob replies to Anna's thread, whose ids he knows somehow; and there is a group in the same thread.
+    await server.say("Bob asks", sender=BOB, subject="Re: Private", references=[first, private])
+    await server.say("to both", to=[ADDRESS, BOB], subject="Re: Private", references=[first, private])
+    await wait_until(lambda: len(server.mails) == 3)
+    await server.say("both again", sender=BOB, to=[ADDRESS, ANNA], subject="Re: Private", references=[first, private])
+    deliveries = await wait_for_states(gateway, *[DeliveryState.SENT] * 4)
+    assert len({delivery.session_id for delivery in deliveries}) == 3
+    recipients = {mail.text.removeprefix("You said: "): set(mail.recipients) for mail in server.mails}
+    assert recipients["Anna's secret"] == {ANNA}
+    assert recipients["Bob asks"] == {BOB}
+    assert [each for each in recipients.values() if each == {ANNA, BOB}] == [{ANNA, BOB}] * 2
+    for request in starter.agent.requests:
+        asked = json.dumps(request.messages)
+        assert asked.count("Anna's secret") == 0 or "Bob asks" not in asked
+        assert "Anna's secret" not in asked or "to both" not in asked
+
+
+async def test_in_a_group_only_what_is_addressed_is_answered_and_the_rest_is_known(
+    server: MailServer, starter: Starter
+) -> None:
+    gateway, _ = await starter.start()
+    root = await server.say("Hi Bob, the code is 42", to=[BOB], cc=[ADDRESS], subject="Plan")
+    await server.say("What is the code?", sender=BOB, to=[ADDRESS, ANNA], subject="Re: Plan", references=[root])
+    await wait_for_states(gateway, DeliveryState.SENT)
+    [mail] = server.mails
+    assert set(mail.recipients) == {ANNA, BOB}
+    assert "the code is 42" in json.dumps(starter.agent.requests[0].messages, default=str)
+
+
+async def test_commands_work_as_lines(server: MailServer, starter: Starter) -> None:
+    gateway, _ = await starter.start()
+    root = await server.say("remember me", subject="Hi")
+    await wait_for_states(gateway, DeliveryState.SENT)
+    await server.say("/new", subject="Re: Hi", references=[root])
+    await wait_until(lambda: len(server.mails) == 2)
+    await server.say("who am I?", subject="Re: Hi", references=[root])
+    await wait_until(lambda: len(server.mails) == 3)
+    assert "remember me" not in json.dumps(starter.agent.requests[-1].messages)
+    assert server.mails[1].message["Auto-Submitted"] == "auto-replied"
+
+
+async def test_mails_of_programs_are_not_answered_unless_they_are_allowed(server: MailServer, starter: Starter) -> None:
+    gateway, first = await starter.start()
+    await server.say("news", headers=[("List-Id", "<news.example>")])
+    await server.say("I am on vacation", headers=[("Auto-Submitted", "auto-replied")])
+    await server.say("alert", sender="noreply@example.com")
+    await server.say("a person")
+    await wait_for_states(gateway, DeliveryState.SENT)
+    assert [mail.text for mail in server.mails] == ["You said: a person"]
+    await first.aclose()
+    gateway, _ = await starter.start(bot_platforms=frozenset({Platform.EMAIL}))
+    await server.say("more news", headers=[("List-Id", "<news.example>")])
+    await server.say("I am still on vacation", headers=[("Auto-Submitted", "auto-replied")])
+    await wait_for_states(gateway, DeliveryState.SENT, DeliveryState.SENT)
+    assert [mail.text for mail in server.mails] == ["You said: a person", "You said: more news"]
+
+
+async def test_a_stranger_gets_a_code_and_a_forged_sender_nothing(server: MailServer, starter: Starter) -> None:
+    await starter.start(open_platforms=frozenset())
+    await server.say("I am Bob, let me in", sender=BOB, dmarc="fail")
+    await server.say("news", sender="noreply@example.com")
+    await server.say("let me in")
+    await wait_until(lambda: server.mails)
+    [mail] = server.mails
+    assert mail.recipients == (ANNA,)
+    assert starter.agent.requests == []
+
+
+async def test_files_reach_the_agent(server: MailServer, starter: Starter) -> None:
+    gateway, _ = await starter.start()
+    await server.say("read this", files=[("notes.txt", b"the answer is 42")])
+    await wait_for_states(gateway, DeliveryState.SENT)
+    assert "the answer is 42" in json.dumps(starter.agent.requests[0].messages, default=str)
+
+
+async def test_what_came_during_a_restart_is_answered_once(server: MailServer, starter: Starter) -> None:
+    gateway, first = await starter.start()
+    await server.say("one")
+    await wait_for_states(gateway, DeliveryState.SENT)
+    await first.aclose()
+    await server.say("two")
+    await server.say("three")
+    gateway, _ = await starter.start()
+    await server.imap.cut()
+    await wait_for_states(gateway, *[DeliveryState.SENT] * 3)
+    assert sorted(mail.text for mail in server.mails) == ["You said: one", "You said: three", "You said: two"]
+
+
+async def test_an_answer_whose_confirmation_is_lost_is_not_sent_again(server: MailServer, starter: Starter) -> None:
+    gateway, _ = await starter.start()
+    server.faults.loses_answer = True
+    await server.say("hello")
+    await wait_for_states(gateway, DeliveryState.UNCERTAIN)
+    await server.say("still there?")
+    await wait_for_states(gateway, DeliveryState.UNCERTAIN, DeliveryState.SENT)
+    assert [mail.text for mail in server.mails] == ["You said: hello", "You said: still there?"]
+
+
+async def test_an_uncertain_answer_is_certain_when_it_is_found_in_the_sent_folder(
+    server: MailServer, starter: Starter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adapter_module, "CONFIRM_DELAYS", (0.05, 0.1, 0.5, 2.0))
+    await server.get_folder("Sent")
+    server.saves_sent = True
+    gateway, _ = await starter.start()
+    await server.say("first")
+    await wait_for_states(gateway, DeliveryState.SENT)
+    server.faults.loses_answer = True
+    await server.say("hello")
+    await wait_for_states(gateway, DeliveryState.SENT, DeliveryState.SENT)
+    assert len(server.mails) == 2
+
+
+async def test_a_busy_server_gets_the_answer_later(server: MailServer, starter: Starter) -> None:
+    server.faults.next_answers = ["451 4.3.0 Try again"]
+    gateway, _ = await starter.start()
+    await server.say("hello")
+    await wait_for_states(gateway, DeliveryState.SENT)
+    assert (server.faults.next_answers, len(server.mails)) == ([], 1)

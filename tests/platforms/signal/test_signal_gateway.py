@@ -1,0 +1,209 @@
+"""A whole gateway with Signal accounts: nothing lost, nothing doubled, and nothing told to the wrong people."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from palaver import SessionStore
+from palaver.agent.base import TextDelta
+from palaver.domain.capabilities import Pace
+from palaver.domain.delivery import DeliveryState
+from palaver.domain.platform_health import AccountState
+from palaver.domain.profile import AgentProfile, TurnRules
+from palaver.domain.source import Platform
+from palaver.services.attachments import Attachments
+from palaver.services.gateway import Gateway
+from palaver.services.platforms.account_runner import ConnectionTiming
+from palaver.services.platforms.configured_account import ConfiguredAccount
+from palaver.storage import delivery_queries
+from palaver.storage.engines.base import Read
+from palaver.testing import ScriptedAgent
+from support.gateway import wait_until
+
+from .conftest import make_adapter_for
+from .signal_server import ADA, BEN, CRASH, GROUP, LOSE_ANSWER, OWN_ACI, RATE_LIMITED, SignalServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator
+    from pathlib import Path
+
+    from palaver.agent.base import AgentEvent, AgentRequest
+    from palaver.domain.delivery import Delivery
+    from palaver.services.platforms.adapter import Adapter
+    from palaver.storage.engines.base import Transaction
+
+TIMEOUT_SECONDS = 20.0
+TIMING = ConnectionTiming(acquisition=0.02, first_pause=0.01, max_pause=0.02, refused_pause=0.02)
+MENTION = [{"name": OWN_ACI, "number": None, "uuid": OWN_ACI, "start": 0, "length": 1}]
+
+
+class Starter:
+    """Starts gateways on one database, each with an account for every server."""
+
+    def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
+        self._folder = folder
+        self._stack = stack
+
+    async def start(self, *servers: SignalServer, agent: ScriptedAgent | None = None) -> tuple[Gateway, AsyncExitStack]:
+        """Return a running gateway, and what stops it."""
+        stack = await self._stack.enter_async_context(AsyncExitStack())
+        store = stack.enter_context(SessionStore.open(self._folder / "palaver.db"))
+        gateway = Gateway(
+            store,
+            agent or ScriptedAgent(lambda request: f"You said: {request.messages[-1]['content']}"),
+            profile=AgentProfile(),
+            rules=TurnRules(open_platforms=frozenset({Platform.SIGNAL}), model_titles=False),
+            accounts=[self.configure(server, f"a{number}" if number else "") for number, server in enumerate(servers)],
+            timing=TIMING,
+            files=Attachments(store, self._folder / "attachments"),
+        )
+        await stack.enter_async_context(gateway.run(grace_seconds=5))
+        return gateway, stack
+
+    @staticmethod
+    def configure(server: SignalServer, account: str) -> ConfiguredAccount:
+        async def create() -> Adapter:
+            adapter = make_adapter_for(server, account=account)
+            adapter.capabilities = replace(adapter.capabilities, pace_per_chat=Pace(0.01), edit_pace=Pace(0.05))
+            return adapter
+
+        return ConfiguredAccount(platform=Platform.SIGNAL, account=account, create=create)
+
+
+@pytest.fixture
+async def starter(tmp_path: Path) -> AsyncIterator[Starter]:
+    async with AsyncExitStack() as stack:
+        yield Starter(tmp_path, stack)
+
+
+async def list_deliveries(gateway: Gateway) -> list[Delivery]:
+    def read(tx: Transaction) -> list[Delivery]:
+        numbers = [row[0] for row in tx.fetch_all("SELECT no FROM session ORDER BY no")]
+        return [delivery for number in numbers for delivery in delivery_queries.list_for_session(tx, number)]
+
+    return await gateway.store.engine.arun(Read(read))
+
+
+async def wait_for_states(gateway: Gateway, *states: DeliveryState) -> None:
+    """Wait until the deliveries are in these states."""
+    found: list[Delivery] = []
+    try:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            while True:
+                found = await list_deliveries(gateway)
+                if sorted(each.state for each in found) == sorted(states):
+                    return
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        pytest.fail(f"The deliveries are {[(each.state, each.error) for each in found]}.")
+
+
+async def test_questions_are_answered_across_a_restart_and_a_crash(server: SignalServer, starter: Starter) -> None:
+    _, first = await starter.start(server)
+    question = server.push_text("one")
+    await wait_until(server.list_texts)
+    await first.aclose()
+    server.push_text("two")
+    gateway, _ = await starter.start(server)
+    await wait_until(lambda: len(server.list_texts()) == 2)
+    await server.end_programs()
+    server.push_text("three")
+    await wait_for_states(gateway, *[DeliveryState.SENT] * 3)
+    assert server.list_texts() == ["You said: one", "You said: two", "You said: three"]
+    assert f"{ADA}:{server.messages[0].parameters['quoteTimestamp']}" == question
+
+
+async def test_a_group_and_a_private_chat_do_not_know_of_each_other(server: SignalServer, starter: Starter) -> None:
+    agent = ScriptedAgent(lambda request: f"Answer {len(agent.requests)}")
+    gateway, _ = await starter.start(server, agent=agent)
+    server.push_text("my secret", BEN)
+    await wait_until(lambda: server.list_texts(BEN))
+    server.push_text("just talking", BEN, group=GROUP)
+    server.push_text("\ufffc what do you know?", ADA, group=GROUP, mentions=MENTION)
+    await wait_for_states(gateway, DeliveryState.SENT, DeliveryState.SENT)
+    assert server.list_texts(GROUP) == ["Answer 2"]
+    assert server.list_texts(ADA) == []
+    asked = json.dumps(agent.requests[-1].messages, default=str)
+    assert "what do you know?" in asked
+    assert "just talking" in asked
+    assert "secret" not in asked
+
+
+async def test_a_file_of_a_person_reaches_the_agent(server: SignalServer, starter: Starter) -> None:
+    agent = ScriptedAgent("I see.")
+    gateway, _ = await starter.start(server, agent=agent)
+    server.push_text("Read this", attachments=[server.add_file("notes.txt", b"remember the milk")])
+    await wait_for_states(gateway, DeliveryState.SENT)
+    assert "remember the milk" in json.dumps(agent.requests[0].messages, default=str)
+
+
+async def test_a_rate_limit_loses_and_doubles_nothing(server: SignalServer, starter: Starter) -> None:
+    answer = "\n\n".join(f"Paragraph {number} " + "word " * 200 for number in range(5))
+    limited = replace(RATE_LIMITED, results=(RATE_LIMITED.results[0] | {"retryAfterSeconds": 1},))
+    server.fail("send", None, limited)
+    server.push_text("long please")
+    gateway, _ = await starter.start(server, agent=ScriptedAgent(answer))
+    await wait_for_states(gateway, DeliveryState.SENT)
+    texts = server.list_texts()
+    assert "\n\n".join(texts).split() == answer.split()
+    assert len(server.list_requests("send")) == len(texts) + 1
+
+
+@pytest.mark.parametrize("is_taken", [True, False])
+async def test_an_answer_that_may_have_arrived_is_not_sent_again(
+    server: SignalServer, starter: Starter, *, is_taken: bool
+) -> None:
+    server.fail("send", LOSE_ANSWER if is_taken else CRASH)
+    server.push_text("hello")
+    gateway, _ = await starter.start(server)
+    await wait_for_states(gateway, DeliveryState.UNCERTAIN)
+    server.push_text("still there?")
+    await wait_for_states(gateway, DeliveryState.UNCERTAIN, DeliveryState.SENT)
+    assert server.list_texts() == [*(["You said: hello"] if is_taken else []), "You said: still there?"]
+
+
+async def test_an_unlinked_account_stops_no_other_and_can_be_linked_again(
+    server: SignalServer, starter: Starter
+) -> None:
+    async with SignalServer() as other:
+        gateway, _ = await starter.start(server, other)
+        runners = gateway.accounts._runners
+        await wait_until(lambda: len(gateway.accounts.list_live_adapters()) == 2)
+        other.is_revoked = True
+        await other.end_programs()
+        refused = runners[Platform.SIGNAL, "a1"]
+        await wait_until(lambda: refused.status.state is AccountState.REFUSED)
+        other.store_account(is_registered=False)  # as signal-cli does then
+        server.push_text("hello")
+        await wait_until(server.list_texts)
+        await wait_until(lambda: refused.status.state is AccountState.LINKING)
+        assert refused.status.linking is not None
+        other.scan_code()
+        await wait_until(lambda: refused.status.state is AccountState.LIVE)
+        other.push_text("and me?")
+        await wait_until(other.list_texts)
+        assert other.problems == []
+
+
+@pytest.mark.slow
+async def test_an_answer_grows_and_ends_as_one_message(server: SignalServer, starter: Starter) -> None:
+    shown = asyncio.Event()
+
+    async def answer(_request: AgentRequest) -> AsyncGenerator[AgentEvent]:
+        yield TextDelta("Growing ")
+        await shown.wait()
+        yield TextDelta("and done.")
+
+    server.push_text("tell me")
+    gateway, _ = await starter.start(server, agent=ScriptedAgent(answer))
+    await wait_until(lambda: any(text.startswith("Growing") for text in server.list_texts()))
+    shown.set()
+    await wait_for_states(gateway, DeliveryState.SENT)
+    assert server.list_texts() == ["Growing and done."]
+    assert server.list_requests("sendTyping")

@@ -1,0 +1,347 @@
+"""A whole gateway with Slack apps: nothing lost, nothing doubled, nothing told to the wrong people or thread."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from palaver import SessionStore
+from palaver.agent.base import TextDelta
+from palaver.domain.capabilities import Pace
+from palaver.domain.delivery import Address, DeliveryState
+from palaver.domain.platform_health import AccountState
+from palaver.domain.profile import AgentProfile, TurnRules
+from palaver.domain.source import Platform, SessionSource
+from palaver.services.attachments import Attachments
+from palaver.services.gateway import Gateway
+from palaver.services.platforms.account_runner import ConnectionTiming
+from palaver.services.platforms.configured_account import ConfiguredAccount
+from palaver.storage import deliveries, delivery_queries
+from palaver.storage.engines.base import Read, Write
+from palaver.storage.timestamps import to_micros
+from palaver.testing import ScriptedAgent
+from support.gateway import wait_until
+
+from .conftest import make_adapter_for
+from .slack_server import (
+    ADA,
+    BEN,
+    BEN_DM,
+    BOT_USER,
+    CHANNEL,
+    DM,
+    LOSE_ANSWER,
+    Fault,
+    SlackServer,
+    get_shown_text,
+    limit_rate,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator
+    from pathlib import Path
+
+    from palaver.agent.base import AgentEvent, AgentRequest
+    from palaver.domain.delivery import Delivery
+    from palaver.services.platforms.adapter import Adapter
+    from palaver.storage.engines.base import Transaction
+
+MENTION = f"<@{BOT_USER}>"
+TIMEOUT_SECONDS = 20.0
+TIMING = ConnectionTiming(acquisition=0.02, first_pause=0.01, max_pause=0.02, refused_pause=0.02)
+
+
+class Starter:
+    """Starts gateways on one database, each with an app for every server."""
+
+    def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
+        self._folder = folder
+        self._stack = stack
+        self.files: Attachments  # of the last one
+
+    async def start(self, *servers: SlackServer, agent: ScriptedAgent | None = None) -> tuple[Gateway, AsyncExitStack]:
+        """Return a running gateway, and what stops it."""
+        stack = await self._stack.enter_async_context(AsyncExitStack())
+        store = stack.enter_context(SessionStore.open(self._folder / "palaver.db"))
+        self.files = Attachments(store, self._folder / "attachments")
+        gateway = Gateway(
+            store,
+            agent or ScriptedAgent(lambda request: f"You said: {request.messages[-1]['content']}"),
+            profile=AgentProfile(),
+            rules=TurnRules(open_platforms=frozenset({Platform.SLACK}), model_titles=False),
+            accounts=[
+                self.configure(server, "" if number == 0 else f"app{number}") for number, server in enumerate(servers)
+            ],
+            timing=TIMING,
+            files=self.files,
+        )
+        await stack.enter_async_context(gateway.run(grace_seconds=1))
+        return gateway, stack
+
+    @staticmethod
+    def configure(server: SlackServer, account: str) -> ConfiguredAccount:
+        async def create() -> Adapter:
+            adapter = make_adapter_for(server, account=account)
+            adapter.capabilities = replace(adapter.capabilities, pace_per_chat=Pace(0.01), edit_pace=Pace(0.05))
+            return adapter
+
+        return ConfiguredAccount(platform=Platform.SLACK, account=account, create=create)
+
+
+@pytest.fixture
+async def starter(tmp_path: Path) -> AsyncIterator[Starter]:
+    async with AsyncExitStack() as stack:
+        yield Starter(tmp_path, stack)
+
+
+async def list_deliveries(gateway: Gateway) -> list[Delivery]:
+    def read(tx: Transaction) -> list[Delivery]:
+        numbers = [row[0] for row in tx.fetch_all("SELECT no FROM session ORDER BY no")]
+        return [delivery for number in numbers for delivery in delivery_queries.list_for_session(tx, number)]
+
+    return await gateway.store.engine.arun(Read(read))
+
+
+async def wait_for_states(gateway: Gateway, *states: DeliveryState) -> list[Delivery]:
+    """Wait until the deliveries are in these states."""
+    found: list[Delivery] = []
+    try:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            while True:
+                found = await list_deliveries(gateway)
+                if sorted(each.state for each in found) == sorted(states):
+                    return found
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        pytest.fail(f"The deliveries are {[(each.state, each.error) for each in found]}.")
+
+
+def list_thread(server: SlackServer, thread: str, channel: str = CHANNEL) -> list[str]:
+    """Return what the app has written in a thread."""
+    own = server.list_own_messages(channel)
+    return [get_shown_text(message) for message in own if message.get("thread_ts") == thread]
+
+
+async def test_a_direct_message_that_comes_twice_is_answered_once_and_marked_meanwhile(
+    server: SlackServer, starter: Starter
+) -> None:
+    gateway, _ = await starter.start(server)
+    ts = server.say("hello")
+    server.push_message(DM, ts)
+    server.say("again")
+    await wait_for_states(gateway, DeliveryState.SENT, DeliveryState.SENT)
+    assert server.list_texts() == ["You said: hello", "You said: again"]
+    assert all("thread_ts" not in message for message in server.list_own_messages())
+    marked = [each.parameters["timestamp"] for each in server.list_requests("reactions.add")]
+    assert ts in marked
+    await wait_until(lambda: not any(server.reactions.values()))
+
+
+async def test_a_mention_is_answered_in_its_thread_and_the_thread_is_the_conversation(
+    server: SlackServer, starter: Starter
+) -> None:
+    agent = ScriptedAgent(lambda request: f"{len(request.messages)} messages")
+    gateway, _ = await starter.start(server, agent=agent)
+    server.say("lunch at noon?", channel=CHANNEL, user=BEN)
+    first = server.say(f"{MENTION} what did he say?", channel=CHANNEL)
+    await wait_for_states(gateway, DeliveryState.SENT)
+    server.say(f"{MENTION} and now?", channel=CHANNEL, thread_ts=first, user=BEN)
+    second = server.say(f"{MENTION} another thing", channel=CHANNEL, user=BEN)
+    sent = await wait_for_states(gateway, *[DeliveryState.SENT] * 3)
+    assert (list_thread(server, first), list_thread(server, second)) == (["1 messages", "3 messages"], ["1 messages"])
+    assert len(server.list_own_messages(CHANNEL)) == 3  # none in the channel itself
+    assert len({delivery.session_id for delivery in sent}) == 2
+    assert "lunch at noon?" in str(agent.requests[0].messages)
+    await wait_until(lambda: not any(server.statuses.values()))
+    assert (CHANNEL, first) in server.statuses  # it was shown that the app is at work
+
+
+async def test_what_one_person_says_in_private_is_not_told_to_another(server: SlackServer, starter: Starter) -> None:
+    agent = ScriptedAgent("Fine.")
+    gateway, _ = await starter.start(server, agent=agent)
+    server.say("my secret is 4711")
+    thread = server.say(f"{MENTION} the channel's word is apple", channel=CHANNEL, user=BEN)
+    await wait_for_states(gateway, DeliveryState.SENT, DeliveryState.SENT)
+    server.say("hi", user=BEN, channel=BEN_DM)
+    server.say(f"{MENTION} and?", channel=CHANNEL, thread_ts=thread)
+    server.say(f"{MENTION} elsewhere", channel=CHANNEL)
+    await wait_for_states(gateway, *[DeliveryState.SENT] * 5)
+    seen = {str(request.messages[-1]["content"]).split("]\n")[-1]: str(request.messages) for request in agent.requests}
+    assert [name for name, text in seen.items() if "4711" in text] == ["my secret is 4711"]
+    assert "apple" not in seen["hi"]
+    assert any("apple" in text and "and?" in name for name, text in seen.items())
+
+
+async def test_each_thread_of_the_agent_view_is_a_conversation(server: SlackServer, starter: Starter) -> None:
+    gateway, _ = await starter.start(server)
+    roots = [server.say("New chat", user=BOT_USER, sends_event=False) for _ in range(2)]
+    server.push(
+        {
+            "type": "assistant_thread_started",
+            "assistant_thread": {"user_id": ADA, "context": {}, "channel_id": DM, "thread_ts": roots[0]},
+            "event_ts": server.make_ts(),
+        }
+    )
+    for number, root in enumerate(roots):
+        server.say(f"topic {number}", thread_ts=root)
+    sent = await wait_for_states(gateway, DeliveryState.SENT, DeliveryState.SENT)
+    assert [list_thread(server, root, DM) for root in roots] == [["You said: topic 0"], ["You said: topic 1"]]
+    assert len({delivery.session_id for delivery in sent}) == 2
+
+
+async def test_a_rate_limit_in_the_middle_of_the_parts_loses_and_doubles_nothing(
+    server: SlackServer, starter: Starter
+) -> None:
+    answer = "\n\n".join(f"Paragraph {number} " + "word " * 1500 for number in range(5))
+    server.fail("chat.postMessage", None, limit_rate(1))
+    gateway, _ = await starter.start(server, agent=ScriptedAgent(answer))
+    server.say("long please")
+    await wait_for_states(gateway, DeliveryState.SENT)
+    texts = server.list_texts()
+    assert len(texts) == 5
+    assert "\n\n".join(texts).split() == answer.split()
+    assert len(server.list_requests("chat.postMessage")) == 6
+
+
+async def test_an_answer_whose_confirmation_is_lost_is_found_in_the_history(
+    server: SlackServer, starter: Starter
+) -> None:
+    server.fail("chat.postMessage", LOSE_ANSWER)
+    gateway, _ = await starter.start(server)
+    server.say("hello")
+    await wait_for_states(gateway, DeliveryState.SENT)
+    assert server.list_texts() == ["You said: hello"]
+    assert len(server.list_requests("chat.postMessage")) == 1
+    assert server.list_requests("conversations.history")
+
+
+async def test_what_came_during_a_restart_is_answered_once(server: SlackServer, starter: Starter) -> None:
+    _, first = await starter.start(server)
+    server.say("one")
+    await wait_until(lambda: server.list_texts() == ["You said: one"])
+    await first.aclose()
+    server.say("two")  # Slack still repeats this one
+    server.say("three", sends_event=False)  # and this one no longer
+    thread = server.say(f"{MENTION} four", channel=CHANNEL, sends_event=False)
+    gateway, _ = await starter.start(server)
+    await wait_for_states(gateway, *[DeliveryState.SENT] * 4)
+    assert server.list_texts() == ["You said: one", "You said: two", "You said: three"]
+    assert list_thread(server, thread) == ["You said: [Ada] four"]
+
+
+async def test_a_cut_socket_loses_and_doubles_nothing(server: SlackServer, starter: Starter) -> None:
+    gateway, _ = await starter.start(server)
+    for number in range(6):
+        server.say(f"{number}", channel=CHANNEL if number % 2 else DM)
+        if number % 2:
+            await server.cut_sockets()
+        else:
+            await server.ask_to_reconnect()
+    await wait_for_states(gateway, *[DeliveryState.SENT] * 3)
+    assert sorted(server.list_texts()) == ["You said: 0", "You said: 2", "You said: 4"]
+    await wait_until(lambda: server.open_sockets == 1 and not server.unacknowledged)
+
+
+async def test_a_revoked_token_stops_one_app_and_no_other(server: SlackServer, starter: Starter) -> None:
+    async with SlackServer() as other:
+        gateway, _ = await starter.start(server, other)
+        await wait_until(lambda: len(gateway.accounts.list_live_adapters()) == 2)
+        other.is_revoked = True
+        other.say("are you there?")
+        refused = gateway.accounts._runners[Platform.SLACK, "app1"]
+        await wait_until(lambda: refused.status.state is AccountState.REFUSED)
+        server.say("hello")
+        await wait_until(lambda: server.list_texts() == ["You said: hello"])
+        other.is_revoked = False  # the owner has fixed it
+        await wait_until(lambda: refused.status.state is AccountState.LIVE)
+        await wait_until(lambda: other.list_texts() == ["You said: are you there?"])
+
+
+async def test_a_channel_without_the_app_stops_only_its_own_answers(server: SlackServer, starter: Starter) -> None:
+    gateway, _ = await starter.start(server)
+    server.fail("chat.postMessage", Fault(error="not_in_channel"))
+    server.send_command("/palaver", "hello", channel=CHANNEL)
+    [failed] = await wait_for_states(gateway, DeliveryState.FAILED)
+    assert "/invite" in str(failed.error)
+    server.say("hello")
+    await wait_for_states(gateway, DeliveryState.FAILED, DeliveryState.SENT)
+
+
+async def test_files_go_both_ways_and_to_the_thread(server: SlackServer, starter: Starter) -> None:
+    agent = ScriptedAgent("I see.")
+    gateway, _ = await starter.start(server, agent=agent)
+    thread = server.say(f"{MENTION} what is this?", channel=CHANNEL, file=("notes.txt", b"engine notes"))
+    await wait_for_states(gateway, DeliveryState.SENT)
+    assert "engine notes" in str(agent.requests[0].messages)
+    person = await gateway.store.aio.get_or_create_person(SessionSource(Platform.SLACK, DM, user_id=ADA))
+
+    async def read_plan() -> AsyncIterator[bytes]:
+        yield b"the plan"
+
+    file = await starter.files.receive(person.principal, "plan.txt", read_plan())
+    address = str(Address(Platform.SLACK, CHANNEL, thread))
+    new = deliveries.NewDelivery(address=address, content="Here it is.", attachment_ids=[file.id])
+    now = to_micros(gateway.store.clock.now())
+    await gateway.store.engine.arun(Write(lambda tx: deliveries.enqueue(tx, new, now)))
+    gateway.outbox.wake()
+    await wait_until(lambda: any(message.get("files") for message in server.list_own_messages(CHANNEL)))
+    [message] = [each for each in server.list_own_messages(CHANNEL) if each.get("files")]
+    assert message["thread_ts"] == thread
+    assert server.contents[message["files"][0]["id"]] == b"the plan"
+    assert list_thread(server, thread)[:2] == ["I see.", "Here it is."]
+
+
+async def test_a_slash_command_is_answered_in_its_chat(server: SlackServer, starter: Starter) -> None:
+    await starter.start(server)
+    server.say("hello")
+    await wait_until(lambda: server.list_texts() == ["You said: hello"])
+    server.send_command("/palaver", "new")
+    await wait_until(lambda: len(server.list_texts()) == 2)
+    await wait_until(lambda: not server.unacknowledged)
+    assert "new" in server.list_texts()[1].lower()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["thread", "chat"])
+async def test_an_answer_grows_and_ends_as_one_message(server: SlackServer, starter: Starter, place: str) -> None:
+    shown = asyncio.Event()
+
+    async def answer(_request: AgentRequest) -> AsyncGenerator[AgentEvent]:
+        yield TextDelta("Growing ")
+        await shown.wait()
+        yield TextDelta("and done.")
+
+    gateway, _ = await starter.start(server, agent=ScriptedAgent(answer))
+    channel = CHANNEL if place == "thread" else DM
+    server.say(f"{MENTION} tell me", channel=channel)
+    await wait_until(lambda: any(text.startswith("Growing") for text in server.list_texts(channel)))
+    [message] = server.list_own_messages(channel)
+    assert message.get("streaming_state") == ("in_progress" if place == "thread" else None)
+    shown.set()
+    await wait_for_states(gateway, DeliveryState.SENT)
+    assert server.list_texts(channel) == ["Growing and done."]
+    final: dict[str, Any] = server.list_own_messages(channel)[0]
+    assert [block["type"] for block in final["blocks"]] == ["markdown"]  # without the button to stop it
+    assert final.get("streaming_state") == ("completed" if place == "thread" else None)
+
+
+@pytest.mark.slow
+async def test_a_stream_whose_process_dies_is_completed_by_the_next_one(server: SlackServer, starter: Starter) -> None:
+    texts = ["Growing ", "and done."]
+    is_stopped = asyncio.Event()
+
+    async def never_end(_request: AgentRequest) -> AsyncGenerator[AgentEvent]:
+        yield TextDelta(texts[0])
+        await is_stopped.wait()
+
+    _, first = await starter.start(server, agent=ScriptedAgent(never_end))
+    thread = server.say(f"{MENTION} tell me", channel=CHANNEL)
+    await wait_until(lambda: list_thread(server, thread) == ["Growing"])
+    await first.aclose()
+    gateway, _ = await starter.start(server, agent=ScriptedAgent("".join(texts)))
+    await wait_for_states(gateway, DeliveryState.SENT)
+    assert list_thread(server, thread) == ["Growing and done."]

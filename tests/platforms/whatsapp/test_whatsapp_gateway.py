@@ -1,0 +1,284 @@
+"""A whole gateway with a business number: nothing lost, nothing doubled, and nobody reads what is not theirs."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from palaver import SessionStore
+from palaver.domain.capabilities import Pace
+from palaver.domain.delivery import DeliveryState
+from palaver.domain.errors import PalaverError
+from palaver.domain.platform_health import AccountState
+from palaver.domain.profile import AgentProfile, TurnRules
+from palaver.domain.source import Platform
+from palaver.services.attachments import Attachments
+from palaver.services.gateway import Gateway
+from palaver.services.platforms.account_runner import ConnectionTiming
+from palaver.services.platforms.adapter import WebhookRequest
+from palaver.services.platforms.configured_account import ConfiguredAccount
+from palaver.storage import delivery_queries
+from palaver.storage.engines.base import Read
+from palaver.testing import ScriptedAgent
+from support.gateway import wait_until
+
+from .conftest import make_adapter_for
+from .graph_server import (
+    ADAS_BSUID,
+    ADAS_NUMBER,
+    BAD_GATEWAY,
+    BENS_BSUID,
+    BENS_NUMBER,
+    LOSE_ANSWER,
+    PAIR_RATE,
+    WINDOW_CLOSED,
+    GraphServer,
+    make_message,
+    make_webhook,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
+
+    from palaver.domain.delivery import Delivery
+    from palaver.services.platforms.adapter import Adapter
+    from palaver.storage.engines.base import Transaction
+
+SENT, UNCERTAIN, FAILED = DeliveryState.SENT, DeliveryState.UNCERTAIN, DeliveryState.FAILED
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+TIMEOUT_SECONDS = 20.0
+TIMING = ConnectionTiming(acquisition=0.02, first_pause=0.01, max_pause=0.02, refused_pause=0.02)
+NEW_NUMBER, NEW_BSUID = "4917099999999", "DE.99999999"
+
+
+class Starter:
+    """Starts gateways on one database, each with the number of a server, which calls the newest one."""
+
+    def __init__(self, folder: Path, stack: AsyncExitStack, server: GraphServer) -> None:
+        self._folder = folder
+        self._stack = stack
+        self._server = server
+
+    async def start(self, agent: ScriptedAgent | None = None) -> tuple[Gateway, AsyncExitStack]:
+        """Return a running gateway, and what stops it."""
+        stack = await self._stack.enter_async_context(AsyncExitStack())
+        store = stack.enter_context(SessionStore.open(self._folder / "palaver.db"))
+        gateway = Gateway(
+            store,
+            agent or ScriptedAgent(lambda request: f"You said: {request.messages[-1]['content']}"),
+            profile=AgentProfile(),
+            rules=TurnRules(open_platforms=frozenset({Platform.WHATSAPP}), model_titles=False),
+            accounts=[ConfiguredAccount(platform=Platform.WHATSAPP, account="", create=self._create)],
+            timing=TIMING,
+            files=Attachments(store, self._folder / "attachments"),
+        )
+        await stack.enter_async_context(gateway.run(grace_seconds=5))
+
+        async def send(body: bytes, headers: Mapping[str, str]) -> int:
+            request = WebhookRequest(method="POST", headers=headers, query={}, body=body)
+            try:
+                return (await gateway.accounts.handle_webhook("whatsapp", "", request)).status
+            except PalaverError:
+                return 503
+
+        self._server.send_webhook = send
+        return gateway, stack
+
+    async def _create(self) -> Adapter:
+        adapter = make_adapter_for(self._server)
+        adapter.capabilities = replace(adapter.capabilities, pace_per_chat=Pace(0.01))
+        return adapter
+
+
+@pytest.fixture
+async def starter(tmp_path: Path, server: GraphServer) -> AsyncIterator[Starter]:
+    async with AsyncExitStack() as stack:
+        yield Starter(tmp_path, stack, server)
+
+
+async def list_deliveries(gateway: Gateway) -> list[Delivery]:
+    def read(tx: Transaction) -> list[Delivery]:
+        numbers = [row[0] for row in tx.fetch_all("SELECT no FROM session ORDER BY no")]
+        return [delivery for number in numbers for delivery in delivery_queries.list_for_session(tx, number)]
+
+    return await gateway.store.engine.arun(Read(read))
+
+
+async def wait_for_states(gateway: Gateway, *states: DeliveryState) -> list[Delivery]:
+    """Wait until the deliveries are in these states."""
+    found: list[Delivery] = []
+    try:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            while True:
+                found = await list_deliveries(gateway)
+                if sorted(each.state for each in found) == sorted(states):
+                    return found
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        pytest.fail(f"The deliveries are {[(each.state, each.error) for each in found]}.")
+
+
+async def test_two_people_have_two_conversations(server: GraphServer, starter: Starter) -> None:
+    """Each id of a person leads to their own conversation, and to nobody else's."""
+    agent = ScriptedAgent(lambda request: " / ".join(str(each["content"]) for each in request.messages))
+    gateway, _ = await starter.start(agent)
+    server.push_text("secret of Ada", number=ADAS_NUMBER, bsuid=ADAS_BSUID)
+    server.push_text("secret of Ben", number=BENS_NUMBER, bsuid=BENS_BSUID)
+    await wait_for_states(gateway, SENT, SENT)
+    server.push_text("without my number", number=None, bsuid=ADAS_BSUID)
+    server.push_text("without a user name", number=BENS_NUMBER)
+    deliveries = await wait_for_states(gateway, *[SENT] * 4)
+    assert len({each.session_id for each in deliveries}) == 2
+    adas, bens = server.list_texts(ADAS_NUMBER), server.list_texts(BENS_NUMBER)
+    assert (len(adas), len(bens), server.list_texts(ADAS_BSUID)) == (2, 2, [])
+    assert "secret of Ada" in adas[1]
+    assert "without my number" in adas[1]
+    assert not any("Ben" in text for text in adas)
+    assert not any("Ada" in text for text in bens)
+
+
+async def test_the_new_holder_of_a_number_sees_nothing_of_the_old_one(server: GraphServer, starter: Starter) -> None:
+    agent = ScriptedAgent(lambda request: " / ".join(str(each["content"]) for each in request.messages))
+    gateway, _ = await starter.start(agent)
+    server.push_text("secret of Ada", number=ADAS_NUMBER, bsuid=ADAS_BSUID)
+    await wait_for_states(gateway, SENT)
+    server.push_text("what do you know?", number=ADAS_NUMBER, bsuid=BENS_BSUID)
+    await wait_for_states(gateway, SENT, SENT)
+    assert "secret of Ada" not in server.list_texts(ADAS_NUMBER)[-1]
+    server.push_text("and me?", number=None, bsuid=ADAS_BSUID)
+    await wait_for_states(gateway, SENT, SENT, SENT)
+    assert "secret of Ada" in server.list_texts(ADAS_BSUID)[-1]
+
+
+async def test_a_conversation_goes_on_under_a_new_number(server: GraphServer, starter: Starter) -> None:
+    gateway, _ = await starter.start()
+    server.push_text("hello", number=ADAS_NUMBER, bsuid=ADAS_BSUID)
+    await wait_for_states(gateway, SENT)
+    system = {
+        "body": "",
+        "type": "user_changed_number",
+        "wa_id": NEW_NUMBER,
+        "user_id": NEW_BSUID,
+        "previous_user_id": ADAS_BSUID,
+    }
+    server.push(make_webhook(make_message("system", system, message_id="wamid.moved")))
+    server.push_text("my new number", number=NEW_NUMBER, bsuid=NEW_BSUID)
+    deliveries = await wait_for_states(gateway, SENT, SENT)
+    assert len({each.session_id for each in deliveries}) == 1
+    assert server.list_texts(NEW_NUMBER) == ["You said: my new number"]
+
+
+async def test_a_webhook_that_comes_twice_is_answered_once(server: GraphServer, starter: Starter) -> None:
+    server.push_text("hello", message_id="wamid.twice")
+    server.push_text("hello", message_id="wamid.twice")
+    gateway, _ = await starter.start()
+    server.push_text("again")
+    await wait_for_states(gateway, SENT, SENT)
+    assert server.list_texts() == ["You said: hello", "You said: again"]
+    assert server.messages[0]["context"] == {"message_id": "wamid.twice"}
+    await wait_until(lambda: not server.pending)
+
+
+async def test_a_lost_answer_is_confirmed_by_its_status(server: GraphServer, starter: Starter) -> None:
+    server.fail("messages", LOSE_ANSWER)
+    gateway, _ = await starter.start()
+    server.push_text("hello")
+    await wait_for_states(gateway, SENT)
+    assert server.list_texts() == ["You said: hello"]
+
+
+async def test_without_a_status_a_lost_answer_stays_uncertain_and_is_not_sent_again(
+    server: GraphServer, starter: Starter
+) -> None:
+    server.sends_statuses = False
+    server.fail("messages", BAD_GATEWAY)
+    gateway, _ = await starter.start()
+    server.push_text("hello")
+    await wait_for_states(gateway, UNCERTAIN)
+    server.push_text("still there?")
+    await wait_for_states(gateway, UNCERTAIN, SENT)
+    assert server.list_texts() == ["You said: still there?"]
+
+
+async def test_a_message_that_fails_after_it_was_taken_is_reported(server: GraphServer, starter: Starter) -> None:
+    server.later_failures[ADAS_NUMBER] = 131026
+    gateway, _ = await starter.start()
+    server.push_text("hello")
+    [failed] = await wait_for_states(gateway, FAILED)
+    assert failed.error is not None
+    assert "can't deliver to this person" in failed.error
+    server.later_failures.clear()
+    server.push_text("I am back")  # who writes can be reached
+    await wait_for_states(gateway, FAILED, SENT)
+
+
+async def test_the_closed_window_is_told_and_opens_with_the_next_message(server: GraphServer, starter: Starter) -> None:
+    server.fail("messages", WINDOW_CLOSED)
+    gateway, _ = await starter.start()
+    server.push_text("hello")
+    [failed] = await wait_for_states(gateway, FAILED)
+    assert "24 hours" in str(failed.error)
+    server.push_text("hello again")
+    await wait_for_states(gateway, FAILED, SENT)
+
+
+async def test_a_pair_rate_limit_in_the_middle_of_the_parts_loses_and_doubles_nothing(
+    server: GraphServer, starter: Starter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from palaver.platforms.whatsapp import failures
+
+    monkeypatch.setitem(failures._WAITS, 131056, (0.1, False))
+    answer = "\n\n".join(f"Paragraph {number} " + "word " * 500 for number in range(5))
+    server.fail("messages", None, PAIR_RATE)
+    gateway, _ = await starter.start(ScriptedAgent(answer))
+    server.push_text("long please")
+    await wait_for_states(gateway, SENT)
+    texts = server.list_texts()
+    assert len(texts) <= 5  # in few parts: there is one message in six seconds
+    assert "\n\n".join(texts).split() == answer.split()
+
+
+async def test_what_came_during_a_restart_is_answered_once(server: GraphServer, starter: Starter) -> None:
+    _, first = await starter.start()
+    server.push_text("one")
+    await wait_until(server.list_texts)
+    await first.aclose()
+    server.push_text("two")
+    server.push_text("three")
+    gateway, _ = await starter.start()
+    await wait_for_states(gateway, *[SENT] * 3)
+    assert server.list_texts() == ["You said: one", "You said: two", "You said: three"]
+
+
+async def test_a_picture_is_seen_and_the_message_is_marked_as_read(server: GraphServer, starter: Starter) -> None:
+    agent = ScriptedAgent("I see.")
+    media_id = server.add_media(PIXEL, "image/png")
+    gateway, _ = await starter.start(agent)
+    image = {"id": media_id, "mime_type": "image/png", "sha256": "x", "caption": "What is this?"}
+    server.push(make_webhook(make_message("image", image, message_id="wamid.picture")))
+    await wait_for_states(gateway, SENT)
+    [request] = agent.requests
+    asked = json.dumps(request.messages, default=str)
+    assert "What is this?" in asked
+    assert base64.b64encode(PIXEL).decode() in asked
+    assert server.read_ids == ["wamid.picture"]
+
+
+async def test_an_expired_token_is_refused_until_it_is_fixed(server: GraphServer, starter: Starter) -> None:
+    server.is_revoked = True
+    gateway, _ = await starter.start()
+    runner = gateway.accounts._runners[Platform.WHATSAPP, ""]
+    await wait_until(lambda: runner.status.state is AccountState.REFUSED)
+    assert "system user" in str(runner.status.error)
+    server.push_text("hello")
+    server.is_revoked = False
+    await wait_for_states(gateway, SENT)
