@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,7 +61,7 @@ async def test_a_refused_account_is_connected_now_and_tested(home: Home, start_a
     problem = ""
     connected = (await run(home, "connect", "pigeon")).stdout.splitlines()
     assert connected[0].startswith("Pigeon works: signed in as @homer (")
-    assert connected[1:] == ["Missing: Privacy mode is on.", "Details: Version 2"]
+    assert connected[1:] == ["Warning: Privacy mode is on.", "Details: Version 2"]
     assert (await run(home, "connect", "pigeon")).stdout == "Pigeon is already connected.\n"
     document = await asyncio.to_thread(home.get_json, "platforms", "test", "pigeon")
     assert (document["state"], document["details"], document["last_test"]["error"]) == ("live", ["Version 2"], None)
@@ -71,7 +73,7 @@ def test_an_account_is_tested_before_a_server_runs_it(home: Home, monkeypatch: p
     monkeypatch.setenv("WEBHOOK_URL", "http://example.org/hook")
     lines = home("platforms", "test", "webhook").stdout.splitlines()
     assert lines[0].startswith("Webhook works: signed in")
-    assert lines[1].startswith("Missing: Answers are sent without encryption.")
+    assert lines[1].startswith("Warning: Answers are sent without encryption.")
     assert lines[-1].startswith("No server runs it yet. Start one with `")
     error = home.get_error("platforms", "connect", "webhook", code=1)
     assert "No server is running this account. Start one with `" in error
@@ -79,6 +81,18 @@ def test_an_account_is_tested_before_a_server_runs_it(home: Home, monkeypatch: p
     result = home("platforms", "test", "webhook", code=1)
     assert result.stdout.startswith("Webhook doesn't work (< 0.1 s): WEBHOOK_SECRET is not valid:")
     assert "Accounts: webhook." in home("platforms", "test", "signal", code=2).stderr
+
+
+def test_an_account_that_has_to_be_linked_says_so_before_a_server_runs_it(home: Home) -> None:
+    program = """import sys; print('{"state": "ready", "version": "library 1"}', flush=True); sys.stdin.read()"""
+    settings = {"child_command": [sys.executable, "-c", program]}
+    document = {"platforms": {"whatsapp-web": {"settings": settings}}}
+    home("status")
+    home.path.joinpath("config.yaml").write_text(json.dumps(document), encoding="utf-8")
+    lines = home("platforms", "test", "whatsapp-web", code=1).stdout.splitlines()
+    assert lines[0].startswith("WhatsApp Web is not linked with a phone yet. Start a server with `")
+    assert lines[0].endswith("platforms link whatsapp-web`.")
+    assert lines[1:] == ["Details: library 1"]
 
 
 async def test_linking_shows_each_code_and_ends_when_the_account_is_connected(

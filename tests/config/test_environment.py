@@ -74,7 +74,7 @@ def test_an_empty_variable_is_ignored(load: LoadSettings, full_config: str) -> N
 
 @pytest.mark.parametrize("platform", CHAT_PLATFORMS)
 def test_a_home_channel_can_come_from_the_environment_alone(tmp_path: Path, platform: Platform) -> None:
-    name = f"{platform.upper()}_HOME_CHANNEL"
+    name = f"{platform.upper().replace('-', '_')}_HOME_CHANNEL"
     settings = load_settings({name: "1", f"{name}_NAME": "Home", f"{name}_THREAD_ID": "7"}, tmp_path)
     assert settings.gateway.home_channels[platform] == HomeChannel(platform, "1", "Home", "7")
     assert settings.gateway.connected_platforms == ()
@@ -134,6 +134,7 @@ def test_a_variable_changes_only_its_field_unless_it_is_another_chat(
         ),
         ("OPENAI_BASE_URL", "example.org", "… is not allowed (a URL that begins with http:// or https://)"),
         ("SLACK_HOME_CHANNEL_THREAD_ID", "7", "this needs a home channel (set SLACK_HOME_CHANNEL)"),
+        ("WHATSAPP_WEB_HOME_CHANNEL_NAME", "Me", "this needs a home channel (set WHATSAPP_WEB_HOME_CHANNEL)"),
     ],
 )
 def test_a_problem_in_the_environment_names_the_variable(

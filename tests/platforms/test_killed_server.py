@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS = 120.0
 WORD = re.compile(r"\bword-[a-z-]+-\d+\b")
-ROUNDS = 3
+ROUNDS = 2  # after three crashes in the same turn it is given up, and the person is told
 
 pytestmark = pytest.mark.slow
 
@@ -78,7 +78,7 @@ async def test_a_killed_server_loses_and_doubles_nothing_on_any_platform(
         await wait_for(lambda: list_live_platforms(store), {str(local.platform) for local in platforms})
         for number in range(ROUNDS):
             await asyncio.gather(*(say(local, number) for local in platforms))
-            await asyncio.sleep(0.3 * number)  # some messages are accepted, some answered, some on their way
+            await asyncio.sleep(0.4 * number)  # some messages are accepted, some answered, some on their way
             await server.kill()
             server.start()
         await wait_for(lambda: count_stored_words(store), Counter(list_words(*platforms)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from palaver import SessionStore
     from palaver.domain.inbound import Receipt
     from palaver.domain.person import Person
+    from palaver.storage.engines.base import Transaction
     from palaver.testing import FakeClock
 
 ADAS_NUMBER, ADAS_BSUID = "4917011111", "DE.111"
@@ -181,16 +184,6 @@ async def test_what_comes_late_does_not_move_anybody_back(town: Town) -> None:
     assert (await town.send(dm(ADAS_NUMBER), "it is my number")).session_id == bobs.session_id
 
 
-async def test_each_business_is_told_of_a_changed_number(town: Town) -> None:
-    first = await add_person(town, dm(ADAS_NUMBER, ADAS_BSUID, account="one"))
-    other = await town.send(dm(ADAS_NUMBER, "DE.333", account="two"), "the other number")
-    await town.inbox.accept(move(dm(ADAS_NUMBER, ADAS_BSUID, account="one")))
-    await town.inbox.accept(move(dm(ADAS_NUMBER, "DE.333", account="two"), NEW_NUMBER, "DE.444"))
-    assert (await town.send(dm(NEW_NUMBER, NEW_BSUID, account="one"), "again")).session_id == first.session_id
-    assert (await town.send(dm(NEW_NUMBER, "DE.444", account="two"), "again")).session_id == other.session_id
-    assert (await town.send(dm(None, "DE.444", account="two"), "again")).session_id == other.session_id
-
-
 async def test_a_changed_number_of_a_stranger_is_ignored(town: Town) -> None:
     assert (await town.inbox.accept(move(dm(ADAS_NUMBER)))).outcome is Outcome.IGNORED
 
@@ -275,13 +268,125 @@ async def test_the_group_lane_of_a_person_is_not_continued_by_the_new_holder(tow
     assert (await town.send(group(None, "777@lid"), "still me")).session_id == first.session_id
 
 
-async def test_two_businesses_know_one_person_by_two_bsuids(town: Town) -> None:
-    first = await add_person(town, dm(ADAS_NUMBER, ADAS_BSUID, account="one"))
-    other = await town.send(dm(ADAS_NUMBER, "DE.333", account="two"), "the other number")
-    assert other.is_stored
+async def test_a_late_change_of_number_does_not_move_the_new_holder(town: Town) -> None:
+    """Bob has Ada's number already when we hear that she has another one."""
+    ada = await add_person(town, dm(ADAS_NUMBER, ADAS_BSUID))
+    await town.send(dm(ADAS_NUMBER, BOBS_BSUID), "hello")
+    bob = await add_person(town, dm(ADAS_NUMBER, BOBS_BSUID))
+    assert bob.session_id != ada.session_id
+    assert (await town.inbox.accept(move(dm(ADAS_NUMBER, ADAS_BSUID)))).outcome is Outcome.RECORDED
+    assert (await town.send(dm(NEW_NUMBER, NEW_BSUID), "my new number")).session_id == ada.session_id
+    assert (await town.send(dm(ADAS_NUMBER, BOBS_BSUID), "still Bob")).session_id == bob.session_id
+
+
+async def test_the_changed_number_of_a_stranger_does_not_move_who_has_the_number_now(town: Town) -> None:
+    bob = await add_person(town, dm(ADAS_NUMBER, BOBS_BSUID))
+    assert (await town.inbox.accept(move(dm(ADAS_NUMBER, ADAS_BSUID)))).outcome is Outcome.IGNORED
+    assert (await town.send(dm(NEW_NUMBER, NEW_BSUID), "hello")).outcome is Outcome.REJECTED
+    assert (await town.send(dm(ADAS_NUMBER, BOBS_BSUID), "still Bob")).session_id == bob.session_id
+
+
+async def test_ids_that_were_used_before_the_change_was_known_are_lasting(town: Town) -> None:
+    """They wrote under the new ids first. The next holder of that number is still somebody else."""
+    first = await add_person(town, dm(ADAS_NUMBER, ADAS_BSUID))
+    await add_person(town, dm(NEW_NUMBER, NEW_BSUID))
+    await town.inbox.accept(move(dm(ADAS_NUMBER, ADAS_BSUID)))
+    assert (await town.send(dm(NEW_NUMBER, BOBS_BSUID), "hello")).outcome is Outcome.REJECTED
+    again = move(dm(NEW_NUMBER, NEW_BSUID), "4917033333", "DE.333")
+    assert (await town.inbox.accept(again)).outcome is Outcome.RECORDED
+    assert (await town.send(dm("4917033333", "DE.333"), "moved twice")).session_id == first.session_id
+
+
+async def test_a_person_known_by_a_lasting_id_alone_keeps_it_after_a_change(town: Town) -> None:
+    first = await add_person(town, dm(None, ADAS_BSUID))
+    change = ChatMoved(source=dm(None, ADAS_BSUID), new_chat_id=NEW_BSUID, new_user_ids=(NEW_BSUID,))
+    assert (await town.inbox.accept(change)).outcome is Outcome.RECORDED
+    assert (await town.inbox.accept(change)).outcome is Outcome.IGNORED
+    late = await town.send(dm(ADAS_NUMBER, ADAS_BSUID), "written before")
+    assert late.session_id == first.session_id
+    assert await find_address(town, late) == f"whatsapp::{NEW_BSUID}"
+
+
+async def test_a_number_that_a_person_has_no_more_is_nobodys(store: SessionStore, clock: FakeClock) -> None:
+    """Also if the person is stored under their lasting id."""
+    town = Town(store, clock, TurnRules(allowed_users={Platform.WHATSAPP_WEB: frozenset({ADAS_NUMBER})}))
+    web = "whatsapp-web"
+    await town.add_person(dm(None, "777@lid", platform=web), Role.GUEST)
+    assert (await town.send(dm(ADAS_NUMBER, "777@lid", platform=web), "allowed")).is_stored
+    assert (await town.send(dm(NEW_NUMBER, "777@lid", platform=web), "no more")).outcome is Outcome.REJECTED
+    assert await find_person(town, dm(ADAS_NUMBER, platform=web)) is None
+    assert await find_person(town, dm(NEW_NUMBER, platform=web)) is not None
+
+
+@pytest.mark.parametrize(
+    ("platform", "adas_id", "bobs_id"), [("whatsapp", ADAS_BSUID, BOBS_BSUID), ("whatsapp-web", "777@lid", "888@lid")]
+)
+async def test_the_new_holder_of_a_number_is_a_stranger_to_all_our_accounts(
+    town: Town, platform: str, adas_id: str, bobs_id: str
+) -> None:
+    """Ada has written to one account of ours only, and the new holder of her number writes to another one."""
+    ada = await add_person(town, dm(ADAS_NUMBER, adas_id, platform=platform, account="one"), Role.OWNER)
+    bob = dm(ADAS_NUMBER, bobs_id, platform=platform, account="two")
+    assert (await town.send(bob, "hello")).outcome is Outcome.REJECTED
+    assert await find_person(town, bob) is None
+    again = await town.send(dm(ADAS_NUMBER, adas_id, platform=platform, account="one"), "still me")
+    assert again.session_id == ada.session_id
+
+
+async def test_a_request_is_approved_for_the_person_who_is_known_meanwhile(town: Town) -> None:
+    first = await add_person(town, dm(None, ADAS_BSUID))
+    code = find_code(await town.ask(dm(ADAS_NUMBER), "without my id"))
+    await town.send(dm(ADAS_NUMBER, ADAS_BSUID), "with both")
+    await town.ask(SessionSource.local_cli(), f"/pair {code} member")
+    assert (await town.send(dm(ADAS_NUMBER), "again")).session_id == first.session_id
+    assert len(await town.rows("SELECT 1 FROM identity WHERE platform = 'whatsapp'")) == 1
+    assert (await town.send(dm(ADAS_NUMBER, BOBS_BSUID), "hello")).outcome is Outcome.REJECTED
+
+
+async def test_two_businesses_know_a_person_by_two_bsuids(town: Town) -> None:
+    """The other one could be a new holder of the number: the person asks for access there, too, and keeps both."""
+    one, two = dm(ADAS_NUMBER, ADAS_BSUID, account="one"), dm(ADAS_NUMBER, "DE.333", account="two")
+    first = await add_person(town, one)
+    code = find_code(await town.ask(two, "the other number"))
+    await town.ask(SessionSource.local_cli(), f"/pair {code} member")
+    other = await town.send(two, "again")
+    for _ in range(2):
+        assert (await town.send(one, "again")).session_id == first.session_id
+        assert (await town.send(two, "again")).session_id == other.session_id
     assert (await town.send(dm(None, "DE.333", account="two"), "again")).session_id == other.session_id
-    assert (await town.send(dm(ADAS_NUMBER, ADAS_BSUID, account="one"), "again")).session_id == first.session_id
-    assert len({str(await find_person(town, dm(None, each))) for each in (ADAS_BSUID, "DE.333")}) == 1
+    await town.inbox.accept(move(one))
+    await town.inbox.accept(move(two, NEW_NUMBER, "DE.444"))
+    assert (await town.send(dm(NEW_NUMBER, NEW_BSUID, account="one"), "moved")).session_id == first.session_id
+    assert (await town.send(dm(NEW_NUMBER, "DE.444", account="two"), "moved")).session_id == other.session_id
+
+
+async def test_two_numbers_of_one_business_are_told_of_one_change(town: Town) -> None:
+    one, two = (dm(ADAS_NUMBER, ADAS_BSUID, account=each) for each in ("one", "two"))
+    first = await add_person(town, one)
+    other = await town.send(two, "the other number")
+    assert (await town.inbox.accept(move(one))).outcome is Outcome.RECORDED
+    assert (await town.inbox.accept(move(two))).outcome is Outcome.IGNORED
+    assert (await town.send(dm(NEW_NUMBER, NEW_BSUID, account="one"), "again")).session_id == first.session_id
+    assert (await town.send(dm(None, NEW_BSUID, account="two"), "again")).session_id == other.session_id
+
+
+async def test_a_number_changes_hands_before_or_after_a_message_but_not_during_it(town: Town) -> None:
+    """Otherwise the answer to Ada's message would go to the number that is Bob's by then."""
+    await add_person(town, dm(ADAS_NUMBER, ADAS_BSUID))
+    config, now = town.store.config, town.clock.now()
+    is_folded, is_taken = threading.Event(), threading.Event()
+
+    def accept_adas_message(tx: Transaction) -> bool:
+        fold_source(tx, dm(None, ADAS_BSUID), config, now)
+        is_folded.set()
+        return is_taken.wait(1)
+
+    accepting = asyncio.create_task(town.write(accept_adas_message))
+    await asyncio.to_thread(is_folded.wait)
+    taking = asyncio.create_task(town.send(dm(ADAS_NUMBER, BOBS_BSUID), "hello"))
+    taking.add_done_callback(lambda _: is_taken.set())
+    assert not await accepting
+    assert (await taking).outcome is Outcome.REJECTED
 
 
 async def test_ids_that_somebody_writes_or_chooses_as_a_name_mean_nothing(town: Town) -> None:

@@ -26,9 +26,16 @@ CHAT_PLATFORMS: Final = (
     Platform.DISCORD,
     Platform.SLACK,
     Platform.WHATSAPP,
+    Platform.WHATSAPP_WEB,
     Platform.SIGNAL,
     Platform.MATRIX,
+    Platform.EMAIL,
 )
+
+
+def get_home_channel_variable(platform: Platform) -> str:
+    """Return the variable with the home channel of a platform, such as `WHATSAPP_WEB_HOME_CHANNEL`."""
+    return f"{platform.upper().replace('-', '_')}_HOME_CHANNEL"
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,9 @@ ENVIRONMENT_VARIABLES: Final = (
     EnvironmentVariable("GEMINI_API_KEY", "providers.google.api_key", validators.OPTIONAL_API_KEY),
     EnvironmentVariable("GOOGLE_API_KEY", "providers.google.api_key", validators.OPTIONAL_API_KEY),
     *(
-        EnvironmentVariable(f"{platform.upper()}_HOME_CHANNEL{suffix}", f"platforms.{platform}.home_channel.{key}")
+        EnvironmentVariable(
+            f"{get_home_channel_variable(platform)}{suffix}", f"platforms.{platform}.home_channel.{key}"
+        )
         for platform in CHAT_PLATFORMS
         for suffix, key in (("", "chat_id"), ("_NAME", "name"), ("_THREAD_ID", "thread_id"))
     ),
@@ -115,7 +124,9 @@ def apply_overrides(file: ConfigFile, values: Mapping[str, object]) -> tuple[Con
             names = [
                 variable.name for variable in ENVIRONMENT_VARIABLES if variable.key.removeprefix(prefix) in overrides
             ]
-            problems.append(f"{', '.join(names)}: this needs a home channel (set {platform.upper()}_HOME_CHANNEL)")
+            problems.append(
+                f"{', '.join(names)}: this needs a home channel (set {get_home_channel_variable(platform)})"
+            )
         elif overrides and home:
             section = replace(section, home_channel=replace(home, **overrides))
             file = replace(file, platforms={**file.platforms, platform: section})

@@ -29,6 +29,7 @@ class MessageDeleted:
 
     source: SessionSource
     message_id: str
+    is_by_author: bool = False  # only the user of the source may delete it: the platform has not checked who does it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ from palaver.domain.pairing import (
 from palaver.domain.person import Role
 from palaver.domain.source import ChatType
 from palaver.domain.text import is_storable
-from palaver.services import linking
+from palaver.services import linking, sender_folding
 from palaver.services.commands.command import CommandCall
 from palaver.services.commands.reply_text import escape_markdown
 from palaver.services.notices import send_notice
@@ -169,27 +169,28 @@ def approve_request(
 ) -> Person:
     """Give a stranger the access that `grant` says, and tell them; returns the person who has it."""
     micros = to_micros(now)
+    source = sender_folding.fold_source(tx, request.source, config, now)  # who it is may be known by now
     if not pairing_requests.delete(tx, request):
         raise NotFound("Request not found. It may have expired, or it was answered already.")
     if grant is Grant.ME:
         own_row = people.find_by_id(tx, approver.id)
         assert own_row is not None  # noqa: S101  (the caller has just been identified)
-        person = linking.link_account(tx, request.source, own_row, config, now)
+        person = linking.link_account(tx, source, own_row, config, now)
         text = f"This account is now linked to **{escape_markdown(person.name)}**. Send your message again."
     else:
-        row = people.find_or_add_by_source(tx, request.source, micros)
+        row = people.find_or_add_by_source(tx, source, micros)
         assert row is not None  # noqa: S101  (a request has an account)
         person = row.person
         if grant is Grant.MEMBER and person.role is Role.GUEST:
             people.set_role(tx, person.id, Role.MEMBER)
         if grant is Grant.GUEST and person.role is Role.GUEST:
-            chat_access.grant(tx, request.source, person.id, approver.id, micros)
-        people.remember_dm_source(tx, request.source, row.dm_source)
+            chat_access.grant(tx, source, person.id, approver.id, micros)
+        people.remember_dm_source(tx, source, row.dm_source)
         refreshed = people.find_by_id(tx, person.id)
         person = refreshed.person if refreshed else person
         role = linking.describe_role(person.role)
         text = f"You now have access as {role}. Send your message again. Use /help for commands."
-    send_notice(tx, request.source, text, micros)
+    send_notice(tx, source, text, micros)
     return person
 
 

@@ -8,7 +8,7 @@ a later message carries, its source is rewritten to the main id before anything 
 | two ids, one of them known | the other one is remembered as the same person's |
 | two ids, known as two people | these are one person now, and so are their conversations |
 | a number with another lasting id than before | it has a new holder: it is taken from the person who had it |
-| a known lasting id with a new number | the person has a new number: they go on under it |
+| a known lasting id with a new number | the person has a new number: the old one is nobody's |
 | a changed number | the person and the chat go on under the new ids |
 
 Always true: only ids that the platform itself has put on a message count, never what somebody writes; a number that has
@@ -52,7 +52,13 @@ def find_folded_source(tx: Transaction, source: SessionSource) -> SessionSource 
 
 
 def fold_source(tx: Transaction, source: SessionSource, config: GatewayConfig, now: datetime) -> SessionSource:
-    """Return the source under the main id of its person, and remember the ids that are new."""
+    """Return the source under the main id of its person, and remember the ids that are new.
+
+    Until the transaction ends, no id on this platform changes hands: the answer goes to the address that is chosen now.
+    """
+    if not list_sender_ids(source):
+        return source
+    _lock_ids(tx, source.platform)
     found = find_folded_source(tx, source)
     return found if found is not None else _Folding(tx, source, config, now).fold()
 
@@ -60,7 +66,12 @@ def fold_source(tx: Transaction, source: SessionSource, config: GatewayConfig, n
 def move_person(tx: Transaction, update: ChatMoved, config: GatewayConfig, now: datetime) -> bool:
     """Let a person who has changed their number go on under their new ids; return whether they were known."""
     source = replace(update.source, chat_type=ChatType.DM)
+    _lock_ids(tx, source.platform)
     return _Folding(tx, source, config, now).move(parse_sender_ids(source.platform, update.new_user_ids))
+
+
+def _lock_ids(tx: Transaction, platform: str) -> None:
+    tx.lock_name(f"sender ids {platform}")
 
 
 class _Folding:
@@ -84,26 +95,47 @@ class _Folding:
             number = self._ids[0].id
             self._rename(main_id, number)
             main_id = number
-        sender_ids.save_ids(self._tx, self._source, self._ids, main_id, self._now)
+        self._save(self._ids, main_id)
         return _fold_person(self._source, self._ids, main_id)
 
     def move(self, new_ids: Sequence[SenderId]) -> bool:
-        known = sender_ids.find_main_ids(self._tx, self._platform, self._ids)
-        old_main = next((known[each.id] for each in self._ids if each.id in known), None)
+        old_main = self._find_former_holder()
         if old_main is None or not new_ids or self._find_replaced(self._ids) is not None:
             return False  # unknown, or it is known already
+        self._save([each for each in self._ids if each.is_lasting], old_main)  # what carries one comes late
         for new_id in sorted(new_ids, key=lambda each: not each.is_lasting):
             other = sender_ids.find_main_ids(self._tx, self._platform, [new_id]).get(new_id.id)
             # Whoever has the same lasting id has written under the new ids before this came.
             if other in {None, old_main} or (new_id.is_lasting and self._unite(str(other), old_main)):
                 continue
             self._release(str(other), new_id.id)
-        sender_ids.mark_replaced(self._tx, self._platform, old_main, self._source.account)
+        sender_ids.mark_replaced(self._tx, self._platform, old_main)
         new_main = new_ids[0].id
-        if old_main != new_main:  # another account of ours was told before
+        if old_main != new_main:
             self._rename(old_main, new_main)
-        sender_ids.save_ids(self._tx, self._source, new_ids, new_main, self._now)
+        self._save(new_ids, new_main)
         return True
+
+    def _save(self, ids: Sequence[SenderId], main_id: str) -> None:
+        """Store the ids of a person. Another number that they had is nobody's then: a person has one."""
+        sender_ids.save_ids(self._tx, self._platform, ids, main_id, self._now)
+        numbers = {each.id for each in ids if not each.is_lasting}
+        if not numbers or len(numbers) == len(ids):
+            return
+        for text in sender_ids.list_ids(self._tx, self._platform, main_id):
+            if text != main_id and text not in numbers and _is_number(self._platform, text):
+                sender_ids.remove(self._tx, self._platform, text)
+
+    def _find_former_holder(self) -> str | None:
+        """Return the main id of the person who had these ids. The number alone may be somebody else's by now."""
+        known = sender_ids.find_main_ids(self._tx, self._platform, self._ids)
+        lasting = {each.id for each in self._ids if each.is_lasting}
+        for each in sorted(self._ids, key=lambda each: not each.is_lasting):
+            main_id = known.get(each.id)
+            if main_id is not None:
+                is_other = not each.is_lasting and lasting and self._has_other_lasting_id(main_id, lasting)
+                return None if is_other else main_id
+        return None
 
     def _find_replaced(self, ids: Sequence[SenderId]) -> str | None:
         """Return the main id of a person whose lasting id here is an old one: what carries it was written before."""
@@ -128,12 +160,11 @@ class _Folding:
         return main_id
 
     def _has_other_lasting_id(self, main_id: str, ids: set[str]) -> bool:
-        account = self._source.account
-        return sender_ids.find_lasting_id(self._tx, self._platform, main_id, account, other_than=ids) is not None
+        return sender_ids.find_lasting_id(self._tx, self._platform, main_id, other_than=ids) is not None
 
     def _has_number(self, main_id: str) -> bool:
-        ids = parse_sender_ids(self._platform, sender_ids.list_ids(self._tx, self._platform, main_id))
-        return not all(each.is_lasting for each in ids)
+        ids = sender_ids.list_ids(self._tx, self._platform, main_id)
+        return any(_is_number(self._platform, each) for each in ids)
 
     def _release(self, main_id: str, released_id: str) -> None:
         """Take an id, mostly a number, from the person who had it: it belongs to somebody else now."""
@@ -171,7 +202,7 @@ class _Folding:
             return
         people.change_account(self._tx, self._platform, old_id, new_id)
         self._move_chats(old_id, new_id, row)
-        if not any(each.is_lasting for each in parse_sender_ids(self._platform, [old_id])):
+        if _is_number(self._platform, old_id):
             sender_ids.remove(self._tx, self._platform, old_id)
 
     def _move_chats(self, old_id: str, new_id: str, row: PersonRow) -> None:
@@ -184,8 +215,12 @@ class _Folding:
 
 def _has_new_number(source: SessionSource, ids: Sequence[SenderId], main_id: str) -> bool:
     """Whether a person is stored under a number, and the platform names another one together with their lasting id."""
-    is_number = not any(each.is_lasting for each in parse_sender_ids(source.platform, [main_id]))
-    return is_number and not ids[0].is_lasting and ids[0].id != main_id and any(each.is_lasting for each in ids)
+    has_other = not ids[0].is_lasting and ids[0].id != main_id and any(each.is_lasting for each in ids)
+    return has_other and _is_number(source.platform, main_id)
+
+
+def _is_number(platform: str, text: str) -> bool:
+    return not any(each.is_lasting for each in parse_sender_ids(platform, [text]))
 
 
 def _fold_person(source: SessionSource, ids: Sequence[SenderId], main_id: str) -> SessionSource:

@@ -91,9 +91,11 @@ def edit(tx: Transaction, source: SessionSource, message_id: str, sender: str | 
     return changed > 0
 
 
-def delete(tx: Transaction, source: SessionSource, message_id: str) -> bool:
-    """Forget a message that was deleted; False if it is not stored."""
-    return tx.execute(f"DELETE FROM group_message WHERE {_IS_MESSAGE}", *_make_chat(source), message_id) > 0
+def delete(tx: Transaction, source: SessionSource, message_id: str, author: str | None = None) -> bool:
+    """Forget a message that was deleted; False if it is not stored, or is not of the author that is named."""
+    condition = _IS_MESSAGE if author is None else f"{_IS_MESSAGE} AND sender = $5"
+    params = (*_make_chat(source), message_id, *([] if author is None else [author]))
+    return tx.execute(f"DELETE FROM group_message WHERE {condition}", *params) > 0
 
 
 def has_older(tx: Transaction, before: int) -> bool:

@@ -41,17 +41,15 @@ def list_ids(tx: Transaction, platform: str, main_id: str) -> list[str]:
     return [main_id, *(text for (text,) in rows if text != main_id)]
 
 
-def find_lasting_id(
-    tx: Transaction, platform: str, main_id: str, account: str | None = None, *, other_than: Iterable[str] = ()
-) -> str | None:
-    """Return an id of a person that nobody else ever gets; with `account`, one that was named to this account."""
+def find_lasting_id(tx: Transaction, platform: str, main_id: str, *, other_than: Iterable[str] = ()) -> str | None:
+    """Return a present id of a person that nobody else ever gets."""
     rows = tx.fetch_all(
-        "SELECT id, account FROM sender_id WHERE platform = $1 AND main_id = $2 AND is_lasting = 1 ORDER BY id",
+        "SELECT id FROM sender_id WHERE platform = $1 AND main_id = $2 AND is_lasting = 1 ORDER BY id",
         platform,
         main_id,
     )
     ignored = set(other_than)
-    return next((text for text, named_to in rows if account in {None, named_to} and text not in ignored), None)
+    return next((text for (text,) in rows if text not in ignored), None)
 
 
 def find_replaced(tx: Transaction, platform: str, text: str) -> str | None:
@@ -66,20 +64,19 @@ def save(tx: Transaction, source: SessionSource, main_id: str, now: int) -> None
     """Store that the ids of a source belong to one person. A single id needs no row."""
     ids = list_sender_ids(source)
     if len(ids) > 1 or any(each.id != main_id for each in ids):
-        save_ids(tx, source, ids, main_id, now)
+        save_ids(tx, source.platform, ids, main_id, now)
 
 
-def save_ids(tx: Transaction, source: SessionSource, ids: Iterable[SenderId], main_id: str, now: int) -> None:
+def save_ids(tx: Transaction, platform: str, ids: Iterable[SenderId], main_id: str, now: int) -> None:
+    """Store that these are ids of one person, and that they are the present ones."""
     for each in ids:
         tx.execute(
-            "INSERT INTO sender_id (platform, id, main_id, account, is_lasting, seen_at)"
-            " VALUES ($1, $2, $3, $4, $5, $6)"
-            " ON CONFLICT (platform, id) DO UPDATE SET main_id = excluded.main_id, account = excluded.account,"
+            "INSERT INTO sender_id (platform, id, main_id, is_lasting, seen_at) VALUES ($1, $2, $3, $4, $5)"
+            " ON CONFLICT (platform, id) DO UPDATE SET main_id = excluded.main_id, is_lasting = excluded.is_lasting,"
             " seen_at = excluded.seen_at",
-            str(source.platform),
+            str(platform),
             each.id,
             main_id,
-            source.account,
             int(each.is_lasting),
             now,
         )
@@ -90,14 +87,9 @@ def remove(tx: Transaction, platform: str, text: str) -> None:
     tx.execute("DELETE FROM sender_id WHERE platform = $1 AND id = $2", platform, text)
 
 
-def mark_replaced(tx: Transaction, platform: str, main_id: str, account: str) -> None:
-    """Let the ids that were named to this account be old ones: the person has others now."""
-    tx.execute(
-        "UPDATE sender_id SET is_lasting = 0 WHERE platform = $1 AND main_id = $2 AND account = $3",
-        platform,
-        main_id,
-        account,
-    )
+def mark_replaced(tx: Transaction, platform: str, main_id: str) -> None:
+    """Let all ids of a person be old ones: they have others now."""
+    tx.execute("UPDATE sender_id SET is_lasting = 0 WHERE platform = $1 AND main_id = $2", platform, main_id)
 
 
 def change_main_id(tx: Transaction, platform: str, old_id: str, new_id: str) -> None:

@@ -36,6 +36,7 @@ CUT_LINE = Fault(cuts=True)
 BAD_GATEWAY = Fault(502)
 UNKNOWN_CHANNEL = Fault(404, {"message": "Unknown Channel", "code": 10003})
 NO_PERMISSION = Fault(403, {"message": "Missing Permissions", "code": 50013})
+NO_HISTORY = Fault(400, {"message": "Cannot reply without permission to read message history", "code": 160002})
 BLOCKED = Fault(403, {"message": "Cannot send messages to this user", "code": 50007})
 INVALID_BODY = Fault(400, {"message": "Invalid Form Body", "code": 50035, "errors": {}})
 UNAUTHORIZED = Fault(401, {"message": "401: Unauthorized", "code": 0})
@@ -89,8 +90,8 @@ ROUTES = [
     ("editMessage", "PATCH", r"/channels/(\d+)/messages/(\d+)", "EditMessage"),
     ("deleteMessage", "DELETE", r"/channels/(\d+)/messages/(\d+)", None),
     ("showTyping", "POST", r"/channels/(\d+)/typing", None),
-    ("addReaction", "PUT", r"/channels/(\d+)/messages/(\d+)/reactions/([^/]+)/@me", None),
-    ("removeReaction", "DELETE", r"/channels/(\d+)/messages/(\d+)/reactions/([^/]+)/@me", None),
+    ("addReaction", "PUT", r"/channels/(\d+)/messages/(\d+)/reactions/(.+)/@me", None),
+    ("removeReaction", "DELETE", r"/channels/(\d+)/messages/(\d+)/reactions/(.+)/@me", None),
     ("answerInteraction", "POST", r"/interactions/(\d+)/([^/]+)/callback", "InteractionCallback"),
     ("followUp", "POST", r"/webhooks/(\d+)/([^/]+)", "InteractionFollowup"),
     ("deleteOriginal", "DELETE", r"/webhooks/(\d+)/([^/]+)/messages/@original", None),

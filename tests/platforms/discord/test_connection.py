@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.domain.errors import AccountRefused, ConnectionLost
+from palaver.logs import remove_secrets
 from palaver.testing import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS, wait_until
 
@@ -54,8 +55,9 @@ async def test_the_connection_can_be_tested_while_the_bot_runs(server: DiscordSe
 
 async def test_a_token_that_was_reset_is_refused_with_the_fix(server: DiscordServer, make_adapter: MakeAdapter) -> None:
     server.is_revoked = True
-    with pytest.raises(AccountRefused, match="Reset Token"):
+    with pytest.raises(AccountRefused, match="Reset Token") as refused:
         await make_adapter().probe()
+    assert remove_secrets(str(refused.value)) == str(refused.value)  # logs show all of it
 
 
 @pytest.mark.parametrize(
@@ -88,6 +90,24 @@ async def test_without_the_intent_it_still_hears_direct_messages_and_mentions(
         await wait_for_texts(inbox, "one", "two")
     [identify] = [payload for payload in server.gateway.received if payload["op"] == 2]
     assert not identify["d"]["intents"] & MESSAGE_CONTENT
+
+
+async def test_the_intent_takes_effect_when_the_connection_is_tested(server: DiscordServer, inbox: MemoryInbox) -> None:
+    allowed = dict(server.application)
+    server.application |= {"flags": 0, "flags_new": "0"}
+    async with connect(server, inbox) as adapter:
+        await adapter.probe()
+        server.say("not for you", channel_id=GENERAL_ID)
+        server.say("one")
+        await wait_for_texts(inbox, "one")
+        assert server.gateway.identify_count == 1
+        server.application |= allowed
+        assert (await adapter.probe()).warnings == ()
+        await wait_until(lambda: server.gateway.identify_count == 2 and server.gateway.is_connected)
+        server.say("context", channel_id=GENERAL_ID)
+        await inbox.wait_until(lambda: "context" in inbox.texts, TIMEOUT_SECONDS)
+    identifies = [payload["d"]["intents"] for payload in server.gateway.received if payload["op"] == 2]
+    assert [bool(intents & MESSAGE_CONTENT) for intents in identifies] == [False, True]
 
 
 async def test_a_bot_that_has_connected_too_often_waits(server: DiscordServer, inbox: MemoryInbox) -> None:
@@ -237,7 +257,7 @@ async def test_no_log_shows_a_secret(
         await adapter.send(make_outgoing(adapter))
         server.gateway.cut()
         await wait_until(lambda: server.gateway.resume_count)
-    secrets = (TOKEN, interaction.fields["token"])
+    secrets = (TOKEN, interaction.fields["token"], *server.gateway.sessions)
     assert [
         record.getMessage() for record in caplog.records if any(each in record.getMessage() for each in secrets)
     ] == []

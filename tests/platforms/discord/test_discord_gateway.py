@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver import SessionStore
 from palaver.agent.base import TextDelta
-from palaver.domain.capabilities import Pace
 from palaver.domain.delivery import DeliveryState
 from palaver.domain.platform_health import AccountState
-from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.domain.source import Platform, SessionSource
-from palaver.services.attachments import Attachments
-from palaver.services.gateway import Gateway
-from palaver.services.platforms.account_runner import ConnectionTiming
-from palaver.services.platforms.configured_account import ConfiguredAccount
-from palaver.storage import deliveries, delivery_queries
-from palaver.storage.engines.base import Read, Write
+from palaver.storage import deliveries
+from palaver.storage.engines.base import Write
 from palaver.storage.timestamps import to_micros
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
+from support.platform_gateway import GatewayStarter, wait_for_states
 
 from .conftest import DIRECT, make_adapter_for
 from .discord_api import BLOCKED, LATE_INTERACTION, LOSE_ANSWER, limit_rate
@@ -36,68 +30,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.agent.base import AgentEvent, AgentRequest
-    from palaver.domain.delivery import Delivery
-    from palaver.services.platforms.adapter import Adapter
-    from palaver.storage.engines.base import Transaction
+    from palaver.services.gateway import Gateway
 
 TIMEOUT_SECONDS = 20.0
-TIMING = ConnectionTiming(acquisition=0.02, first_pause=0.01, max_pause=0.02, refused_pause=0.02)
 
 
-class Starter:
-    """Starts gateways on one database, each with the bot of the server."""
-
-    def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
-        self._folder = folder
-        self._stack = stack
-
+class Starter(GatewayStarter):
     async def start(self, server: DiscordServer, agent: ScriptedAgent | None = None) -> tuple[Gateway, AsyncExitStack]:
-        """Return a running gateway, and what stops it."""
-        stack = await self._stack.enter_async_context(AsyncExitStack())
-        store = stack.enter_context(SessionStore.open(self._folder / "palaver.db"))
-
-        async def create() -> Adapter:
-            adapter = make_adapter_for(server)
-            adapter.capabilities = replace(adapter.capabilities, pace_per_chat=Pace(0.01), edit_pace=Pace(0.05))
-            return adapter
-
-        gateway = Gateway(
-            store,
-            agent or ScriptedAgent(lambda request: f"You said: {request.messages[-1]['content']}"),
-            profile=AgentProfile(),
-            rules=TurnRules(open_platforms=frozenset({Platform.DISCORD}), model_titles=False),
-            accounts=[ConfiguredAccount(platform=Platform.DISCORD, account="", create=create)],
-            timing=TIMING,
-            files=Attachments(store, self._folder / "attachments"),
-        )
-        await stack.enter_async_context(gateway.run(grace_seconds=5))
+        """Return a running gateway with the bot of the server, and what stops it."""
+        started = await self.start_with(Platform.DISCORD, partial(make_adapter_for, server), agent=agent)
         await wait_until(lambda: server.gateway.is_connected)
-        return gateway, stack
+        return started
 
 
 @pytest.fixture
 async def starter(tmp_path: Path) -> AsyncIterator[Starter]:
     async with AsyncExitStack() as stack:
         yield Starter(tmp_path, stack)
-
-
-async def wait_for_states(gateway: Gateway, *states: DeliveryState) -> list[Delivery]:
-    """Wait until the deliveries are in these states."""
-
-    def read(tx: Transaction) -> list[Delivery]:
-        numbers = [row[0] for row in tx.fetch_all("SELECT no FROM session ORDER BY no")]
-        return [delivery for number in numbers for delivery in delivery_queries.list_for_session(tx, number)]
-
-    found: list[Delivery] = []
-    try:
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            while True:
-                found = await gateway.store.engine.arun(Read(read))
-                if sorted(each.state for each in found) == sorted(states):
-                    return found
-                await asyncio.sleep(0.01)
-    except TimeoutError:
-        pytest.fail(f"The deliveries are {[(each.state, each.error) for each in found]}.")
 
 
 async def test_a_direct_message_is_answered_as_a_reply(server: DiscordServer, starter: Starter) -> None:

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from palaver.domain.errors import StoreError
 from palaver.domain.platform_updates import MessageDeleted
 from palaver.testing import MemoryInbox, MemoryLink
 from palaver.testing.account_link import Death
 from support.gateway import TIMEOUT_SECONDS, wait_until
 
 from .conftest import connect, make_adapter_for, run_adapter, wait_for_texts
-from .discord_api import BAD_GATEWAY, CUT_LINE, limit_rate
+from .discord_api import BAD_GATEWAY, CUT_LINE, Fault, limit_rate
 from .discord_data import ADA_DM_ID, BEN, BEN_DM_ID, FORUM_ID, GENERAL_ID, GUILD_ID, HIDDEN_ID, make_channel
 from .discord_server import MENTION, DiscordServer
 
@@ -185,6 +186,52 @@ async def test_the_history_waits_as_long_as_discord_asks(server: DiscordServer, 
         await wait_for_texts(inbox, "first", "missed")
 
 
+async def test_a_channel_whose_history_discord_does_not_return_stops_no_other(
+    server: DiscordServer, inbox: MemoryInbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from palaver.platforms.discord import receiver
+
+    monkeypatch.setattr(receiver, "RETRY_SECONDS", 0.001)
+    monkeypatch.setattr(receiver, "POSTPONE_SECONDS", 0.5)
+    await start_once(server, inbox)
+    server.say("missed")
+    say_in_channel(server, "missed in the channel")
+    server.fail("listMessages", *[BAD_GATEWAY] * receiver.MAX_FETCH_ATTEMPTS)  # of the direct chat
+    async with connect(server, inbox):
+        await wait_for_texts(inbox, "first", "missed in the channel")
+        server.say("live")  # it waits for the history
+        say_in_channel(server, "live in the channel")
+        expected = ["first", "missed in the channel", "live in the channel", "missed", "live"]
+        await wait_for_texts(inbox, *expected)
+    assert server.gateway.identify_count == 2
+    assert len(server.list_requests("listMessages")) == receiver.MAX_FETCH_ATTEMPTS + 2
+
+
+async def test_a_refusal_that_is_not_from_discord_itself_loses_no_history(
+    server: DiscordServer, inbox: MemoryInbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("palaver.platforms.discord.receiver.POSTPONE_SECONDS", 0.01)
+    monkeypatch.setattr("palaver.platforms.discord.failures.BLOCKED_WAIT_SECONDS", 0.01)
+    await start_once(server, inbox)
+    server.say("missed")
+    server.fail("listMessages", *[Fault(403)] * 5, Fault(404))
+    async with connect(server, inbox):
+        await wait_for_texts(inbox, "first", "missed")
+
+
+async def test_a_channel_that_is_not_known_is_asked_for_again(server: DiscordServer, inbox: MemoryInbox) -> None:
+    async with connect(server, inbox):
+        message = say_in_channel(server, "one")
+        await wait_for_texts(inbox, "one")
+        thread_id = server.start_thread("Steam")
+        server.dispatch("THREAD_DELETE", {"id": thread_id, "guild_id": GUILD_ID, "parent_id": GENERAL_ID, "type": 11})
+        server.fail("getChannel", BAD_GATEWAY, CUT_LINE)
+        server.react(message["id"], thread_id, {"id": None, "name": "👍"})
+        await inbox.wait_until(lambda: len(inbox.updates) == 2, TIMEOUT_SECONDS)
+    assert inbox.updates[-1].source.thread_id == thread_id
+    assert server.gateway.identify_count == 1
+
+
 async def test_a_server_that_comes_back_later_is_read_then(server: DiscordServer, inbox: MemoryInbox) -> None:
     await start_once(server, inbox)
     say_in_channel(server, "missed")
@@ -224,6 +271,23 @@ async def test_nobody_waits_for_the_file_of_somebody_else_and_nothing_before_it_
         await wait_for_texts(inbox, "hello", "a file", "behind it")
         await wait_until(lambda: inbox.cursors[ADA_DM_ID] > message["id"])
         assert inbox.cursors[BEN_DM_ID] > message["id"]
+
+
+async def test_a_message_that_is_not_stored_ends_the_run_also_if_nothing_follows(
+    server: DiscordServer, inbox: MemoryInbox
+) -> None:
+    class BrokenLink(MemoryLink):
+        async def accept(self, update: Any, *, cursor: Any = None) -> Any:
+            raise StoreError("The database is gone.")
+
+    async with run_adapter(make_adapter_for(server), BrokenLink(inbox)) as task:
+        await inbox.wait_until(lambda: inbox.connected_count, TIMEOUT_SECONDS)
+        server.say("a file", attachments=[server.attach("a.txt", b"0123")])
+        await asyncio.wait({task}, timeout=TIMEOUT_SECONDS)
+        assert task.done()
+        assert isinstance(task.exception(), StoreError)
+    async with connect(server, inbox):
+        await wait_for_texts(inbox, "a file")
 
 
 async def test_many_deletions_at_once_are_all_reported(server: DiscordServer, inbox: MemoryInbox) -> None:

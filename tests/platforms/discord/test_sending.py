@@ -25,6 +25,7 @@ from .discord_api import (
     BLOCKED,
     CUT_LINE,
     LOSE_ANSWER,
+    NO_HISTORY,
     NO_PERMISSION,
     UNAUTHORIZED,
     UNKNOWN_CHANNEL,
@@ -64,6 +65,17 @@ async def test_a_file_keeps_its_name_and_its_bytes(server: DiscordServer, adapte
     assert len(server.list_own(ADA_DM_ID)) == 2
 
 
+async def test_where_it_cannot_read_the_history_it_answers_without_a_quote(
+    server: DiscordServer, adapter: DiscordAdapter
+) -> None:
+    server.fail("createMessage", NO_HISTORY)
+    await adapter.send(make_outgoing(adapter, reply_to="77"))
+    refused, sent = server.list_requests("createMessage")
+    assert refused.body["message_reference"]["message_id"] == "77"
+    assert "message_reference" not in sent.body
+    assert server.list_texts(ADA_DM_ID) == ["Hello"]
+
+
 async def test_the_same_key_is_one_message(server: DiscordServer, adapter: DiscordAdapter) -> None:
     first = await adapter.send(make_outgoing(adapter))
     assert await adapter.send(make_outgoing(adapter)) == first
@@ -93,6 +105,9 @@ async def test_the_echo_of_a_message_confirms_it(server: DiscordServer, inbox: M
         (Fault(403, {"message": "Something new", "code": 77}), TargetUnreachable, "Something new"),
         (Fault(400, {"message": "Invalid Form Body", "code": 50035}), SendRejected, "Invalid Form Body"),
         (UNAUTHORIZED, SendRetryable, "Reset Token"),
+        (Fault(403), SendRetryable, "in front of Discord"),  # the address of this machine is blocked: it passes
+        (Fault(404), SendRetryable, "in front of Discord"),
+        (Fault(413), SendRejected, "in front of Discord"),
     ],
 )
 async def test_each_failure_says_what_happened_to_the_message(
@@ -111,6 +126,7 @@ async def test_each_failure_says_what_happened_to_the_message(
         (limit_rate(1.5), 1.5, False),
         (limit_rate(2.5, is_global=True), 2.5, True),
         (Fault(429), 60.0, True),  # not Discord's API, but what protects it
+        (Fault(403), 60.0, False),
         (UNAUTHORIZED, None, True),
     ],
 )
@@ -152,6 +168,21 @@ async def test_a_reaction_is_set_and_taken_back(server: DiscordServer, adapter: 
     assert [reaction["emoji"]["name"] for reaction in message["reactions"]] == ["👍"]
     with pytest.raises(SendRejected, match="slash command"):
         await adapter.react(DIRECT, "command:9", "👀")
+
+
+async def test_a_reaction_never_changes_the_address_of_a_request(
+    server: DiscordServer, adapter: DiscordAdapter
+) -> None:
+    message = server.say("look")
+    await adapter.react(DIRECT, message["id"], "a/../../b")
+    assert [reaction["emoji"]["name"] for reaction in message["reactions"]] == ["a/../../b"]
+
+
+async def test_a_server_that_cannot_be_reached_is_said_in_words(server: DiscordServer, adapter: DiscordAdapter) -> None:
+    await server.__aexit__()
+    with pytest.raises(ConnectionLost, match="can't be reached right now: the connection was refused") as failed:
+        await adapter.probe()
+    assert "Error" not in str(failed.value)
 
 
 @pytest.mark.parametrize("chat_id", ["general", "../users/@me", "５"])

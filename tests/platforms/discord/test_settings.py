@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from palaver.logs import remove_secrets
 from palaver.platforms.discord.manifest import MANIFEST
 from palaver.platforms.discord.settings import DiscordSettings
 
@@ -34,6 +35,7 @@ def test_what_is_no_token_is_refused_with_the_clicks_to_get_one(token: str, word
     [error] = refused.value.errors()
     assert words in error["msg"]
     assert "Reset Token" in error["msg"]
+    assert remove_secrets(error["msg"]) == error["msg"]  # logs show all of it
 
 
 @pytest.mark.parametrize("url", ["discord.com", "ftp://discord.com", "https://discord.com/api?x=1"])

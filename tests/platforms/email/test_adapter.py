@@ -16,9 +16,9 @@ from palaver.domain.errors import (
     SendRetryable,
 )
 from palaver.platforms.email import client as client_module
-from palaver.platforms.email import imap
+from palaver.platforms.email import imap, receiver
 from palaver.platforms.email.inbound import UNREADABLE_TEXT
-from palaver.platforms.email.receiver import Position
+from palaver.platforms.email.receiver import MAX_FETCH_ATTEMPTS, Position
 from palaver.services.platforms.adapter import OutgoingFile
 from palaver.testing import MemoryInbox, MemoryLink
 from palaver.testing.contract_helpers import read_ten_bytes
@@ -267,6 +267,47 @@ async def test_damaged_and_huge_mails_do_not_stop_the_others(server: MailServer,
     assert unreadable == UNREADABLE_TEXT
     assert huge.endswith("left out.]")
     assert last == "after all"
+
+
+async def test_a_mail_that_breaks_the_reader_does_not_stop_the_others(
+    server: MailServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail_once(*arguments: Any) -> str:
+        monkeypatch.undo()
+        raise ZeroDivisionError
+
+    inbox = MemoryInbox()
+    async with running(make_adapter(), inbox):
+        monkeypatch.setattr(receiver, "decode_text", fail_once)
+        await server.say("unlucky")
+        await wait_for_texts(inbox, UNREADABLE_TEXT)
+        monkeypatch.setattr(receiver, "read_envelope", fail_once)
+        await server.say("unlucky, too")
+        await server.say("fine")
+        await wait_for_texts(inbox, UNREADABLE_TEXT, "fine")
+
+
+async def test_a_mail_that_the_server_cannot_read_is_tried_again_and_then_passed_over(
+    server: MailServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inbox, adapter = MemoryInbox(), make_adapter()
+    async with running(adapter, inbox):
+        pass
+    await server.say("damaged on the disk of the server")
+    await server.say("fine")
+    fetch = imap.ImapConnection.fetch
+
+    async def refuse_first(self: imap.ImapConnection, uid: int, items: str) -> Any:
+        if uid == 101:
+            raise imap.ImapRefused("FETCH", b"NO [SERVERBUG] internal error")
+        return await fetch(self, uid, items)
+
+    monkeypatch.setattr(imap.ImapConnection, "fetch", refuse_first)
+    for _ in range(MAX_FETCH_ATTEMPTS - 1):
+        with pytest.raises(ConnectionLost, match="SERVERBUG"):
+            await adapter.run(MemoryLink(inbox))
+    async with running(adapter, inbox):
+        await wait_for_texts(inbox, "fine")
 
 
 async def test_an_html_mail_is_read(server: MailServer, make_adapter: MakeAdapter) -> None:

@@ -109,7 +109,22 @@ def test_html_is_read_as_people_see_it() -> None:
     ]
 
 
-@pytest.mark.parametrize("html", ["<", "<p", "a < b", "<!--", "<script>", "<b><i></b>", "<a href=", "</p></p>", "&#0;"])
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<",
+        "<p",
+        "a < b",
+        "<!--",
+        "<script>",
+        "<b><i></b>",
+        "<a href=",
+        "</p></p>",
+        "&#0;",
+        "x&#" + "1" * 5000 + ";",
+        "x&#x" + "1" * 5000,
+    ],
+)
 def test_malformed_html_is_no_error(html: str) -> None:
     assert read_html(html) is not None
 

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver import SessionStore
 from palaver.domain.delivery import DeliveryState
-from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.domain.source import Platform
 from palaver.platforms.email import adapter as adapter_module
-from palaver.services.attachments import Attachments
-from palaver.services.gateway import Gateway
-from palaver.services.platforms.account_runner import ConnectionTiming
-from palaver.services.platforms.configured_account import ConfiguredAccount
-from palaver.storage import delivery_queries
-from palaver.storage.engines.base import Read
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
+from support.platform_gateway import GatewayStarter, wait_for_states
 
 from .conftest import make_adapter_for
 from .mail_server import ADDRESS, ANNA, BOB, MailServer
@@ -30,69 +23,29 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from palaver.domain.delivery import Delivery
-    from palaver.services.platforms.adapter import Adapter
-    from palaver.storage.engines.base import Transaction
+    from palaver.services.gateway import Gateway
 
 TIMEOUT_SECONDS = 20.0
-TIMING = ConnectionTiming(acquisition=0.02, first_pause=0.01, max_pause=0.02, refused_pause=0.02)
 
 
-class Starter:
-    """Starts gateways on one database, each with the mailbox of the server."""
-
+class Starter(GatewayStarter):
     def __init__(self, server: MailServer, folder: Path, stack: AsyncExitStack) -> None:
+        super().__init__(folder, stack)
         self._server = server
-        self._folder = folder
-        self._stack = stack
         self.agent = ScriptedAgent(lambda request: f"You said: {request.messages[-1]['content']}")
 
     async def start(self, **rules: Any) -> tuple[Gateway, AsyncExitStack]:
-        """Return a running gateway, and what stops it; the account is connected."""
-        stack = await self._stack.enter_async_context(AsyncExitStack())
-        store = stack.enter_context(SessionStore.open(self._folder / "palaver.db"))
-        gateway = Gateway(
-            store,
-            self.agent,
-            profile=AgentProfile(),
-            rules=TurnRules(**{"open_platforms": frozenset({Platform.EMAIL}), "model_titles": False, **rules}),
-            accounts=[ConfiguredAccount(platform=Platform.EMAIL, account="", create=self._create)],
-            timing=TIMING,
-            files=Attachments(store, self._folder / "attachments"),
-        )
-        await stack.enter_async_context(gateway.run(grace_seconds=5))
+        """Return a running gateway with the mailbox of the server, which is connected, and what stops it."""
+        make_adapter = partial(make_adapter_for, self._server)
+        gateway, stack = await self.start_with(Platform.EMAIL, make_adapter, agent=self.agent, **rules)
         await wait_until(gateway.accounts.list_live_adapters)
         return gateway, stack
-
-    async def _create(self) -> Adapter:
-        return make_adapter_for(self._server)
 
 
 @pytest.fixture
 async def starter(server: MailServer, tmp_path: Path) -> AsyncIterator[Starter]:
     async with AsyncExitStack() as stack:
         yield Starter(server, tmp_path, stack)
-
-
-async def list_deliveries(gateway: Gateway) -> list[Delivery]:
-    def read(tx: Transaction) -> list[Delivery]:
-        numbers = [row[0] for row in tx.fetch_all("SELECT no FROM session ORDER BY no")]
-        return [delivery for number in numbers for delivery in delivery_queries.list_for_session(tx, number)]
-
-    return await gateway.store.engine.arun(Read(read))
-
-
-async def wait_for_states(gateway: Gateway, *states: DeliveryState) -> list[Delivery]:
-    found: list[Delivery] = []
-    try:
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            while True:
-                found = await list_deliveries(gateway)
-                if sorted(each.state for each in found) == sorted(states):
-                    return found
-                await asyncio.sleep(0.01)
-    except TimeoutError:
-        pytest.fail(f"The deliveries are {[(each.state, each.error) for each in found]}.")
 
 
 async def test_each_thread_is_a_conversation(server: MailServer, starter: Starter) -> None:

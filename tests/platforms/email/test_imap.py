@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.domain.errors import AccountRefused, ConnectionLost
+from palaver.platforms.email import imap
 from palaver.platforms.email.imap import MAX_RESPONSE_BYTES, ImapConnection, ImapRefused, quote_folder, read_folder
 
 if TYPE_CHECKING:
@@ -76,6 +77,14 @@ async def test_a_wrong_password_is_told_from_a_busy_server(answer: bytes, error:
     assert not connection.is_open
 
 
+async def test_a_server_that_is_not_there_is_told_with_its_port() -> None:
+    async with serve({}) as (connection, _):
+        await connection.open("ada", PASSWORD)
+        unreachable = ImapConnection("127.0.0.1", 1, "none", None)
+        with pytest.raises(ConnectionLost, match=r"127\.0\.0\.1 can't be reached at port 1 .* Check imap_host"):
+            await unreachable.open("ada", PASSWORD)
+
+
 async def test_a_server_that_says_goodbye_is_tried_again() -> None:
     async with serve({}, greeting=b"* BYE too busy\r\n") as (connection, _):
         with pytest.raises(ConnectionLost):
@@ -88,6 +97,15 @@ async def test_what_comes_before_the_encryption_is_not_trusted() -> None:
         with pytest.raises(ConnectionLost, match="before the encryption"):
             await connection.open("ada", PASSWORD)
     assert commands == [b"P1 STARTTLS\r\n"]
+
+
+async def test_much_that_comes_before_the_encryption_is_not_trusted_either() -> None:
+    """It may fill exactly what is read at once, so that the rest waits behind it."""
+    start, end = b"* OK ", b"\r\nP1 OK begin\r\n"
+    answer = start + b"x" * (64 * 1024 - len(start) - len(end)) + end.replace(b"P1", b"{tag}")
+    async with serve({b"STARTTLS": answer + b"* CAPABILITY X\r\n"}, security="starttls") as (connection, _):
+        with pytest.raises(ConnectionLost, match="before the encryption"):
+            await connection.open("ada", PASSWORD)
 
 
 @pytest.mark.parametrize(
@@ -107,14 +125,49 @@ async def test_a_response_that_is_too_large_or_damaged_is_passed_over(huge: byte
     good = b"* 2 FETCH (UID 2 X {3}\r\n)(\r)\r\n"
     async with serve({b"UID": huge + good}) as (connection, _):
         await connection.open("ada", PASSWORD)
-        assert await connection.fetch("1:2", "X") == [{"UID": b"2", "X": b")(\r"}]
+        assert await connection.fetch(2, "X") == {"UID": b"2", "X": b")(\r"}
         assert len(connection._buffer) == 0
 
 
-async def test_a_refused_command_leaves_the_connection_usable() -> None:
-    async with serve({b"EXAMINE": b"{tag} NO no such folder\r\n"}) as (connection, _):
+async def test_what_the_server_says_of_other_mails_meanwhile_is_not_taken_for_the_one_that_was_asked_for() -> None:
+    """Somebody reads along in a mail program, and the flags of other mails change."""
+    news = b"* 1 FETCH (FLAGS (\\Seen) UID 1)\r\n"
+    async with serve({b"UID": news + b"* 2 FETCH (UID 2 X y)\r\n* 2 FETCH (FLAGS () UID 2)\r\n"}) as (connection, _):
         await connection.open("ada", PASSWORD)
-        with pytest.raises(ImapRefused, match="no such folder"):
+        assert await connection.fetch(2, "X") == {"UID": b"2", "X": b"y", "FLAGS": []}
+
+
+@pytest.mark.parametrize("line", [b"* 1 EXPUNGE\r\n", b"* " + b"x" * 1_000_000 + b"\r\n"])
+async def test_a_server_that_never_ends_is_left(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imap, "MAX_RESPONSES", 1000)
+    async with serve({b"NOOP": line * (1100 if len(line) < 100 else 20) + b"{tag} OK\r\n"}) as (connection, _):
+        await connection.open("ada", PASSWORD)
+        with pytest.raises(ConnectionLost, match="too much"):
+            await connection.run("NOOP", b"NOOP")
+
+
+async def test_a_response_of_endless_literals_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imap, "MAX_RESPONSE_BYTES", 10_000)
+    answer = b"* X " + b"a{0}\r\n" * 10_000 + b"\r\n"
+    async with serve({b"NOOP": answer}) as (connection, _):
+        await connection.open("ada", PASSWORD)
+        [response] = await connection.run("NOOP", b"NOOP")
+    assert not response.is_complete
+    assert sum(map(len, response.fragments)) <= 10_000
+
+
+@pytest.mark.parametrize("numbers", [b" ".join([b"1234567"] * 300_000), b"1" * 5000])
+async def test_a_list_of_mails_that_cannot_be_read_is_told(numbers: bytes) -> None:
+    async with serve({b"UID": b"* SEARCH " + numbers + b"\r\n"}) as (connection, _):
+        await connection.open("ada", PASSWORD)
+        with pytest.raises(ConnectionLost, match="list of mails"):
+            await connection.search(b"ALL")
+
+
+async def test_a_refused_command_leaves_the_connection_usable() -> None:
+    async with serve({b"EXAMINE": b"{tag} NO no such \x1b[31mfolder.\r\n"}) as (connection, _):
+        await connection.open("ada", PASSWORD)
+        with pytest.raises(ImapRefused, match=r"NO no such \[31mfolder$"):
             await connection.open_folder("x")
         await connection.run("NOOP", b"NOOP")
 

@@ -9,7 +9,7 @@ import pytest
 from palaver.domain.source import ChatType
 from palaver.platforms.email.addresses import Mailbox, normalize_address, parse_mailboxes
 from palaver.platforms.email.authentication import SenderRefused
-from palaver.platforms.email.headers import decode_file_name, decode_words, find_ids, parse_header
+from palaver.platforms.email.headers import MAX_HEADER_BYTES, decode_file_name, decode_words, find_ids, parse_header
 from palaver.platforms.email.inbound import Envelope, MailIgnored, make_inbound, read_envelope
 from palaver.platforms.email.threads import make_own_id, shorten_id
 
@@ -135,6 +135,22 @@ def test_a_name_in_quotes_may_have_any_signs() -> None:
     assert read(sender=f'"Anna: a, b; <x@y.example>" <{ANNA}>').sender.address == ANNA
 
 
+@pytest.mark.parametrize(
+    "between",
+    [
+        "X-A: b\r\n" * 600,
+        f"X-A: {'b' * 900}\r\n" * 80,
+        "X-A: b\r\r\nX-B: c\r\n",
+        "X-A: b\n\nX-B: c\r\n",
+    ],
+)
+def test_a_second_from_header_cannot_be_hidden(between: str) -> None:
+    """A server may have verified the other one."""
+    header = f"{PASS}From: {ANNA}\r\n{between}From: mallory@example.com\r\nTo: {ADDRESS}\r\n\r\n".encode()
+    with pytest.raises(SenderRefused):
+        read_envelope(header[:MAX_HEADER_BYTES], SETTINGS)
+
+
 def test_two_from_headers_are_refused() -> None:
     with pytest.raises(SenderRefused, match="2 From headers"):
         read(f"From: {BOB}")
@@ -238,6 +254,20 @@ def test_a_reply_to_us_finds_its_thread_without_the_other_references() -> None:
     assert read(f"References: <other@x> <{OWN_ID}>").thread_id == thread
 
 
+def test_the_thread_of_somebody_else_is_another_conversation() -> None:
+    own = read(f"References: <root@x> <{OWN_ID}>", f"In-Reply-To: <{OWN_ID}>")
+    verdict = PASS.replace("example.com", "evil.example")
+    other = read(
+        f"References: <root@x> <{OWN_ID}>",
+        f"In-Reply-To: <{OWN_ID}>",
+        sender="mallory@evil.example",
+        to=f"{ADDRESS}, {ANNA}",
+        verdict=verdict,
+    )
+    assert own.chat_id == ANNA
+    assert other.chat_id == f"{ANNA},mallory@evil.example"
+
+
 def test_huge_references_are_bounded() -> None:
     text = " ".join(f"<{number}@x>" for number in range(100_000))
     envelope = read(f"References: {text[:60_000]}")
@@ -336,9 +366,7 @@ def test_adversarial_headers_are_read_in_time() -> None:
     """With steps that grow faster than the text, this would take minutes."""
     texts = ["(" * 60_000, "=?a?q?" * 10_000, "<" * 60_000, '"' * 60_000, "a@b.c," * 10_000, ";dmarc=pass" * 5_000]
     for text in texts:
-        header = make_header(
-            f"References: {text}", f"Cc: {text}", f"Subject: {text}", verdict=PASS[:-2] + text + "\r\n"
-        )
         with pytest.raises(SenderRefused):
-            read_envelope(header[:65_536], make_settings())
-        read_envelope(make_header(f"References: {text}", f"Cc: {text}", f"Subject: {text}")[:65_536], SETTINGS)
+            read(verdict=PASS[:-2] + text + "\r\n")
+        for name in ("References", "Cc", "Subject"):
+            read(f"{name}: {text}")

@@ -92,6 +92,35 @@ def test_nothing_can_be_smuggled_into_the_header(text: str) -> None:
         assert len(parsed.get_all("Subject", [])) == 1
 
 
+ENCODED_BREAK = "=?utf-8?q?=0D=0ABcc:_evil@evil.example?="
+
+
+def test_encoded_line_breaks_stay_encoded() -> None:
+    """Python reads encoded words in what it is told to write, also line breaks in them."""
+    file = OutgoingFile(f"{ENCODED_BREAK}.txt", "text/plain", 10, read_ten_bytes)
+    head = make_head(subject=ENCODED_BREAK, sender_name=ENCODED_BREAK, references=[f"{ENCODED_BREAK}@x.example"])
+    for mail in (build_mail(head, "x"), build_file_mail(head, file, b"x")):
+        lines = mail.as_bytes().split(b"\r\n")
+        assert not any(line.lower().startswith(b"bcc") for line in lines)
+        assert f"<{ENCODED_BREAK}@x.example>" in mail.as_bytes().decode()
+        assert reread(mail)["To"] == ANNA
+
+
+@pytest.mark.parametrize(
+    "recipient", ["=?utf-8?q?=0d=0abcc?=@x.example", "=?utf-8?q?boss=40corp.example=2c?=@x.example"]
+)
+def test_an_address_that_looks_encoded_is_written_as_it_is(recipient: str) -> None:
+    mail = build_mail(make_head(recipients=[recipient, ANNA]), "x").as_bytes().decode()
+    assert f"To: {recipient},\r\n {ANNA}\r\n" in mail
+
+
+def test_long_ids_are_written_as_they_are_and_unprintable_ones_left_out() -> None:
+    long_id = "a" * 240 + "@x.example"
+    mail = build_mail(make_head(references=["nul\0@x", "ü@x", long_id]), "x").as_bytes().decode()
+    assert f"In-Reply-To: <{long_id}>\r\nReferences: <{long_id}>\r\n" in mail
+    assert "In-Reply-To" not in build_mail(make_head(references=[long_id, "ü@x"]), "x")
+
+
 def test_a_name_in_the_sender_is_only_a_name() -> None:
     parsed = reread(build_mail(make_head(sender_name='Ada" <evil@evil.example>, "x'), "x"))
     assert [each.addr_spec for each in parsed["From"].addresses] == [ADDRESS]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import aiosmtplib
 import pytest
 
 from palaver.domain.delivery import Address
-from palaver.domain.errors import SendRetryable, SendUncertain, TargetUnreachable
+from palaver.domain.errors import SendRejected, SendRetryable, SendUncertain, TargetUnreachable
 from palaver.domain.source import ChatType, Platform
 from palaver.platforms.email import adapter as adapter_module
 from palaver.platforms.email import client as client_module
 from palaver.platforms.email.client import PARTIAL_SEND_ATTEMPT
 from palaver.services.platforms.adapter import OutgoingFile
-from palaver.testing import MemoryInbox
+from palaver.testing import MemoryInbox, MemoryLink
 from palaver.testing.contract_helpers import read_ten_bytes
 
 from .conftest import TIMEOUT_SECONDS, make_outgoing, reply_to, running, wait_for_texts
@@ -61,6 +63,39 @@ async def test_after_a_restart_the_thread_is_found_in_the_mailbox(
     assert answer.message["References"].split()[0] == "<root@x>"
     assert later.message["In-Reply-To"] == f"<{answer_id}>"
     assert later.message["Subject"] == "Re: Grüße"
+
+
+async def test_the_subject_of_another_person_is_not_taken_for_an_answer(
+    server: MailServer, make_adapter: MakeAdapter
+) -> None:
+    """Servers look for a part of an id, and people choose their ids."""
+    inbox = MemoryInbox()
+    async with running(make_adapter(), inbox):
+        await server.say("hello", message_id="m", subject="Mine", sender=BOB)
+        await wait_for_texts(inbox, "hello")
+        await server.say("secret", message_id="m.secret@mail.example", subject="Secret of Anna")
+        await server.say("same id", message_id="m", subject="Secret of Anna, too")
+        await server.say("forged", message_id="m", subject="Forged", sender=BOB, dmarc="fail")
+        await inbox.wait_until(lambda: len(inbox.texts) == 3, TIMEOUT_SECONDS)
+    await make_adapter().send(reply_to(inbox, 0))
+    [mail] = server.mails
+    assert (mail.recipients, mail.message["Subject"], mail.message["References"]) == ((BOB,), "Re: Mine", "<m>")
+
+
+async def test_a_thread_goes_on_only_among_the_same_people(server: MailServer, make_adapter: MakeAdapter) -> None:
+    server.saves_sent = True
+    await server.get_folder("Sent")
+    thread = "0123456789abcdef"
+    both = Address(Platform.EMAIL, f"{ANNA},{BOB}", thread)
+    anna = Address(Platform.EMAIL, ANNA, thread)
+    await server.say("x", message_id=f"palaver.x.{thread}@example.org", subject="Forged", sender=BOB)
+    for number, address in enumerate((anna, both)):
+        await server.say(
+            "x", message_id=f"first{number}@x", subject=f"Subject {number}", to=[ADDRESS, *([BOB] * number)]
+        )
+        await make_adapter().send(make_outgoing(key=f"d_{number}.1", address=address, reply_to=f"first{number}@x"))
+    await make_adapter().send(make_outgoing(key="d_5.1", address=anna))
+    assert [mail.message["Subject"] for mail in server.mails] == ["Re: Subject 0", "Re: Subject 1", "Re: Subject 0"]
 
 
 async def test_a_connection_that_was_ended_meanwhile_is_opened_again(
@@ -140,6 +175,38 @@ async def test_an_address_that_is_none_is_unreachable(make_adapter: MakeAdapter)
 async def test_an_address_with_other_letters_gets_its_mail(server: MailServer, make_adapter: MakeAdapter) -> None:
     await make_adapter().send(make_outgoing(address=Address(Platform.EMAIL, "änna@bücher.example")))
     assert [mail.recipients for mail in server.mails] == [("änna@xn--bcher-kva.example",)]
+
+
+async def test_our_own_address_may_have_other_letters(
+    server: MailServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter = make_adapter(address="jürgen@example.org", username=ADDRESS)
+    await adapter.send(make_outgoing())
+    assert "jürgen@example.org" in server.mails[0].data.decode()
+    supports = aiosmtplib.SMTP.supports_extension
+    monkeypatch.setattr(aiosmtplib.SMTP, "supports_extension", lambda *args: "smtputf8" not in args and supports(*args))
+    with pytest.raises(SendRejected, match="can't send from our address"):
+        await adapter.send(make_outgoing())
+
+
+async def test_a_mail_that_becomes_uncertain_during_the_last_look_is_looked_for_too(
+    make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adapter_module, "CONFIRM_DELAYS", (0.0, 0.0))
+    adapter, looks, has_looked = make_adapter(), [0], asyncio.Event()
+
+    async def look(_link: object) -> None:
+        looks[0] += 1
+        if looks[0] in {1, 3}:  # at the start, and during the last look for the mail before
+            adapter._uncertain.set()
+        elif looks[0] == 5:
+            has_looked.set()
+
+    monkeypatch.setattr(adapter, "_look_for_sent", look)
+    task = asyncio.create_task(adapter._confirm_sent(MemoryLink(MemoryInbox())))
+    await asyncio.wait_for(has_looked.wait(), TIMEOUT_SECONDS)
+    task.cancel()
+    await asyncio.wait({task})
 
 
 async def test_a_cut_before_the_text_was_sent_is_certain(server: MailServer, make_adapter: MakeAdapter) -> None:

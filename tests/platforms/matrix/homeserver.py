@@ -192,7 +192,10 @@ class Person:
         answer = await self.call("GET", "sync", **query)
         self._since = answer["next_batch"]
         for room_id, room in answer.get("rooms", {}).get("join", {}).items():
-            self.events.setdefault(room_id, []).extend(room["timeline"]["events"])
+            if room["timeline"].get("limited"):  # there were too many since the last time
+                self.events[room_id] = await self.list_events(room_id)
+            else:
+                self.events.setdefault(room_id, []).extend(room["timeline"]["events"])
             for event in room.get("ephemeral", {}).get("events", ()):
                 if event["type"] == "m.typing":
                     self.typing[room_id] = event["content"]["user_ids"]

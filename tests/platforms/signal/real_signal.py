@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import hmac
 import json
 import re
 import shutil
+import ssl
 import struct
-import subprocess
 import tempfile
 import zipfile
 from pathlib import Path
@@ -28,6 +30,8 @@ KEY_STORE: Final = "org/asamk/signal/manager/config/whisper.store"
 # The beginnings of the keys of Signal's staging server, and what replaces them.
 PARAMETERS: Final = {"ABSY21": "publicParams", "AHILOI": "genericPublicParams", "AHYrGb": "backupPublicParams"}
 TRUST_ROOT: Final = "BbqY"
+KEY_STORE_ROUNDS: Final = 1024
+TIMEOUT_SECONDS: Final = 120.0  # on a busy machine
 # Sizes of the constants in a class file, by tag; texts (tag 1) have their own length.
 _SIZES: Final = (
     dict.fromkeys((3, 4, 9, 10, 11, 12, 17, 18), 5) | {5: 9, 6: 9, 15: 4} | dict.fromkeys((7, 8, 16, 19, 20), 3)
@@ -68,7 +72,7 @@ class RealSignal:
                 stderr=errors,
             )
         assert self._node.stdout is not None
-        ready = json.loads(await asyncio.wait_for(self._node.stdout.readline(), 60))
+        ready = json.loads(await asyncio.wait_for(self._node.stdout.readline(), TIMEOUT_SECONDS))
         self.owner, self.alice = ready["owner"], ready["alice"]
         self._reading = asyncio.create_task(self._read_answers())
         await asyncio.to_thread(self._build_program, ready["port"])
@@ -84,7 +88,7 @@ class RealSignal:
 
     async def call(self, command: str, **options: Any) -> Any:
         """Let a person do something; see the commands of `mock_signal.mjs`."""
-        return await asyncio.wait_for(self.begin(command, **options), 60)
+        return await asyncio.wait_for(self.begin(command, **options), TIMEOUT_SECONDS)
 
     def begin(self, command: str, **options: Any) -> asyncio.Future[Any]:
         """The same, without waiting."""
@@ -116,7 +120,7 @@ class RealSignal:
 
         classes = self.folder / "classes"
         _write_config(classes, f"https://localhost:{port}")
-        _write_key_store(classes, JAVA_HOME / "bin" / "keytool")
+        write_key_store(classes / KEY_STORE)
         options = "-Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
         self.program.write_text(
             f'#!/bin/sh\nexec "{JAVA_HOME}/bin/java" {options} --enable-native-access=ALL-UNNAMED '
@@ -143,17 +147,33 @@ def _write_config(folder: Path, url: str) -> None:
     target.write_bytes(replace_constants(data, replacements))
 
 
-def _write_key_store(folder: Path, keytool: Path) -> None:
-    provider = JARS / "bcprov-jdk18on-1.81.jar"
-    arguments = ["-importcert", "-noprompt", "-alias", "mock", "-file", str(CERTIFICATES / "ca-cert.pem")]
-    arguments += ["-keystore", str(folder / KEY_STORE), "-storepass", "whisper", "-storetype", "BKS"]
-    arguments += [
-        "-providerclass",
-        "org.bouncycastle.jce.provider.BouncyCastleProvider",
-        "-providerpath",
-        str(provider),
-    ]
-    subprocess.run([str(keytool), *arguments], check=True, capture_output=True)
+def write_key_store(path: Path) -> None:
+    """Write a key store in the format of Bouncy Castle with the certificate of the mock server.
+
+    Java's own tool could do it too, after another start of Java.
+    """
+    certificate = ssl.PEM_cert_to_DER_cert((CERTIFICATES / "ca-cert.pem").read_text())
+    entry = _pack_text("mock") + struct.pack(">QI", 0, 0) + _pack_text("X.509") + _pack(certificate)
+    entries = b"\x01" + entry + b"\x00"
+    salt = bytes(20)
+    key = b"\x03" * 64 + _repeat(salt) + _repeat("whisper\0".encode("utf-16-be"))  # as in PKCS #12, for a MAC
+    for _ in range(KEY_STORE_ROUNDS):
+        key = hashlib.sha1(key, usedforsecurity=False).digest()
+    head = struct.pack(">I", 2) + _pack(salt) + struct.pack(">I", KEY_STORE_ROUNDS)
+    path.write_bytes(head + entries + hmac.digest(key, entries, "sha1"))
+
+
+def _pack(data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + data
+
+
+def _pack_text(text: str) -> bytes:
+    return struct.pack(">H", len(text)) + text.encode()
+
+
+def _repeat(data: bytes) -> bytes:
+    """Fill blocks of 64 bytes with a value."""
+    return (data * 64)[: -(-len(data) // 64) * 64]
 
 
 def replace_constants(data: bytes, replacements: dict[str, str]) -> bytes:

@@ -176,7 +176,7 @@ class SignalServer:
 
     async def start(self) -> None:
         path = str(self.folder / "s")
-        self._server = await asyncio.start_unix_server(self._serve, path)
+        self._server = await asyncio.start_unix_server(self._serve, path, limit=4 * 1024 * 1024)
         self.program.write_text(_PROGRAM.format(python=sys.executable, path=path))
         self.program.chmod(0o755)
         if self._is_linked:
@@ -369,7 +369,7 @@ class SignalServer:
             elif line == b"+\n":
                 program.is_connected = True
                 self._print_pending()
-            elif line == b"-\n":
+            elif line.endswith(b"-\n"):  # what stands before it is a request that was torn off
                 program.is_connected = False
                 program.order("c")
             else:

@@ -22,6 +22,7 @@ from palaver.domain.platform_updates import MessageEdited
 from palaver.domain.source import Platform
 from palaver.platforms.signal import adapter as adapter_module
 from palaver.platforms.signal import client as client_module
+from palaver.platforms.signal.receiver import MAX_REMEMBERED, MAX_REMEMBERED_CHARS, Memory
 from palaver.platforms.signal.spool import Spool, SpoolPosition
 from palaver.testing import MemoryInbox, MemoryLink
 
@@ -41,6 +42,8 @@ async def test_garbage_is_passed_over_and_not_logged(
         "secret garbage",
         "[1]",
         '{"envelope":{"sourceUuid":1,"dataMessage":7}}',
+        '{"envelope":{"sourceUuid":"x","dataMessage":{"timestamp":1e400,"message":"secret"}}}',
+        '{"envelope":{"sourceUuid":"x","dataMessage":{"timestamp":9223372036854775807,"message":"secret"}}}',
     ):
         server.push_line(line)
     event = {"exception": {"type": "UntrustedIdentityException", "message": "secret"}}
@@ -101,6 +104,22 @@ async def test_a_long_spool_is_replaced_without_a_gap(
     assert inbox.texts == [*(f"Number {number}" for number in range(12)), "And on"]
     assert inbox.duplicate_count == 0
     assert len(Spool(server.folder / "account" / "spool").list_numbers()) == 1
+
+
+async def test_starts_that_fail_leave_no_files(server: SignalServer, make_adapter: MakeAdapter) -> None:
+    server.start_error = ("Error while checking account: timeout", 3)
+    for _ in range(3):
+        with pytest.raises(ConnectionLost, match="timeout"):
+            await make_adapter().run(MemoryLink(MemoryInbox()))
+    assert len(Spool(server.folder / "account" / "spool").list_numbers()) == 1
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    memory = Memory()
+    for number in range(MAX_REMEMBERED + 5):
+        memory.remember(str(number), "x" * 100_000)
+    assert list(memory)[:1] == ["5"]
+    assert sum(map(len, memory.values())) <= MAX_REMEMBERED * MAX_REMEMBERED_CHARS
 
 
 async def test_edits_of_edits_belong_to_the_first_message(server: SignalServer, make_adapter: MakeAdapter) -> None:
@@ -174,7 +193,13 @@ async def test_old_files_of_signal_cli_are_deleted_from_our_own_folder(server: S
         (folder / name).write_bytes(b"x")
         time = (datetime.now(UTC) - timedelta(days=days)).timestamp()
         os.utime(folder / name, (time, time))
-    adapter._prune_attachments()
+    spool = Spool(server.folder / "account" / "spool")
+    descriptor, begin = spool.create_file(SpoolPosition(0, 0))
+    os.write(descriptor, b"a message with a file\n")
+    os.close(descriptor)
+    adapter._prune_attachments(spool, begin)
+    assert sorted(path.name for path in folder.iterdir()) == ["new", "old"]  # the message is not stored yet
+    adapter._prune_attachments(spool, SpoolPosition(begin.number, spool.measure_size(begin.number)))
     assert [path.name for path in folder.iterdir()] == ["new"]
 
 
@@ -257,6 +282,26 @@ async def test_no_signal_cli_is_left_running(
         os.kill(pid, 0)
 
 
+async def test_a_stop_that_is_canceled_is_finished_when_the_adapter_is_closed(
+    server: SignalServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "END_SECONDS", 0.2)
+    adapter = make_adapter()
+    async with run_adapter(adapter, MemoryInbox()) as task:
+        assert adapter._process is not None
+        process = adapter._process
+        os.kill(process.pid, signal.SIGSTOP)  # stopping it takes a while
+        task.cancel()
+        while process._stopping is None:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+    await adapter.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process.pid, 0)
+    assert not process._socket_folder.exists()
+
+
 async def test_a_signal_cli_of_a_dead_process_is_ended_first(
     server: SignalServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,3 +313,21 @@ async def test_a_signal_cli_of_a_dead_process_is_ended_first(
     (folder / "signal-cli.pid").write_text(str(leftover.pid))
     async with run_adapter(make_adapter(), MemoryInbox()):
         assert await asyncio.wait_for(leftover.wait(), TIMEOUT_SECONDS) == -signal.SIGKILL
+
+
+async def test_only_the_process_that_writes_into_the_spool_is_killed(
+    server: SignalServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adapter_module, "LEFTOVER_SECONDS", 0.1)
+    folder = server.folder / "account"
+    descriptor, _ = Spool(folder / "spool").create_file(SpoolPosition(0, 0))
+    stranger = await asyncio.create_subprocess_exec("sleep", "60")
+    try:
+        (folder / "signal-cli.pid").write_text(str(stranger.pid))  # the number was given to another process
+        with pytest.raises(ConnectionLost, match="still writes"):
+            await asyncio.wait_for(make_adapter().run(MemoryLink(MemoryInbox())), TIMEOUT_SECONDS)
+        assert stranger.returncode is None
+    finally:
+        os.close(descriptor)
+        stranger.kill()
+        assert await stranger.wait() == -signal.SIGKILL

@@ -131,6 +131,11 @@ def test_mentions_become_names(text: str, mentions: list[tuple[str, int]], shown
     assert parse_data(text, mentions=fields, groupInfo=make_group()).content == shown
 
 
+def test_mentions_with_impossible_lengths_are_left_out() -> None:
+    fields = [make_mention(ADA, 4) | {"length": -4}, make_mention(ADA, -1), make_mention(ADA, 9)]
+    assert parse_data("Good morning", mentions=fields, groupInfo=make_group()).content == "Good morn@Adang"
+
+
 def test_a_reply_names_what_it_replies_to() -> None:
     replied = parse_data(quote=make_quote(BEN)).replied_message
     assert (replied.message_id, replied.author, replied.text) == (f"{BEN}:{TIME - 5000}", "Ben", "Earlier")

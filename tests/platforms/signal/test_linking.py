@@ -35,7 +35,7 @@ async def test_a_code_is_shown_until_a_phone_has_scanned_one() -> None:
     async with SignalServer(is_linked=False) as server:
         adapter = make_adapter_for(server)
         info = await adapter.probe()
-        assert (info.name, info.details) == (None, ("signal-cli 0.14.6", "Not linked yet"))
+        assert (info.name, info.details, info.is_linked) == (None, ("signal-cli 0.14.6",), False)
         task = asyncio.create_task(adapter.run(MemoryLink(inbox)))
         await inbox.wait_until(lambda: inbox.linking_prompts, TIMEOUT_SECONDS)
         server.expire_code()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +20,7 @@ from palaver.domain.errors import (
 )
 from palaver.domain.source import Platform
 from palaver.platforms.signal import state as state_module
+from palaver.platforms.signal.client import RequestNotSent
 from palaver.platforms.signal.failures import hide_people, make_exit_error
 from palaver.platforms.signal.ids import MessageRef
 from palaver.platforms.signal.state import AdapterState
@@ -38,8 +42,12 @@ if TYPE_CHECKING:
     ("fault", "error", "words"),
     [
         (faults.RATE_LIMITED, SendRetryable, "more slowly"),
-        (faults.CAPTCHA, SendRetryable, "signal-cli submitRateLimitChallenge --challenge challenge-1"),
-        (faults.UNTRUSTED, SendRejected, "safety number"),
+        (
+            faults.CAPTCHA,
+            SendRetryable,
+            "/signal-cli --config /.*/config submitRateLimitChallenge --challenge challenge-1",
+        ),
+        (faults.UNTRUSTED, SendRejected, "safety number .*/signal-cli --config /.*/config trust"),
         (faults.UNREGISTERED, TargetUnreachable, "no longer on Signal"),
         (faults.NO_GROUP, TargetUnreachable, "no longer in this group"),
         (faults.NETWORK_FAILURE, SendUncertain, "connection to Signal broke"),
@@ -108,6 +116,49 @@ async def test_a_file_is_sent_under_a_safe_name_and_not_kept(server: SignalServe
     assert list((server.folder / "account" / "outgoing").iterdir()) == []
 
 
+async def test_a_long_file_name_keeps_its_ending(server: SignalServer, make_adapter: MakeAdapter) -> None:
+    async def read() -> AsyncIterator[bytes]:
+        yield b"abc"
+
+    adapter = make_adapter()
+    async with run_adapter(adapter, MemoryInbox()):
+        await adapter.send(make_outgoing(adapter, "", file=OutgoingFile("報" * 120 + ".txt", "text/plain", 3, read)))
+    [name] = server.messages[0].files
+    assert name.startswith("報")
+    assert name.endswith("報.txt")
+
+
+async def test_a_request_that_could_not_be_written_never_arrives(
+    server: SignalServer, make_adapter: MakeAdapter
+) -> None:
+    adapter = make_adapter()
+    async with run_adapter(adapter, MemoryInbox()):
+        process = adapter._process
+        assert process is not None
+        os.kill(process.pid, signal.SIGSTOP)
+        with pytest.raises(RequestNotSent, match="takes no requests"):
+            await process.request("send", {"recipient": [ADA], "message": "x" * 2_000_000}, seconds=0.1)
+        os.kill(process.pid, signal.SIGCONT)
+        with pytest.raises(RequestNotSent, match="not running"):
+            await process.request("version", {}, seconds=TIMEOUT_SECONDS)  # behind it, the first one would arrive
+    assert server.list_requests("send") == []
+
+
+async def test_a_refused_message_does_not_stop_an_account_that_signal_accepts(
+    server: SignalServer, make_adapter: MakeAdapter
+) -> None:
+    adapter, inbox = make_adapter(), MemoryInbox()
+    async with run_adapter(adapter, inbox):
+        server.fail("send", faults.Fault(-3, "Failed to send message: [403] Authorization failed!"))
+        with pytest.raises(SendRetryable, match="refuses"):
+            await adapter.send(make_outgoing(adapter))
+        assert len(server.list_requests("listDevices")) == 2
+        server.push_text("Still there")
+        await inbox.wait_until(lambda: inbox.messages, TIMEOUT_SECONDS)
+        await adapter.send(make_outgoing(adapter, "Again"))
+    assert server.list_texts() == ["Again"]
+
+
 async def test_edits_name_the_last_one_and_leave_one_for_the_end(
     server: SignalServer, make_adapter: MakeAdapter
 ) -> None:
@@ -140,6 +191,18 @@ def test_the_memory_of_edits_is_bounded_and_survives_damage(tmp_path: Path, monk
     for damage in ("", "[]", '{"revisions": [[1]], "connected_at": "x"}'):
         path.write_text(damage)
         assert AdapterState(path).connected_at is None
+
+
+def test_edits_are_remembered_from_several_threads(tmp_path: Path) -> None:
+    state = AdapterState(tmp_path / "state.json")
+
+    def note(number: int) -> None:
+        state.note_revision(MessageRef(ADA, number * 10), MessageRef(ADA, number * 10 + 1))
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(note, range(200)))
+    again = AdapterState(tmp_path / "state.json")
+    assert all(again.find_latest(MessageRef(ADA, number * 10)).timestamp == number * 10 + 1 for number in range(200))
 
 
 async def test_an_answer_that_comes_late_confirms_the_message(server: SignalServer, make_adapter: MakeAdapter) -> None:

@@ -6,25 +6,18 @@ import asyncio
 import json
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver import SessionStore
 from palaver.agent.base import TextDelta
-from palaver.domain.capabilities import Pace
 from palaver.domain.delivery import DeliveryState
 from palaver.domain.platform_health import AccountState
-from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.domain.source import Platform
-from palaver.services.attachments import Attachments
-from palaver.services.gateway import Gateway
-from palaver.services.platforms.account_runner import ConnectionTiming
-from palaver.services.platforms.configured_account import ConfiguredAccount
-from palaver.storage import delivery_queries
-from palaver.storage.engines.base import Read
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
+from support.platform_gateway import GatewayStarter, name_account, wait_for_states
 
 from .conftest import make_adapter_for
 from .signal_server import ADA, BEN, CRASH, GROUP, LOSE_ANSWER, OWN_ACI, RATE_LIMITED, SignalServer
@@ -34,74 +27,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.agent.base import AgentEvent, AgentRequest
-    from palaver.domain.delivery import Delivery
-    from palaver.services.platforms.adapter import Adapter
-    from palaver.storage.engines.base import Transaction
+    from palaver.services.gateway import Gateway
 
 TIMEOUT_SECONDS = 20.0
-TIMING = ConnectionTiming(acquisition=0.02, first_pause=0.01, max_pause=0.02, refused_pause=0.02)
 MENTION = [{"name": OWN_ACI, "number": None, "uuid": OWN_ACI, "start": 0, "length": 1}]
 
 
-class Starter:
-    """Starts gateways on one database, each with an account for every server."""
-
-    def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
-        self._folder = folder
-        self._stack = stack
-
+class Starter(GatewayStarter):
     async def start(self, *servers: SignalServer, agent: ScriptedAgent | None = None) -> tuple[Gateway, AsyncExitStack]:
-        """Return a running gateway, and what stops it."""
-        stack = await self._stack.enter_async_context(AsyncExitStack())
-        store = stack.enter_context(SessionStore.open(self._folder / "palaver.db"))
-        gateway = Gateway(
-            store,
-            agent or ScriptedAgent(lambda request: f"You said: {request.messages[-1]['content']}"),
-            profile=AgentProfile(),
-            rules=TurnRules(open_platforms=frozenset({Platform.SIGNAL}), model_titles=False),
-            accounts=[self.configure(server, f"a{number}" if number else "") for number, server in enumerate(servers)],
-            timing=TIMING,
-            files=Attachments(store, self._folder / "attachments"),
-        )
-        await stack.enter_async_context(gateway.run(grace_seconds=5))
-        return gateway, stack
-
-    @staticmethod
-    def configure(server: SignalServer, account: str) -> ConfiguredAccount:
-        async def create() -> Adapter:
-            adapter = make_adapter_for(server, account=account)
-            adapter.capabilities = replace(adapter.capabilities, pace_per_chat=Pace(0.01), edit_pace=Pace(0.05))
-            return adapter
-
-        return ConfiguredAccount(platform=Platform.SIGNAL, account=account, create=create)
+        """Return a running gateway with an account for every server, and what stops it."""
+        make_adapters = [
+            partial(make_adapter_for, server, account=name_account(number)) for number, server in enumerate(servers)
+        ]
+        return await self.start_with(Platform.SIGNAL, *make_adapters, agent=agent)
 
 
 @pytest.fixture
 async def starter(tmp_path: Path) -> AsyncIterator[Starter]:
     async with AsyncExitStack() as stack:
         yield Starter(tmp_path, stack)
-
-
-async def list_deliveries(gateway: Gateway) -> list[Delivery]:
-    def read(tx: Transaction) -> list[Delivery]:
-        numbers = [row[0] for row in tx.fetch_all("SELECT no FROM session ORDER BY no")]
-        return [delivery for number in numbers for delivery in delivery_queries.list_for_session(tx, number)]
-
-    return await gateway.store.engine.arun(Read(read))
-
-
-async def wait_for_states(gateway: Gateway, *states: DeliveryState) -> None:
-    """Wait until the deliveries are in these states."""
-    found: list[Delivery] = []
-    try:
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            while True:
-                found = await list_deliveries(gateway)
-                if sorted(each.state for each in found) == sorted(states):
-                    return
-                await asyncio.sleep(0.01)
-    except TimeoutError:
-        pytest.fail(f"The deliveries are {[(each.state, each.error) for each in found]}.")
 
 
 async def test_questions_are_answered_across_a_restart_and_a_crash(server: SignalServer, starter: Starter) -> None:
@@ -177,7 +121,7 @@ async def test_an_unlinked_account_stops_no_other_and_can_be_linked_again(
         await wait_until(lambda: len(gateway.accounts.list_live_adapters()) == 2)
         other.is_revoked = True
         await other.end_programs()
-        refused = runners[Platform.SIGNAL, "a1"]
+        refused = runners[Platform.SIGNAL, "account1"]
         await wait_until(lambda: refused.status.state is AccountState.REFUSED)
         other.store_account(is_registered=False)  # as signal-cli does then
         server.push_text("hello")

@@ -234,6 +234,8 @@ async def test_an_event_that_cannot_be_read_does_not_stop_the_others(
     async with running(make_adapter(), inbox):
         server._queue("events_api", {"type": "event_callback", "event": {"type": "message", "text": 5}})
         server._queue("events_api", {"type": "app_rate_limited"})
+        far = {"type": "message", "channel": DM, "user": ADA, "text": "far", "ts": "9" * 400 + ".1"}
+        server._queue("events_api", {"type": "event_callback", "event": far})
         server._queue("something_new", {"a": 1})
         server.say("after")
         await inbox.wait_until(lambda: inbox.texts == ["after"], TIMEOUT_SECONDS)
@@ -276,6 +278,15 @@ async def test_the_person_who_presses_a_button_is_answered_in_the_thread(
     await adapter.answer_press(f"{DM}::{ADA}:18.2", None)
     assert [each.get("thread_ts") for each in server.ephemeral] == ["17.1", None]
     assert {each["user"] for each in server.ephemeral} == {ADA}
+
+
+async def test_what_a_button_has_done_is_shown_with_its_markup_and_notifies_nobody(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    await adapter.answer_press(f"{DM}::{ADA}:18.2", "**Stopped.** <!channel> Use /retry.")
+    [shown] = server.ephemeral
+    assert shown["blocks"] == [{"type": "markdown", "text": "**Stopped.** <\u200b!channel> Use /retry."}]
+    assert shown["text"] == "Stopped. &lt;!channel&gt; Use /retry."
 
 
 # ---- files ---------------------------------------------------------------------------------------------------
@@ -364,14 +375,16 @@ async def test_what_could_not_be_read_is_read_again_although_newer_messages_were
     inbox.cursors[""] = before = f"{time.time() - 3600:.6f}"
     missed = f"{time.time() - 1800:.6f}"
     server.messages[CHANNEL, missed] = {"type": "message", "user": ADA, "text": f"{MENTION} missed", "ts": missed}
-    server.fail("conversations.history", limit_rate(0), None, BAD_GATEWAY)
+    server.fail("conversations.history", *[limit_rate(0), None, BAD_GATEWAY] * 2)
     server.say("live")
-    async with running(make_adapter(), inbox) as task:
-        with pytest.raises(ConnectionLost):
-            await asyncio.wait_for(asyncio.shield(task), TIMEOUT_SECONDS)
+    async with running(make_adapter(timing={"catch_up": 0.01, "catch_up_retry": 600.0}), inbox):
+        await inbox.wait_until(lambda: inbox.texts == ["live"], TIMEOUT_SECONDS)
+        await wait_until(lambda: len(server.list_requests("conversations.history")) == 3)
+        server.say("live again")  # one channel whose history can't be read does not stop the rest
+        await inbox.wait_until(lambda: inbox.texts == ["live", "live again"], TIMEOUT_SECONDS)
     assert inbox.cursors == {"": before}
-    async with running(make_adapter(), inbox):
-        await inbox.wait_until(lambda: sorted(inbox.texts) == ["live", "missed"], TIMEOUT_SECONDS)
+    async with running(make_adapter(timing={"catch_up_retry": 0.01}), inbox):
+        await inbox.wait_until(lambda: sorted(inbox.texts) == ["live", "live again", "missed"], TIMEOUT_SECONDS)
         await wait_until(lambda: inbox.cursors[""] > before)
 
 

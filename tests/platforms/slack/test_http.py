@@ -16,7 +16,7 @@ from palaver.services.platforms.adapter import WebhookRequest
 from palaver.testing import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS
 
-from .conftest import GatedLink, MakeAdapter, make_outgoing
+from .conftest import WEBHOOK_URL, GatedLink, MakeAdapter, make_outgoing
 from .slack_server import ADA, BOT_USER, DM, SIGNING_SECRET, TOKEN, SlackServer, sign_request
 
 if TYPE_CHECKING:
@@ -144,6 +144,49 @@ async def test_other_requests_are_not_found(http_adapter: SlackAdapter, adapter:
     assert SIGNING_SECRET not in json.dumps(headers)
 
 
+async def test_the_address_for_slacks_pages_is_named(http_adapter: SlackAdapter) -> None:
+    assert f"Request URL: {WEBHOOK_URL}" in (await http_adapter.probe()).details
+
+
+class EarlyRequestLink(MemoryLink):
+    """Slack calls at the moment at which the cursor was loaded."""
+
+    def __init__(self, inbox: MemoryInbox, adapter: SlackAdapter, request: WebhookRequest) -> None:
+        super().__init__(inbox)
+        self._adapter, self._request = adapter, request
+
+    async def load_cursor(self, name: str = "") -> str | None:
+        cursor = await super().load_cursor(name)
+        self.answering = asyncio.create_task(self._adapter.handle_webhook(self, self._request))
+        return cursor
+
+
+async def test_a_request_at_the_start_does_not_hide_what_was_missed(
+    server: SlackServer, http_adapter: SlackAdapter
+) -> None:
+    inbox = MemoryInbox()
+    now = time.time()
+    inbox.cursors[""] = f"{now - 3600:.6f}"
+    missed, ts = f"{now - 1800:.6f}", f"{now:.6f}"
+    server.messages[DM, missed] = {"type": "message", "user": ADA, "text": "missed", "ts": missed}
+    event = {"type": "message", "channel": DM, "user": ADA, "text": "live", "ts": ts}
+    await http_adapter._directory.load({ADA}, set())  # so that the request is read at once
+    request = make_request(*sign_request("events_api", {"type": "event_callback", "event": event}))
+    link = EarlyRequestLink(inbox, http_adapter, request)
+    task = asyncio.create_task(http_adapter.run(link))
+    try:
+        await inbox.wait_until(lambda: sorted(inbox.texts) == ["live", "missed"], TIMEOUT_SECONDS)
+        assert (await link.answering).status == 200
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_slacks_check_of_the_certificate_is_answered(http_adapter: SlackAdapter) -> None:
+    request = make_request(*sign_request("slash_commands", {"ssl_check": "1", "token": "x"}))
+    assert (await http_adapter.handle_webhook(MemoryLink(MemoryInbox()), request)).status == 200
+
+
 async def test_http_needs_a_public_address(server: SlackServer) -> None:
     from pathlib import Path
 
@@ -155,5 +198,5 @@ async def test_http_needs_a_public_address(server: SlackServer) -> None:
     settings = SlackSettings.model_validate(fields)
     adapter = SlackAdapter(settings, AccountPlace(account="", folder=Path("/nowhere"), webhook_url=None))
     with pytest.raises(AccountRefused, match=r"web\.public_url"):
-        await adapter.run(MemoryLink(MemoryInbox()))
+        await adapter.probe()
     await adapter.close()

@@ -295,6 +295,22 @@ def test_an_edit_is_read() -> None:
     assert (edit.message_id, edit.content, edit.source.user_id) == (TS, "hello @Ben", ADA)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "thread"),
+    [
+        (f"<@{BOT_USER}> when?", f"<@{BOT_USER}> where?", TS),
+        (f"<@{BOT_USER}> when?", "when?", TS),
+        ("when?", "where?", None),
+    ],
+)
+def test_an_edited_mention_is_still_in_the_thread_that_it_has_started(
+    before: str, after: str, thread: str | None
+) -> None:
+    changed = make_change(make_message(before, channel=CHANNEL), make_message(after, channel=CHANNEL, thread_ts=TS))
+    edit = parse_as(MessageEdited, {**changed, "channel": CHANNEL, "channel_type": "channel"})
+    assert edit.source.thread_id == thread
+
+
 def test_a_preview_of_a_link_and_our_own_edits_are_no_edits() -> None:
     assert parse(make_change(make_message("same"), make_message("same"))) is None
     own = make_message("done", user=BOT_USER)

@@ -88,8 +88,10 @@ def test_emoji_have_names_in_both_directions() -> None:
         (ApiRefusal("invalid_blocks"), SendRejected, "invalid_blocks"),
         (ApiRefusal("fatal_error"), SendUncertain, "fatal_error"),
         (ApiRefusal("HTTP status 503", 503), SendUncertain, "503"),
+        (ApiRefusal("", 200), SendUncertain, "HTTP status 200"),  # not an answer of Slack's
+        (ApiRefusal("", 403), SendRejected, "HTTP status 403"),
         (RequestFailed("the connection broke"), SendUncertain, "broke"),
-        (NotSent("no connection"), SendRetryable, "no connection"),
+        (NotSent("no connection"), SendRetryable, "network connection of this machine (no connection)"),
     ],
 )
 def test_a_failed_message_says_what_happened(error: RequestFailed, kind: type[Exception], words: str) -> None:

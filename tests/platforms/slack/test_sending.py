@@ -386,6 +386,37 @@ async def test_a_growing_message_whose_answer_was_lost_is_found_at_once_and_grow
     assert server.list_texts() == ["Once upon a time."]
 
 
+async def test_a_search_that_takes_too_long_goes_on_in_the_background(
+    server: SlackServer, make_adapter: MakeAdapter
+) -> None:
+    adapter, inbox = make_adapter(timing={"preview_delays": (600.0,)}), MemoryInbox()
+    await adapter.probe()
+    async with connected(adapter, inbox):
+        server.fail("chat.postMessage", LOSE_ANSWER)
+        sending = asyncio.create_task(adapter.send(make_outgoing(adapter, key="t_1.p", is_preview=True)))
+        await wait_until(server.list_own_messages)
+        done, _ = await asyncio.wait({sending}, timeout=0.1)
+        assert not done
+        sending.cancel()
+        await wait_until(lambda: inbox.confirmed)
+    assert inbox.confirmed == {"t_1.p": server.list_own_messages()[-1]["ts"]}
+
+
+async def test_of_several_streams_without_an_owner_none_is_taken(
+    server: SlackServer, make_adapter: MakeAdapter
+) -> None:
+    thread = server.say("hello")
+    address = Address(Platform.SLACK, DM, thread)
+    before = make_adapter()
+    await before.probe()
+    await before.send(make_outgoing(before, "Of another process", address=address, is_preview=True))
+    adapter = make_adapter()
+    await adapter.probe()
+    server.fail("chat.startStream", LOSE_ANSWER)
+    with pytest.raises(SendUncertain):
+        await adapter.send(make_outgoing(adapter, "Once", address=address, key="t_1.p", is_preview=True))
+
+
 async def test_a_growing_message_that_did_not_arrive_is_uncertain(server: SlackServer, adapter: SlackAdapter) -> None:
     server.fail("chat.postMessage", BAD_GATEWAY)
     with pytest.raises(SendUncertain):

@@ -36,10 +36,11 @@ def test_two_tokens_are_enough() -> None:
         ({"bot_token": APP_TOKEN}, "starts with xoxb-"),
         ({"bot_token": "xoxp-1234567890-1234567890"}, "OAuth & Permissions"),
         ({"app_token": TOKEN}, "connections:write"),
-        ({"app_token": None}, "The mode socket needs app_token"),
-        ({"mode": "http", "signing_secret": None}, "The mode http needs signing_secret"),
+        ({"app_token": None}, "The mode socket needs app_token (or SLACK_APP_TOKEN)"),
+        ({"mode": "http", "signing_secret": None}, "The mode http needs signing_secret (or SLACK_SIGNING_SECRET)"),
         ({"signing_secret": "not hexadecimal"}, "Signing Secret"),
         ({"api_url": "slack.com"}, "https://slack.com/api"),
+        ({"api_url": "https://slack.com:99999/api"}, "https://slack.com/api"),
     ],
 )
 def test_a_wrong_setting_says_where_to_find_the_right_one(fields: dict[str, Any], words: str) -> None:

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver import SessionStore
 from palaver.agent.base import TextDelta
-from palaver.domain.capabilities import Pace
 from palaver.domain.delivery import Address, DeliveryState
 from palaver.domain.platform_health import AccountState
-from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.domain.source import Platform, SessionSource
 from palaver.services.attachments import Attachments
-from palaver.services.gateway import Gateway
-from palaver.services.platforms.account_runner import ConnectionTiming
-from palaver.services.platforms.configured_account import ConfiguredAccount
-from palaver.storage import deliveries, delivery_queries
-from palaver.storage.engines.base import Read, Write
+from palaver.storage import deliveries
+from palaver.storage.engines.base import Write
 from palaver.storage.timestamps import to_micros
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
+from support.platform_gateway import GatewayStarter, wait_for_states
 
 from .conftest import make_adapter_for
 from .slack_server import (
@@ -46,78 +41,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.agent.base import AgentEvent, AgentRequest
-    from palaver.domain.delivery import Delivery
-    from palaver.services.platforms.adapter import Adapter
-    from palaver.storage.engines.base import Transaction
+    from palaver.services.gateway import Gateway
 
 MENTION = f"<@{BOT_USER}>"
 TIMEOUT_SECONDS = 20.0
-TIMING = ConnectionTiming(acquisition=0.02, first_pause=0.01, max_pause=0.02, refused_pause=0.02)
 
 
-class Starter:
-    """Starts gateways on one database, each with an app for every server."""
-
-    def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
-        self._folder = folder
-        self._stack = stack
-        self.files: Attachments  # of the last one
-
+class Starter(GatewayStarter):
     async def start(self, *servers: SlackServer, agent: ScriptedAgent | None = None) -> tuple[Gateway, AsyncExitStack]:
-        """Return a running gateway, and what stops it."""
-        stack = await self._stack.enter_async_context(AsyncExitStack())
-        store = stack.enter_context(SessionStore.open(self._folder / "palaver.db"))
-        self.files = Attachments(store, self._folder / "attachments")
-        gateway = Gateway(
-            store,
-            agent or ScriptedAgent(lambda request: f"You said: {request.messages[-1]['content']}"),
-            profile=AgentProfile(),
-            rules=TurnRules(open_platforms=frozenset({Platform.SLACK}), model_titles=False),
-            accounts=[
-                self.configure(server, "" if number == 0 else f"app{number}") for number, server in enumerate(servers)
-            ],
-            timing=TIMING,
-            files=self.files,
+        """Return a running gateway with an app for every server, and what stops it."""
+        return await self.start_with(
+            Platform.SLACK, *(partial(make_adapter_for, server) for server in servers), agent=agent
         )
-        await stack.enter_async_context(gateway.run(grace_seconds=1))
-        return gateway, stack
-
-    @staticmethod
-    def configure(server: SlackServer, account: str) -> ConfiguredAccount:
-        async def create() -> Adapter:
-            adapter = make_adapter_for(server, account=account)
-            adapter.capabilities = replace(adapter.capabilities, pace_per_chat=Pace(0.01), edit_pace=Pace(0.05))
-            return adapter
-
-        return ConfiguredAccount(platform=Platform.SLACK, account=account, create=create)
 
 
 @pytest.fixture
 async def starter(tmp_path: Path) -> AsyncIterator[Starter]:
     async with AsyncExitStack() as stack:
         yield Starter(tmp_path, stack)
-
-
-async def list_deliveries(gateway: Gateway) -> list[Delivery]:
-    def read(tx: Transaction) -> list[Delivery]:
-        numbers = [row[0] for row in tx.fetch_all("SELECT no FROM session ORDER BY no")]
-        return [delivery for number in numbers for delivery in delivery_queries.list_for_session(tx, number)]
-
-    return await gateway.store.engine.arun(Read(read))
-
-
-async def wait_for_states(gateway: Gateway, *states: DeliveryState) -> list[Delivery]:
-    """Wait until the deliveries are in these states."""
-    found: list[Delivery] = []
-    try:
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            while True:
-                found = await list_deliveries(gateway)
-                if sorted(each.state for each in found) == sorted(states):
-                    return found
-                await asyncio.sleep(0.01)
-    except TimeoutError:
-        pytest.fail(f"The deliveries are {[(each.state, each.error) for each in found]}.")
 
 
 def list_thread(server: SlackServer, thread: str, channel: str = CHANNEL) -> list[str]:
@@ -252,7 +193,7 @@ async def test_a_revoked_token_stops_one_app_and_no_other(server: SlackServer, s
         await wait_until(lambda: len(gateway.accounts.list_live_adapters()) == 2)
         other.is_revoked = True
         other.say("are you there?")
-        refused = gateway.accounts._runners[Platform.SLACK, "app1"]
+        refused = gateway.accounts._runners[Platform.SLACK, "account1"]
         await wait_until(lambda: refused.status.state is AccountState.REFUSED)
         server.say("hello")
         await wait_until(lambda: server.list_texts() == ["You said: hello"])
@@ -282,7 +223,9 @@ async def test_files_go_both_ways_and_to_the_thread(server: SlackServer, starter
     async def read_plan() -> AsyncIterator[bytes]:
         yield b"the plan"
 
-    file = await starter.files.receive(person.principal, "plan.txt", read_plan())
+    file = await Attachments(gateway.store, starter.folder / "attachments").receive(
+        person.principal, "plan.txt", read_plan()
+    )
     address = str(Address(Platform.SLACK, CHANNEL, thread))
     new = deliveries.NewDelivery(address=address, content="Here it is.", attachment_ids=[file.id])
     now = to_micros(gateway.store.clock.now())

@@ -6,27 +6,18 @@ import asyncio
 import base64
 import json
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver import SessionStore
 from palaver.agent.base import TextDelta
-from palaver.domain.capabilities import Pace
 from palaver.domain.delivery import DeliveryState
 from palaver.domain.platform_health import AccountState
-from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.domain.source import Platform
-from palaver.services.attachments import Attachments
-from palaver.services.gateway import Gateway
-from palaver.services.platforms.account_runner import ConnectionTiming
-from palaver.services.platforms.configured_account import ConfiguredAccount
-from palaver.storage import delivery_queries
-from palaver.storage.engines.base import Read
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
+from support.platform_gateway import GatewayStarter, wait_for_states
 
 from .bot_api_server import BLOCKED, GROUP, LOSE_ANSWER, PRIVATE, BotApiServer, build_move_fault, flood, make_message
 from .conftest import make_adapter_for
@@ -36,80 +27,27 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.agent.base import AgentEvent, AgentRequest
-    from palaver.domain.delivery import Delivery
-    from palaver.services.platforms.adapter import Adapter
-    from palaver.storage.engines.base import Transaction
+    from palaver.services.gateway import Gateway
 
 ADA_ID, GROUP_ID = PRIVATE["id"], GROUP["id"]
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 MENTION = [{"type": "mention", "offset": 0, "length": 12}]
-TIMEOUT_SECONDS = 20.0
-TIMING = ConnectionTiming(acquisition=0.02, first_pause=0.01, max_pause=0.02, refused_pause=0.02)
 
 
-class Starter:
-    """Starts gateways on one database, each with a bot for every server."""
-
-    def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
-        self._folder = folder
-        self._stack = stack
-
+class Starter(GatewayStarter):
     async def start(self, *servers: BotApiServer, agent: ScriptedAgent | None = None) -> tuple[Gateway, AsyncExitStack]:
-        """Return a running gateway, and what stops it."""
-        stack = await self._stack.enter_async_context(AsyncExitStack())
-        store = stack.enter_context(SessionStore.open(self._folder / "palaver.db"))
-        gateway = Gateway(
-            store,
-            agent or ScriptedAgent(lambda request: f"You said: {request.messages[-1]['content']}"),
-            profile=AgentProfile(),
-            rules=TurnRules(open_platforms=frozenset({Platform.TELEGRAM}), model_titles=False),
-            accounts=[
-                self.configure(server, "" if number == 0 else f"bot{number}") for number, server in enumerate(servers)
-            ],
-            timing=TIMING,
-            files=Attachments(store, self._folder / "attachments"),
+        """Return a running gateway with a bot for every server, and what stops it."""
+        return await self.start_with(
+            Platform.TELEGRAM, *(partial(make_adapter_for, server) for server in servers), agent=agent
         )
-        await stack.enter_async_context(gateway.run(grace_seconds=5))
-        return gateway, stack
-
-    @staticmethod
-    def configure(server: BotApiServer, account: str) -> ConfiguredAccount:
-        async def create() -> Adapter:
-            adapter = make_adapter_for(server, account=account)
-            adapter.capabilities = replace(adapter.capabilities, pace_per_chat=Pace(0.01), edit_pace=Pace(0.05))
-            return adapter
-
-        return ConfiguredAccount(platform=Platform.TELEGRAM, account=account, create=create)
 
 
 @pytest.fixture
 async def starter(tmp_path: Path) -> AsyncIterator[Starter]:
     async with AsyncExitStack() as stack:
         yield Starter(tmp_path, stack)
-
-
-async def list_deliveries(gateway: Gateway) -> list[Delivery]:
-    def read(tx: Transaction) -> list[Delivery]:
-        numbers = [row[0] for row in tx.fetch_all("SELECT no FROM session ORDER BY no")]
-        return [delivery for number in numbers for delivery in delivery_queries.list_for_session(tx, number)]
-
-    return await gateway.store.engine.arun(Read(read))
-
-
-async def wait_for_states(gateway: Gateway, *states: DeliveryState) -> list[Delivery]:
-    """Wait until the deliveries are in these states."""
-    found: list[Delivery] = []
-    try:
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            while True:
-                found = await list_deliveries(gateway)
-                if sorted(each.state for each in found) == sorted(states):
-                    return found
-                await asyncio.sleep(0.01)
-    except TimeoutError:
-        pytest.fail(f"The deliveries are {[(each.state, each.error) for each in found]}.")
 
 
 async def test_a_message_that_comes_twice_is_answered_once(server: BotApiServer, starter: Starter) -> None:
@@ -184,7 +122,7 @@ async def test_a_revoked_token_stops_one_bot_and_no_other(server: BotApiServer, 
         await wait_until(lambda: len(gateway.accounts.list_live_adapters()) == 2)
         other.is_revoked = True
         other.push_text("wake up", message_id=1)
-        refused = runners[Platform.TELEGRAM, "bot1"]
+        refused = runners[Platform.TELEGRAM, "account1"]
         await wait_until(lambda: refused.status.state is AccountState.REFUSED)
         server.push_text("hello", message_id=1)
         await wait_until(lambda: server.list_texts(ADA_ID))

@@ -12,6 +12,7 @@ from palaver.domain.errors import AccountRefused, ConnectionLost, InvalidInput, 
 from palaver.domain.inbound import Outcome, Receipt
 from palaver.domain.platform_updates import Button
 from palaver.platforms.whatsapp.adapter import MAX_WEBHOOK_BYTES, NO_PUBLIC_URL, NOT_SUBSCRIBED
+from palaver.platforms.whatsapp.failures import GraphRefusal, make_platform_error
 from palaver.services.platforms.adapter import OutgoingFile, WebhookRequest
 from palaver.testing.account_link import MemoryInbox, MemoryLink
 from support.gateway import wait_until
@@ -134,61 +135,6 @@ async def test_a_batch_is_acknowledged_when_all_of_it_is_stored(adapter: WhatsAp
     assert sorted(inbox.texts) == ["one", "three", "two"]
 
 
-async def test_a_later_message_does_not_overtake_a_file(adapter: WhatsAppAdapter) -> None:
-    opened, go_on = asyncio.Event(), asyncio.Event()
-
-    class SlowLink(MemoryLink):
-        async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None) -> Receipt:
-            if getattr(update, "files", ()):
-                opened.set()
-                await go_on.wait()
-            return await super().accept(update, cursor=cursor)
-
-    inbox = MemoryInbox()
-    link = SlowLink(inbox)
-    image = {"id": "1", "mime_type": "image/jpeg", "sha256": "x", "caption": "first"}
-    payloads = [
-        make_webhook(make_message("image", image, message_id="wamid.1")),
-        make_webhook(make_message("text", "second", message_id="wamid.2")),
-        make_webhook(make_message("text", "of Ben", number=BENS_NUMBER, message_id="wamid.3")),
-    ]
-    first = asyncio.create_task(adapter.handle_webhook(link, make_request(payloads[0])))
-    await opened.wait()
-    second = asyncio.create_task(adapter.handle_webhook(link, make_request(payloads[1])))
-    await adapter.handle_webhook(link, make_request(payloads[2]))
-    assert inbox.texts == ["of Ben"]
-    go_on.set()
-    await asyncio.gather(first, second)
-    assert inbox.texts == ["of Ben", "first", "second"]
-    assert adapter._intake.is_idle
-
-
-async def test_a_slow_file_is_not_begun_again_by_each_request(
-    adapter: WhatsAppAdapter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A request has to be answered soon. The download goes on meanwhile, and Meta is told when it asks again."""
-    monkeypatch.setattr("palaver.services.platforms.webhook_intake.ACCEPT_SECONDS", 0.02)
-    go_on = asyncio.Event()
-    begun: list[str] = []
-
-    class SlowLink(MemoryLink):
-        async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None) -> Receipt:
-            begun.append(update.source.chat_id)
-            await go_on.wait()
-            return await super().accept(update, cursor=cursor)
-
-    inbox = MemoryInbox()
-    link = SlowLink(inbox)
-    payload = make_webhook(make_message("text", "with a large file"))
-    for _ in range(2):
-        assert (await adapter.handle_webhook(link, make_request(payload))).status == 503
-    assert begun == [ADAS_NUMBER]
-    go_on.set()
-    await inbox.wait_until(lambda: inbox.duplicate_count == 1, 5)
-    assert (await adapter.handle_webhook(link, make_request(payload))).status == 200
-    assert inbox.texts == ["with a large file"]
-
-
 async def test_closing_ends_what_is_being_accepted(adapter: WhatsAppAdapter) -> None:
     class StuckLink(MemoryLink):
         async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None) -> Receipt:
@@ -224,6 +170,26 @@ async def test_a_failure_that_comes_before_the_answer_is_told_again(adapter: Wha
 
     payload = make_webhook(statuses=[make_status("wamid.1", "failed", "d_1.1", code=131026)])
     assert (await adapter.handle_webhook(BusyLink(MemoryInbox()), make_request(payload))).status == 503
+
+
+@pytest.mark.parametrize("error", [{}, {"title": "?"}, {"code": "x"}, {"code": 1, "error_data": "?"}, "?", None])
+async def test_a_failure_without_a_readable_reason_is_recorded(adapter: WhatsAppAdapter, error: Any) -> None:
+    """Otherwise the request would fail for ever, with everything else that is in it."""
+    inbox = MemoryInbox()
+    status = make_status("wamid.1", "failed", "d_1.1") | {"errors": [error]}
+    payload = make_webhook(make_message("text", "Hello"), statuses=[status])
+    assert (await call(adapter, inbox, payload)).status == 200
+    assert list(inbox.failed) == ["d_1.1"]
+    assert inbox.texts == ["Hello"]
+
+
+async def test_a_wrong_app_secret_is_named_in_the_log(
+    adapter: WhatsAppAdapter, caplog: pytest.LogCaptureFixture
+) -> None:
+    payload = make_webhook(make_message("text", "Hello"))
+    await call(adapter, MemoryInbox(), payload, signature=sign(b"{}", "f" * 32))
+    await call(adapter, MemoryInbox(), payload, signature="")  # it says nothing about our app_secret
+    assert [each.message for each in caplog.records] == ["whatsapp_signature_wrong"]
 
 
 async def test_a_press_is_answered_in_the_chat_once(server: GraphServer, adapter: WhatsAppAdapter) -> None:
@@ -296,6 +262,14 @@ async def test_an_account_that_does_not_work_says_why(
     server.fail("number", fault)
     with pytest.raises(error, match=reason):
         await adapter.probe()
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"error": "no"}', b'{"error": {"code": 1, "error_data": "no"}}', b"[]", b'{"error": {}}']
+)
+async def test_an_answer_that_is_not_of_the_graph_api_is_no_other_error(body: bytes) -> None:
+    refusal = GraphRefusal.from_response(502, body)
+    assert (refusal.status, isinstance(make_platform_error(refusal), ConnectionLost)) == (502, True)
 
 
 async def test_without_a_public_address_a_warning_says_so(make_adapter: MakeAdapter) -> None:

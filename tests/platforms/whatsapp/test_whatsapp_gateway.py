@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver import SessionStore
-from palaver.domain.capabilities import Pace
 from palaver.domain.delivery import DeliveryState
 from palaver.domain.errors import PalaverError
 from palaver.domain.platform_health import AccountState
-from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.domain.source import Platform
-from palaver.services.attachments import Attachments
-from palaver.services.gateway import Gateway
-from palaver.services.platforms.account_runner import ConnectionTiming
 from palaver.services.platforms.adapter import WebhookRequest
-from palaver.services.platforms.configured_account import ConfiguredAccount
-from palaver.storage import delivery_queries
-from palaver.storage.engines.base import Read
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
+from support.platform_gateway import GatewayStarter, wait_for_states
 
 from .conftest import make_adapter_for
 from .graph_server import (
@@ -47,41 +38,26 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
-    from palaver.domain.delivery import Delivery
-    from palaver.services.platforms.adapter import Adapter
-    from palaver.storage.engines.base import Transaction
+    from palaver.services.gateway import Gateway
 
 SENT, UNCERTAIN, FAILED = DeliveryState.SENT, DeliveryState.UNCERTAIN, DeliveryState.FAILED
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 TIMEOUT_SECONDS = 20.0
-TIMING = ConnectionTiming(acquisition=0.02, first_pause=0.01, max_pause=0.02, refused_pause=0.02)
 NEW_NUMBER, NEW_BSUID = "4917099999999", "DE.99999999"
 
 
-class Starter:
-    """Starts gateways on one database, each with the number of a server, which calls the newest one."""
+class Starter(GatewayStarter):
+    """The server calls the newest gateway."""
 
     def __init__(self, folder: Path, stack: AsyncExitStack, server: GraphServer) -> None:
-        self._folder = folder
-        self._stack = stack
+        super().__init__(folder, stack)
         self._server = server
 
     async def start(self, agent: ScriptedAgent | None = None) -> tuple[Gateway, AsyncExitStack]:
-        """Return a running gateway, and what stops it."""
-        stack = await self._stack.enter_async_context(AsyncExitStack())
-        store = stack.enter_context(SessionStore.open(self._folder / "palaver.db"))
-        gateway = Gateway(
-            store,
-            agent or ScriptedAgent(lambda request: f"You said: {request.messages[-1]['content']}"),
-            profile=AgentProfile(),
-            rules=TurnRules(open_platforms=frozenset({Platform.WHATSAPP}), model_titles=False),
-            accounts=[ConfiguredAccount(platform=Platform.WHATSAPP, account="", create=self._create)],
-            timing=TIMING,
-            files=Attachments(store, self._folder / "attachments"),
-        )
-        await stack.enter_async_context(gateway.run(grace_seconds=5))
+        """Return a running gateway with the number of the server, and what stops it."""
+        gateway, stack = await self.start_with(Platform.WHATSAPP, partial(make_adapter_for, self._server), agent=agent)
 
         async def send(body: bytes, headers: Mapping[str, str]) -> int:
             request = WebhookRequest(method="POST", headers=headers, query={}, body=body)
@@ -93,38 +69,11 @@ class Starter:
         self._server.send_webhook = send
         return gateway, stack
 
-    async def _create(self) -> Adapter:
-        adapter = make_adapter_for(self._server)
-        adapter.capabilities = replace(adapter.capabilities, pace_per_chat=Pace(0.01))
-        return adapter
-
 
 @pytest.fixture
 async def starter(tmp_path: Path, server: GraphServer) -> AsyncIterator[Starter]:
     async with AsyncExitStack() as stack:
         yield Starter(tmp_path, stack, server)
-
-
-async def list_deliveries(gateway: Gateway) -> list[Delivery]:
-    def read(tx: Transaction) -> list[Delivery]:
-        numbers = [row[0] for row in tx.fetch_all("SELECT no FROM session ORDER BY no")]
-        return [delivery for number in numbers for delivery in delivery_queries.list_for_session(tx, number)]
-
-    return await gateway.store.engine.arun(Read(read))
-
-
-async def wait_for_states(gateway: Gateway, *states: DeliveryState) -> list[Delivery]:
-    """Wait until the deliveries are in these states."""
-    found: list[Delivery] = []
-    try:
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            while True:
-                found = await list_deliveries(gateway)
-                if sorted(each.state for each in found) == sorted(states):
-                    return found
-                await asyncio.sleep(0.01)
-    except TimeoutError:
-        pytest.fail(f"The deliveries are {[(each.state, each.error) for each in found]}.")
 
 
 async def test_two_people_have_two_conversations(server: GraphServer, starter: Starter) -> None:

@@ -23,6 +23,7 @@ from palaver.domain.errors import (
 )
 from palaver.domain.platform_updates import MembersChanged, MessageReaction
 from palaver.domain.source import ChatType, Platform
+from palaver.platforms.whatsapp_web import adapter as adapter_module
 from palaver.services.platforms.adapter import OutgoingFile
 from palaver.testing import MemoryInbox, MemoryLink
 from palaver.testing.contract_helpers import read_ten_bytes
@@ -103,10 +104,12 @@ async def test_an_account_is_linked_by_a_qr_code_that_changes(
     assert server.hellos[0]["device_name"] == "Home"
     with pytest.raises(SendRetryable):
         await adapter.send(make_outgoing())
-    assert (await adapter.probe()).name is None  # a test of the connection while it waits is no error
+    info = await adapter.probe()  # a test of the connection while it waits is no error
+    assert (info.name, info.is_linked) == (None, False)
     server.connect()
     await runner.wait(lambda: runner.inbox.connected_count)
-    assert (await adapter.probe()).user_id == PHONE
+    info = await adapter.probe()
+    assert (info.user_id, info.is_linked) == (PHONE, True)
 
 
 async def test_with_a_phone_number_a_code_is_typed(
@@ -322,9 +325,10 @@ async def test_what_was_sent_while_palaver_died_is_proven_afterwards(
 
 
 async def test_an_account_that_hears_nothing_reports_nothing(
-    server: WhatsAppServer, make_adapter: MakeAdapter, runner: Runner
+    server: WhatsAppServer, make_adapter: MakeAdapter, runner: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await runner.connect(make_adapter())
+    adapter = make_adapter()
+    await runner.connect(adapter)
     before = runner.inbox.connected_count
     await runner.wait(lambda: runner.inbox.connected_count > before + 1)  # without any message
     server.tell(misbehave="deaf")
@@ -334,6 +338,10 @@ async def test_an_account_that_hears_nothing_reports_nothing(
     server.say("More of it")
     await runner.wait(lambda: len(runner.inbox.texts) == 2)
     assert runner.inbox.connected_count <= seen + 1
+    assert (await adapter.probe()).user_id == PHONE  # it was just heard of
+    monkeypatch.setattr(adapter_module, "MAX_UNHEARD_SECONDS", 0.0)
+    with pytest.raises(ConnectionLost, match="does not answer"):
+        await adapter.probe()
 
 
 # ---- messages ------------------------------------------------------------------------------------------------
@@ -415,6 +423,22 @@ async def test_members_and_the_new_name_of_a_group_are_noticed(
     assert [each.source.chat_name for each in runner.inbox.messages] == ["Engines", "Trains"]
 
 
+async def test_the_name_of_a_group_that_is_not_told_is_asked_for_once_in_a_connection(
+    server: WhatsAppServer, make_adapter: MakeAdapter, runner: Runner
+) -> None:
+    server.answers_groups = False
+    await runner.connect(make_adapter())
+    for number in range(3):
+        server.say(f"message {number}", chat=GROUP)
+    await runner.wait(lambda: len(runner.inbox.messages) == 3)
+    assert [name for name, _ in server.requests] == ["group"]  # receiving waits for each answer
+    server.answers_groups = True
+    server.connect()
+    server.say("again", chat=GROUP)
+    await runner.wait(lambda: len(runner.inbox.messages) == 4)
+    assert runner.inbox.messages[-1].source.chat_name == "Engines"
+
+
 async def test_files_go_both_ways_and_leave_nothing_behind(
     server: WhatsAppServer, make_adapter: MakeAdapter, runner: Runner, tmp_path: Path
 ) -> None:
@@ -431,7 +455,7 @@ async def test_files_go_both_ways_and_leave_nothing_behind(
     [sent] = server.messages
     assert (sent.fields["field"], sent.fields["is_voice"]) == ("audioMessage", True)
     assert bytes.fromhex(sent.fields["content"]) == b"0123456789"
-    assert list((tmp_path / "account" / "files").iterdir()) == []
+    assert [list((tmp_path / "account" / folder).iterdir()) for folder in ("files", "attempts")] == [[], []]
 
 
 async def test_an_event_that_cannot_be_read_stops_nothing(
@@ -444,6 +468,7 @@ async def test_an_event_that_cannot_be_read_stops_nothing(
     (spool / "7.new").write_text("{never told")
     await runner.connect(make_adapter())
     server.push({"kind": "message", "chat": ADA})
+    server.say("From the year 10^300", at=1e300)
     server.say("Good")
     await runner.wait(lambda: runner.inbox.texts == ["Good"])
     await runner.wait(lambda: [path.name for path in spool.iterdir()] == ["5.unreadable"])

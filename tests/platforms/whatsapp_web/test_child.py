@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver.platforms.whatsapp_web.child import Child
-from palaver.platforms.whatsapp_web.protocol import ErrorKind, RequestError, State
+from palaver.platforms.whatsapp_web.protocol import (
+    MAX_LINE_BYTES,
+    MAX_WAITING_REQUESTS,
+    ErrorKind,
+    RequestError,
+    State,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +35,7 @@ class QuietLibrary:
         self.report: Callable[[State, dict[str, Any]], None] = lambda _state, _fields: None
         self.receive: Callable[[dict[str, Any]], None] = lambda _event: None
         self.error: Exception | None = None
+        self.downloads = threading.Semaphore(0)  # each waits for one
 
     def connect(self, _options: Mapping[str, Any], *, report: Any, receive: Any) -> None:
         self.report, self.receive = report, receive
@@ -40,7 +47,9 @@ class QuietLibrary:
     def is_alive(self) -> bool:
         return False
 
-    def perform(self, _name: str, _fields: Mapping[str, Any]) -> dict[str, Any]:
+    def perform(self, name: str, _fields: Mapping[str, Any]) -> dict[str, Any]:
+        if name == "download":
+            self.downloads.acquire()
         if self.error is not None:
             raise self.error
         return {"id": "3EB0"}
@@ -165,6 +174,56 @@ def test_a_disk_that_is_full_ends_the_connection(
     while (fields := palaver.read()).get("re") != 2:
         pass
     assert fields["ok"] == {"id": "3EB0"}  # it was sent, although the proof can't be kept
+
+
+def test_downloads_that_hang_keep_nobody_from_sending(start: Callable[..., Palaver]) -> None:
+    palaver = start()
+    palaver.connect()
+    assert palaver.library.is_connected.wait(10)
+    for number in range(100, 140):
+        palaver.write(id=number, do="download")
+    refused = [palaver.read() for _ in range(40 - MAX_WAITING_REQUESTS)]
+    assert {fields["error"]["kind"] for fields in refused} == {"not_sent"}
+    palaver.write(id=2, do="send_text", key="d_1.1")
+    while (fields := palaver.read()).get("re") != 2:
+        pass
+    assert fields["ok"] == {"id": "3EB0"}
+    palaver.library.downloads.release(MAX_WAITING_REQUESTS)
+
+
+def test_an_event_that_is_too_long_for_a_line_is_left_out_and_stops_nothing(start: Callable[..., Palaver]) -> None:
+    palaver = start()
+    palaver.connect()
+    assert palaver.library.is_connected.wait(10)
+    palaver.library.receive({"n": "x" * MAX_LINE_BYTES})
+    assert palaver.read() == {"state": "unreadable", "reason": "too long"}
+    palaver.library.report(State.CONNECTED, {})
+    palaver.library.receive({"n": 1})
+    assert palaver.read()["state"] == "connected"
+    assert palaver.read()["event"] == {"n": 1}
+
+
+def test_an_event_that_cannot_be_read_from_the_disk_ends_the_connection_and_stays(
+    start: Callable[..., Palaver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    palaver = start()
+    palaver.connect()
+    assert palaver.library.is_connected.wait(10)
+
+    def fail(_path: Path) -> bytes:
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(palaver.folder), "read_bytes", fail)
+        palaver.library.receive({"n": 1})
+        palaver.library.receive({"n": 2})
+        palaver.library.report(State.CONNECTED, {})
+        assert palaver.read()["state"] == "connected"
+        assert palaver.read()["reason"] == "What was received can't be read from the disk: Too many open files."
+    palaver.write(id=2, do="group")
+    while (fields := palaver.read()).get("re") != 2:
+        assert "event" not in fields  # the second must not overtake the first
+    assert len(list((palaver.folder / "received").iterdir())) == 2
 
 
 @pytest.mark.parametrize(

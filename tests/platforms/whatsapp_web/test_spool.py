@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+import pytest
+
 from palaver.platforms.whatsapp_web.ogg import measure_seconds
 from palaver.platforms.whatsapp_web.spool import Spool
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def test_events_are_taken_in_order_and_again_after_a_restart(tmp_path: Path) -> None:
@@ -37,6 +37,30 @@ def test_an_event_that_was_never_told_of_does_not_exist(tmp_path: Path) -> None:
     (tmp_path / "5.new").write_text("{half")
     assert Spool(tmp_path).take() is None
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_event_is_not_put_aside_because_the_disk_fails_for_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool = Spool(tmp_path)
+    number = spool.append({"n": 1})
+
+    def fail(_path: Path) -> bytes:
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(tmp_path), "read_bytes", fail)
+        with pytest.raises(OSError, match="Too many open files"):
+            spool.take()
+    assert Spool(tmp_path).take() == (number, {"n": 1})
+
+
+def test_what_is_no_event_is_put_aside(tmp_path: Path) -> None:
+    (tmp_path / "5.json").write_text("{half")
+    (tmp_path / "6.json").write_text("[]")
+    spool = Spool(tmp_path)
+    assert (spool.take(), len(spool)) == (None, 0)
+    assert {path.name for path in tmp_path.iterdir()} == {"5.unreadable", "6.unreadable"}
 
 
 def test_a_full_spool_says_so(tmp_path: Path) -> None:

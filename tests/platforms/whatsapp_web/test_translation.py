@@ -26,7 +26,9 @@ IDENTITY = {"phone": "491700000001", "lid": "700000000000001", "device": 7, "nam
 def receive(library: Any) -> Callable[..., dict[str, Any] | None]:
     """Translates a message with these fields; from Ada in a direct chat, unless something else is said."""
 
-    def translate(*, chats: str = "all", chat: str = "49171@s.whatsapp.net", info: Any = None, **fields: Any) -> Any:
+    def translate(
+        *, chats: str = "all", chat: str = "49171@s.whatsapp.net", info: Any = None, edit: str = "", **fields: Any
+    ) -> Any:
         make_jid = library.translation.parse_jid
         source = library.neonize.MessageSource(
             Chat=make_jid(chat), Sender=make_jid("49171@s.whatsapp.net"), SenderAlt=make_jid("71@lid"),
@@ -36,7 +38,7 @@ def receive(library: Any) -> Callable[..., dict[str, Any] | None]:
             target = getattr(source, name)
             target.CopyFrom(value) if hasattr(target, "CopyFrom") else setattr(source, name, value)
         message_info = library.neonize.MessageInfo(
-            MessageSource=source, ID="3A01", Pushname="Ada", Timestamp=1_790_000_000
+            MessageSource=source, ID="3A01", Pushname="Ada", Timestamp=1_790_000_000, Edit=edit
         )
         received = library.neonize.Message(Info=message_info, Message=library.messages.Message(**fields))
         event = library.translation.translate_message(received, IDENTITY, chats)
@@ -116,7 +118,9 @@ def test_edits_deletions_and_reactions(library: Any, receive: Callable[..., Any]
     edit = receive(protocolMessage=make_change(type=make_change.MESSAGE_EDIT, key=key, editedMessage=edited))
     assert (edit["kind"], edit["target"], edit["text"]) == ("edit", "3A00", "Hello")
     deletion = receive(protocolMessage=make_change(type=make_change.REVOKE, key=key))
-    assert (deletion["kind"], deletion["target"]) == ("delete", "3A00")
+    assert (deletion["kind"], deletion["target"], deletion["is_admin"]) == ("delete", "3A00", False)
+    by_admin = receive(protocolMessage=make_change(type=make_change.REVOKE, key=key), edit="8")
+    assert by_admin["is_admin"] is True
     assert receive(protocolMessage=make_change(type=make_change.APP_STATE_SYNC_KEY_SHARE)) is None
     reaction = receive(reactionMessage=messages.ReactionMessage(key=key, text="👍"))
     assert (reaction["kind"], reaction["target"], reaction["emoji"]) == ("reaction", "3A00", "👍")
@@ -125,14 +129,35 @@ def test_edits_deletions_and_reactions(library: Any, receive: Callable[..., Any]
 
 def test_a_file_can_be_downloaded_later_by_its_reference(library: Any, receive: Callable[..., Any]) -> None:
     document = library.messages.DocumentMessage(
-        URL="https://mmg.example/x", directPath="/x", mediaKey=b"k" * 32, fileSHA256=b"s" * 32, fileEncSHA256=b"e" * 32,
-        fileLength=10, mimetype="text/plain", fileName="notes.txt", caption="See this", JPEGThumbnail=b"j" * 900_000,
+        URL="https://mmg.whatsapp.net/x", directPath="/x", mediaKey=b"k" * 32, fileSHA256=b"s" * 32,
+        fileEncSHA256=b"e" * 32, fileLength=10,
+        mimetype="text/plain", fileName="notes.txt", caption="See this", JPEGThumbnail=b"j" * 900_000,
     )  # fmt: skip
     event = receive(documentMessage=document)
     media = event["media"]
     assert (event["text"], media["name"], media["size"], media["type"]) == ("See this", "notes.txt", 10, "document")
     bare = library.translation.parse_reference(media["reference"]).documentMessage
-    assert (bare.directPath, bare.mediaKey, bare.JPEGThumbnail) == ("/x", b"k" * 32, b"")
+    assert (bare.URL, bare.directPath) == ("https://mmg.whatsapp.net/x", "/x")
+    assert (bare.mediaKey, bare.JPEGThumbnail) == (b"k" * 32, b"")
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("http://127.0.0.1:8080/reboot", ""),
+        ("http://mmg.whatsapp.net/x", "@127.0.0.1/x"),
+        ("https://mmg.whatsapp.net@169.254.169.254/x", ".example.org/x"),
+        ("https://mmg.whatsapp.net.example.org/x", "//example.org/x"),
+        ("https://mmg.whatsapp.net:8443/x", ""),
+        ("https://[::1", ""),
+    ],
+)
+def test_a_file_is_downloaded_only_from_whatsapp(
+    library: Any, receive: Callable[..., Any], url: str, path: str
+) -> None:
+    event = receive(imageMessage=library.messages.ImageMessage(URL=url, directPath=path, caption="Sea"))
+    bare = library.translation.parse_reference(event["media"]["reference"]).imageMessage
+    assert (bare.URL, bare.directPath, event["text"]) == ("", "", "Sea")
 
 
 def test_a_voice_message_and_a_picture_of_an_album(library: Any, receive: Callable[..., Any]) -> None:
@@ -170,9 +195,16 @@ def test_what_is_neither_text_nor_file_is_described(library: Any, receive: Calla
 def test_whatever_is_received_fits_into_a_line(library: Any, receive: Callable[..., Any]) -> None:
     huge = "😀" * 200_000
     context = library.messages.ContextInfo(
-        stanzaID="1", quotedMessage=library.messages.Message(conversation=huge), mentionedJID=["9" * 1000] * 5000
-    )
+        stanzaID=huge, participant=huge, quotedMessage=library.messages.Message(conversation=huge),
+        mentionedJID=["😀" * 200] * 2000,
+    )  # fmt: skip
     assert receive(extendedTextMessage=library.messages.ExtendedTextMessage(text=huge, contextInfo=context))
+    change = library.messages.ProtocolMessage(type=library.messages.ProtocolMessage.REVOKE, key={"ID": huge})
+    assert receive(protocolMessage=change)
+    assert receive(reactionMessage=library.messages.ReactionMessage(key={"ID": huge}, text=huge))
+    association = library.messages.MessageAssociation(associationType=1, parentMessageKey={"ID": huge})
+    album = library.messages.MessageContextInfo(messageAssociation=association)
+    assert receive(imageMessage=library.messages.ImageMessage(caption=huge), messageContextInfo=album)
     document = library.messages.DocumentMessage(directPath="/" + "x" * 100_000, fileName=huge)
     assert receive(documentMessage=document) is None  # no path of WhatsApp's is that long
 

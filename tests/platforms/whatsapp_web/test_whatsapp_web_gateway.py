@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver import SessionStore
-from palaver.domain.capabilities import Pace
 from palaver.domain.delivery import DeliveryState
 from palaver.domain.platform_health import AccountState
-from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.domain.source import Platform
-from palaver.services.attachments import Attachments
-from palaver.services.gateway import Gateway
-from palaver.services.platforms.account_runner import ConnectionTiming
-from palaver.services.platforms.configured_account import ConfiguredAccount
-from palaver.storage import delivery_queries
-from palaver.storage.engines.base import Read
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
+from support.platform_gateway import GatewayStarter, wait_for_states
 
 from .conftest import make_adapter_for
 from .whatsapp_server import ADA, ADA_LID, BEN, GROUP, LID, OWN, SendFault, WhatsAppServer, make_media
@@ -33,74 +24,26 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from palaver.domain.delivery import Delivery
-    from palaver.services.platforms.adapter import Adapter
-    from palaver.storage.engines.base import Transaction
+    from palaver.services.gateway import Gateway
 
 TIMEOUT_SECONDS = 30.0
-TIMING = ConnectionTiming(acquisition=0.02, first_pause=0.01, max_pause=0.02, refused_pause=0.02)
 MENTION = [f"{LID}@lid"]
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 
 
-class Starter:
-    """Starts gateways on one database, with the account of a server."""
-
-    def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
-        self._folder = folder
-        self._stack = stack
-
+class Starter(GatewayStarter):
     async def start(self, server: WhatsAppServer, agent: ScriptedAgent | None = None) -> tuple[Gateway, AsyncExitStack]:
-        """Return a running gateway, and what stops it."""
-        stack = await self._stack.enter_async_context(AsyncExitStack())
-        store = stack.enter_context(SessionStore.open(self._folder / "palaver.db"))
-
-        async def create() -> Adapter:
-            adapter = make_adapter_for(server, self._folder / "account")
-            adapter.capabilities = replace(adapter.capabilities, pace_per_chat=Pace(0.01), pace_per_account=None)
-            return adapter
-
-        gateway = Gateway(
-            store,
-            agent or ScriptedAgent(lambda request: f"You said: {request.messages[-1]['content']}"),
-            profile=AgentProfile(),
-            rules=TurnRules(open_platforms=frozenset({Platform.WHATSAPP_WEB}), model_titles=False),
-            accounts=[ConfiguredAccount(platform=Platform.WHATSAPP_WEB, account="", create=create)],
-            timing=TIMING,
-            files=Attachments(store, self._folder / "attachments"),
-        )
-        await stack.enter_async_context(gateway.run(grace_seconds=5))
-        return gateway, stack
+        """Return a running gateway with the account of the server, and what stops it."""
+        make_adapter = partial(make_adapter_for, server, self.folder / "account")
+        return await self.start_with(Platform.WHATSAPP_WEB, make_adapter, agent=agent)
 
 
 @pytest.fixture
 async def starter(tmp_path: Path) -> AsyncIterator[Starter]:
     async with AsyncExitStack() as stack:
         yield Starter(tmp_path, stack)
-
-
-async def list_deliveries(gateway: Gateway) -> list[Delivery]:
-    def read(tx: Transaction) -> list[Delivery]:
-        numbers = [row[0] for row in tx.fetch_all("SELECT no FROM session ORDER BY no")]
-        return [delivery for number in numbers for delivery in delivery_queries.list_for_session(tx, number)]
-
-    return await gateway.store.engine.arun(Read(read))
-
-
-async def wait_for_states(gateway: Gateway, *states: DeliveryState) -> list[Delivery]:
-    """Wait until the deliveries are in these states."""
-    found: list[Delivery] = []
-    try:
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            while True:
-                found = await list_deliveries(gateway)
-                if sorted(each.state for each in found) == sorted(states):
-                    return found
-                await asyncio.sleep(0.01)
-    except TimeoutError:
-        pytest.fail(f"The deliveries are {[(each.state, each.error) for each in found]}.")
 
 
 async def test_a_person_who_is_named_by_another_id_goes_on_with_their_conversation(
@@ -165,6 +108,24 @@ async def test_a_crash_in_the_middle_of_a_download_does_not_lose_the_file(
     assert base64.b64encode(PIXEL).decode() in json.dumps(request.messages, default=str)
 
 
+async def test_a_file_that_crashes_the_library_every_time_is_given_up_and_no_other_is(
+    server: WhatsAppServer, starter: Starter
+) -> None:
+    server.files["p1"] = PIXEL
+    server.crashing_files.add("bad")
+    agent = ScriptedAgent("I see.")
+    picture = make_media("p1", type="image", media_type="image/png", size=len(PIXEL))
+    server.say("Look", media=make_media("bad"))
+    server.say("And this", sender=BEN, media=picture)
+    gateway, _ = await starter.start(server, agent)
+    await wait_for_states(gateway, *[DeliveryState.SENT] * 2)
+    requests = [json.dumps(request.messages, default=str) for request in agent.requests]
+    [look] = [text for text in requests if "Look" in text]
+    [other] = [text for text in requests if "And this" in text]
+    assert "crashed each time" in look
+    assert base64.b64encode(PIXEL).decode() in other
+
+
 @pytest.mark.parametrize("fault", [SendFault(error="uncertain", arrives=True), SendFault(arrives=True, panics=True)])
 async def test_an_answer_whose_confirmation_is_lost_is_uncertain_and_not_sent_again(
     server: WhatsAppServer, starter: Starter, fault: SendFault
@@ -199,8 +160,6 @@ async def test_an_account_waits_to_be_linked_and_then_works(server: WhatsAppServ
     await wait_until(lambda: runner.status.state is AccountState.LINKING, TIMEOUT_SECONDS)
     assert runner.status.linking is not None
     assert runner.status.linking.qr_text == "2@first,key"
-    [warning] = runner.status.warnings
-    assert "not linked" in warning
     server.connect()
     await wait_until(lambda: runner.status.name == "Palaver", TIMEOUT_SECONDS)
     assert (runner.status.state, runner.status.warnings) == (AccountState.LIVE, ())

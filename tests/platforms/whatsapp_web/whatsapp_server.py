@@ -67,6 +67,8 @@ class WhatsAppServer:
         self.refusal: dict[str, Any] | None = None  # a state that every connection gets instead of being connected
         self.is_linked = True
         self.crashes_on_download = False  # once
+        self.crashing_files: set[str] = set()  # that crash the client whenever it downloads them
+        self.answers_groups = True
         self.group_name = "Engines"
         self.count = 0
         self._server: asyncio.Server | None = None
@@ -166,9 +168,10 @@ class WhatsAppServer:
                 self._take(fields)
         elif name == "delete":
             self.messages = [message for message in self.messages if message.id != fields["target"]]
-        elif name == "download" and self.crashes_on_download:
-            self.crashes_on_download = False
+        elif name == "download" and self._should_crash(fields["reference"]):
             fault = SendFault(panics=True)
+        elif name == "group" and not self.answers_groups:
+            fault = SendFault(error="not_sent")
         if fault is None:
             self.tell(answer=number, result=self._make_result(name, fields))
         elif fault.error:
@@ -177,6 +180,10 @@ class WhatsAppServer:
             self.cut()
         elif fault.panics:
             self.tell(misbehave="panic")
+
+    def _should_crash(self, reference: str) -> bool:
+        crashes_once, self.crashes_on_download = self.crashes_on_download, False
+        return crashes_once or reference in self.crashing_files
 
     def _take(self, fields: dict[str, Any]) -> None:
         self.count += 1

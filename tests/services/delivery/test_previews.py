@@ -436,6 +436,27 @@ async def test_a_reaction_that_is_still_on_its_way_at_the_end_of_the_turn_is_tak
     await wait_until(lambda: history == ["👀", ""])
 
 
+async def test_taking_a_reaction_back_is_tried_again_after_each_pause(
+    start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("palaver.services.delivery.previews.REACTION_RETRY_SECONDS", (0.0, 0.0))
+    history: list[str] = []
+
+    class RefusingAdapter(LoopbackAdapter):
+        async def react(self, address: Address, message_id: str, emoji: str) -> None:
+            history.append(emoji)
+            if history.count("") in {1, 2}:
+                raise SendRetryable("Not now.")
+
+    loopback, steps = RefusingAdapter(capabilities=Capabilities(can_react=True)), SteppingAgent()
+    await start_gateway(steps.agent, loopback=loopback)
+    await loopback.say("hello", message_id="m1")
+    await wait_until(lambda: history == ["👀"])
+    steps.say("One")
+    steps.finish()
+    await wait_until(lambda: history == ["👀", "", "", ""])
+
+
 async def test_the_process_that_runs_the_account_shows_the_answer_of_another_process(
     start_gateway: StartGateway,
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from palaver import GatewayConfig, Principal
@@ -176,6 +177,19 @@ async def test_a_deleted_message_is_hidden_and_not_answered(store: SessionStore)
     assert (session.message_count, session.preview) == (2, "Done.")
     assert load_log(store, first)[-1].facts == {"seq": second.seq, "platform": "telegram"}
     assert list_rows(store, "SELECT state FROM turn WHERE id = $1", second.turn_id) == [("interrupted",)]
+
+
+async def test_where_the_platform_does_not_check_it_only_the_author_can_delete_in_a_group(store: SessionStore) -> None:
+    inbox = make_inbox(store)
+    spoken = await say(inbox, make_group("ada"), "ours", "1")
+    for source, outcome in (
+        (make_group("eve"), Outcome.IGNORED),
+        (replace(make_group(), user_id=None, user_name=None), Outcome.IGNORED),
+        (make_group("ada"), Outcome.RECORDED),
+    ):
+        deletion = MessageDeleted(source=source, message_id="1", is_by_author=True)
+        assert (await inbox.accept(deletion)).outcome is outcome
+    assert load_texts(store, spoken) == []
 
 
 async def test_the_rest_of_an_album_is_answered_if_one_picture_is_deleted(store: SessionStore) -> None:

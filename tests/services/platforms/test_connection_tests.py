@@ -17,6 +17,8 @@ from palaver.services.platforms import connected_platforms
 from palaver.services.platforms.adapter import AccountInfo
 from palaver.services.platforms.connection_tests import probe_without_server, run_connection_test
 from palaver.services.platforms.leases import AccountLeases
+from palaver.storage.engines.base import Read
+from palaver.storage.platform_accounts import load_status
 from support.gateway import wait_until
 from support.log_lines import capture_log_lines
 from support.platform_accounts import (
@@ -206,6 +208,15 @@ async def test_an_account_that_no_process_runs_is_told_and_can_be_probed_without
     await wait_for_health(gateway, is_live)
     with pytest.raises(AccountNotRunning, match="just started"):
         await probe_without_server(other_store, account.configured)
+
+
+async def test_an_account_that_is_not_linked_says_so_before_a_server_runs_it(other_store: SessionStore) -> None:
+    account = PigeonAccount(info=AccountInfo(is_linked=False))
+    status = await probe_without_server(other_store, account.configured)
+    assert (status.state, status.last_test and status.last_test.error) == (AccountState.LINKING, None)
+    stored = await other_store.engine.arun(Read(lambda tx: load_status(tx, KEY)))
+    assert stored is not None
+    assert stored.state is AccountState.OFF
 
 
 async def test_a_request_that_nobody_has_noticed_is_answered_by_the_next_process(

@@ -56,6 +56,13 @@ it("keeps the last error of an account that is connected again, but not as a pro
   expect(element.querySelector(".account-problem")).toBeNull();
 });
 
+it("shows the last error of an account that waits to be linked not as a problem: what to do stands above it", () => {
+  const linking = { instructions: "Open Signal.", qr_code: null, code: "ABCD-1234", expires_at: null };
+  const element = render("signal", { state: "linking", linking, error: "Server down.", error_at: "2020-01-02T10:00:00Z" });
+  expect(element.textContent).toContain("Last error, Jan 2, 2020: Server down.");
+  expect(element.querySelector(".account-problem")).toBeNull();
+});
+
 it("tells several accounts of a platform apart", () => {
   const states = [...render("telegram", { account: "home" }, { account: "work", name: null, state: "deaf" }).querySelectorAll(".account-state")];
   expect(states.map((each) => each.textContent)).toEqual(["home · @botConnected since Jan 2, 2020", "workNot responding. Connecting again…"]);

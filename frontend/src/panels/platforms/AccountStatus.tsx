@@ -25,6 +25,7 @@ export function AccountStatuses({ platform, accounts }: { platform: string; acco
 
 function AccountStatus({ account }: { account: PlatformAccount }) {
   const isLive = account.state === "live";
+  const hasProblem = !isLive && account.state !== "linking";
   const names = [account.account, account.name].filter(Boolean).join(" · ");
   return (
     <div className="account-status">
@@ -34,7 +35,7 @@ function AccountStatus({ account }: { account: PlatformAccount }) {
       </p>
       {account.linking !== null && <LinkingPrompt linking={account.linking} platform={getPlatformName(account.platform)} />}
       {account.state === "off" && <p>{account.configured ? words.platformConfiguredHint : words.platformNotConnectedHint}</p>}
-      {!isLive && account.error !== null && <Problem text={account.error} at={account.error_at} />}
+      {hasProblem && account.error !== null && <Problem text={account.error} at={account.error_at} />}
       {account.warnings.map((warning) => (
         <p key={warning} className="account-warning" dir="auto">
           {warning}
@@ -49,7 +50,7 @@ function AccountStatus({ account }: { account: PlatformAccount }) {
       {account.home_channel !== null && (
         <p dir="auto">{words.accountHome(account.home_channel.name || account.home_channel.target)}</p>
       )}
-      {isLive && account.error !== null && account.error_at !== null && (
+      {!hasProblem && account.error !== null && account.error_at !== null && (
         <p dir="auto">
           <Moment label={words.accountLastError} at={account.error_at} /> {account.error}
         </p>

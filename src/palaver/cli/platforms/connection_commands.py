@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -51,6 +50,8 @@ def test(ctx: click.Context, account: str, as_json: bool) -> None:
 
 
 def _run(ctx: click.Context, name: str, *, as_json: bool, needs_server: bool) -> None:
+    import asyncio
+
     from palaver.app import open_store
 
     settings = load_cli_settings(ctx)
@@ -97,12 +98,22 @@ def _describe_result(health: AccountHealth) -> Iterator[str]:
         yield f"{health.label} doesn't work ({took}): {status.last_test.error}"
         return
     if health.state is AccountState.LINKING:
-        yield f"{health.label} waits to be linked. Run `{format_command(f'platforms link {health.short_name}')}`."
+        link = f"`{format_command(f'platforms link {health.short_name}')}`"
+        if status.linking is not None:
+            yield f"{health.label} waits to be linked. Run {link}."
+        else:
+            serve = f"`{format_command('serve')}`"
+            yield f"{health.label} is not linked with a phone yet. Start a server with {serve}, then run {link}."
+        yield from _describe_account(status)
         return
     yield f"{health.label} works: signed in{f' as {status.name}' if status.name else ''} ({took})."
-    for warning in status.warnings:
-        yield f"Missing: {warning}"
-    for detail in status.details:
-        yield f"Details: {detail}"
+    yield from _describe_account(status)
     if health.state is AccountState.OFF:
         yield f"No server runs it yet. Start one with `{format_command('serve')}`."
+
+
+def _describe_account(status: AccountStatus) -> Iterator[str]:
+    for warning in status.warnings:
+        yield f"Warning: {warning}"
+    for detail in status.details:
+        yield f"Details: {detail}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import sys
 import time
@@ -58,6 +57,8 @@ def link(ctx: click.Context, account: str) -> None:
 
 
 def _connect(store: SessionStore, health: AccountHealth) -> None:
+    import asyncio
+
     from palaver.services.platforms.connection_tests import run_connection_test
 
     asyncio.run(run_connection_test(store, health.key, wait_seconds=CONNECT_SECONDS))

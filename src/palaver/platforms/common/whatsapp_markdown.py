@@ -9,13 +9,13 @@ a word, and never around nothing.
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from palaver.domain.capabilities import measure_length
+from palaver.platforms.common.text_tables import TableLines, draw_table
 from palaver.services.platforms.splitting import split_markdown
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from palaver.domain.capabilities import Capabilities
 
+TABLE_LINES: Final = TableLines(column=" | ", rule="-", cross="-|-")
 MAX_TABLE_COLUMNS: Final = 46  # characters side by side: a phone held upright shows fewer, one held sideways these
 _FENCE: Final = "```"
 _SPLIT_FENCE: Final = "`\N{ZERO WIDTH SPACE}`\N{ZERO WIDTH SPACE}`"  # inside of code: it must not end the block
@@ -145,11 +146,9 @@ def _write_code(content: str) -> str:
 
 
 def _write_table(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(_measure_columns, cells)) for cells in zip(*rows, strict=True)]
-    if sum(widths) + 3 * (len(widths) - 1) <= MAX_TABLE_COLUMNS:
-        lines = [" | ".join(map(_pad, row, widths)).rstrip() for row in rows]
-        rule = "-|-".join("-" * width for width in widths)
-        return _write_code("\n".join([lines[0], rule, *lines[1:]]))
+    drawn = draw_table(rows, MAX_TABLE_COLUMNS, TABLE_LINES)
+    if drawn is not None:
+        return _write_code(drawn)
     header, *records = rows
     return "\n\n".join(_write_record(header, record) for record in records) or _wrap_lines(" | ".join(header), "*")
 
@@ -158,24 +157,6 @@ def _write_record(header: Sequence[str], record: Sequence[str]) -> str:
     """Return a row of a wide table as lines, each with the name of its column."""
     named = [(name, cell) for name, cell in zip(header, record, strict=True) if cell]
     return "\n".join(f"*{name}:* {cell}" if name else cell for name, cell in named)
-
-
-def _measure_columns(text: str) -> int:
-    """Return how wide a text is in a font whose characters are all equally wide."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0
-        if unicodedata.combining(char) or char in "\ufe0f\u200d"
-        else 2
-        if unicodedata.east_asian_width(char) in "WF"
-        else 1
-        for char in text
-    )
-
-
-def _pad(text: str, width: int) -> str:
-    return text + " " * (width - _measure_columns(text))
 
 
 def _indent(text: str, first: str, others: str) -> str:

@@ -28,7 +28,7 @@ MAX_NAMED_SERVERS: Final = 5
 NO_CONTENT_WARNING: Final = (
     "In servers the bot reads only messages that mention it, and not what was written before: the Message Content "
     f"Intent is off. To turn it on, open {PORTAL}, choose your application, then Bot, and turn on Message Content "
-    "Intent under Privileged Gateway Intents. Press Save Changes, and connect again."
+    "Intent under Privileged Gateway Intents. Press Save Changes, and test the connection again: then it has an effect."
 )
 ENDPOINT_WARNING: Final = (
     "Slash commands and buttons don't work: Discord sends them to another program. Open "

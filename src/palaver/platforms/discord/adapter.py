@@ -73,6 +73,7 @@ class DiscordAdapter(Adapter):
         self._user_id = ""
         self._application_id = ""
         self._intents = discord.Intents.none()
+        self._intents_changed = asyncio.Event()
         self._has_set_commands = False
         self._receiving = asyncio.Lock()  # two connections of one bot would both receive everything
         self._interactions: OrderedDict[str, _Interaction] = OrderedDict()  # not answered yet, by their ids
@@ -87,10 +88,14 @@ class DiscordAdapter(Adapter):
         application = await self._client.get_application()
         guilds = await self._client.list_guilds()
         self._user_id, self._application_id = user["id"], application["id"]
-        self._intents = discord.Intents(
-            guilds=True, messages=True, reactions=True, message_content=has_content_intent(application)
-        )
+        self._set_intents(can_read_content=has_content_intent(application))
         return describe_account(user, application, guilds)
+
+    def _set_intents(self, *, can_read_content: bool) -> None:
+        intents = discord.Intents(guilds=True, messages=True, reactions=True, message_content=can_read_content)
+        if intents != self._intents:
+            self._intents = intents
+            self._intents_changed.set()
 
     async def run(self, link: AccountLink) -> None:
         """Receive events; first what was missed since the last run."""
@@ -102,11 +107,17 @@ class DiscordAdapter(Adapter):
             async with Intake(link, self._note_accepted) as intake:
                 directory = ChannelDirectory(self._user_id)
                 receiver = Receiver(self._client, directory, link, intake)
-                gateway = self._make_gateway(link, receiver)
                 try:
-                    await _run_until_one_ends(gateway.keep_connected(), receiver.run())
+                    await _run_until_one_ends(self._keep_connected(link, receiver), receiver.run(), intake.watch())
                 finally:
                     await self._end_interactions()
+
+    async def _keep_connected(self, link: AccountLink, receiver: Receiver) -> None:
+        """Receive events, with a new session when the bot may read more than before, or less."""
+        while True:
+            self._intents_changed.clear()
+            gateway = self._make_gateway(link, receiver)
+            await _run_until_one_ends(gateway.keep_connected(), self._intents_changed.wait())
 
     def _make_gateway(self, link: AccountLink, receiver: Receiver) -> GatewayClient:
         def receive(name: str, data: Any) -> None:
@@ -226,7 +237,7 @@ def _check_address(address: Address) -> None:
         raise SendRejected(f"{channel_id!r} is not the id of a channel on Discord: such an id is a number.")
 
 
-async def _run_until_one_ends(*coroutines: Coroutine[Any, Any, None]) -> None:
+async def _run_until_one_ends(*coroutines: Coroutine[Any, Any, object]) -> None:
     """Run several things at once; when one ends or fails, all end, and its error is raised."""
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:

@@ -12,6 +12,7 @@ from discord.http import Route
 from palaver.domain.errors import InvalidInput, SendRejected
 from palaver.platforms.common.fetching import FileFetcher
 from palaver.platforms.discord.failures import (
+    NO_HISTORY_FOR_REPLY,
     UNKNOWN_INTERACTION,
     UNKNOWN_MESSAGE,
     RequestFailed,
@@ -62,7 +63,7 @@ class DiscordClient:
     @property
     def http(self) -> DiscordHttp:
         if self._http is None:
-            raise RequestFailed("The connection is closed", was_sent=False)
+            raise RequestFailed("the connection is closed", was_sent=False)
         return self._http
 
     def open(self) -> None:
@@ -155,13 +156,18 @@ class DiscordClient:
 
     async def send(self, message: OutgoingMessage) -> str:
         """Send a text or a file; return the id of the message."""
-        path = f"/channels/{get_channel_id(message.address)}/messages"
         fields = build_message(message)
-        if message.file is None:
-            sent = await self._deliver(self._request("POST", path, json=fields))
-        else:
-            form = await _build_upload(fields, message.file)
-            sent = await self._deliver(self._request("POST", path, form=form))
+        try:
+            return await self._send(message, fields)
+        except SendRejected as error:
+            if not (_has_code(error, NO_HISTORY_FOR_REPLY) and fields.pop("message_reference", None)):
+                raise
+        return await self._send(message, fields)
+
+    async def _send(self, message: OutgoingMessage, fields: JSON) -> str:
+        path = f"/channels/{get_channel_id(message.address)}/messages"
+        body = {"form": await _build_upload(fields, message.file)} if message.file else {"json": fields}
+        sent = await self._deliver(self._request("POST", path, **body))
         return str(sent["id"])
 
     async def edit(self, message_id: str, message: OutgoingMessage) -> None:
@@ -173,7 +179,7 @@ class DiscordClient:
         try:
             await self._deliver(self._request("DELETE", _build_message_path(address, message_id)), is_repeatable=True)
         except SendRejected as error:
-            if not (isinstance(error.__cause__, RequestRefused) and error.__cause__.code == UNKNOWN_MESSAGE):
+            if not _has_code(error, UNKNOWN_MESSAGE):
                 raise
 
     async def send_typing(self, address: Address) -> None:
@@ -181,7 +187,7 @@ class DiscordClient:
         await self._deliver(self._request("POST", path), is_repeatable=True)
 
     async def add_reaction(self, address: Address, message_id: str, emoji: str) -> None:
-        path = f"{_build_message_path(address, message_id)}/reactions/{quote(emoji)}/@me"
+        path = f"{_build_message_path(address, message_id)}/reactions/{quote(emoji, safe='')}/@me"
         await self._deliver(self._request("PUT", path), is_repeatable=True)
 
     async def remove_reactions(self, address: Address, message_id: str) -> None:
@@ -192,7 +198,7 @@ class DiscordClient:
             if reaction.get("me"):
                 emoji = reaction["emoji"]
                 name = f"{emoji['name']}:{emoji['id']}" if emoji.get("id") else emoji["name"]
-                removal = self._request("DELETE", f"{path}/reactions/{quote(name)}/@me")
+                removal = self._request("DELETE", f"{path}/reactions/{quote(name, safe='')}/@me")
                 await self._deliver(removal, is_repeatable=True)
 
     async def _request(self, method: str, path: str, **options: Any) -> Any:
@@ -205,6 +211,11 @@ class DiscordClient:
             return await call
         except (RequestRefused, RequestFailed) as error:
             raise make_delivery_error(error, is_repeatable=is_repeatable) from error
+
+
+def _has_code(error: SendRejected, code: int) -> bool:
+    """Whether Discord has refused a request with this error code."""
+    return isinstance(error.__cause__, RequestRefused) and error.__cause__.code == code
 
 
 def _build_message_path(address: Address, message_id: str) -> str:

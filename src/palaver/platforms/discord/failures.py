@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any, Final, Self
 
 from palaver.domain.errors import (
@@ -15,11 +16,13 @@ from palaver.domain.errors import (
     SendUncertain,
     TargetUnreachable,
 )
+from palaver.platforms.common.http_errors import parse_retry_after
 
 PORTAL: Final = "https://discord.com/developers/applications"
 ACCESS_REFUSED: Final = (
-    f"Discord refuses the bot token: it was reset, or it is not complete. Open {PORTAL}, choose your application, then "
-    "Bot, press Reset Token, and set the new one as bot_token in config.yaml or as DISCORD_BOT_TOKEN."
+    f"Discord refuses the bot token. It was reset, or it is not complete. Open {PORTAL}, choose your application, then "
+    "Bot, press Reset Token, set the new one as bot_token in config.yaml or as DISCORD_BOT_TOKEN, and start the server "
+    "again."
 )
 CONTENT_REFUSED: Final = (
     f"Discord does not let this bot read messages. Open {PORTAL}, choose your application, then Bot, turn on Message "
@@ -31,6 +34,7 @@ TOO_MANY_SERVERS: Final = (
 )
 UNKNOWN_MESSAGE: Final = 10008
 UNKNOWN_INTERACTION: Final = 10062
+NO_HISTORY_FOR_REPLY: Final = 160002
 DEFAULT_WAIT_SECONDS: Final = 5.0
 BLOCKED_WAIT_SECONDS: Final = 60.0  # of a refusal that does not come from Discord's API, but from what is before it
 # Discord's error codes that concern the whole chat, and what they mean for people.
@@ -65,13 +69,15 @@ class RequestRefused(Exception):
         code: int = 0,
         retry_after: float | None = None,
         is_for_account: bool = False,
+        is_from_api: bool = True,
     ) -> None:
-        super().__init__(f"{message} (HTTP status {status}, code {code})" if code else f"{message} ({status})")
+        super().__init__(f"{message} (HTTP status {status}{f', code {code}' if code else ''})")
         self.status = status
         self.code = code
         self.message = message
         self.retry_after = retry_after
         self.is_for_account = is_for_account  # a limit on the whole account, not on one channel
+        self.is_from_api = is_from_api  # else it says nothing about the chat, and passes
 
     @classmethod
     def from_response(cls, status: int, payload: bytes, retry_after: str | None) -> Self:
@@ -80,10 +86,15 @@ class RequestRefused(Exception):
             fields: Any = json.loads(payload)
         except ValueError:
             fields = None
-        announced = _read_seconds(retry_after)
+        announced = parse_retry_after(retry_after, datetime.now(UTC))
         if not isinstance(fields, dict):
-            wait = (announced or BLOCKED_WAIT_SECONDS) if status == 429 else announced
-            return cls(status, "Discord answered without a reason", retry_after=wait, is_for_account=status == 429)
+            return cls(
+                status,
+                "a server in front of Discord's API refused the request",
+                retry_after=(announced or BLOCKED_WAIT_SECONDS) if status < 500 else announced,
+                is_for_account=status == 429,
+                is_from_api=False,
+            )
         seconds = fields.get("retry_after")
         code = fields.get("code")
         return cls(
@@ -93,10 +104,6 @@ class RequestRefused(Exception):
             retry_after=float(seconds) if isinstance(seconds, int | float) else announced,
             is_for_account=fields.get("global") is True,
         )
-
-
-def _read_seconds(text: str | None) -> float | None:
-    return float(text[:9]) if text and text.isascii() and text.replace(".", "0", 1).isdigit() else None
 
 
 def make_platform_error(error: RequestFailed | RequestRefused) -> PlatformError:
@@ -124,6 +131,8 @@ def _make_refusal_error(error: RequestRefused) -> DeliveryError:
         seconds = error.retry_after or DEFAULT_WAIT_SECONDS
         text = f"Discord asks to wait {seconds:.0f} seconds."
         return SendRetryable(text, retry_after=seconds, whole_account=error.is_for_account)
+    if not error.is_from_api and error.status not in {400, 413}:
+        return SendRetryable(f"Discord can't be reached right now: {error}", retry_after=error.retry_after)
     if error.status == 401:
         return SendRetryable(ACCESS_REFUSED, whole_account=True)
     if (reason := _UNREACHABLE.get(error.code)) is not None:

@@ -6,17 +6,19 @@ Everything else is left as it was written. Takes time in proportion to the text.
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from markdown_it import MarkdownIt
+
+from palaver.platforms.common.text_tables import TableLines, draw_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from markdown_it.token import Token
 
+TABLE_LINES: Final = TableLines(column="  ", cross="  ")
 MAX_TABLE_COLUMNS: Final = 58  # characters of a line of code on a phone in landscape; wider tables become lists
 RULE: Final = "─" * 12
 _NEEDS_CHANGE: Final = re.compile(r"\||^ {0,3}#{4}|^ {0,3}[-=*_]|!\[|\[[ xX]\]", re.MULTILINE)
@@ -100,19 +102,15 @@ def _format_table(tokens: Sequence[Token]) -> str:
         if token.type == "tr_open":
             rows.append([])
         elif token.type in {"th_open", "td_open"}:
-            rows[-1] += _get_parser().parseInline(tokens[number + 1].content)
+            cell = tokens[number + 1]  # a short row has many empty ones
+            rows[-1] += _get_parser().parseInline(cell.content) if cell.content else [cell]
     texts = [[_get_plain_text(cell) for cell in row] for row in rows]
-    widths = [max(map(_measure, column)) for column in zip(*texts, strict=True)]
     has_links = any(child.type == "link_open" for row in rows for cell in row for child in cell.children or ())
-    if (
-        has_links
-        or sum(widths) + 2 * (len(widths) - 1) > MAX_TABLE_COLUMNS
-        or any("```" in t for r in texts for t in r)
-    ):
+    has_fences = any("```" in text for row in texts for text in row)
+    drawn = None if has_links or has_fences else draw_table(texts, MAX_TABLE_COLUMNS, TABLE_LINES)
+    if drawn is None:
         return _format_as_list([[cell.content for cell in row] for row in rows])
-    lines = [_align(row, widths) for row in texts]
-    lines.insert(1, "  ".join("─" * width for width in widths))
-    return "\n".join(["```", *lines, "```"])
+    return f"```\n{drawn}\n```"
 
 
 def _format_as_list(rows: Sequence[Sequence[str]]) -> str:
@@ -128,17 +126,3 @@ def _format_as_list(rows: Sequence[Sequence[str]]) -> str:
 
 def _get_plain_text(cell: Token) -> str:
     return "".join(child.content or (" " if child.type == "softbreak" else "") for child in cell.children or ())
-
-
-def _align(row: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(text + " " * (width - _measure(text)) for text, width in zip(row, widths, strict=True)).rstrip()
-
-
-def _measure(text: str) -> int:
-    """Return how many columns a text takes in a font whose letters are all equally wide."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
-        for letter in text
-    )

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     OnEvent = Callable[[str, Any], None]  # the name of the event and its data
 
 log = logging.getLogger(__name__)
-logging.getLogger("discord.gateway").setLevel(logging.INFO)  # below, it logs messages of people, and tokens
+logging.getLogger("discord.gateway").setLevel(logging.WARNING)  # below, it logs people's messages, and secrets
 
 MAX_RESUMES: Final = 4  # in a row that broke at once; then a new session is started
 MAX_SESSIONS: Final = 3  # in a row that broke at once; then the account is connected anew after a pause

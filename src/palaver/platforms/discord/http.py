@@ -91,7 +91,7 @@ class DiscordHttp(HTTPClient):
         try:
             return json.loads(payload) if payload else None
         except ValueError:
-            raise RequestFailed("The answer is not JSON", was_sent=True) from None
+            raise RequestFailed("its answer is not JSON", was_sent=True) from None
 
     async def _exchange(self, method: str, url: str, **options: Any) -> tuple[int, bytes, str | None]:
         try:
@@ -104,12 +104,19 @@ class DiscordHttp(HTTPClient):
 
     def _get_session(self) -> aiohttp.ClientSession:
         if self._session is None:
-            raise RequestFailed("The connection is closed", was_sent=False)
+            raise RequestFailed("the connection is closed", was_sent=False)
         return self._session
 
 
 def _describe(error: Exception) -> str:
-    """Return the reason without the address, which may hold the token of an interaction."""
+    """Return the reason in words, without the address, which may hold the token of an interaction."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "its name can't be resolved. Check the network connection of this machine"
+    if isinstance(error, aiohttp.ClientSSLError):
+        return "the encrypted connection failed"
     if isinstance(error, aiohttp.ClientConnectorError):
-        return f"{type(error).__name__}: {error.os_error.strerror or type(error.os_error).__name__}"
-    return type(error).__name__
+        is_refused = isinstance(error.os_error, ConnectionRefusedError)
+        return "the connection was refused" if is_refused else "no connection could be made"
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    return "the connection broke"

@@ -8,17 +8,21 @@ from that channel is accepted.
 Always true: a cursor moves only when everything before it in its channel is stored. A channel without a cursor of its
 own is read from the account's cursor on, which moves when all channels are up to date. Direct chats are not listed by
 Discord: their ids are stored before the first message from there is accepted. A live message waits for the history of
-its own channel, and at most for that of one other, which is just being read.
+its own channel, and at most for that of one other, which is just being read. If Discord does not return a history, it
+is read later: until then nothing from that channel is accepted, and other channels go on.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
+import time
 from collections import deque
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from palaver.domain.errors import ConnectionLost, InvalidInput
 from palaver.domain.inbound import Inbound
@@ -46,6 +50,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 JSON = dict[str, Any]
+T = TypeVar("T")
 
 MAX_WAITING_EVENTS: Final = 1_000  # received, but not accepted yet; then nothing more is received
 MAX_GAP_MESSAGES: Final = 1_000  # that are fetched of one channel; older ones of a longer gap are left out
@@ -56,10 +61,31 @@ FIRST_LOOKBACK: Final = timedelta(minutes=10)  # at the very first start: what p
 SAFETY_MARGIN: Final = 60_000 << 22  # 60 seconds, in ids: channels are not reported at exactly the same moment
 MAX_FETCH_ATTEMPTS: Final = 4
 RETRY_SECONDS: Final = 0.25  # before the second attempt; each further one waits twice as long
-MAX_WAIT_SECONDS: Final = 60.0
+MAX_WAIT_SECONDS: Final = 10.0  # then there is no further attempt for now: live messages wait meanwhile
+POSTPONE_SECONDS: Final = 30.0  # before a history is read again that Discord did not return
 UNKNOWN_GUILD: Final = "0"
 DIRECT_CHATS: Final = "direct chats"  # the name of the cursor that lists them
 THREADS: Final = "threads"
+
+
+class _Unavailable(ConnectionLost):
+    """Discord does not answer what we ask about a channel. It may after so many seconds."""
+
+    def __init__(self, reason: str, seconds: float) -> None:
+        super().__init__(reason)
+        self.seconds = seconds
+
+
+@dataclass(slots=True)
+class _Gap:
+    """A channel whose history is to be read."""
+
+    since: int  # the message from which on, if the channel has no cursor
+    not_before: float = 0.0  # by the monotonic clock
+
+    @property
+    def is_due(self) -> bool:
+        return time.monotonic() >= self.not_before
 
 
 class Receiver:
@@ -76,7 +102,7 @@ class Receiver:
         self._has_room.set()
         self._baseline = 0  # of channels without a cursor of their own: everything up to it was accepted
         self._newest = 0  # the newest message that Discord has named in this session
-        self._gaps: dict[str, int] = {}  # channels whose history is to be read, and from where on
+        self._gaps: dict[str, _Gap] = {}  # by the ids of channels
         self._awaited_guilds: set[str] = set()  # that Discord has not reported yet in this session
         self._is_swept = True
         self._positions: dict[str, int] = {}  # the last message of each channel that was accepted
@@ -124,12 +150,19 @@ class Receiver:
                 if len(self._events) < MAX_WAITING_EVENTS:
                     self._has_room.set()
                 await self._handlers[name](data)
-            elif self._gaps:
-                await self._close_gap(next(iter(self._gaps)))
-            elif not self._is_swept and not self._awaited_guilds:
+            elif (due := next((each for each, gap in self._gaps.items() if gap.is_due), None)) is not None:
+                await self._close_gap(due)
+            elif not self._is_swept and not self._awaited_guilds and not self._gaps:
                 await self._finish_sweep()
             else:
-                self._changed.clear()
+                await self._wait_for_event()
+
+    async def _wait_for_event(self) -> None:
+        """Wait for the next event, or until a history is to be read again."""
+        self._changed.clear()
+        wait = min((gap.not_before - time.monotonic() for gap in self._gaps.values()), default=None)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait):
                 await self._changed.wait()
 
     # ---- sessions and gaps -----------------------------------------------------------------------------------
@@ -144,8 +177,8 @@ class Receiver:
         self._newest, self._is_swept = 0, False
         for name in self._remembered:
             self._remembered[name] = json.loads(await self._link.load_cursor(name) or "[]")
-        self._gaps = dict.fromkeys(reversed(self._remembered[DIRECT_CHATS]), self._baseline)
-        self._gaps |= dict.fromkeys(reversed(self._remembered[THREADS]), self._baseline)
+        unlisted = (*reversed(self._remembered[DIRECT_CHATS]), *reversed(self._remembered[THREADS]))
+        self._gaps = {channel_id: _Gap(self._baseline) for channel_id in unlisted}
 
     async def _add_guild(self, fields: JSON) -> None:
         if fields.get("unavailable"):
@@ -156,7 +189,7 @@ class Receiver:
         for channel in self._directory.list_channels(guild):
             self._newest = max(self._newest, channel.last_message_id)
             if channel.last_message_id > max(self._baseline, joined, self._positions.get(channel.id, 0)):
-                self._gaps[channel.id] = max(self._baseline, joined)
+                self._gaps[channel.id] = _Gap(max(self._baseline, joined))
             else:
                 self._gaps.pop(channel.id, None)
 
@@ -171,22 +204,33 @@ class Receiver:
         self._baseline = max(self._baseline, self._newest - SAFETY_MARGIN)
         await self._intake.save_cursor(Cursor(str(self._baseline)))
 
-    async def _close_gap(self, channel_id: str) -> None:
-        """Accept what was written in a channel since its cursor, the oldest first."""
-        since = self._gaps.get(channel_id, self._baseline)
+    async def _close_gap(self, channel_id: str) -> bool:
+        """Accept what was written in a channel since its cursor, the oldest first. False: it will be read later."""
+        gap = self._gaps.setdefault(channel_id, _Gap(self._baseline))
+        if not gap.is_due:
+            return False
         stored = await self._link.load_cursor(channel_id)
         position = self._positions[channel_id] = max(
-            int(stored) if stored else since, self._positions.get(channel_id, 0)
+            int(stored) if stored else gap.since, self._positions.get(channel_id, 0)
         )
-        messages = await self._fetch_since(channel_id, position)
-        if messages:
-            log.info("discord_gap", extra={"channel": channel_id, "messages": len(messages)})
-            channel = await self._find_listed_channel(channel_id)
-            for message in messages:
-                await self._accept_message(message, channel)
-            newest = self._positions[channel_id] = int(messages[-1]["id"])
-            await self._intake.save_cursor(Cursor(str(newest), channel_id))
+        try:
+            messages = await self._fetch_since(channel_id, position)
+            channel = await self._find_listed_channel(channel_id) if messages else None
+        except _Unavailable as error:
+            gap.not_before = time.monotonic() + error.seconds
+            log.warning("discord_history_postponed", extra={"channel": channel_id, "reason": str(error)})
+            return False
+        if channel is not None:
+            await self._accept_history(messages, channel)
         self._gaps.pop(channel_id, None)
+        return True
+
+    async def _accept_history(self, messages: list[JSON], channel: Channel) -> None:
+        log.info("discord_gap", extra={"channel": channel.id, "messages": len(messages)})
+        for message in messages:
+            await self._accept_message(message, channel)
+        newest = self._positions[channel.id] = int(messages[-1]["id"])
+        await self._intake.save_cursor(Cursor(str(newest), channel.id))
 
     async def _fetch_since(self, channel_id: str, position: int) -> list[JSON]:
         """Fetch the messages of a channel after a position, the oldest first; if there are too many, the newest."""
@@ -203,22 +247,14 @@ class Receiver:
 
     async def _fetch_page(self, channel_id: str, before: str | None) -> list[JSON]:
         """Fetch a page, the newest first. A channel that the bot can't read has none."""
-        for attempt in range(MAX_FETCH_ATTEMPTS):
-            try:
-                return await self._client.list_messages(channel_id, before=before, limit=PAGE_MESSAGES)
-            except RequestRefused as error:
-                if error.status == 404:
-                    await self._forget(channel_id)
-                if error.status in {400, 403, 404}:
-                    return []
-                if error.status != 429 and error.status < 500:
-                    raise make_platform_error(error) from None
-                await asyncio.sleep(min(error.retry_after or RETRY_SECONDS * 2**attempt, MAX_WAIT_SECONDS))
-            except RequestFailed as error:
-                if attempt + 1 == MAX_FETCH_ATTEMPTS:
-                    raise make_platform_error(error) from None
-                await asyncio.sleep(RETRY_SECONDS * 2**attempt)
-        raise ConnectionLost("Discord does not return the messages of a channel.")
+        try:
+            return await _ask(lambda: self._client.list_messages(channel_id, before=before, limit=PAGE_MESSAGES))
+        except RequestRefused as error:
+            if error.status == 404:
+                await self._forget(channel_id)
+            if error.status in {400, 403, 404}:
+                return []
+            raise make_platform_error(error) from None
 
     # ---- channels --------------------------------------------------------------------------------------------
 
@@ -251,13 +287,11 @@ class Receiver:
     async def _fetch_channel(self, channel_id: str, guild_id: str | None) -> Channel:
         """Ask Discord for a channel that it has not reported, such as a thread that was archived."""
         try:
-            channel = Channel.from_json(await self._client.get_channel(channel_id), guild_id)
+            channel = Channel.from_json(await _ask(lambda: self._client.get_channel(channel_id)), guild_id)
         except RequestRefused as error:
             if error.status not in {403, 404}:
                 raise make_platform_error(error) from None
             return Channel(id=channel_id, guild_id=guild_id or UNKNOWN_GUILD)
-        except RequestFailed as error:
-            raise make_platform_error(error) from None
         self._directory.add(channel)
         return channel
 
@@ -273,7 +307,7 @@ class Receiver:
             if await self._link.load_cursor(channel.id) is None:
                 await self._link.save_cursor(Cursor(str(message_id - 1), channel.id))
             else:
-                self._gaps[channel.id] = self._baseline
+                self._gaps[channel.id] = _Gap(self._baseline)
         self._remembered[name] = [*remembered, channel.id][-limit:]
         await self._link.save_cursor(Cursor(json.dumps(self._remembered[name]), name))
 
@@ -292,8 +326,9 @@ class Receiver:
             return
         channel = await self._find_channel(message)
         await self._remember(channel, int(message["id"]))
-        if channel.id in self._gaps or channel.guild_id in self._awaited_guilds:
-            await self._close_gap(channel.id)
+        has_gap = channel.id in self._gaps or channel.guild_id in self._awaited_guilds
+        if has_gap and not await self._close_gap(channel.id):
+            return  # it is read with the rest of the history
         await self._accept_message(message, channel)
 
     async def _confirm(self, message: JSON) -> None:
@@ -338,6 +373,26 @@ class Receiver:
     async def _accept(self, update: AnyUpdate | None) -> None:
         if update is not None:
             await self._intake.accept(update)
+
+
+async def _ask(request: Callable[[], Awaitable[T]]) -> T:
+    """Ask Discord about a channel, several times if it fails. Raises RequestRefused if its API says no."""
+    failure: RequestRefused | RequestFailed
+    started = time.monotonic()
+    for attempt in range(MAX_FETCH_ATTEMPTS):
+        wait = RETRY_SECONDS * 2**attempt
+        try:
+            return await request()
+        except RequestRefused as error:
+            if error.is_from_api and error.status != 429 and error.status < 500:
+                raise
+            failure, wait = error, error.retry_after or wait
+        except RequestFailed as error:
+            failure = error
+        if max(wait, time.monotonic() - started) > MAX_WAIT_SECONDS:
+            break
+        await asyncio.sleep(wait)
+    raise _Unavailable(str(make_platform_error(failure)), max(wait, POSTPONE_SECONDS))
 
 
 def _read(parse: Callable[..., Any], *arguments: Any) -> Any:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
 
 from pydantic import SecretStr, field_validator
 
+from palaver.platforms.common.settings_checks import check_api_url
 from palaver.platforms.manifest import AccountSettings
 
 DEFAULT_API_URL = "https://discord.com/api/v10"
@@ -36,7 +36,7 @@ class DiscordSettings(AccountSettings):
         if _PLACEHOLDER.search(token):
             raise ValueError(f"The bot token is still a placeholder. {_FIX}")
         raise ValueError(
-            "This is not a bot token: a token has three parts of letters, digits, '-' or '_' with dots between them, "
+            "This is not a bot token. A token has three parts of letters, digits, '-' or '_' with dots between them, "
             "about 70 characters. The client secret, the public key and the application ID are something else. "
             f"{_FIX}"
         )
@@ -44,7 +44,4 @@ class DiscordSettings(AccountSettings):
     @field_validator("api_url")
     @classmethod
     def _check_api_url(cls, value: str) -> str:
-        parts = urlsplit(value)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-            raise ValueError(f"{value!r} is not the address of Discord's API; use one such as {DEFAULT_API_URL}.")
-        return value.rstrip("/")
+        return check_api_url(value, "Discord's API", DEFAULT_API_URL)

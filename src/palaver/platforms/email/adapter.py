@@ -21,6 +21,7 @@ from palaver.platforms.email.addresses import get_domain
 from palaver.platforms.email.capabilities import CAPABILITIES, MAX_FILE_BYTES
 from palaver.platforms.email.client import ImapRefused, MailClient
 from palaver.platforms.email.headers import MAX_SUBJECT_CHARS, decode_words, find_message_id, parse_header
+from palaver.platforms.email.inbound import MailIgnored, SenderRefused, list_addresses, read_envelope
 from palaver.platforms.email.outbound import (
     MailHead,
     build_file_mail,
@@ -29,7 +30,7 @@ from palaver.platforms.email.outbound import (
     make_reply_subject,
     shorten_references,
 )
-from palaver.platforms.email.receiver import MailReceiver, RefusedSenders
+from palaver.platforms.email.receiver import FetchFailures, MailReceiver, RefusedSenders
 from palaver.platforms.email.thread_cache import ThreadCache, ThreadState
 from palaver.platforms.email.threads import (
     find_thread_of,
@@ -42,6 +43,7 @@ from palaver.platforms.email.threads import (
 from palaver.services.platforms.adapter import AccountInfo, Adapter
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from email.message import EmailMessage
 
     from palaver.platforms.email.settings import EmailSettings
@@ -79,6 +81,7 @@ class EmailAdapter(Adapter):
         self._client = client or MailClient(settings)
         self._threads = ThreadCache()
         self._refused = RefusedSenders()
+        self._failures = FetchFailures()
         self._uncertain = asyncio.Event()  # a mail may have been sent: look for it
         self._copies: set[asyncio.Task[None]] = set()  # of sent mails, on their way to the Sent folder
 
@@ -124,15 +127,19 @@ class EmailAdapter(Adapter):
         """Receive mails, and find out about mails that may have been sent."""
         confirming = asyncio.create_task(self._confirm_sent(link), name="palaver-email-sent")
         try:
-            await MailReceiver(self._settings, self._client, self._threads, self._refused).run(link)
+            receiver = MailReceiver(
+                self._settings, self._client, threads=self._threads, refused=self._refused, failures=self._failures
+            )
+            await receiver.run(link)
         finally:
             confirming.cancel()
             await asyncio.wait({confirming})
 
     async def _confirm_sent(self, link: AccountLink) -> None:
         """Look for mails of ours in the Sent folder: at the start, and after each one that may have been sent."""
+        delays: Sequence[float] = (0.0,)
         while True:
-            for delay in (0.0, *CONFIRM_DELAYS):
+            for delay in delays:
                 await asyncio.sleep(delay)
                 try:
                     await self._look_for_sent(link)
@@ -140,16 +147,15 @@ class EmailAdapter(Adapter):
                     return
                 except (PalaverError, ImapRefused) as error:
                     log.info("email_sent_folder_not_read", extra={"reason": str(error)})
-                if not self._uncertain.is_set():
-                    break
-            self._uncertain.clear()
             await self._uncertain.wait()
+            self._uncertain.clear()
+            delays = CONFIRM_DELAYS
 
     async def _look_for_sent(self, link: AccountLink) -> None:
         cursor = await link.load_cursor(SENT_CURSOR)
-        mails, following = await self._client.list_sent(cursor)
-        for mail in mails:
-            message_id = find_message_id(parse_header(mail.header))
+        headers, following = await self._client.list_sent(cursor)
+        for raw_header in headers:
+            message_id = find_message_id(parse_header(raw_header))
             own = parse_own_id(message_id, self._settings.address) if message_id else None
             if message_id is not None and own is not None:
                 await link.confirm(own.key, message_id)
@@ -199,7 +205,7 @@ class EmailAdapter(Adapter):
 
     async def _make_head(self, message: OutgoingMessage, recipients: list[str]) -> MailHead:
         address, own = message.address, self._settings.address
-        parent = await self._find_parent(message)
+        parent = await self._find_parent(message, recipients)
         if parent is not None:
             subject = make_reply_subject(parent.subject)
             references = shorten_references([*parent.references, parent.message_id])
@@ -219,33 +225,48 @@ class EmailAdapter(Adapter):
             is_reply=address.thread_id is not None,
         )
 
-    async def _find_parent(self, message: OutgoingMessage) -> ThreadState | None:
+    async def _find_parent(self, message: OutgoingMessage, recipients: list[str]) -> ThreadState | None:
         """Return the mail that a message answers, or the last one of its thread; None if it begins a thread."""
         chat_id, thread_id = message.address.chat_id, find_thread_of(message.key, message.address)
         last = self._threads.find(chat_id, thread_id)
         if message.reply_to is None:
             if last is not None or message.address.thread_id is None:
                 return last
-            return await self._look_up(f".{thread_id}@{get_domain(self._settings.address)}")
-        found = self._threads.find(chat_id, thread_id, message.reply_to) or await self._look_up(message.reply_to)
+            return await self._find_sent(thread_id, recipients)
+        found = self._threads.find(chat_id, thread_id, message.reply_to)
+        found = found or await self._find_received(message.reply_to, recipients)
         if found is None and last is not None:  # the mail is gone: answer it with what is known of its thread
             found = ThreadState(message.reply_to, last.subject, (*last.references, last.message_id))
         return found
 
-    async def _look_up(self, id_text: str) -> ThreadState | None:
-        """Return the last mail whose id contains a text; None if it is gone, or can't be found in time."""
+    async def _find_received(self, message_id: str, people: list[str]) -> ThreadState | None:
+        """Return a mail in the mailbox, if it is from these people: anyone may have sent one with the same id."""
+        for raw_header in await self._find_headers(message_id, is_sent=False):
+            with contextlib.suppress(MailIgnored, SenderRefused):
+                envelope = read_envelope(raw_header, self._settings)
+                if (envelope.message_id, envelope.people) == (message_id, frozenset(people)):
+                    return ThreadState(message_id, envelope.subject, envelope.references)
+        return None
+
+    async def _find_sent(self, thread_id: str, people: list[str]) -> ThreadState | None:
+        """Return the last mail of ours in a thread of these people: others may have a thread with the same name."""
+        own_address = self._settings.address
+        for raw_header in await self._find_headers(f".{thread_id}@{get_domain(own_address)}", is_sent=True):
+            header = parse_header(raw_header)
+            message_id = find_message_id(header) or ""
+            own = parse_own_id(message_id, own_address)
+            if own is not None and own.thread_id == thread_id and set(list_addresses(header, "to")) == set(people):
+                subject = decode_words(header.get("subject"), MAX_SUBJECT_CHARS)
+                return ThreadState(message_id, subject, tuple(list_references(header)))
+        return None
+
+    async def _find_headers(self, id_text: str, *, is_sent: bool) -> list[bytes]:
         try:
             async with asyncio.timeout(LOOKUP_SECONDS):
-                raw_header = await self._client.find_header(id_text)
+                return await self._client.find_headers(id_text, is_sent=is_sent)
         except (PalaverError, ImapRefused, TimeoutError) as error:
             log.info("email_thread_not_found", extra={"reason": str(error)})
-            return None
-        header = parse_header(raw_header or b"")
-        message_id = find_message_id(header)
-        if message_id is None:
-            return None
-        subject = decode_words(header.get("subject"), MAX_SUBJECT_CHARS)
-        return ThreadState(message_id, subject, tuple(list_references(header)))
+            return []
 
     def _remember(self, message: OutgoingMessage, head: MailHead) -> None:
         thread_id = find_thread_of(message.key, message.address)

@@ -31,6 +31,8 @@ class SenderRefused(Exception):
 
 def find_sender(header: MailHeader) -> Mailbox:
     """Return the one sender that the From header names. Raises SenderRefused."""
+    if not header.is_whole:
+        raise SenderRefused("The header of the mail is damaged or too long: it may hide another sender.")
     values = header.get_all("from")
     if len(values) != 1:
         raise SenderRefused(f"The mail has {len(values)} From headers instead of one.")
@@ -45,7 +47,12 @@ def verify_sender(header: MailHeader, address: str, authserv_id: str | None) -> 
     fields = header.get_all("authentication-results")
     if authserv_id is None:
         names = [name for name in map(_read_server, fields) if name]
-        hint = f" The topmost Authentication-Results header of this mail is from {names[0]!r}." if names else ""
+        hint = (
+            f" The topmost Authentication-Results header of this mail is from {names[0]!r}. Anyone may have written "
+            "it: use this name only if it is that of your server."
+            if names
+            else ""
+        )
         raise SenderRefused(
             f"Set authserv_id to the name of your mail server: without it nobody can be verified.{hint}"
         )

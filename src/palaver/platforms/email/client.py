@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import aiosmtplib
 
 from palaver.domain.errors import AccountRefused, ConnectionLost, SendRetryable, SendUncertain
 from palaver.platforms.email.body_text import TransferDecoder
-from palaver.platforms.email.headers import clean_line
+from palaver.platforms.email.headers import MAX_HEADER_BYTES, clean_line
 from palaver.platforms.email.imap import ImapConnection, ImapRefused
 from palaver.platforms.email.outbound import classify_refusal
 
@@ -34,17 +33,10 @@ SMTP_DATA_SECONDS = 20.0  # and more for a large mail
 MIN_UPLOAD_BYTES_PER_SECOND = 200_000
 PARTIAL_SEND_ATTEMPT = 4  # from this attempt on, those get a mail whose servers take it, and the others do not
 CHUNK_BYTES = 256 * 1024  # of a file, encoded
-MAX_HEADER_BYTES = 64 * 1024
+MAX_FOUND_MAILS = 5  # with similar ids, of which one is looked for
+SENT_BATCH = 200  # mails whose ids are read at once
 REFUSED_SEND_SECONDS = 300.0
 WAKE_SECONDS = 5.0  # for a connection that was not used for a while
-
-
-@dataclass(frozen=True, slots=True)
-class SentMail:
-    """A mail in the folder of sent mails."""
-
-    uid: int
-    header: bytes
 
 
 class MailClient:
@@ -109,10 +101,8 @@ class MailClient:
             async with self._use_worker(self._settings.folder) as (worker, folder):
                 if folder.uid_validity != validity:
                     raise ConnectionLost("The server has given its mails new numbers.")
-                name = f"BODY[{part.section}]"
-                items = f"BODY.PEEK[{part.section}]<{offset}.{CHUNK_BYTES}>"
-                found = await worker.fetch(str(uid), f"UID {items}")
-            data = next((each[name] for each in found if isinstance(each.get(name), bytes)), None)
+                found = await worker.fetch(uid, f"BODY.PEEK[{part.section}]<{offset}.{CHUNK_BYTES}>")
+            data = found.get(f"BODY[{part.section}]")
             if not isinstance(data, bytes):
                 raise ConnectionLost("The mail is no longer in the mailbox.")
             if not data:
@@ -121,19 +111,19 @@ class MailClient:
             yield decoder.decode(data)
         yield decoder.finish()
 
-    async def find_header(self, id_text: str) -> bytes | None:
-        """Return the header of the last mail whose id contains a text, received or sent; None if there is none."""
-        folders = [self._settings.folder, await self._find_sent_folder()]
-        for folder in [each for each in folders if each is not None]:
-            async with self._use_worker(folder) as (worker, _):
-                uids = await worker.search(b'HEADER Message-ID "' + _quote_id(id_text) + b'"')
-                found = (
-                    await worker.fetch(str(uids[-1]), f"UID BODY.PEEK[HEADER]<0.{MAX_HEADER_BYTES}>") if uids else []
-                )
-            header = next((each.get("BODY[HEADER]") for each in found), None)
-            if isinstance(header, bytes):
-                return header
-        return None
+    async def find_headers(self, id_text: str, *, is_sent: bool) -> list[bytes]:
+        """Return the headers of the last mails whose ids contain a text, the last one first.
+
+        They may be mails of anybody: servers look for a part of an id, and senders choose their ids.
+        """
+        folder = await self._find_sent_folder() if is_sent else self._settings.folder
+        if folder is None:
+            return []
+        async with self._use_worker(folder) as (worker, _):
+            uids = await worker.search(b'HEADER Message-ID "' + _quote_id(id_text) + b'"')
+            items = f"BODY.PEEK[HEADER]<0.{MAX_HEADER_BYTES}>"
+            found = [await worker.fetch(uid, items) for uid in reversed(uids[-MAX_FOUND_MAILS:])]
+        return [header for each in found if isinstance(header := each.get("BODY[HEADER]"), bytes)]
 
     async def _find_sent_folder(self) -> str | None:
         if self._sent_folder is None and not self._has_looked_for_sent:
@@ -149,8 +139,8 @@ class MailClient:
             async with self._use_worker(self._settings.folder) as (worker, _):
                 await worker.append(folder, mail)
 
-    async def list_sent(self, cursor: str | None) -> tuple[list[SentMail], str | None]:
-        """Return the mails in the folder of sent mails after a cursor, and the cursor after them.
+    async def list_sent(self, cursor: str | None) -> tuple[list[bytes], str | None]:
+        """Return the headers with the ids of the sent mails after a cursor, and the cursor after them.
 
         Without a cursor, and when the server has given its mails new numbers, it begins at the end.
         """
@@ -160,14 +150,15 @@ class MailClient:
         async with self._use_worker(name) as (worker, folder):
             validity, _, last = (cursor or "").partition(":")
             if validity != str(folder.uid_validity) or not last.isdigit():
-                uids = await worker.search(b"ALL")
-                return [], f"{folder.uid_validity}:{uids[-1] if uids else 0}"
+                return [], f"{folder.uid_validity}:{await worker.find_last_uid(folder)}"
             uids = [uid for uid in await worker.search(f"UID {int(last) + 1}:*".encode()) if uid > int(last)]
             found = []
-            for uid in uids:
-                data = await worker.fetch(str(uid), "UID BODY.PEEK[HEADER.FIELDS (MESSAGE-ID)]<0.2000>")
-                header = next((each.get("BODY[HEADER.FIELDS (MESSAGE-ID)]") for each in data), None)
-                found.append(SentMail(uid, header if isinstance(header, bytes) else b""))
+            for start in range(0, len(uids), SENT_BATCH):
+                batch = uids[start : start + SENT_BATCH]
+                items = "BODY.PEEK[HEADER.FIELDS (MESSAGE-ID)]<0.2000>"
+                data = await worker.fetch_all(f"{batch[0]}:{batch[-1]}", items)
+                headers = [each.get("BODY[HEADER.FIELDS (MESSAGE-ID)]") for each in data.values()]
+                found += [header for header in headers if isinstance(header, bytes)]
             return found, f"{folder.uid_validity}:{uids[-1] if uids else last}"
 
     async def close(self) -> None:
@@ -195,7 +186,10 @@ class MailClient:
                 f"{host} offers no encryption or no sign-in. Check smtp_port and smtp_security."
             ) from None
         except (aiosmtplib.SMTPException, OSError) as error:
-            raise ConnectionLost(f"{host} can't be reached (SMTP, {type(error).__name__}).") from None
+            raise ConnectionLost(
+                f"{host} can't be reached at port {self._settings.get_smtp_port()} (SMTP, {type(error).__name__}). "
+                "Check smtp_host, smtp_port and smtp_security."
+            ) from None
         await _quit(smtp)
 
     async def _open_smtp(self) -> aiosmtplib.SMTP:
@@ -236,7 +230,7 @@ class MailClient:
 
     async def _name_recipients(self, smtp: aiosmtplib.SMTP, recipients: Sequence[str], attempt: int) -> list[str]:
         host = self._settings.smtp_host
-        needs_utf8 = not all(each.isascii() for each in recipients)
+        needs_utf8 = not all(each.isascii() for each in (self._settings.address, *recipients))
         options = ["SMTPUTF8", "BODY=8BITMIME"] if needs_utf8 and smtp.supports_extension("smtputf8") else []
         encoding = "utf-8" if options else "ascii"
         refusals: dict[str, DeliveryError] = {}
@@ -251,6 +245,8 @@ class MailClient:
                     refusals[recipient] = classify_refusal(553, "The server can't send to this address", host)
         except aiosmtplib.SMTPResponseException as error:
             raise classify_refusal(error.code, error.message, host) from None
+        except UnicodeEncodeError:
+            raise classify_refusal(553, "The server can't send from our address", host) from None
         except (aiosmtplib.SMTPException, OSError) as error:
             raise SendRetryable(f"The connection to {host} broke ({type(error).__name__}).") from None
         waits = [each for each in refusals.values() if isinstance(each, SendRetryable)]
@@ -294,4 +290,4 @@ def _quote_id(message_id: str) -> bytes:
     return data.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
 
 
-__all__ = ["ImapRefused", "MailClient", "SentMail"]
+__all__ = ["ImapRefused", "MailClient"]

@@ -15,6 +15,7 @@ from urllib.parse import unquote_to_bytes
 
 from palaver.platforms.email.charsets import decode_charset
 
+MAX_HEADER_BYTES = 64 * 1024
 MAX_FIELDS = 500
 MAX_WORDS_CHARS = 2000  # of a field with encoded words that is decoded
 MAX_SUBJECT_CHARS = 200
@@ -24,7 +25,7 @@ MAX_ID_CHARS = 250
 MAX_REFERENCES = 50  # of a header that are read: the first ones and the last ones
 
 _FIELD = re.compile(r"([!-9;-~]{1,100})[ \t]*:(.*)", re.DOTALL)
-_MESSAGE_ID = re.compile(rf"<([^<>\s]{{1,{MAX_ID_CHARS}}})>")
+_MESSAGE_ID = re.compile(rf"<([^<>\s\x00-\x1f\x7f-\x9f]{{1,{MAX_ID_CHARS}}})>")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 _EXTENDED_VALUE = re.compile(r"([\w.:-]{0,40})'[\w-]{0,20}'(.*)", re.DOTALL)
 _BULK = {"bulk", "list", "junk"}
@@ -39,6 +40,7 @@ class MailHeader:
     """The fields of a mail in their order, with names in lower case and values on one line."""
 
     fields: tuple[tuple[str, str], ...]
+    is_whole: bool = True  # False: there may be more fields, or other programs may read other ones
 
     def get_all(self, name: str) -> list[str]:
         return [value for field, value in self.fields if field == name]
@@ -53,7 +55,9 @@ class MailHeader:
 
 def parse_header(data: bytes) -> MailHeader:
     """Read the header of a mail, also a malformed one."""
-    text = _decode_bytes(data).replace("\r\n", "\n").replace("\r", "\n").partition("\n\n")[0]
+    text = _decode_bytes(data).replace("\r\n", "\n")
+    is_whole = len(data) < MAX_HEADER_BYTES and "\r" not in text
+    text, _, rest = text.replace("\r", "\n").partition("\n\n")
     lines: list[list[str]] = []
     for line in text.split("\n"):
         if line[:1] in {" ", "\t"}:
@@ -62,9 +66,11 @@ def parse_header(data: bytes) -> MailHeader:
         elif len(lines) < MAX_FIELDS:
             lines.append([line])
         else:
+            is_whole = False
             break
     matches = [match for parts in lines if (match := _FIELD.fullmatch("".join(parts)))]
-    return MailHeader(tuple((match[1].lower(), match[2].strip()) for match in matches))
+    fields = tuple((match[1].lower(), match[2].strip()) for match in matches)
+    return MailHeader(fields, is_whole and not rest.strip("\n"))
 
 
 def _decode_bytes(data: bytes) -> str:

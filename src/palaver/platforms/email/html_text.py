@@ -11,6 +11,7 @@ from html import unescape
 
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]{0,20})([^<>]{0,5000})>")
 _HREF = re.compile(r"\bhref\s{0,5}=\s{0,5}(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
+_HUGE_NUMBER = re.compile(r"&#[0-9]{9,};?")  # of a character: Python refuses to read numbers of thousands of digits
 _SPACES = re.compile(r"[ \t\n\r\f\xa0]+")
 _DROPPED_TAGS = {"script", "style", "title", "head", "noscript", "template"}
 _BLOCK_TAGS = {
@@ -54,6 +55,10 @@ def _find_end(text: str, sign: str, start: int) -> int:
     return len(text) if found < 0 else found + len(sign)
 
 
+def _unescape(text: str) -> str:
+    return unescape(_HUGE_NUMBER.sub("\N{REPLACEMENT CHARACTER}", text))
+
+
 class _TextWriter:
     """Collects the lines of a text."""
 
@@ -65,7 +70,7 @@ class _TextWriter:
         self._links: list[str] = []
 
     def add_text(self, escaped: str) -> None:
-        text = unescape(escaped)
+        text = _unescape(escaped)
         if self._preformatted:
             first, *others = text.split("\n")
             self._words.append(first)
@@ -99,7 +104,7 @@ class _TextWriter:
     def _add_link(self, attributes: str, *, is_end: bool) -> None:
         if not is_end:
             match = _HREF.search(attributes)
-            self._links.append(unescape(next(filter(None, match.groups()), "")) if match else "")
+            self._links.append(_unescape(next(filter(None, match.groups()), "")) if match else "")
         elif self._links:
             address = self._links.pop()
             shown = "".join(self._words[-3:])

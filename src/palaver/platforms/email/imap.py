@@ -1,7 +1,8 @@
 """A small IMAP client on asyncio: one connection, one command at a time, bounded sizes and waits.
 
-Always true: no answer of the server takes more than `MAX_RESPONSE_BYTES` of memory; the rest is read and dropped. Every
-command has a time limit. Errors never contain what was sent: it may be the password.
+Always true: no response of the server takes more than `MAX_RESPONSE_BYTES` of memory; the rest is read and dropped. All
+responses to a command have a limit, too, and every command has a time limit. Errors never contain what was sent: it may
+be the password.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import AccountRefused, ConnectionLost
+from palaver.platforms.email.headers import clean_line
 from palaver.platforms.email.imap_parsing import ResponseUnreadable, Token, read_fetch_data, tokenize
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
 MAX_RESPONSE_BYTES = 2 * 1024 * 1024
 MAX_INLINE_LINE_BYTES = 50_000  # a longer line is read in a thread: a sender decides how many parts a mail has
+MAX_RESPONSES = 100_000  # to one command
+MAX_COMMAND_BYTES = 16 * 1024 * 1024  # of all responses to one command
+MAX_UID_DIGITS = 10
 CONNECT_SECONDS = 20.0
 COMMAND_SECONDS = 60.0
 _READ_BYTES = 64 * 1024
@@ -40,7 +45,8 @@ class ImapRefused(Exception):
 
     def __init__(self, command: str, answer: bytes) -> None:
         self.answer = answer
-        super().__init__(f"The IMAP server refuses {command}: {answer[:200].decode('utf-8', 'replace')}")
+        text = clean_line(answer[:200].decode("utf-8", "replace")).rstrip(".")
+        super().__init__(f"The IMAP server refuses {command}: {text}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,7 @@ class ImapConnection:
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._buffer = bytearray()
+        self._has_read_all = True  # what has come, so far as it is known: the last read was not filled
         self._fragments: list[bytes] = []  # of the response that is being read
         self._kept_bytes = 0  # of them
         self._scanned = 0  # how far the buffer was searched for the end of a line
@@ -122,13 +129,22 @@ class ImapConnection:
                 f"{self._host} does not speak TLS at port {self._port} ({error.reason}). Check imap_port and "
                 "imap_security."
             ) from None
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise ConnectionLost(
+                f"{self._host} can't be reached at port {self._port} ({type(error).__name__}). Check imap_host and "
+                "imap_port."
+            ) from None
 
     async def _start_tls(self) -> None:
         try:
             await self.run("STARTTLS", b"STARTTLS")
         except ImapRefused:
             raise AccountRefused(f"{self._host} does not offer STARTTLS. Set imap_security to tls.") from None
-        if self._buffer or self._fragments:  # sent before the encryption: somebody on the line may have added it
+        if (
+            self._buffer or self._fragments or not self._has_read_all
+        ):  # sent before the encryption: somebody on the line may have added it
             raise ConnectionLost(f"{self._host} has sent data before the encryption began.")
         assert self._writer is not None and self._context is not None  # noqa: S101, PT018
         try:
@@ -171,6 +187,7 @@ class ImapConnection:
                 tag = await self._send_command(command)
                 waiting = list(literals)
                 responses: list[Response] = []
+                size = 0
                 while True:
                     response = await self._read_response()
                     if response.line.startswith(b"+"):
@@ -179,6 +196,9 @@ class ImapConnection:
                         return self._finish(name, response.line[len(tag) + 1 :], responses)
                     else:
                         responses.append(response)
+                        size += sum(map(len, response.fragments))
+                        if len(responses) > MAX_RESPONSES or size > MAX_COMMAND_BYTES:
+                            raise ConnectionLost(f"{self._host} sends too much as an answer to {name}.")
 
     def _finish(self, name: str, answer: bytes, responses: list[Response]) -> list[Response]:
         if not answer.upper().startswith(b"OK"):
@@ -195,24 +215,40 @@ class ImapConnection:
             raise ConnectionLost(f"{self._host} gives mails no lasting numbers (UIDVALIDITY).")
         return Folder(int(validity[1]), int(following[1]) if following else None)
 
+    async def find_last_uid(self, folder: Folder) -> int:
+        """Return the number of the last mail in the folder that is open; 0 if it has none."""
+        if folder.uid_next is not None:
+            return folder.uid_next - 1
+        return max(await self.search(b"ALL"), default=0)
+
     async def search(self, criteria: bytes) -> list[int]:
         """Return the numbers (UIDs) of the mails that match, in order."""
         self._has_news = False
         numbers: set[int] = set()
         for response in await self.run("SEARCH", b"UID SEARCH " + criteria):
             words = response.line.split()
-            if response.is_complete and words[1:2] and words[1].upper() == b"SEARCH":
+            if not response.is_complete or any(len(word) > MAX_UID_DIGITS for word in words[2:] if word.isdigit()):
+                raise ConnectionLost(f"{self._host} sends a list of mails that can't be read: it is too long.")
+            if words[1:2] and words[1].upper() == b"SEARCH":
                 numbers.update(int(word) for word in words[2:] if word.isdigit())
         return sorted(numbers)
 
-    async def fetch(self, uids: str, items: str) -> list[dict[str, Token]]:
-        """Return the data of mails; one whose data cannot be read is left out."""
-        found = []
-        for response in await self.run("FETCH", f"UID FETCH {uids} ({items})".encode()):
+    async def fetch(self, uid: int, items: str) -> dict[str, Token]:
+        """Return the data of a mail; empty if it is gone, or if its data cannot be read."""
+        return (await self.fetch_all(str(uid), items)).get(uid, {})
+
+    async def fetch_all(self, uids: str, items: str) -> dict[int, dict[str, Token]]:
+        """Return the data of mails by their numbers; one whose data cannot be read is left out.
+
+        Servers also say what has changed in other mails meanwhile, and may say several things of the same mail.
+        """
+        found: dict[int, dict[str, Token]] = {}
+        for response in await self.run("FETCH", f"UID FETCH {uids} (UID {items})".encode()):
             with contextlib.suppress(ResponseUnreadable):
-                data = await self._read_fetch(response)
-                if data is not None and "UID" in data:
-                    found.append(data)
+                data = await self._read_fetch(response) or {}
+                uid = data.get("UID")
+                if isinstance(uid, bytes) and uid.isdigit() and len(uid) <= MAX_UID_DIGITS:
+                    found.setdefault(int(uid), {}).update(data)
         return found
 
     @staticmethod
@@ -321,6 +357,7 @@ class ImapConnection:
             if self._reader is None:
                 raise ConnectionLost(f"The connection to {self._host} is closed.")
             data = await self._reader.read(_READ_BYTES)
+            self._has_read_all = len(data) < _READ_BYTES
             if not data:
                 raise EOFError
             self._buffer += data
@@ -354,14 +391,12 @@ class ImapConnection:
             self._literal_left = left - dropped
             if self._literal_left:
                 return False
-            data = b""
         elif len(self._buffer) < left:
             return False
         else:
-            data = bytes(self._buffer[:left])
+            self._fragments.append(bytes(self._buffer[:left]))
             self._remove_from_buffer(left)
             self._kept_bytes += left
-        self._fragments.append(data)
         self._literal_left = None
         return True
 
@@ -371,7 +406,10 @@ class ImapConnection:
 
     def _keep(self, line: bytes) -> None:
         self._kept_bytes += len(line)
-        self._fragments.append(line if self._kept_bytes <= MAX_RESPONSE_BYTES else line[-64:])
+        if self._kept_bytes <= MAX_RESPONSE_BYTES:
+            self._fragments.append(line)
+        elif not self._fragments:
+            self._fragments.append(line[-64:])
 
     def _drop_excess(self) -> None:
         """Drop the beginning of a line that is too long; its end says whether a literal follows."""

@@ -81,7 +81,7 @@ def read_envelope(raw_header: bytes, settings: EmailSettings) -> Envelope:
         raise MailIgnored("A program has replied automatically.")
     if not settings.allow_unverified_senders:
         verify_sender(header, sender.address, settings.authserv_id)
-    recipients = _list_addresses(header, "to"), _list_addresses(header, "cc")
+    recipients = list_addresses(header, "to"), list_addresses(header, "cc")
     is_to_us = any(_is_own(each, settings) for each in recipients[0])
     people = _choose_people(sender.address, recipients, settings)
     replied = find_ids(header.get("in-reply-to")[:2000])
@@ -105,7 +105,7 @@ def _is_own(address: str, settings: EmailSettings) -> bool:
     return address in settings.own_addresses or remove_tag(address) in settings.own_addresses
 
 
-def _list_addresses(header: MailHeader, name: str) -> list[str]:
+def list_addresses(header: MailHeader, name: str) -> list[str]:
     """Return the addresses of a field; those beside one that cannot be read are left out with it."""
     return [each.address for value in header.get_all(name) for each in parse_mailboxes(value) or ()]
 
@@ -153,4 +153,12 @@ def make_inbound(
     )
 
 
-__all__ = ["UNREADABLE_TEXT", "Envelope", "MailIgnored", "SenderRefused", "make_inbound", "read_envelope"]
+__all__ = [
+    "UNREADABLE_TEXT",
+    "Envelope",
+    "MailIgnored",
+    "SenderRefused",
+    "list_addresses",
+    "make_inbound",
+    "read_envelope",
+]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.header import Header
 from email.message import EmailMessage
-from email.policy import SMTP
+from email.policy import EmailPolicy
 from email.utils import format_datetime
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,19 @@ _MEDIA_TYPE = re.compile(r"[a-z0-9]{1,30}/[A-Za-z0-9.+-]{1,100}")
 _CONTAINERS = {"multipart", "message"}  # a file in a mail has a type of its own
 _LIMIT_CODES = {450, 452}  # greylisting, too many mails, a full mailbox
 _UNKNOWN_PERSON = {550, 551, 553}
-_POLICY = SMTP.clone(max_line_length=200)  # ids of messages stay on one line
+_FOLD = "\r\n "  # a field goes on in the next line
+_PRINTABLE_ID = re.compile(r"[!-;=?-~]+")
+_ENCODED_FIELDS = {"From", "To", "Subject", "Message-ID", "In-Reply-To", "References"}
+
+
+class _MailPolicy(EmailPolicy):
+    """Writes fields as we have encoded them: Python's own would decode encoded words first, also to line breaks."""
+
+    def header_store_parse(self, name: str, value: str) -> tuple[str, str]:
+        return (name, value) if name in _ENCODED_FIELDS else super().header_store_parse(name, value)
+
+
+_POLICY = _MailPolicy(linesep="\r\n", refold_source="none")
 _UTF8_POLICY = _POLICY.clone(utf8=True)  # for addresses with letters beyond ASCII
 
 
@@ -90,7 +103,7 @@ def build_mail(head: MailHead, markdown: str, now: datetime | None = None) -> Em
 def build_file_mail(head: MailHead, file: OutgoingFile, data: bytes, now: datetime | None = None) -> EmailMessage:
     """Return the mail that brings a file."""
     mail = _start_mail(head, now)
-    name = clean_line(file.name) or "file"
+    name = clean_line(file.name).replace("=?", "=_") or "file"  # Python would read an encoded word in it
     mail.set_content(name + "\n", cte=_choose_encoding(name))
     main_type, _, sub_type = file.media_type.partition("/")
     if not _MEDIA_TYPE.fullmatch(file.media_type) or main_type in _CONTAINERS:
@@ -104,16 +117,18 @@ def _choose_encoding(text: str) -> str:
 
 
 def _start_mail(head: MailHead, now: datetime | None) -> EmailMessage:
-    is_ascii = all(recipient.isascii() for recipient in head.recipients)
+    is_ascii = all(address.isascii() for address in (head.sender, *head.recipients))
     mail = EmailMessage(policy=_POLICY if is_ascii else _UTF8_POLICY)
     mail["From"] = _format_mailbox(head.sender_name, head.sender)
-    mail["To"] = ", ".join(head.recipients)
-    mail["Subject"] = clean_line(head.subject)[:MAX_SUBJECT_CHARS]
+    mail["To"] = f",{_FOLD}".join(head.recipients)
+    mail["Subject"] = _encode_text(clean_line(head.subject)[:MAX_SUBJECT_CHARS])
     mail["Date"] = format_datetime(now or datetime.now(UTC))
     mail["Message-ID"] = f"<{head.message_id}>"
-    if head.references:
-        mail["In-Reply-To"] = f"<{head.references[-1]}>"
-        mail["References"] = " ".join(f"<{each}>" for each in head.references)
+    references = [f"<{each}>" for each in head.references if _PRINTABLE_ID.fullmatch(each)]
+    if references:
+        if references[-1] == f"<{head.references[-1]}>":
+            mail["In-Reply-To"] = references[-1]
+        mail["References"] = _FOLD.join(references)
     mail["Auto-Submitted"] = "auto-replied" if head.is_reply else "auto-generated"
     mail["X-Auto-Response-Suppress"] = "All"
     return mail
@@ -121,7 +136,16 @@ def _start_mail(head: MailHead, now: datetime | None) -> EmailMessage:
 
 def _format_mailbox(name: str, address: str) -> str:
     name = clean_line(name).replace("\\", "").replace('"', "")
-    return f'"{name}" <{address}>' if name else address
+    encoded = _encode_text(name)
+    quoted = f'"{name}"' if encoded == name else encoded
+    return f"{quoted} <{address}>" if name else address
+
+
+def _encode_text(text: str) -> str:
+    """Return a text for a field: in encoded words, if it is not plain ASCII or looks like one of them."""
+    if text.isascii() and "=?" not in text:
+        return text
+    return Header(text, "utf-8", maxlinelen=75).encode(linesep="\r\n")
 
 
 # ---- answers of an SMTP server ------------------------------------------------------------------------------

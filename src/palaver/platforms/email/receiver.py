@@ -19,12 +19,11 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from palaver.domain.errors import ConnectionLost
+from palaver.domain.errors import ConnectionLost, PalaverError
 from palaver.domain.inbound import InboundFile
 from palaver.domain.platform_updates import Cursor
 from palaver.platforms.email.body_text import MAX_TEXT_BYTES, choose_parts, decode_text
-from palaver.platforms.email.client import MAX_HEADER_BYTES
-from palaver.platforms.email.headers import decode_file_name, parse_header
+from palaver.platforms.email.headers import MAX_HEADER_BYTES, decode_file_name, parse_header
 from palaver.platforms.email.imap import ImapRefused
 from palaver.platforms.email.imap_parsing import ResponseUnreadable, read_structure
 from palaver.platforms.email.inbound import UNREADABLE_TEXT, MailIgnored, SenderRefused, make_inbound, read_envelope
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 IDLE_SECONDS: Final = 240.0  # then the command is renewed: servers end it after 29 minutes, routers much earlier
+MAX_FETCH_ATTEMPTS: Final = 3  # for a mail that the server refuses to give out, in as many connections
 BUSY_SECONDS: Final = 1.0  # between two looks while files are downloaded
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 DATE_SLACK_SECONDS: Final = 2 * 86400  # that the clock of a sender may be wrong
@@ -77,16 +77,36 @@ class RefusedSenders:
     last_reason: str = ""
 
 
+@dataclass(slots=True)
+class FetchFailures:
+    """How often the server has refused to give out the same mail."""
+
+    uid: int = 0
+    count: int = 0
+
+    def should_pass_over(self, uid: int) -> bool:
+        """Count a refusal, and return whether it was the last attempt: a mail must not keep all others away."""
+        self.uid, self.count = uid, self.count + 1 if uid == self.uid else 1
+        return self.count >= MAX_FETCH_ATTEMPTS
+
+
 class MailReceiver:
     """Receives the mails of one connection."""
 
     def __init__(
-        self, settings: EmailSettings, client: MailClient, threads: ThreadCache, refused: RefusedSenders
+        self,
+        settings: EmailSettings,
+        client: MailClient,
+        *,
+        threads: ThreadCache,
+        refused: RefusedSenders,
+        failures: FetchFailures,
     ) -> None:
         self._settings = settings
         self._client = client
         self._threads = threads
         self._refused = refused
+        self._failures = failures
         self._position = Position(0, 0, 0)
 
     async def run(self, link: AccountLink) -> None:
@@ -109,7 +129,7 @@ class MailReceiver:
 
     async def _find_position(self, connection: ImapConnection, folder: Folder, link: AccountLink) -> None:
         stored = await link.load_cursor()
-        last_uid = await _find_last_uid(connection, folder)
+        last_uid = await connection.find_last_uid(folder)
         if stored is None:  # the first start: nothing old is answered
             self._position = Position(folder.uid_validity, last_uid, int(time.time()))
             await link.save_cursor(Cursor(str(self._position)))
@@ -146,21 +166,41 @@ class MailReceiver:
         await intake.save_cursor(Cursor(str(self._position)))
 
     async def _receive(self, connection: ImapConnection, uid: int, intake: Intake) -> None:
-        items = f"UID INTERNALDATE RFC822.SIZE BODY.PEEK[HEADER]<0.{MAX_HEADER_BYTES}>"
-        data = next(iter(await connection.fetch(str(uid), items)), {})
+        data = await self._fetch_header(connection, uid)
         raw_header = data.get("BODY[HEADER]")
         received_at = _parse_time(data.get("INTERNALDATE"))
         inbound = None
         if not isinstance(raw_header, bytes):
             log.info("email_gone", extra={"uid": uid})  # somebody has moved or deleted it meanwhile
         elif self._is_new(uid, received_at, raw_header):
-            inbound = await self._read_mail(connection, uid, raw_header, received_at)
+            inbound = await self._read_mail_safely(connection, uid, raw_header, received_at)
         self._position = replace(self._position, uid=uid, received_at=max(received_at, self._position.received_at))
         cursor = Cursor(str(self._position))
         if inbound is None:
             await intake.save_cursor(cursor)
         else:
             await intake.accept(inbound, cursor=cursor)
+
+    async def _fetch_header(self, connection: ImapConnection, uid: int) -> dict[str, Token]:
+        try:
+            return await connection.fetch(uid, f"INTERNALDATE BODY.PEEK[HEADER]<0.{MAX_HEADER_BYTES}>")
+        except ImapRefused as error:
+            if not self._failures.should_pass_over(uid):
+                raise
+            log.warning("email_passed_over", extra={"uid": uid, "reason": str(error)})
+            return {}
+
+    async def _read_mail_safely(
+        self, connection: ImapConnection, uid: int, raw_header: bytes, received_at: int
+    ) -> Inbound | None:
+        """Read a mail; one that breaks the reader is passed over, so that it does not keep the others away."""
+        try:
+            return await self._read_mail(connection, uid, raw_header, received_at)
+        except (PalaverError, ImapRefused):
+            raise
+        except Exception:
+            log.exception("email_passed_over", extra={"uid": uid})
+            return None
 
     def _is_new(self, uid: int, received_at: int, raw_header: bytes) -> bool:
         """Whether a mail may have come after the last one that was read, when the server has changed its numbers."""
@@ -195,19 +235,23 @@ class MailReceiver:
     async def _read_content(self, connection: ImapConnection, uid: int) -> tuple[str, list[InboundFile]]:
         """Return the text of a mail and its files, which are fetched later; a damaged mail is not lost either."""
         try:
-            data = next(iter(await connection.fetch(str(uid), "UID BODYSTRUCTURE")), {})
+            data = await connection.fetch(uid, "BODYSTRUCTURE")
             parts = choose_parts(read_structure(data.get("BODYSTRUCTURE")))
             texts = [await self._read_text(connection, uid, part) for part in parts.texts]
         except (ResponseUnreadable, ImapRefused) as error:
             log.warning("email_unreadable", extra={"uid": uid, "reason": str(error)})
             return UNREADABLE_TEXT, []
+        except PalaverError:
+            raise
+        except Exception:
+            log.exception("email_unreadable", extra={"uid": uid})
+            return UNREADABLE_TEXT, []
         return "\n\n".join(text for text in texts if text.strip()), self._list_files(uid, parts)
 
     async def _read_text(self, connection: ImapConnection, uid: int, part: MimePart) -> str:
-        name = f"BODY[{part.section}]"
-        found = await connection.fetch(str(uid), f"UID BODY.PEEK[{part.section}]<0.{MAX_TEXT_BYTES}>")
-        data = next((value for each in found if isinstance(value := each.get(name), bytes)), b"")
-        return await asyncio.to_thread(decode_text, part, data)
+        found = await connection.fetch(uid, f"BODY.PEEK[{part.section}]<0.{MAX_TEXT_BYTES}>")
+        data = found.get(f"BODY[{part.section}]")
+        return await asyncio.to_thread(decode_text, part, data if isinstance(data, bytes) else b"")
 
     def _list_files(self, uid: int, parts: MailParts) -> list[InboundFile]:
         validity = self._position.uid_validity
@@ -232,12 +276,6 @@ class MailReceiver:
         else:
             await asyncio.sleep(self._settings.poll_seconds)
             await connection.run("NOOP", b"NOOP")
-
-
-async def _find_last_uid(connection: ImapConnection, folder: Folder) -> int:
-    if folder.uid_next is not None:
-        return folder.uid_next - 1
-    return max(await connection.search(b"ALL"), default=0)
 
 
 def _parse_time(token: Token) -> int:

@@ -38,7 +38,7 @@ def describe_account(
             "Install the newest one from https://github.com/AsamK/signal-cli/releases."
         )
     if account is None:
-        return AccountInfo(warnings=tuple(warnings), details=(*details, "Not linked yet"))
+        return AccountInfo(warnings=tuple(warnings), details=tuple(details), is_linked=False)
     details.append(_describe_device(account, devices))
     if not account.is_primary:
         warnings += _describe_idleness(devices, connected_at, now)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import shlex
 import shutil
 import tempfile
 from contextlib import asynccontextmanager
@@ -27,8 +29,9 @@ from palaver.platforms.signal.client import (
     RequestNotSent,
     SignalProcess,
     find_program,
+    kill_leftover,
+    read_pid,
     read_version,
-    stop_leftover,
 )
 from palaver.platforms.signal.failures import (
     LINK_AGAIN,
@@ -72,7 +75,7 @@ MAX_EDITS: Final = 10  # of one message: apps ignore further ones
 MAX_PREVIEW_EDITS: Final = 8  # so that the complete answer can still replace the preview
 ATTACHMENT_LIFETIME: Final = timedelta(days=7)  # of files that signal-cli has downloaded and we have stored
 FILE_CHUNK_BYTES: Final = 256 * 1024
-MAX_FILE_NAME_CHARS: Final = 100
+MAX_FILE_NAME_BYTES: Final = 200  # file systems allow 255
 REMOVED_REACTION: Final = "👍"  # apps take back whatever reaction there is
 
 
@@ -92,6 +95,7 @@ class SignalAdapter(Adapter):
         self._own: OwnAccount | None = None
         self._receiver: Receiver | None = None
         self._process: SignalProcess | None = None  # while it receives and sends
+        self._last_process: SignalProcess | None = None  # it may still be ending
         self._devices: Sequence[Mapping[str, Any]] = ()
         self._is_refused = False  # Signal has refused a request of this device
         self._receiving = asyncio.Lock()  # two signal-cli of one account would wait for each other
@@ -123,9 +127,10 @@ class SignalAdapter(Adapter):
             )
             spool = Spool(self._folder / "spool")
             await self._end_leftovers(spool)
-            await asyncio.to_thread(self._prune_attachments)
-            await asyncio.to_thread(self._check_disk)
+            await asyncio.to_thread(spool.delete_empty)
             position = SpoolPosition.parse(await link.load_cursor())
+            await asyncio.to_thread(self._prune_attachments, spool, position)
+            await asyncio.to_thread(self._check_disk)
             state = await self._load_state()
             self._receiver = Receiver(self._own, spool, position, state, self._open_attachment)
             async with Intake(link) as intake:
@@ -158,12 +163,30 @@ class SignalAdapter(Adapter):
     async def _end_leftovers(self, spool: Spool) -> None:
         """End the signal-cli of an earlier process that has died; it has stopped receiving by itself."""
         numbers = await asyncio.to_thread(spool.list_numbers)
-        deadline = asyncio.get_running_loop().time() + LEFTOVER_SECONDS
+        if await self._has_writers_after(LEFTOVER_SECONDS, spool, numbers):
+            pid = await asyncio.to_thread(read_pid, self._pid_file)
+            if pid is not None and await asyncio.to_thread(spool.is_written_by, pid):
+                kill_leftover(pid)
+            if await self._has_writers_after(LEFTOVER_SECONDS, spool, numbers):
+                raise ConnectionLost(
+                    f"Another process still writes into {self._folder / 'spool'}: a second Palaver, or a signal-cli "
+                    "that does not end. Stop it."
+                )
+
+    async def _has_writers_after(self, seconds: float, spool: Spool, numbers: Sequence[int]) -> bool:
+        """Wait until nobody writes into files of the spool, at most so long; return whether somebody still does."""
+        deadline = asyncio.get_running_loop().time() + seconds
         while any(map(spool.has_writer, numbers)):
             if asyncio.get_running_loop().time() > deadline:
-                await asyncio.to_thread(stop_leftover, self._pid_file)
-                deadline += LEFTOVER_SECONDS
+                return True
             await asyncio.sleep(BUSY_POLL_SECONDS)
+        return False
+
+    @property
+    def _command(self) -> str:
+        """What starts signal-cli for this account in a shell."""
+        account = ["-a", self._settings.account] if self._settings.account else []
+        return shlex.join([self._settings.program, "--config", str(self._config_folder), *account])
 
     @property
     def _pid_file(self) -> Path:
@@ -176,7 +199,7 @@ class SignalAdapter(Adapter):
         descriptor, _ = spool.create_file(receiver.position)
         arguments = [program, "--config", str(self._config_folder), "--output", "json", "-a", account.name]
         process = await SignalProcess.start(arguments, descriptor, self._pid_file)
-        self._process = process
+        self._process = self._last_process = process
         try:
             yield process
         finally:
@@ -270,9 +293,9 @@ class SignalAdapter(Adapter):
 
     async def close(self) -> None:
         """End signal-cli, if `run` has not done so."""
-        process, self._process = self._process, None
-        if process is not None:
-            await process.stop()
+        self._process = None
+        if self._last_process is not None:
+            await self._last_process.stop()
 
     # ---- files that people send ------------------------------------------------------------------------------
 
@@ -289,11 +312,14 @@ class SignalAdapter(Adapter):
             while chunk := await asyncio.to_thread(file.read, FILE_CHUNK_BYTES):
                 yield chunk
 
-    def _prune_attachments(self) -> None:
-        """Delete old files that signal-cli has downloaded, in a folder of ours: nobody else does."""
+    def _prune_attachments(self, spool: Spool, position: SpoolPosition) -> None:
+        """Delete old files that signal-cli has downloaded, in a folder of ours: nobody else does.
+
+        As long as a message is not stored, its files are needed.
+        """
         shutil.rmtree(self._folder / "outgoing", ignore_errors=True)
         folder = self._config_folder / "attachments"
-        if self._settings.config_folder is not None or not folder.is_dir():
+        if self._settings.config_folder is not None or not folder.is_dir() or spool.has_more(position):
             return
         oldest = (datetime.now(UTC) - ATTACHMENT_LIFETIME).timestamp()
         for path in folder.iterdir():
@@ -404,8 +430,10 @@ class SignalAdapter(Adapter):
         except ConnectionLost as error:
             raise (SendRetryable if is_repeatable else SendUncertain)(str(error)) from error
         except RpcError as error:
-            self._is_refused = self._is_refused or is_unauthorized(error.message)
-            meaning = make_delivery_error(error)
+            if is_unauthorized(error.message):  # what refuses us may be a single group
+                with contextlib.suppress(AccountRefused, ConnectionLost):
+                    await self._check_server(process, PING_SECONDS)
+            meaning = make_delivery_error(error, self._command)
             if is_repeatable and isinstance(meaning, SendUncertain):
                 meaning = SendRetryable(str(meaning))
             raise meaning from error
@@ -417,7 +445,8 @@ class SignalAdapter(Adapter):
         await asyncio.to_thread(outgoing.mkdir, 0o700, parents=True, exist_ok=True)
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=outgoing))
         name = "".join(each for each in file.name if each.isprintable() and each not in "/\\:")
-        path = folder / (name.lstrip(".")[-MAX_FILE_NAME_CHARS:] or "file")
+        end = name.lstrip(".").encode()[-MAX_FILE_NAME_BYTES:].decode("utf-8", "ignore")
+        path = folder / (end or "file")
         try:
             with await asyncio.to_thread(path.open, "wb") as target:
                 async for chunk in file.read():

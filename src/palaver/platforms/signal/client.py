@@ -151,6 +151,7 @@ class SignalProcess:
         self._draining = asyncio.create_task(self._drain_errors(), name="palaver-signal-errors")
         self._ending = asyncio.create_task(process.wait(), name="palaver-signal-exit")
         self._reading: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Task[None] | None = None
 
     @classmethod
     async def start(cls, arguments: Sequence[str], descriptor: int, pid_file: Path) -> SignalProcess:
@@ -172,6 +173,7 @@ class SignalProcess:
             guard = await start_program(guard_arguments, stdin=asyncio.subprocess.PIPE)
         except BaseException:
             await stop_process(process)
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             raise
         return cls(process, guard, folder)
 
@@ -232,6 +234,8 @@ class SignalProcess:
     async def _write(self, request: Mapping[str, Any], seconds: float) -> None:
         """Write a line. If it was not written completely, signal-cli can't have understood it."""
         writer = self._writer
+        if writer is None and not self.has_ended:
+            raise RequestNotSent("signal-cli is still starting. Try again in a minute.")
         if writer is None or self.has_ended or writer.is_closing():
             raise RequestNotSent("signal-cli is not running.")
         writer.write(json.dumps(request).encode() + b"\n")
@@ -242,6 +246,7 @@ class SignalProcess:
                 async with asyncio.timeout(seconds):
                     await writer.drain()
             except (OSError, TimeoutError) as error:
+                writer.transport.abort()  # the rest is never written, not even later
                 raise RequestNotSent("signal-cli takes no requests.") from error
 
     async def _read_answers(self, reader: asyncio.StreamReader) -> None:
@@ -280,10 +285,16 @@ class SignalProcess:
         return late
 
     async def stop(self) -> None:
-        """End signal-cli and wait until it has ended.
+        """End signal-cli and wait until it has ended. If that is canceled, it goes on; call it again to wait for it."""
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._stop(), name="palaver-signal-stop")
+        await asyncio.shield(self._stopping)
+
+    async def _stop(self) -> None:
+        """End signal-cli without losing a message.
 
         First the connection is closed from our side. signal-cli then stops receiving, prints what it has received, and
-        closes the connection too: only now can it be ended without losing a message.
+        closes the connection too: only now can it be ended.
         """
         if self._writer is not None and self._reading is not None:
             with contextlib.suppress(OSError, RuntimeError):
@@ -318,12 +329,16 @@ class SignalProcess:
             self._error_lines.append(line.decode("utf-8", "replace").rstrip()[:500])
 
 
-def stop_leftover(pid_file: Path) -> None:
-    """Kill a signal-cli of an earlier process that has not ended with it; it is known to hold the lock of its file."""
+def read_pid(pid_file: Path) -> int | None:
+    """Return the number of the process that was started last; it may have ended."""
     try:
-        pid = int(pid_file.read_text())
+        return int(pid_file.read_text())
     except (OSError, ValueError):
-        return
+        return None
+
+
+def kill_leftover(pid: int) -> None:
+    """Kill a signal-cli of an earlier process that has not ended with it."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal.SIGKILL)
         log.warning("signal_cli_leftover_killed", extra={"pid": pid})

@@ -37,11 +37,12 @@ INSTALL_STEP: Final = (
 )
 LINK_AGAIN: Final = (
     "Signal no longer accepts this device: it was removed from the linked devices on the phone, or was not connected "
-    "for 30 days. Choose Connect now, and scan the new code with the phone to link it again."
+    "for 30 days. To link it again, choose Connect now on the page, or run `palaver platforms link signal`, and scan "
+    "the new code with the phone."
 )
 REGISTER_AGAIN: Final = (
     "Signal no longer accepts this number: it was registered on another device, or was deleted. Register it again with "
-    "`signal-cli register` and `signal-cli verify`."
+    "`signal-cli register` and `signal-cli verify`, and the same `--config` as the first time."
 )
 _UNAUTHORIZED: Final = re.compile(
     r"^User .* is not registered|AuthorizationFailed|Authorization failed|\[40[13]\]|StatusCode: 40[13]|Deregistered",
@@ -78,15 +79,15 @@ def is_unauthorized(text: str) -> bool:
     return bool(_UNAUTHORIZED.search(text))
 
 
-def make_delivery_error(error: RpcError) -> DeliveryError:
-    """Return what an answer to `send` and the like means for the message."""
+def make_delivery_error(error: RpcError, command: str) -> DeliveryError:
+    """Return what an answer to `send` and the like means for the message; `command` starts signal-cli in a shell."""
     kinds = {str(each.get("type")) for each in error.results}
     if error.code == RATE_LIMIT_ERROR or kinds == {"RATE_LIMIT_FAILURE"}:
-        return _make_rate_limit_error(error.results)
+        return _make_rate_limit_error(error.results, command)
     if error.code == UNTRUSTED_KEY_ERROR or kinds == {"IDENTITY_FAILURE"}:
         return SendRejected(
             "The safety number of this person has changed, so Signal holds the message back. Compare the safety number "
-            "with them. Then stop Palaver, run `signal-cli trust --verified-safety-number NUMBER PERSON`, start "
+            f"with them. Then stop Palaver, run `{command} trust --verified-safety-number NUMBER PERSON`, start "
             "Palaver and send it again."
         )
     if kinds == {"UNREGISTERED_FAILURE"} or _UNKNOWN_CHAT.search(error.message):
@@ -110,7 +111,7 @@ def _make_other_error(error: RpcError) -> DeliveryError:
     return SendUncertain(f"signal-cli failed while the message was being sent (error {error.code}).")
 
 
-def _make_rate_limit_error(results: Sequence[Mapping[str, Any]]) -> SendRetryable:
+def _make_rate_limit_error(results: Sequence[Mapping[str, Any]], command: str) -> SendRetryable:
     token = next((each["token"] for each in results if each.get("token")), None)
     if token is None:
         seconds = max((float(each.get("retryAfterSeconds") or 0) for each in results), default=0.0)
@@ -119,7 +120,7 @@ def _make_rate_limit_error(results: Sequence[Mapping[str, Any]]) -> SendRetryabl
     return SendRetryable(
         "Signal asks for proof that a person uses this account. Open "
         "https://signalcaptchas.org/challenge/generate.html, solve the captcha and copy the address of the link `Open "
-        f"Signal`. Then stop Palaver, run `signal-cli submitRateLimitChallenge --challenge {token} --captcha ADDRESS` "
+        f"Signal`. Then stop Palaver, run `{command} submitRateLimitChallenge --challenge {token} --captcha 'ADDRESS'` "
         "and start Palaver. The message is then sent within an hour.",
         retry_after=CAPTCHA_RETRY_SECONDS,
     )

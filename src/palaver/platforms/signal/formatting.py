@@ -6,12 +6,12 @@ tables are monospaced or, if they are wide, lines. Styles count in UTF-16 units.
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from palaver.domain.capabilities import LengthUnit, measure_length
+from palaver.platforms.common.text_tables import draw_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -225,11 +225,9 @@ class _Writer:
 
     def _write_table(self, rows: list[list[str]]) -> None:
         self._ask_for_gap(2)
-        widths = [max(map(_measure_width, column), default=0) for column in zip(*rows, strict=False)]
-        if sum(widths) + 3 * len(widths) <= MAX_TABLE_COLUMNS:
-            lines = [" │ ".join(_pad(cell, width) for cell, width in zip(row, widths, strict=False)) for row in rows]
-            lines.insert(1, "─┼─".join("─" * width for width in widths))
-            self._write_styled("\n".join(line.rstrip() for line in lines), "MONOSPACE")
+        drawn = draw_table(rows, MAX_TABLE_COLUMNS)
+        if drawn is not None:
+            self._write_styled(drawn, "MONOSPACE")
             return
         head = rows[0]
         for row in rows[1:] or rows[:1]:
@@ -257,17 +255,3 @@ def format_inline(tokens: Sequence[Token]) -> str:
     writer = _Writer()
     writer._write_inline(tokens)
     return "".join(writer._parts)
-
-
-def _measure_width(text: str) -> int:
-    """Return how many columns a text takes in a monospaced font: Chinese characters and emoji take two."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
-        for character in text
-    )
-
-
-def _pad(cell: str, width: int) -> str:
-    return cell + " " * (width - _measure_width(cell))

@@ -216,7 +216,7 @@ def read_text(content: JSON, own: OwnAccount, known: KnownIds) -> str:
     has_text = False
     for mention in sorted(content.get("mentions") or (), key=lambda each: int(each["start"])):
         start, end = int(mention["start"]) * 2, (int(mention["start"]) + int(mention["length"])) * 2
-        if start < position or end > len(units):
+        if not position <= start <= end <= len(units):
             continue
         person = mention.get("uuid") or mention.get("number") or mention.get("name") or ""
         before = units[position:start]

@@ -12,6 +12,7 @@ from palaver.domain.inbound import Inbound
 from palaver.domain.platform_updates import Cursor, MessageEdited
 from palaver.platforms.signal.ids import MessageRef
 from palaver.platforms.signal.inbound import KnownIds, find_revision, parse_event, read_sender_name
+from palaver.platforms.signal.outbound import MAX_QUOTE_CHARS
 from palaver.platforms.signal.spool import SpoolPosition, SpoolReader
 
 if TYPE_CHECKING:
@@ -27,14 +28,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_REMEMBERED: Final = 1000  # names, texts, messages of ours
+MAX_REMEMBERED_CHARS: Final = MAX_QUOTE_CHARS  # of each: nobody needs more of a text than a quote shows
 UNTRUSTED_ERROR: Final = "UntrustedIdentityException"
 
 
 class Memory(OrderedDict[str, str]):
-    """The last values by key; older ones are forgotten."""
+    """The beginnings of the last values by key; older ones are forgotten."""
 
     def remember(self, key: str, value: str) -> None:
-        self[key] = value
+        self[key] = value[:MAX_REMEMBERED_CHARS]
         self.move_to_end(key)
         while len(self) > MAX_REMEMBERED:
             self.popitem(last=False)
@@ -100,7 +102,7 @@ class Receiver:
             if revision := find_revision(event, self._own):
                 self._state.note_revision(*revision)
             updates = parse_event(event, self._own, self._known, self._open_file)
-        except (AttributeError, KeyError, TypeError, ValueError, InvalidInput) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError, InvalidInput) as error:
             log.warning("signal_event_unreadable", extra={"reason": type(error).__name__})
             return []
         return [update for update in updates if not self._is_own_echo(update)]

@@ -13,15 +13,14 @@ until it has printed it.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import logging
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Final, NamedTuple
 
 log = logging.getLogger(__name__)
 
@@ -97,6 +96,23 @@ class Spool:
         finally:
             os.close(descriptor)
 
+    def has_more(self, position: SpoolPosition) -> bool:
+        """Whether there is something after a position."""
+        later = [number for number in self.list_numbers() if number >= position.number]
+        read_sizes = {position.number: position.offset}
+        return any(self.measure_size(number) > read_sizes.get(number, 0) for number in later)
+
+    def is_written_by(self, pid: int) -> bool:
+        """Whether a file is the standard output of a process; where that can't be known, every process may be it."""
+        folder = Path("/proc")
+        if not (folder / "self" / "fd").exists():
+            return True
+        for number in self.list_numbers():
+            with contextlib.suppress(OSError):
+                if self._get_path(number).samefile(folder / str(pid) / "fd" / "1"):
+                    return True
+        return False
+
     def read(self, position: SpoolPosition, size: int) -> bytes:
         try:
             with self._get_path(position.number).open("rb") as file:
@@ -110,6 +126,12 @@ class Spool:
         for each in self.list_numbers():
             if each < number:
                 self._get_path(each).unlink(missing_ok=True)
+
+    def delete_empty(self) -> None:
+        """Delete the files of processes that have ended before they wrote anything."""
+        for number in self.list_numbers():
+            if not self.measure_size(number) and not self.has_writer(number):
+                self._get_path(number).unlink(missing_ok=True)
 
     def _get_path(self, number: int) -> Path:
         return self._folder / f"{number}.jsonl"
@@ -125,6 +147,13 @@ class SpoolReader:
 
     def read_lines(self) -> list[SpoolLine]:
         """Return the next complete lines; nothing if there are none yet."""
+        while True:
+            lines, is_at_end = self._read_on()
+            if lines or not is_at_end or not self._go_to_next_file():
+                return lines
+
+    def _read_on(self) -> tuple[list[SpoolLine], bool]:
+        """Return the next complete lines of this file, and whether there is no further one yet."""
         data = self._spool.read(self.position, READ_BYTES)
         while b"\n" not in data and len(data) >= READ_BYTES:
             data = self._read_long_line(data)
@@ -136,9 +165,7 @@ class SpoolReader:
                 lines.append(SpoolLine(data[start:end], self.position))
             self._is_passing_over = False
             start = end + 1
-        if not lines and start == 0:
-            return self.read_lines() if self._go_to_next_file() else []
-        return lines
+        return lines, start == 0
 
     def _read_long_line(self, beginning: bytes) -> bytes:
         """Return more of a line, or what follows after a piece of it that is passed over."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 from collections import Counter, OrderedDict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +26,7 @@ class AdapterState:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._changing = threading.Lock()  # edits of ours are noted in another thread than those of people
         fields = _read(path)
         self.connected_at = _read_time(fields.get("connected_at"))
         self._originals: OrderedDict[str, int] = OrderedDict()  # id of a revision → time of the original
@@ -35,15 +37,17 @@ class AdapterState:
                 self._add(MessageRef(str(author), int(original)), int(revision))
 
     def note_connected(self, now: datetime) -> None:
-        self.connected_at = now
-        self._save()
+        with self._changing:
+            self.connected_at = now
+            self._save()
 
     def note_revision(self, target: MessageRef, revision: MessageRef) -> None:
         """Remember that a message was replaced by another."""
-        original = self.find_original(target)
-        if original.timestamp != revision.timestamp:
-            self._add(original, revision.timestamp)
-            self._save()
+        with self._changing:
+            original = self.find_original(target)
+            if original.timestamp != revision.timestamp:
+                self._add(original, revision.timestamp)
+                self._save()
 
     def find_original(self, ref: MessageRef) -> MessageRef:
         return MessageRef(ref.author, self._originals.get(ref.id, ref.timestamp))

@@ -64,8 +64,12 @@ log = logging.getLogger(__name__)
 
 MAX_WEBHOOK_BYTES: Final = 1024 * 1024
 SOCKET_URL_SECONDS: Final = 15.0  # an address for a connection is used within this time, or not at all
+MAX_CATCH_UP_RETRY_SECONDS: Final = 600.0
 PRESS_ANSWER_SECONDS: Final = 5.0  # other updates wait for it
 STATUS: Final = "is thinking…"
+NO_PUBLIC_ADDRESS: Final = (
+    "The mode http needs an address that Slack can reach: set web.public_url in config.yaml, or use the mode socket."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +79,7 @@ class SlackTiming:
     ping: float = 10.0  # between two pings
     sign_in_check: float = 60.0  # between two checks of the token, where Slack calls us
     catch_up: float = 2.0  # new events wait so long for older ones that are read from the history
+    catch_up_retry: float = 15.0  # before the history is read again if that failed; twice as long each time
     confirmation_delays: Sequence[float] = CHECK_DELAYS
     preview_delays: Sequence[float] = PREVIEW_DELAYS
     get_time: Callable[[], float] = field(default=time.monotonic, repr=False)
@@ -123,6 +128,8 @@ class SlackAdapter(Adapter):
 
     async def probe(self) -> AccountInfo:
         """Sign in, and name the scopes that are missing."""
+        if not self._uses_socket and self._webhook_url is None:
+            raise AccountRefused(NO_PUBLIC_ADDRESS)
         await self._client.open()
         me, scopes = await self._client.sign_in()
         self._app = AppIdentity(
@@ -135,11 +142,12 @@ class SlackAdapter(Adapter):
         if self._uses_socket and self._socket is None:
             self._socket_url = (await self._client.open_socket(), time.monotonic())
         missing = describe_missing_scopes(scopes)
+        workspace = f"Workspace: {me.get('team') or self._app.team_id}"
         return AccountInfo(
             user_id=self._app.user_id,
             name=f"@{self._app.name}",
             warnings=(missing,) if missing else (),
-            details=(f"Workspace: {me.get('team') or self._app.team_id}",),
+            details=(workspace,) if self._uses_socket else (workspace, f"Request URL: {self._webhook_url}"),
         )
 
     def _get_team_id(self) -> str:
@@ -164,8 +172,8 @@ class SlackAdapter(Adapter):
                 await self.probe()
             await self._client.open()
             assert self._app is not None  # noqa: S101  (set by `probe`)
-            self._cursor = await link.load_cursor() or ""
-            if not self._cursor:
+            missed_from = self._cursor = await link.load_cursor() or ""
+            if not missed_from:
                 self._has_caught_up.set()  # the first start: nothing was missed
             async with Intake(link, self._note_accepted) as intake:
                 try:
@@ -176,10 +184,10 @@ class SlackAdapter(Adapter):
                         receiving = self._watch_http(link)
                     await _run_all(
                         receiving,
-                        self._catch_up(link, intake),
+                        self._catch_up(link, intake, missed_from),
                         self._confirmations.run(link, self._app),
                         self._watch_token(),
-                        _watch_intake(intake),
+                        intake.watch(),
                     )
                 finally:
                     socket, self._socket = self._socket, None
@@ -230,7 +238,8 @@ class SlackAdapter(Adapter):
         if isinstance(update, ButtonPressed):
             await self._answer_press_quietly(update, receipt)
 
-    async def _catch_up(self, link: AccountLink, intake: Intake) -> None:
+    async def _catch_up(self, link: AccountLink, intake: Intake, cursor: str) -> None:
+        """Read what was missed; if that fails, again later: receiving goes on, and only the cursor waits for it."""
         assert self._app is not None  # noqa: S101  (set by `probe`)
 
         async def accept(event: JSON) -> None:
@@ -240,7 +249,10 @@ class SlackAdapter(Adapter):
 
         if self._has_caught_up.is_set():
             return
-        await CatchUp(self._client, self._app, link, accept).run(self._cursor)
+        pause = self._timing.catch_up_retry
+        while not await _try_to_catch_up(CatchUp(self._client, self._app, link, accept), cursor):
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, MAX_CATCH_UP_RETRY_SECONDS)
         self._has_caught_up.set()
         await intake.save_cursor(Cursor(self._cursor))
 
@@ -263,7 +275,7 @@ class SlackAdapter(Adapter):
                 return parse_command(payload, await self._make_context(set(), {payload["channel_id"]}))
             if kind == "interactive":
                 return parse_press(payload, await self._make_context(set(), set()))
-        except (AttributeError, KeyError, TypeError, ValueError, InvalidInput) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError, InvalidInput) as error:
             log.warning("slack_event_unreadable", extra={"kind": kind, "reason": repr(error)})
         return None
 
@@ -292,11 +304,6 @@ class SlackAdapter(Adapter):
     # ---- HTTP ------------------------------------------------------------------------------------------------
 
     async def _watch_http(self, link: AccountLink) -> None:
-        if self._webhook_url is None:
-            raise AccountRefused(
-                "The mode http needs an address that Slack can reach: set web.public_url in config.yaml, or use the "
-                "mode socket."
-            )
         while True:
             await self._client.sign_in()
             link.report_connected()
@@ -341,11 +348,15 @@ class SlackAdapter(Adapter):
             return await (self._growing.start(message) if is_stream else self._client.post_message(message))
         except (SendUncertain, asyncio.CancelledError) as error:
             unconfirmed = UnconfirmedMessage(key=message.key, address=address, is_stream=is_stream)
-            if message.is_preview and isinstance(error, SendUncertain) and self._app is not None:
-                found = await self._confirmations.find(self._app, unconfirmed, self._timing.preview_delays)
-                if found is not None:
-                    return found
-            self._confirmations.add(unconfirmed)
+            found = None
+            try:
+                if message.is_preview and isinstance(error, SendUncertain) and self._app is not None:
+                    found = await self._confirmations.find(self._app, unconfirmed, self._timing.preview_delays)
+            finally:  # also if the caller does not wait so long
+                if found is None:
+                    self._confirmations.add(unconfirmed)
+            if found is not None:
+                return found
             raise
 
     async def _send_file(self, message: OutgoingMessage) -> str | None:
@@ -410,10 +421,13 @@ class SlackAdapter(Adapter):
             log.info("slack_press_not_answered", extra={"reason": str(error)})
 
 
-async def _watch_intake(intake: Intake) -> None:
-    """Raise what fails in the background, also while nothing new arrives."""
-    while True:
-        await intake.wait_for_change()
+async def _try_to_catch_up(catch_up: CatchUp, cursor: str) -> bool:
+    try:
+        await catch_up.run(cursor)
+    except ConnectionLost as error:
+        log.warning("slack_catch_up_failed", extra={"reason": str(error)})
+        return False
+    return True
 
 
 async def _run_all(*coroutines: Coroutine[Any, Any, None]) -> None:

@@ -247,13 +247,13 @@ class SlackClient:
         ticket = await self._deliver(
             lambda web: web.files_getUploadURLExternal(filename=file.name, length=file.size), is_repeatable=True
         )
-        if self._session is None:
+        if self._session is None or self._web is None:
             raise SendRetryable("The connection to Slack is closed.")
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(file.size)}
         timeout = aiohttp.ClientTimeout(total=UPLOAD_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS)
         try:
             async with self._session.post(
-                ticket["upload_url"], data=file.read(), headers=headers, timeout=timeout
+                ticket["upload_url"], data=file.read(), headers=headers, timeout=timeout, proxy=self._web.proxy
             ) as response:
                 if response.status != 200:
                     raise SendRetryable(f"Slack did not take the file: HTTP status {response.status}.")
@@ -298,7 +298,9 @@ class SlackClient:
     async def remove_reactions(self, address: Address, message_id: str, user_id: str) -> None:
         """Take back every reaction of a user to a message."""
         response = await self._deliver(
-            lambda web: web.reactions_get(channel=address.chat_id, timestamp=message_id), is_repeatable=True
+            # `full`: otherwise Slack leaves users out where many have reacted.
+            lambda web: web.reactions_get(channel=address.chat_id, timestamp=message_id, full=True),
+            is_repeatable=True,
         )
         for reaction in (response.get("message") or {}).get("reactions") or []:
             if user_id not in reaction["users"]:
@@ -318,7 +320,11 @@ class SlackClient:
         """Show a text to one person in a chat."""
         await self._deliver(
             lambda web: web.chat_postEphemeral(
-                channel=address.chat_id, user=user_id, text=text, thread_ts=address.thread_id
+                channel=address.chat_id,
+                user=user_id,
+                text=build_fallback_text(text),
+                blocks=build_blocks(text),
+                thread_ts=address.thread_id,
             )
         )
 
@@ -332,7 +338,7 @@ class SlackClient:
         except SlackApiError as error:
             raise ApiRefusal.from_error(error) from None
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise NotSent(f"no connection ({type(error).__name__})") from error
+            raise NotSent(type(error).__name__) from error
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError, AttributeError) as error:
             raise RequestFailed(f"the connection broke ({type(error).__name__})") from error
 

@@ -117,7 +117,7 @@ class Confirmations:
         proofs = [each for each in own if read_key(each) == message.key]
         if not proofs and message.is_stream:
             proofs = [each for each in own if self._is_lost_stream(each, address)]
-        return str(proofs[0]["ts"]) if proofs else None
+        return str(proofs[0]["ts"]) if len(proofs) == 1 else None  # of several streams, any could be the one
 
     def _is_lost_stream(self, message: Mapping[str, Any], address: Address) -> bool:
         has_content = "metadata" in message or bool(message.get("files")) or "subtype" in message

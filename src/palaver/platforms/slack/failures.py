@@ -24,14 +24,14 @@ SCOPE_FIX: Final = (
     "Scopes, and click Reinstall to Workspace."
 )
 BOT_ACCESS_REFUSED: Final = (
-    "Slack refuses the bot token: it was revoked, or the app was removed from the workspace. Open "
-    "https://api.slack.com/apps, choose your app and then OAuth & Permissions, click Install to Workspace, and set the "
-    "Bot User OAuth Token as bot_token in config.yaml or as SLACK_BOT_TOKEN."
+    "Slack refuses the bot token. It is wrong or was revoked, or the app was removed from the workspace. Open "
+    "https://api.slack.com/apps, choose your app and then OAuth & Permissions, copy the Bot User OAuth Token (if there "
+    "is none, click Install to Workspace first), and set it as bot_token in config.yaml or as SLACK_BOT_TOKEN."
 )
 APP_ACCESS_REFUSED: Final = (
-    "Slack refuses the app token: it was revoked, or it belongs to another app. Open https://api.slack.com/apps, "
-    "choose your app and then Basic Information, create a token with the scope connections:write under App-Level "
-    "Tokens, and set it as app_token in config.yaml or as SLACK_APP_TOKEN."
+    "Slack refuses the app token. It is wrong or was revoked, or it belongs to another app. Open "
+    "https://api.slack.com/apps, choose your app and then Basic Information, create a token with the scope "
+    "connections:write under App-Level Tokens, and set it as app_token in config.yaml or as SLACK_APP_TOKEN."
 )
 APP_SCOPE_MISSING: Final = (
     "The app token lacks the scope connections:write. Open https://api.slack.com/apps, choose your app and then Basic "
@@ -78,8 +78,8 @@ class ApiRefusal(RequestFailed):
     """Slack has answered that it did not do it."""
 
     def __init__(self, code: str, status: int = 200, *, retry_after: float | None = None, needed: str = "") -> None:
-        super().__init__(code)
-        self.code = code
+        super().__init__(code or f"HTTP status {status}")
+        self.code = code  # empty: the answer is not one of Slack's, but of something in between
         self.status = status
         self.retry_after = retry_after
         self.needed = needed  # the scope that is missing
@@ -93,7 +93,7 @@ class ApiRefusal(RequestFailed):
         fields = data if isinstance(data, dict) else {}
         wait = (getattr(response, "headers", None) or {}).get("Retry-After", "")
         return cls(
-            str(fields.get("error") or f"HTTP status {status}"),
+            str(fields.get("error") or ""),
             status,
             retry_after=float(wait) if str(wait).isdecimal() else None,
             needed=str(fields.get("needed") or ""),
@@ -109,7 +109,7 @@ class ApiRefusal(RequestFailed):
 
     @property
     def is_uncertain(self) -> bool:
-        return self.status >= 500 or self.code in _UNCERTAIN
+        return self.status >= 500 or self.code in _UNCERTAIN or (not self.code and self.status < 400)
 
     @property
     def wait_seconds(self) -> float:
@@ -125,7 +125,9 @@ def make_platform_error(error: RequestFailed, token_refused: str = BOT_ACCESS_RE
             return AccountRefused(token_refused)
         if error.code == "missing_scope":
             return AccountRefused(f"The app lacks the scope {error.needed}. {SCOPE_FIX}")
-    return ConnectionLost(f"Slack can't be reached right now: {error}")
+        if error.code and not error.is_uncertain:
+            return ConnectionLost(f"Slack has refused to connect: {error.code}.")
+    return ConnectionLost(_describe_outage(error))
 
 
 def make_delivery_error(error: RequestFailed, *, is_repeatable: bool = False) -> DeliveryError:
@@ -133,7 +135,7 @@ def make_delivery_error(error: RequestFailed, *, is_repeatable: bool = False) ->
     if isinstance(error, ApiRefusal) and not error.is_uncertain:
         return _make_refusal_error(error)
     if is_repeatable or isinstance(error, NotSent):
-        return SendRetryable(f"Slack can't be reached right now: {error}")
+        return SendRetryable(_describe_outage(error))
     return SendUncertain(f"Slack did not confirm the message: {error}")
 
 
@@ -147,4 +149,10 @@ def _make_refusal_error(error: ApiRefusal) -> DeliveryError:
         return TargetUnreachable(_UNREACHABLE[error.code])
     if error.code == "missing_scope":
         return SendRejected(f"The app lacks the scope {error.needed}. {SCOPE_FIX}")
-    return SendRejected(f"Slack has refused the message: {error.code}")
+    return SendRejected(f"Slack has refused the message: {error}")
+
+
+def _describe_outage(error: RequestFailed) -> str:
+    if isinstance(error, NotSent):
+        return f"Slack can't be reached. Check the network connection of this machine ({error})."
+    return f"Slack can't be reached right now: {error}."

@@ -144,7 +144,7 @@ def read_text(event: JSON, context: ReadingContext) -> str:
     """
     text = remove_leading_mention(event.get("text") or "", context.app.user_id)
     decoded = decode_text(text, context.names).strip()
-    if decoded.startswith("!") and decoded[1:].split(maxsplit=1)[:1] and _is_command(decoded[1:], context.app):
+    if decoded.startswith("!") and _is_command(decoded[1:], context.app):
         return f"/{decoded[1:]}"
     return decoded
 
@@ -211,7 +211,10 @@ def _parse_edit(event: JSON, context: ReadingContext) -> AnyUpdate | None:
     content = read_text(message, context)
     if not content or _is_from_bot(message):
         return None
-    source = _make_source({**message, "channel": event["channel"]}, context)
+    # A mention has started a thread when it was sent, also if the edit removes it.
+    versions = [{**each, "channel": event["channel"]} for each in (message, previous)]
+    starts_thread = any(_is_addressed(each, context.app) for each in versions)
+    source = _make_source(versions[0], context, starts_thread=starts_thread)
     return MessageEdited(source=source, message_id=message["ts"], content=content)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from typing import Final, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import SecretStr, field_validator, model_validator
 
+from palaver.platforms.common.settings_checks import check_api_url
 from palaver.platforms.manifest import AccountSettings
 
 DEFAULT_API_URL: Final = "https://slack.com/api"
@@ -53,23 +53,22 @@ class SlackSettings(AccountSettings):
             return None
         secret = value.get_secret_value().strip()
         if not _SIGNING_SECRET.fullmatch(secret):
-            raise ValueError(f"This is not a signing secret: it has 32 digits and letters from a to f. {_SIGNING_FIX}")
+            raise ValueError(
+                f"This is not a signing secret, which has 32 digits and letters from a to f. {_SIGNING_FIX}"
+            )
         return SecretStr(secret)
 
     @field_validator("api_url")
     @classmethod
     def _check_api_url(cls, value: str) -> str:
-        parts = urlsplit(value)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-            raise ValueError(f"{value!r} is not the address of Slack's Web API; use one such as {DEFAULT_API_URL}.")
-        return value.rstrip("/")
+        return check_api_url(value, "Slack's Web API", DEFAULT_API_URL)
 
     @model_validator(mode="after")
     def _check_mode(self) -> Self:
         if self.mode == "socket" and self.app_token is None:
-            raise ValueError(f"The mode socket needs app_token. {_APP_FIX}")
+            raise ValueError(f"The mode socket needs app_token (or SLACK_APP_TOKEN). {_APP_FIX}")
         if self.mode == "http" and self.signing_secret is None:
-            raise ValueError(f"The mode http needs signing_secret. {_SIGNING_FIX}")
+            raise ValueError(f"The mode http needs signing_secret (or SLACK_SIGNING_SECRET). {_SIGNING_FIX}")
         return self
 
 
@@ -80,5 +79,5 @@ def _check_token(value: SecretStr, name: str, prefix: str, fix: str) -> SecretSt
     if _PLACEHOLDER.search(token):
         raise ValueError(f"The {name} is still a placeholder. {fix}")
     if not token.startswith(prefix) or not _TOKEN.fullmatch(token):
-        raise ValueError(f"This is not a Slack {name}: it starts with {prefix}. {fix}")
+        raise ValueError(f"This is not a Slack {name}, which starts with {prefix}. {fix}")
     return SecretStr(token)

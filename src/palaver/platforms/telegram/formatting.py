@@ -9,7 +9,6 @@ The library's own `convert` is not used: its search for spoilers takes exponenti
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,8 @@ from typing import Any, Final
 import pyromark
 from telegramify_markdown.config import RenderConfig
 from telegramify_markdown.converter import STANDARD_OPTIONS, EventWalker
+
+from palaver.platforms.common.text_tables import draw_table
 
 MAX_TABLE_COLUMNS: Final = 60  # in characters; what is wider breaks into pieces on a phone
 MAX_MATH_CHARS: Final = 300
@@ -242,12 +243,10 @@ def _read_table(stream: Iterator[Any]) -> list[list[str]]:
 
 
 def _write_table(rows: list[list[str]], place: Range) -> Iterator[Event]:
-    widths = [max(map(measure_width, column), default=0) for column in zip(*rows, strict=False)]
-    if sum(widths) + 3 * len(widths) <= MAX_TABLE_COLUMNS:
-        lines = [" │ ".join(_pad(cell, width) for cell, width in zip(row, widths, strict=False)) for row in rows]
-        lines.insert(1, "─┼─".join("─" * width for width in widths))
+    drawn = draw_table(rows, MAX_TABLE_COLUMNS)
+    if drawn is not None:
         yield {"Start": {"CodeBlock": {"Fenced": ""}}}, place
-        yield {"Text": "\n".join(line.rstrip() for line in lines)}, place
+        yield {"Text": drawn}, place
         yield {"End": "CodeBlock"}, place
         return
     head = rows[0] if rows else []
@@ -266,17 +265,3 @@ def _write_wide_row(head: list[str], row: list[str], place: Range) -> Iterator[E
         if cell:
             yield "HardBreak", place
             yield {"Text": f"{title}: {cell}" if title else cell}, place
-
-
-def measure_width(text: str) -> int:
-    """Return how many columns a text takes in a monospaced font: Chinese characters and emoji take two."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
-        for character in text
-    )
-
-
-def _pad(cell: str, width: int) -> str:
-    return cell + " " * (width - measure_width(cell))

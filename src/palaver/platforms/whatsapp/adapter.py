@@ -48,6 +48,7 @@ SIGNATURE_HEADER: Final = "x-hub-signature-256"
 NEEDED_PERMISSIONS: Final = ("whatsapp_business_messaging", "whatsapp_business_management")
 NUMBER_FIELDS: Final = ("id", "display_phone_number", "verified_name", "quality_rating", "webhook_configuration")
 WEBHOOK_LEVELS: Final = ("phone_number", "whatsapp_business_account", "application")  # the first one set is used
+_SIGNATURE: Final = re.compile(r"sha256=[0-9a-f]{64}")
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_.-]{1,256}")
 
 NO_PUBLIC_URL: Final = (
@@ -199,7 +200,11 @@ class WhatsAppAdapter(Adapter):
         secret = self._settings.app_secret.get_secret_value().encode()
         expected = "sha256=" + hmac.new(secret, request.body, hashlib.sha256).hexdigest()
         given = request.headers.get(SIGNATURE_HEADER, "")
-        return None if hmac.compare_digest(expected.encode(), given.encode("utf-8", "replace")) else 401
+        if hmac.compare_digest(expected.encode(), given.encode("utf-8", "replace")):
+            return None
+        if _SIGNATURE.fullmatch(given):
+            log.warning("whatsapp_signature_wrong", extra={"account": self.account, "setting": "app_secret"})
+        return 401
 
     async def _answer_press_of(self, update: AnyUpdate, receipt: Receipt) -> None:
         if isinstance(update, ButtonPressed) and receipt.outcome is not Outcome.DUPLICATE and receipt.reply:
@@ -216,8 +221,7 @@ class WhatsAppAdapter(Adapter):
             return True
         if status.key in self._delivered_keys:  # it failed for one of several devices
             return True
-        refusal = GraphRefusal.from_error(dict(status.error)) if status.error else GraphRefusal(400, None)
-        return await link.report_failed(status.key, make_late_error(refusal))
+        return await link.report_failed(status.key, make_late_error(GraphRefusal.from_error(status.error)))
 
     def _remember_delivery(self, key: str) -> None:
         self._delivered_keys[key] = None

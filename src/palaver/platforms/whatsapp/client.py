@@ -175,7 +175,7 @@ class GraphClient:
             raise GraphRefusal.from_response(response.status_code, payload)
         try:
             answer = json.loads(payload)
-        except ValueError:
+        except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
             raise GraphRefusal(502, None, text="the answer is not JSON")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final, Self
+import re
+from typing import Final, Self
 
 from palaver.domain.errors import (
     AccountRefused,
@@ -17,7 +18,7 @@ from palaver.domain.errors import (
 )
 
 ACCESS_REFUSED: Final = (
-    "Meta refuses the access token: it has expired, or was revoked. Create a token of a system user that never expires "
+    "Meta refuses the access token. It has expired, or was revoked. Create a token of a system user that never expires "
     "(Meta Business Suite, Settings, System users, Generate token) and put it into access_token."
 )
 PERMISSION_MISSING: Final = (
@@ -86,6 +87,7 @@ _WAITS: Final = {
     131016: (ACCOUNT_WAIT_SECONDS, False),
     133004: (HOUR_WAIT_SECONDS, True),
 }
+_CODE: Final = re.compile(r"[0-9]{1,9}")
 _UNKNOWN_OUTCOMES: Final = frozenset({1, 2, 131000, 135000})  # Meta's own failures: it may have acted
 
 
@@ -103,18 +105,18 @@ class GraphRefusal(Exception):
     def from_response(cls, status: int, payload: bytes) -> Self:
         """Read an answer that is not a success."""
         try:
-            fields: Any = json.loads(payload)["error"]
-            return cls.from_error(fields, status)
-        except (ValueError, KeyError, TypeError):
+            return cls.from_error(json.loads(payload)["error"], status)
+        except (ValueError, KeyError, TypeError, RecursionError):
             return cls(status, None)
 
     @classmethod
-    def from_error(cls, error: dict[str, Any], status: int = 400) -> Self:
-        """Read an error as answers and webhooks contain it."""
-        details = (error.get("error_data") or {}).get("details")
-        text = str(details or error.get("message") or error.get("title") or "")[:MAX_DETAIL_CHARS]
-        subcode = error.get("error_subcode")
-        return cls(status, int(error["code"]), int(subcode) if subcode is not None else None, text)
+    def from_error(cls, error: object, status: int = 400) -> Self:
+        """Read an error as answers and webhooks contain it. One that cannot be read has no code."""
+        fields = error if isinstance(error, dict) else {}
+        data = fields.get("error_data")
+        details = data.get("details") if isinstance(data, dict) else None
+        text = str(details or fields.get("message") or fields.get("title") or "")[:MAX_DETAIL_CHARS]
+        return cls(status, _read_code(fields.get("code")), _read_code(fields.get("error_subcode")), text)
 
     @property
     def account_reason(self) -> str | None:
@@ -126,6 +128,11 @@ class GraphRefusal(Exception):
         if self.code is None and self.status in {401, 403}:
             return ACCESS_REFUSED
         return _ACCOUNT_REASONS.get(self.code) if self.code is not None else None
+
+
+def _read_code(value: object) -> int | None:
+    text = str(value)
+    return int(text) if _CODE.fullmatch(text) else None
 
 
 def make_platform_error(refusal: GraphRefusal) -> PlatformError:

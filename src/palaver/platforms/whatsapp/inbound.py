@@ -26,6 +26,7 @@ from palaver.domain.platform_updates import (
 from palaver.domain.source import Platform, SessionSource
 from palaver.platforms.whatsapp.addresses import is_bsuid, is_number
 from palaver.platforms.whatsapp.content import describe_content
+from palaver.platforms.whatsapp.failures import GraphRefusal
 
 if TYPE_CHECKING:
     from palaver.domain.platform_updates import AnyUpdate
@@ -38,7 +39,8 @@ log = logging.getLogger(__name__)
 _FILE_TYPES: Final = ("image", "video", "audio", "document")
 _OWN_BUTTON: Final = re.compile(r"(?:stop|retry|rerun):\S+")
 _NUMBER_CHANGES: Final = frozenset({"user_changed_number", "user_changed_user_id"})
-_UNREADABLE: Final = (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError, InvalidInput)
+# OSError and OverflowError: a time that does not exist
+_UNREADABLE: Final = (AttributeError, KeyError, IndexError, TypeError, ValueError, OSError, OverflowError, InvalidInput)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class MessageStatus:
     message_id: str
     key: str | None  # that it was sent with
     status: str  # sent, delivered, read, played, failed
-    error: JSON | None = None
+    error: object = None  # as Meta gives it
 
 
 @dataclass(slots=True)
@@ -97,11 +99,12 @@ class _ValueReader:
         self._value = value
         self._own_number = own_number
         self._open_media = open_media
-        self._contacts = [each for each in _read_list(value, "contacts") if isinstance(each, Mapping)]
+        self._contacts = _index_contacts(_read_list(value, "contacts"))
 
     def read_messages(self) -> Iterator[AnyUpdate]:
         for error in _read_list(self._value, "errors"):
-            log.warning("whatsapp_reports_error", extra={"code": error.get("code"), "title": error.get("title")})
+            refusal = GraphRefusal.from_error(error)
+            log.warning("whatsapp_reports_error", extra={"code": refusal.code, "reason": refusal.text})
         for message in _read_list(self._value, "messages"):
             try:
                 update = self._read_message(message)
@@ -152,7 +155,7 @@ class _ValueReader:
         number, bsuid = message.get("from") or None, message.get("from_user_id") or None
         if number is not None and is_bsuid(number):
             number, bsuid = None, number
-        contact = self._find_contact(number, bsuid)
+        contact = self._contacts.get(str(number)) or self._contacts.get(str(bsuid)) or {}
         number, bsuid = number or contact.get("wa_id") or None, bsuid or contact.get("user_id") or None
         if (number is not None and not is_number(number)) or (bsuid is not None and not is_bsuid(bsuid)):
             raise ValueError("its sender has an id of an unknown form")
@@ -167,12 +170,6 @@ class _ValueReader:
             user_id_alt=ids[1] if len(ids) > 1 else None,
             user_name=profile.get("name") or profile.get("username"),
         )
-
-    def _find_contact(self, number: str | None, bsuid: str | None) -> JSON:
-        for contact in self._contacts:
-            if (number and contact.get("wa_id") == number) or (bsuid and contact.get("user_id") == bsuid):
-                return contact
-        return {}
 
     def _read_files(self, message: JSON) -> tuple[InboundFile, ...]:
         kind = message["type"]
@@ -202,6 +199,16 @@ class _ValueReader:
         return RepliedMessage(
             str(message_id), author=author or None, is_own=bool(author) and author == self._own_number
         )
+
+
+def _index_contacts(contacts: Sequence[object]) -> dict[str, JSON]:
+    """Return the contacts by each of their ids."""
+    found: dict[str, JSON] = {}
+    for contact in contacts:
+        if isinstance(contact, Mapping):
+            ids = (contact.get("wa_id"), contact.get("user_id"))
+            found |= {each: contact for each in ids if isinstance(each, str) and each not in found}
+    return found
 
 
 def _read_change(message: JSON, source: SessionSource) -> AnyUpdate | None:

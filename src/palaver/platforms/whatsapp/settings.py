@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr, field_validator
 
+from palaver.platforms.common.settings_checks import check_api_url
 from palaver.platforms.manifest import AccountSettings
 
 DEFAULT_API_URL = "https://graph.facebook.com"
@@ -77,10 +78,7 @@ class WhatsAppSettings(AccountSettings):
     @field_validator("api_url")
     @classmethod
     def _check_api_url(cls, value: str) -> str:
-        parts = urlsplit(value)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-            raise ValueError(f"{value!r} is not the address of a Graph API server; use one such as {DEFAULT_API_URL}.")
-        return value.rstrip("/")
+        return check_api_url(value, "a Graph API server", DEFAULT_API_URL)
 
     @field_validator("api_version")
     @classmethod

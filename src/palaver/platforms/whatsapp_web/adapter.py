@@ -7,8 +7,10 @@ never deleted, and the account can be linked again at once.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
+import time
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +24,6 @@ from palaver.platforms.whatsapp_web.linking import (
     ACCOUNT_FILE,
     LINKING_EXPIRED,
     MAX_LINKING_ROUNDS,
-    NOT_LINKED,
     describe_failed_start,
     make_prompt,
     put_session_aside,
@@ -30,7 +31,7 @@ from palaver.platforms.whatsapp_web.linking import (
 )
 from palaver.platforms.whatsapp_web.outbound import describe_file, make_delivery_error, parse_address, render_markdown
 from palaver.platforms.whatsapp_web.process import CHILD_COMMAND, ChildEnded, ChildProcess
-from palaver.platforms.whatsapp_web.protocol import RequestError, State
+from palaver.platforms.whatsapp_web.protocol import HEARTBEAT_SECONDS, RequestError, State
 from palaver.platforms.whatsapp_web.recent_messages import RecentMessages
 from palaver.services.platforms.adapter import AccountInfo, Adapter
 from palaver.services.platforms.intake import Intake
@@ -52,6 +53,7 @@ CONNECT_SECONDS: Final = 20.0  # to open the folder; WhatsApp itself is waited f
 SEND_SECONDS: Final = 40.0
 FILE_SECONDS: Final = 300.0
 SHORT_SECONDS: Final = 10.0  # for what is not important
+MAX_UNHEARD_SECONDS: Final = 3 * HEARTBEAT_SECONDS  # then a test of the connection fails
 MAX_GROUP_NAMES: Final = 1000
 MAX_RELINKS: Final = 3  # in a row, without having been connected
 
@@ -82,6 +84,7 @@ class WhatsAppWebAdapter(Adapter):
         self._identity: Mapping[str, Any] = {}  # as WhatsApp says when it is connected
         self._is_connected = False
         self._is_linking = False
+        self._heard_at = 0.0  # by the monotonic clock: when the connection last worked
         self._notice = ""  # why the account has to be linked again
         self._recent = RecentMessages()
         self._group_names: dict[str, str | None] = {}
@@ -97,12 +100,14 @@ class WhatsAppWebAdapter(Adapter):
             self._identity = await asyncio.to_thread(self._load_account)
         elif self._child is None or not self._child.is_running or not (self._is_connected or self._is_linking):
             raise ConnectionLost("WhatsApp is not connected right now. It is being connected again.")
+        elif self._is_connected and time.monotonic() - self._heard_at > MAX_UNHEARD_SECONDS:
+            raise ConnectionLost("WhatsApp does not answer right now. If that goes on, it is connected again.")
         phone = self._identity.get("phone")
         name = self._identity.get("name") or (f"+{phone}" if phone else None)
         return AccountInfo(
             user_id=phone,
             name=name,
-            warnings=() if phone else (NOT_LINKED,),
+            is_linked=bool(phone),
             details=(self._version,) if self._version else (),
         )
 
@@ -196,7 +201,7 @@ class WhatsAppWebAdapter(Adapter):
             )
             update = parse_event(event, context)
             self._recent.note_received(event)
-        except (AttributeError, KeyError, TypeError, ValueError, InvalidInput) as error:
+        except (ArithmeticError, AttributeError, KeyError, OSError, TypeError, ValueError, InvalidInput) as error:
             log.warning(
                 "whatsapp_web_event_unreadable", extra={"account": self.account, "reason": type(error).__name__}
             )
@@ -204,12 +209,12 @@ class WhatsAppWebAdapter(Adapter):
         return update
 
     async def _find_group_name(self, chat: str) -> str | None:
+        """Ask for the name of a group, once in a connection: everybody's messages wait for the answer."""
         if chat not in self._group_names:
-            try:
+            self._group_names[chat] = None
+            with contextlib.suppress(RequestError):
                 answer = await self._get_child().request("group", seconds=SHORT_SECONDS, chat=chat)
-            except RequestError:
-                return None
-            self._group_names[chat] = answer.get("name") or None
+                self._group_names[chat] = answer.get("name") or None
         return self._group_names[chat]
 
     async def _handle_state(self, state: State, fields: Mapping[str, Any], link: AccountLink) -> None:
@@ -217,6 +222,7 @@ class WhatsAppWebAdapter(Adapter):
             case State.CONNECTED:
                 await self._note_connected(fields["identity"], link)
             case State.ALIVE:
+                self._heard_at = time.monotonic()
                 link.report_connected()
             case State.UNREADABLE:
                 extra = {"account": self.account, "reason": str(fields.get("reason"))[:100]}
@@ -235,6 +241,8 @@ class WhatsAppWebAdapter(Adapter):
 
     async def _note_connected(self, identity: Mapping[str, Any], link: AccountLink) -> None:
         self._is_connected, self._is_linking, self._notice = True, False, ""
+        self._heard_at = time.monotonic()
+        self._group_names.clear()
         if identity != self._identity:
             self._identity = identity
             await asyncio.to_thread(self._save_account)

@@ -39,9 +39,11 @@ from palaver.platforms.whatsapp_web.spool import MAX_EVENTS, Spool
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-WORKERS: Final = 4  # requests that the library works on at once
+WORKERS: Final = 4  # requests that the library works on at once, besides downloads
+DOWNLOAD_WORKERS: Final = 4  # of their own: a download that hangs keeps nobody from sending
 GRACE_SECONDS: Final = 4.0  # to finish what is being sent, after Palaver has gone
 MAX_WAITING_STATES: Final = 200
+MAX_ENVELOPE_BYTES: Final = 100  # of a line around an event
 SENDING_REQUESTS: Final = frozenset({"send_text", "send_file"})
 PARENT_DEATH_SIGNAL_OPTION: Final = 1  # PR_SET_PDEATHSIG of prctl(2)
 
@@ -74,6 +76,32 @@ class Library(Protocol):
         ...
 
 
+class _RequestQueue:
+    """Requests of one kind that wait for a worker or are being worked on: at most MAX_WAITING_REQUESTS."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._requests: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
+        self._room = threading.BoundedSemaphore(MAX_WAITING_REQUESTS)
+
+    def try_put(self, fields: dict[str, Any]) -> bool:
+        """Queue a request; False if too many wait."""
+        if not self._room.acquire(blocking=False):
+            return False
+        self._requests.put(fields)
+        return True
+
+    def serve(self, handle: Callable[[dict[str, Any]], None]) -> None:
+        """Handle requests until the queue is closed."""
+        while (fields := self._requests.get()) is not None:
+            handle(fields)
+            self._room.release()
+
+    def close(self) -> None:
+        for _ in range(self.workers):
+            self._requests.put(None)
+
+
 class Child:
     """Connects the library with Palaver."""
 
@@ -90,11 +118,12 @@ class Child:
         self._heartbeat_seconds = heartbeat_seconds
         self._max_events = max_events
         self._changed = threading.Condition()
-        self._replies: deque[dict[str, Any]] = deque()  # at most MAX_WAITING_REQUESTS, and the states
+        self._replies: deque[dict[str, Any]] = deque()  # of requests that wait, which are bounded, and the states
         self._unacknowledged: set[int] = set()
         self._spool: Spool | None = None
-        self._requests: SimpleQueue[dict[str, Any] | None] = SimpleQueue()  # at most MAX_WAITING_REQUESTS
-        self._waiting_requests = 0
+        self._is_spool_readable = True
+        self._requests = _RequestQueue(WORKERS)
+        self._downloads = _RequestQueue(DOWNLOAD_WORKERS)
         self._sending = 0
         self._stopping = threading.Event()
         self._was_connected = False  # since the start
@@ -104,8 +133,10 @@ class Child:
 
     def run(self, read_line: Callable[[int], bytes]) -> None:
         """Serve Palaver until its lines end."""
-        for work in (self._write_lines, *[self._serve_requests] * WORKERS):
-            threading.Thread(target=work, daemon=True).start()
+        threading.Thread(target=self._write_lines, daemon=True).start()
+        for requests in (self._requests, self._downloads):
+            for _ in range(requests.workers):
+                threading.Thread(target=requests.serve, args=[self._serve], daemon=True).start()
         self.report(State.READY, {"version": self._library.version})
         try:
             while line := read_line(MAX_LINE_BYTES):
@@ -118,24 +149,22 @@ class Child:
             self._acknowledge(int(fields["ack"]))
         elif fields["do"] == "connect":
             self._reply(fields["id"], lambda: self._connect(fields))
-        elif self._waiting_requests >= MAX_WAITING_REQUESTS:
-            self._reply(fields["id"], _refuse_busy)
         else:
-            with self._changed:
-                self._waiting_requests += 1
-                self._sending += fields["do"] in SENDING_REQUESTS
-            self._requests.put(fields)
-
-    def _serve_requests(self) -> None:
-        while (fields := self._requests.get()) is not None:
-            self._serve(fields)
+            self._note_sending(fields, 1)
+            requests = self._downloads if fields["do"] == "download" else self._requests
+            if not requests.try_put(fields):
+                self._reply(fields["id"], _refuse_busy)
+                self._note_sending(fields, -1)
 
     def _serve(self, fields: dict[str, Any]) -> None:
         self._reply(fields["id"], lambda: self._perform(fields))
-        with self._changed:
-            self._waiting_requests -= 1
-            self._sending -= fields["do"] in SENDING_REQUESTS
-            self._changed.notify_all()
+        self._note_sending(fields, -1)
+
+    def _note_sending(self, fields: dict[str, Any], change: int) -> None:
+        if fields["do"] in SENDING_REQUESTS:
+            with self._changed:
+                self._sending += change
+                self._changed.notify_all()
 
     def _perform(self, fields: dict[str, Any]) -> dict[str, Any]:
         result = self._library.perform(fields["do"], fields)
@@ -176,6 +205,9 @@ class Child:
         device is offline.
         """
         assert self._spool is not None  # noqa: S101  (set before anything is received)
+        if len(encode_line(event)) > MAX_LINE_BYTES - MAX_ENVELOPE_BYTES:  # Palaver could never read it
+            self.report(State.UNREADABLE, {"reason": "too long"})
+            return
         try:
             self._spool.append(event)
         except OSError as error:
@@ -209,11 +241,18 @@ class Child:
         if self._replies or self._spool is None:
             return bool(self._replies)
         has_room = len(self._unacknowledged) < MAX_UNACKNOWLEDGED_EVENTS
-        return has_room and self._spool.has_waiting and (self._was_connected or self._spool.is_full)
+        is_ready = self._is_spool_readable and (self._was_connected or self._spool.is_full)
+        return has_room and is_ready and self._spool.has_waiting
 
     def _take_event(self) -> bytes:
         assert self._spool is not None  # noqa: S101  (`_has_line`)
-        taken = self._spool.take()
+        try:
+            taken = self._spool.take()
+        except OSError as error:
+            self._is_spool_readable = False  # later events must not overtake this one: Palaver starts the child again
+            reason = f"What was received can't be read from the disk: {error.strerror}."
+            self.report(State.ENDED, {"reason": reason})
+            return b""
         if taken is None:  # what was waiting can't be read
             with self._changed:
                 self._changed.notify_all()
@@ -270,8 +309,8 @@ class Child:
             self._changed.wait_for(lambda: self._sending == 0, GRACE_SECONDS)
             self._stopping.set()
             self._changed.notify_all()
-        for _ in range(WORKERS):
-            self._requests.put(None)
+        self._requests.close()
+        self._downloads.close()
         stopping = threading.Thread(target=self._library.stop, daemon=True)
         stopping.start()
         stopping.join(1.0)

@@ -54,7 +54,8 @@ def parse_event(event: JSON, context: EventContext) -> AnyUpdate | None:
             edited = MessageEdited(source=_make_source(event, context), message_id=event["target"], content=text)
             return edited if text else None
         case "delete":
-            return MessageDeleted(source=_make_source(event, context), message_id=event["target"])
+            source = _make_source(event, context)  # WhatsApp checks only the deletions of a group's admins
+            return MessageDeleted(source=source, message_id=event["target"], is_by_author=not event.get("is_admin"))
         case "reaction":
             return _parse_reaction(event, context)
         case "members":

@@ -18,10 +18,6 @@ LINKING_EXPIRED: Final = (
     "Nobody has linked this account with a phone. Choose “Connect now” when you have your phone at hand: then a new "
     "code is shown."
 )
-NOT_LINKED: Final = (
-    "This account is not linked with a phone yet. While the server runs, `palaver platforms link whatsapp-web` and the "
-    "page show the code to scan."
-)
 MENU: Final = (
     "On your phone, open WhatsApp, then Settings on an iPhone or the menu ⋮ on Android, then Linked devices, then Link "
     "a device."

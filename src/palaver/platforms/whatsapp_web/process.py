@@ -59,6 +59,7 @@ class ChildProcess:
         self._error_output = b""
         self._end_reason: str | None = None
         self._is_closing = False
+        self._has_ended = False  # nothing more comes from it
         self._tasks = [
             asyncio.create_task(self._read_lines(), name="palaver-whatsapp-web-lines"),
             asyncio.create_task(self._read_errors(), name="palaver-whatsapp-web-errors"),
@@ -84,7 +85,10 @@ class ChildProcess:
 
     @property
     def is_running(self) -> bool:
-        return self._end_reason is None and not self._is_closing
+        """Whether it can be asked. A child whose pipes are broken has ended, also if its exit is not noticed yet."""
+        stdin = self._process.stdin
+        is_broken = self._has_ended or stdin is None or stdin.is_closing()
+        return self._end_reason is None and not self._is_closing and not is_broken
 
     # ---- lines -----------------------------------------------------------------------------------------------
 
@@ -102,7 +106,7 @@ class ChildProcess:
         Raises RequestError. If the child has ended, or does not answer, that is one of the kind UNCERTAIN once it was
         asked, and NOT_SENT before.
         """
-        if not self.is_running or self._process.stdin is None or self._process.stdin.is_closing():
+        if not self.is_running:
             raise RequestError(ErrorKind.NOT_SENT, self._end_reason or "WhatsApp is not connected.")
         line = encode_line({"id": self._last_request + 1, "do": name, **fields})
         if len(line) > MAX_LINE_BYTES:
@@ -144,6 +148,7 @@ class ChildProcess:
             reason = "The process for WhatsApp was ended."
             raise
         finally:
+            self._has_ended = True
             await self._note_end(reason)
 
     def _handle(self, fields: dict[str, Any]) -> None:

@@ -25,6 +25,7 @@ HEARTBEAT_SECONDS: Final = 10.0
 
 SPOOL_FOLDER: Final = "received"
 FILES_FOLDER: Final = "files"  # what is being sent and downloaded; emptied at every start
+ATTEMPTS_FOLDER: Final = "attempts"  # a file for each download that is running, or at which the child has crashed
 SESSION_FILE: Final = "session.db"  # the keys of the linked device
 LOCK_FILE: Final = "lock"
 

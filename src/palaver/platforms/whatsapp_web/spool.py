@@ -68,20 +68,22 @@ class Spool:
         return number
 
     def take(self) -> tuple[int, dict[str, Any]] | None:
-        """Return the oldest event that was not taken yet, and its number. One that can't be read is put aside."""
+        """Return the oldest event that was not taken yet, and its number.
+
+        What is no event is put aside. Raises OSError if the disk fails: the event stays, and is read again later.
+        """
         while True:
             with self._lock:
                 if not self._waiting:
                     return None
                 number = self._waiting.popleft()
             path = self._get_path(number)
-            try:
-                event = json.loads(path.read_bytes())
-                if isinstance(event, dict):
-                    return number, event
-            except (OSError, ValueError):
-                pass
             with contextlib.suppress(FileNotFoundError):
+                data = path.read_bytes()
+                with contextlib.suppress(ValueError):
+                    event = json.loads(data)
+                    if isinstance(event, dict):
+                        return number, event
                 path.rename(path.with_suffix(".unreadable"))
             with self._lock:
                 self._stored.discard(number)

@@ -2,12 +2,14 @@
 
 Imported only by the child: it loads the protocol buffers of the library.
 
-Always true: an event is smaller than a line may be, whatever was received, and has only what Palaver uses.
+Always true: an event is smaller than a line may be, whatever was received, and has only what Palaver uses. A file is
+downloaded only from WhatsApp's servers, whatever address its sender has written into the message.
 """
 
 from __future__ import annotations
 
 import base64
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from neonize.proto.Neonize_pb2 import JID
@@ -31,14 +33,20 @@ if TYPE_CHECKING:
     from neonize.proto import Neonize_pb2 as neonize
 
 MAX_NAME_CHARS: Final = 200
+MAX_ID_CHARS: Final = 200
 MAX_QUOTE_CHARS: Final = 1000
 MAX_MENTIONS: Final = 1000
+MAX_MENTION_CHARS: Final = 100
 MAX_REFERENCE_BYTES: Final = 16 * 1024
 CHAT_SERVERS: Final = frozenset({PHONE_SERVER, LID_SERVER, GROUP_SERVER})  # not status updates, channels, broadcasts
 MEDIA_FIELDS: Final = (
     *("imageMessage", "videoMessage", "ptvMessage", "audioMessage", "documentMessage", "stickerMessage"),
 )
+# The library downloads from the address in a message, whatever it is; the path is added to a server of WhatsApp.
+_FILE_URL: Final = re.compile(r"https://[a-z0-9.-]+\.whatsapp\.net/[^\s\\]*")
+_FILE_PATH: Final = re.compile(r"/[^/\s\\][^\s\\]*")
 _TEXT_FIELDS: Final = ("extendedTextMessage", "imageMessage", "videoMessage", "documentMessage")
+_ADMIN_DELETION: Final = "8"  # said by WhatsApp's server, not by the sender
 _LATEST_MILLISECOND: Final = 10**11  # a time in seconds is below
 
 
@@ -89,10 +97,10 @@ def translate_message(received: neonize.Message, identity: Mapping[str, Any], ch
     event = _describe_envelope(received.Info, identity, is_self_chat=is_self_chat)
     message = received.Message
     if message.HasField("protocolMessage"):
-        return _describe_change(event, message.protocolMessage)
+        return _describe_change(event, message.protocolMessage, is_admin=received.Info.Edit == _ADMIN_DELETION)
     if message.HasField("reactionMessage"):
         reaction = message.reactionMessage
-        return event | {"kind": "reaction", "target": reaction.key.ID, "emoji": reaction.text[:64]}
+        return event | {"kind": "reaction", "target": reaction.key.ID[:MAX_ID_CHARS], "emoji": reaction.text[:64]}
     return _describe_content(event, message)
 
 
@@ -101,7 +109,7 @@ def _describe_envelope(info: neonize.MessageInfo, identity: Mapping[str, Any], *
     alternative = source.RecipientAlt if source.IsFromMe else source.SenderAlt
     seconds = info.Timestamp / 1000 if info.Timestamp > _LATEST_MILLISECOND else float(info.Timestamp)
     return {
-        "id": info.ID,
+        "id": info.ID[:MAX_ID_CHARS],
         "chat": format_jid(source.Chat),
         "chat_alt": None if source.IsGroup else format_jid(alternative),
         "sender": format_jid(source.Sender),
@@ -114,11 +122,12 @@ def _describe_envelope(info: neonize.MessageInfo, identity: Mapping[str, Any], *
     }
 
 
-def _describe_change(event: dict[str, Any], change: ProtocolMessage) -> dict[str, Any] | None:
-    if change.type == ProtocolMessage.REVOKE and change.key.ID:
-        return event | {"kind": "delete", "target": change.key.ID}
-    if change.type == ProtocolMessage.MESSAGE_EDIT and change.key.ID:
-        return event | {"kind": "edit", "target": change.key.ID, "text": read_text(change.editedMessage)}
+def _describe_change(event: dict[str, Any], change: ProtocolMessage, *, is_admin: bool) -> dict[str, Any] | None:
+    target = change.key.ID[:MAX_ID_CHARS]
+    if change.type == ProtocolMessage.REVOKE and target:
+        return event | {"kind": "delete", "target": target, "is_admin": is_admin}
+    if change.type == ProtocolMessage.MESSAGE_EDIT and target:
+        return event | {"kind": "edit", "target": target, "text": read_text(change.editedMessage)}
     return None  # keys, settings, history
 
 
@@ -132,7 +141,7 @@ def _describe_content(event: dict[str, Any], message: Message) -> dict[str, Any]
         "kind": "message",
         "text": text,
         "media": media,
-        "mentions": [jid[:100] for jid in context.mentionedJID[:MAX_MENTIONS]],
+        "mentions": [jid for jid in context.mentionedJID[:MAX_MENTIONS] if is_short_address(jid)],
         "quoted": _describe_quote(context),
         "is_forwarded": context.isForwarded,
         "album": _find_album(message),
@@ -159,18 +168,24 @@ def find_context(message: Message) -> ContextInfo:
     return ContextInfo()
 
 
+def is_short_address(jid: str) -> bool:
+    """Whether a text that a person has sent may be an address."""
+    return len(jid) <= MAX_MENTION_CHARS and jid.isascii()
+
+
 def _describe_quote(context: ContextInfo) -> dict[str, Any] | None:
     if not context.stanzaID:
         return None
     quoted = context.quotedMessage
     text = read_text(quoted) or describe_content(quoted, names_files=True)
-    return {"id": context.stanzaID, "sender": context.participant or None, "text": text[:MAX_QUOTE_CHARS]}
+    sender = context.participant if is_short_address(context.participant) else None
+    return {"id": context.stanzaID[:MAX_ID_CHARS], "sender": sender or None, "text": text[:MAX_QUOTE_CHARS]}
 
 
 def _find_album(message: Message) -> str | None:
     association = message.messageContextInfo.messageAssociation
     is_album = association.associationType == MessageAssociation.MEDIA_ALBUM
-    return association.parentMessageKey.ID or None if is_album else None
+    return association.parentMessageKey.ID[:MAX_ID_CHARS] or None if is_album else None
 
 
 def describe_media(message: Message) -> dict[str, Any] | None:
@@ -181,8 +196,10 @@ def describe_media(message: Message) -> dict[str, Any] | None:
     media = getattr(message, field)
     bare = Message()
     target = getattr(bare, field)
-    for name in ("URL", "directPath", "mediaKey", "fileSHA256", "fileEncSHA256", "fileLength", "mimetype"):
+    for name in ("mediaKey", "fileSHA256", "fileEncSHA256", "fileLength", "mimetype"):
         setattr(target, name, getattr(media, name))
+    target.URL = media.URL if _FILE_URL.fullmatch(media.URL) else ""
+    target.directPath = media.directPath if _FILE_PATH.fullmatch(media.directPath) else ""
     reference = bare.SerializeToString()
     if len(reference) > MAX_REFERENCE_BYTES:
         return None

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 IDLE_SECONDS = 60.0  # between two polls when nothing changes; every change of work wakes the loop
 LEFTOVER_RETRY_SECONDS = 10.0
 MAX_LEFTOVER_AGE = timedelta(hours=1)  # then it is given up
-REACTION_RETRY_SECONDS = (2.0, 10.0, 60.0)  # after each attempt to take a reaction back
+REACTION_RETRY_SECONDS = (2.0, 10.0, 60.0)  # before each further attempt to take a reaction back
 END_SECONDS = 2.0  # for taking reactions back when the process ends
 MAX_ENDED_TURNS = 1000  # remembered, so that a late look at the turns does not start a preview again
 STOPPED_TEXT = "(Stopped)"
@@ -168,7 +168,8 @@ class Previews:
         """Take back the reaction that has shown that a message is being answered."""
         await adding  # if it were taken back while it is on its way, it would stay
         turn = stream.turn
-        for seconds in REACTION_RETRY_SECONDS:
+        for seconds in (0.0, *REACTION_RETRY_SECONDS):
+            await asyncio.sleep(seconds)
             adapter = self._list_adapters().get(turn.address.account_key)
             if self._streams.get(turn.no, stream) is not stream or turn.reply_to is None:
                 return  # the account was connected again: what shows the answer now takes it back
@@ -181,7 +182,6 @@ class Previews:
                 return
             except Exception as error:  # noqa: BLE001  (it is only a courtesy)
                 log.debug("reaction_not_removed", extra={"turn": turn.id, "error": str(error)})
-            await asyncio.sleep(seconds)
 
     # -- leftovers -----------------------------------------------------------------------------------------
 

@@ -104,10 +104,13 @@ class UpdateHandler:
         return previous_edit is None or previous_edit < last_message.seq  # otherwise it was offered already
 
     def _delete(self, tx: Transaction, update: MessageDeleted, now: int) -> Receipt:
-        if group_messages.delete(tx, update.source, update.message_id):
+        author = find_sender(update.source) if update.is_by_author else None
+        if update.is_by_author and author is None:
+            return _IGNORED
+        if group_messages.delete(tx, update.source, update.message_id, author):
             return _RECORDED
         received = find_received(tx, update.source, update.message_id)
-        if received is None:
+        if received is None or (author is not None and received.sender != author):
             return _IGNORED
         place = message_edits.find_current_place(tx, received.place, update.message_id)
         speaker = access.find_speaker(tx, update.source, self._rules)

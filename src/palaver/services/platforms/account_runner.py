@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from palaver.domain.clock import Clock
     from palaver.domain.platform_health import LinkingPrompt
     from palaver.services.platforms.account_link import ConnectionLink
-    from palaver.services.platforms.adapter import Adapter
+    from palaver.services.platforms.adapter import AccountInfo, Adapter
     from palaver.services.platforms.configured_account import ConfiguredAccount
     from palaver.services.platforms.leases import AccountLease, AccountLeases
     from palaver.storage.platform_accounts import Fence
@@ -264,10 +264,8 @@ class AccountRunner:
                 info = await adapter.probe()
         except TimeoutError:
             raise ConnectionLost(f"The platform did not answer within {seconds:g} seconds.") from None
-        warnings = tuple(map(self.account.hide_secrets, info.warnings))
-        details = tuple(map(self.account.hide_secrets, info.details))
-        self._status = replace(self._status, name=info.name, user_id=info.user_id, warnings=warnings, details=details)
-        for warning in warnings:
+        self._status = apply_account_info(self._status, info, self.account)
+        for warning in self._status.warnings:
             log.warning("platform_account_warning", extra={**self._fields, "warning": warning})
 
     async def _test_live(self, adapter: Adapter) -> None:
@@ -340,6 +338,8 @@ class AccountRunner:
 
     def _note_linking(self, prompt: LinkingPrompt) -> None:
         self._heard_at = time.monotonic()
+        if self._status.state is not AccountState.LINKING:
+            log.info("platform_account_waits_to_be_linked", extra=self._fields)
         self._set_state(AccountState.LINKING, prompt)
         self._finish_test()
 
@@ -390,6 +390,12 @@ class AccountRunner:
 
     def _name_task(self, part: str) -> str:
         return f"palaver-{self.account.platform}-{self.account.account or 'default'}-{part}"
+
+
+def apply_account_info(status: AccountStatus, info: AccountInfo, account: ConfiguredAccount) -> AccountStatus:
+    """Return a status with what the platform says about the account."""
+    warnings, details = (tuple(map(account.hide_secrets, texts)) for texts in (info.warnings, info.details))
+    return replace(status, name=info.name, user_id=info.user_id, warnings=warnings, details=details)
 
 
 def describe_connection_error(error: Exception, account: ConfiguredAccount) -> str:

@@ -47,6 +47,7 @@ class AccountInfo:
     name: str | None = None  # as people see it, such as @palaver_bot
     warnings: tuple[str, ...] = ()  # what is missing: an intent, a scope, a switch, a version; in words, with the fix
     details: tuple[str, ...] = ()  # what an operator may want to know: a version, the age of a linked device
+    is_linked: bool = True  # False: it waits until somebody links it with a phone, and `run` shows how
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,10 @@ class Adapter(ABC):
         """
 
     async def handle_webhook(self, link: AccountLink, request: WebhookRequest) -> WebhookResponse:
-        """Answer a request to this account's webhook, `/hooks/<platform>/<account>`. It is called while `run` runs."""
+        """Answer a request to this account's webhook, `/hooks/<platform>/<account>`. It is called while `run` runs.
+
+        Where people send files, `WebhookIntake` accepts what is in it, and answers in time.
+        """
         raise NotImplementedError
 
     async def close(self) -> None:  # noqa: B027  (an adapter without connections has nothing to close)

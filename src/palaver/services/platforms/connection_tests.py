@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.errors import AccountNotRunning
 from palaver.domain.platform_health import AccountState, AccountStatus, ConnectionTest
-from palaver.services.platforms.account_runner import ConnectionTiming, describe_connection_error
+from palaver.services.platforms.account_runner import (
+    ConnectionTiming,
+    apply_account_info,
+    describe_connection_error,
+)
 from palaver.services.platforms.leases import AccountLeases
 from palaver.services.process_identity import is_owner_dead
 from palaver.storage import platform_accounts
@@ -22,6 +26,7 @@ from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from palaver.domain.delivery import AccountKey
+    from palaver.services.platforms.adapter import AccountInfo
     from palaver.services.platforms.configured_account import ConfiguredAccount
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction
@@ -54,37 +59,40 @@ async def run_connection_test(store: SessionStore, key: AccountKey, *, wait_seco
 async def probe_without_server(store: SessionStore, account: ConfiguredAccount) -> AccountStatus:
     """Sign in to an account that no process runs, and sign out again; return its status like `run_connection_test`.
 
-    Meanwhile no server can run it. Raises AccountNotRunning if one has just started to.
+    Its state is `linking` if it has to be linked with a phone, which only a server can do, and else `off`. Meanwhile no
+    server can run it. Raises AccountNotRunning if one has just started to.
     """
     leases = AccountLeases(store, OWN_LEASE_SECONDS)
     lease = await leases.try_acquire(account.key)
     if lease is None:
         raise AccountNotRunning("A server has just started to run this account. Try again.")
     status = lease.status or AccountStatus(state=AccountState.OFF, since=store.clock.now())
+    state, error = AccountState.OFF, None
     started_at = time.monotonic()
     try:
-        status = await _probe(account, status)
-        error = None
+        info = await _probe(account)
     except Exception as raised:  # noqa: BLE001  (whatever it is, it is shown)
         error = describe_connection_error(raised, account)
+        status = replace(status, error=error, error_at=store.clock.now())
+    else:
+        status = apply_account_info(status, info, account)
+        state = AccountState.OFF if info.is_linked else AccountState.LINKING
     now = store.clock.now()
     test = ConnectionTest(number=0, finished_at=now, seconds=round(time.monotonic() - started_at, 3), error=error)
-    await leases.release(lease, status if error is None else replace(status, error=error, error_at=now))
-    return replace(status, state=AccountState.OFF, last_test=test)
+    await leases.release(lease, status)
+    return replace(status, state=state, last_test=test)
 
 
-async def _probe(account: ConfiguredAccount, status: AccountStatus) -> AccountStatus:
+async def _probe(account: ConfiguredAccount) -> AccountInfo:
     timing = ConnectionTiming()
     async with asyncio.timeout(timing.probe):
         adapter = await account.create()
     try:
         async with asyncio.timeout(timing.probe):
-            info = await adapter.probe()
+            return await adapter.probe()
     finally:
         async with asyncio.timeout(timing.close):
             await adapter.close()
-    warnings, details = (tuple(map(account.hide_secrets, texts)) for texts in (info.warnings, info.details))
-    return replace(status, name=info.name, user_id=info.user_id, warnings=warnings, details=details)
 
 
 def load_running_status(store: SessionStore, key: AccountKey) -> AccountStatus:

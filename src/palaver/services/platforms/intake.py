@@ -107,6 +107,11 @@ class Intake:
             pass
         self._raise_error()
 
+    async def watch(self) -> None:
+        """Raise what fails in the background, also while nothing new arrives. It runs beside the receiving itself."""
+        while True:
+            await self.wait_for_change()
+
     async def wait_until_stored(self) -> None:
         """Wait until everything is stored."""
         while self._updates:

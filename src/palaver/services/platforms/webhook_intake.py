@@ -51,15 +51,18 @@ class WebhookIntake:
         return not self._tasks and not self._chat_locks
 
     async def accept(self, link: AccountLink, updates: Sequence[AnyUpdate], *, cursor: Cursor | None = None) -> bool:
-        """Accept the updates of a request, the last one of a chat with the cursor; return False if it takes too long.
+        """Accept the updates of a request; return False if it takes too long.
 
-        Raises what `AccountLink.accept` raises.
+        The cursor is stored with the last update, unless updates of other chats or of earlier requests are still being
+        accepted: it must not run ahead of them. Raises what `AccountLink.accept` raises.
         """
         chats: dict[str, list[AnyUpdate]] = {}
         for update in updates:
             chats.setdefault(update.source.chat_id, []).append(update)
         if not chats:
             return True
+        if self._tasks or len(chats) > 1:
+            cursor = None
         tasks = {asyncio.create_task(self._accept_chat(link, own, cursor)) for own in chats.values()}
         self._tasks |= tasks
         for task in tasks:

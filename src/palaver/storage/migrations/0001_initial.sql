@@ -47,7 +47,6 @@ CREATE TABLE sender_id (
     platform    TEXT NOT NULL,
     id          TEXT NOT NULL,
     main_id     TEXT NOT NULL,                               -- `identity.account`, and the chat of their direct messages
-    account     TEXT NOT NULL,                               -- ours, to which the platform has named it
     is_lasting  SMALLINT NOT NULL CHECK (is_lasting IN (0, 1)),   -- the person's present id, which nobody else ever gets
     seen_at     BIGINT NOT NULL,
     PRIMARY KEY (platform, id),

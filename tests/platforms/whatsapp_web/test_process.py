@@ -1,0 +1,28 @@
+"""The child process as its parent sees it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from palaver.platforms.whatsapp_web.process import ChildProcess
+from palaver.platforms.whatsapp_web.protocol import ErrorKind, RequestError
+
+
+async def test_a_child_whose_pipe_is_broken_has_ended_before_its_exit_is_noticed() -> None:
+    """Otherwise a message whose file is asked for at that moment would be stored without its file."""
+    child = await ChildProcess.start(["sleep", "60"])
+    try:
+        assert child.is_running
+        stdin = child._process.stdin
+        assert stdin is not None
+        stdin.transport.abort()
+        assert (child.is_running, child._process.returncode) == (False, None)
+        with pytest.raises(RequestError) as refused:
+            await child.request("download", seconds=5)
+        assert refused.value.kind is ErrorKind.NOT_SENT
+    finally:
+        child._kill()
+        async with asyncio.timeout(20):
+            await child.close()
