@@ -7,9 +7,11 @@ import functools
 import json
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic import SecretStr
 
 from palaver.domain.errors import (
     AccountRefused,
@@ -18,6 +20,9 @@ from palaver.domain.errors import (
     SendRetryable,
 )
 from palaver.domain.platform_updates import MessageReaction
+from palaver.platforms.manifest import AccountPlace
+from palaver.platforms.telegram.adapter import TelegramAdapter
+from palaver.platforms.telegram.settings import TelegramSettings
 from palaver.services.platforms.adapter import WebhookRequest
 from palaver.testing import MemoryInbox, MemoryLink
 from support.gateway import TIMEOUT_SECONDS, wait_until
@@ -42,7 +47,6 @@ if TYPE_CHECKING:
 
     from palaver.domain.inbound import Receipt
     from palaver.domain.platform_updates import AnyUpdate, Cursor
-    from palaver.platforms.telegram.adapter import TelegramAdapter
 
 
 @asynccontextmanager
@@ -283,6 +287,15 @@ def make_request(update: Any, secret: str | None, method: str = "POST") -> Webho
     headers = {"x-telegram-bot-api-secret-token": secret} if secret is not None else {}
     body = update if isinstance(update, bytes) else json.dumps(update).encode()
     return WebhookRequest(method=method, headers=headers, query={}, body=body)
+
+
+async def test_a_webhook_needs_an_address_that_telegram_can_reach(server: BotApiServer) -> None:
+    settings = TelegramSettings(bot_token=SecretStr(TOKEN), api_url=server.url, mode="webhook")
+    place = AccountPlace(account="", folder=Path("/nowhere"), webhook_url=None)
+    adapter = TelegramAdapter(settings, place)
+    with pytest.raises(AccountRefused, match=r"web\.public_url"):
+        await adapter.probe()
+    await adapter.close()
 
 
 async def test_a_webhook_accepts_only_requests_with_the_secret(server: BotApiServer, make_adapter: MakeAdapter) -> None:

@@ -46,6 +46,10 @@ PRIVACY_WARNING: Final = (
     "administrator. To let it see mentions and other messages, send /setprivacy to @BotFather, choose the bot and then "
     "Disable. Then remove the bot from each group and add it again."
 )
+NO_PUBLIC_URL: Final = (
+    "The mode webhook needs an address that Telegram can reach: set web.public_url in config.yaml, or use the mode "
+    "polling."
+)
 NO_GROUPS_WARNING: Final = (
     "The bot can't be added to groups. To allow it, send /setjoingroups to @BotFather, choose the bot and then Enable."
 )
@@ -80,6 +84,8 @@ class TelegramAdapter(Adapter):
 
     async def probe(self) -> AccountInfo:
         """Sign in, and say which switches keep the bot from reading groups."""
+        if self._settings.mode == "webhook" and self._webhook_url is None:
+            raise AccountRefused(NO_PUBLIC_URL)
         await self._client.open()
         me = await self._client.get_me()
         names = frozenset(name for name, _ in self._commands)
@@ -172,11 +178,7 @@ class TelegramAdapter(Adapter):
     # ---- webhook ---------------------------------------------------------------------------------------------
 
     async def _watch_webhook(self, link: AccountLink) -> None:
-        if self._webhook_url is None:
-            raise AccountRefused(
-                "The mode webhook needs an address that Telegram can reach: set web.public_url in config.yaml, "
-                "or use the mode polling."
-            )
+        assert self._webhook_url is not None  # noqa: S101  (checked by `probe`)
         await self._client.set_webhook(self._webhook_url, self._settings.get_webhook_secret())
         while True:
             if await self._client.get_webhook_url() != self._webhook_url:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+QUIET_SECONDS = 60.0  # without a message, after which the next one is shown at once
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionTiming:
@@ -344,7 +346,11 @@ class AccountRunner:
         self._finish_test()
 
     def _note_message(self) -> None:
-        self._status = replace(self._status, last_message_at=self._clock.now())  # stored with the next renewal
+        """Note the time. It is stored at once after a quiet while, otherwise with the next renewal of the lease."""
+        now, last = self._clock.now(), self._status.last_message_at
+        self._status = replace(self._status, last_message_at=now)
+        if last is None or (now - last).total_seconds() > QUIET_SECONDS:
+            self._status_changed.set()
 
     def _record_failure(self, error: Exception) -> float:
         """Store why the connection has ended, and return the pause before the next attempt in seconds."""
