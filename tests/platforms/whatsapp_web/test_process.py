@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 
 import pytest
 
@@ -26,3 +27,26 @@ async def test_a_child_whose_pipe_is_broken_has_ended_before_its_exit_is_noticed
         child._kill()
         async with asyncio.timeout(20):
             await child.close()
+
+
+SIGNAL_TO_ANOTHER_THREAD = """
+import signal, sys, threading
+from palaver.platforms.whatsapp_web.child import end_with_parent
+
+end_with_parent()
+threading.Thread(target=lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTERM)).start()
+sys.stdin.read()
+"""
+
+
+async def test_a_signal_that_a_thread_of_the_library_gets_ends_the_process() -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", SIGNAL_TO_ANOTHER_THREAD, stdin=asyncio.subprocess.PIPE
+    )
+    try:
+        async with asyncio.timeout(30):
+            assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 WORKERS: Final = 4  # requests that the library works on at once, besides downloads
 DOWNLOAD_WORKERS: Final = 4  # of their own: a download that hangs keeps nobody from sending
+INTERRUPT_SECONDS: Final = 0.2  # in which the main thread notices a signal that it was given itself
 GRACE_SECONDS: Final = 4.0  # to finish what is being sent, after Palaver has gone
 MAX_WAITING_STATES: Final = 200
 MAX_ENVELOPE_BYTES: Final = 100  # of a line around an event
@@ -347,18 +348,34 @@ def take_output() -> int:
 
 def end_with_parent() -> None:
     """Ask the system for a signal when the parent ends, and end on it, as at the end of the input."""
+    is_ending = threading.Event()
 
     def end(_signal: int, _frame: object) -> None:
+        if is_ending.is_set():
+            return
+        is_ending.set()
         timer = threading.Timer(GRACE_SECONDS + 2, os._exit, [1])  # whatever the library does
         timer.daemon = True
         timer.start()
         raise SystemExit
 
     signal.signal(signal.SIGTERM, end)
+    signals, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer)
+    threading.Thread(target=_interrupt_main_thread, args=[signals, is_ending], daemon=True).start()
     with contextlib.suppress(OSError, AttributeError):  # not on this system
         import ctypes
 
         ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL_OPTION, signal.SIGTERM)
+
+
+def _interrupt_main_thread(signals: int, is_ending: threading.Event) -> None:
+    """Wake the main thread at a signal: the system may give it to a thread of the library, which does not."""
+    os.read(signals, 1)
+    main_thread = threading.main_thread().ident
+    if not is_ending.wait(INTERRUPT_SECONDS) and main_thread is not None:
+        signal.pthread_kill(main_thread, signal.SIGTERM)
 
 
 def serve(load_library: Callable[[], Library], *, heartbeat_seconds: float = HEARTBEAT_SECONDS) -> None:
