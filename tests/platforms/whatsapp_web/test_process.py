@@ -30,11 +30,15 @@ async def test_a_child_whose_pipe_is_broken_has_ended_before_its_exit_is_noticed
 
 
 SIGNAL_TO_ANOTHER_THREAD = """
-import signal, sys, threading
+import signal, sys, threading, time
 from palaver.platforms.whatsapp_web.child import end_with_parent
 
+def end():
+    time.sleep(0.3)  # the main thread waits for a line then
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
 end_with_parent()
-threading.Thread(target=lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTERM)).start()
+threading.Thread(target=end).start()
 sys.stdin.read()
 """
 
