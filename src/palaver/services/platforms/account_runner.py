@@ -44,7 +44,7 @@ class ConnectionTiming:
     first_pause: float = 1.0  # before connecting again; it doubles with every failure in a row
     max_pause: float = 300.0
     refused_pause: float = 600.0
-    stable: float = 60.0  # after having been live for so long, the pauses start from the first again
+    stable: float = 10.0  # after having been live for so long, the pauses start from the first again
     probe: float = 60.0  # for signing in
     test: float = 20.0  # for signing in again when somebody tests a connection that works
     close: float = 10.0  # for ending and closing an adapter
