@@ -24,6 +24,7 @@ WAIT_SECONDS = 20.0
 COMMIT = """
 import sys, apsw
 db = apsw.Connection(sys.argv[1])
+db.set_busy_timeout(20_000)  # the watch may be reading
 db.execute("PRAGMA wal_autocheckpoint = 0")
 for line in sys.stdin:
     if line.strip() == "checkpoint":
