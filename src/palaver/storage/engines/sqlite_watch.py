@@ -46,8 +46,10 @@ class SqliteWatch:
         self._events = FileEvents(real_path.with_name(f"{real_path.name}-wal"))
         self._has_own_commit = False
         self._closed = False
+        self._has_started = threading.Event()
         self._thread = threading.Thread(target=self._run, name="palaver-watch", daemon=True)
         self._thread.start()
+        self._has_started.wait()  # every commit from now on is noticed
 
     def wake(self) -> None:
         """Check at once, because this process has committed something."""
@@ -65,8 +67,15 @@ class SqliteWatch:
             self._thread.join()
 
     def _run(self) -> None:
+        try:
+            self._watch()
+        finally:
+            self._has_started.set()  # also if the file can't be opened
+
+    def _watch(self) -> None:
         with contextlib.closing(self._events), contextlib.closing(connect(self._path, reader=True)) as db:
             version = self._read_version(db)
+            self._has_started.set()
             is_reliable = self._events.is_supported
             last_event = 0.0
             while not self._closed:
