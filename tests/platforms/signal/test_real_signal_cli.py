@@ -23,15 +23,12 @@ from palaver.platforms.signal.spool import Spool, SpoolPosition
 from palaver.services.platforms.adapter import OutgoingMessage
 from palaver.testing import MemoryInbox, MemoryLink
 
-from .real_signal import RealSignal, is_available
+from .real_signal import RealSignal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not is_available(), reason="needs Java, Node, signal-cli and the mock server"),
-]
+pytestmark = pytest.mark.slow
 
 TIMEOUT_SECONDS = 120.0  # Java on a busy machine
 # Receives like a gateway that hangs before it has stored anything, until it is killed.

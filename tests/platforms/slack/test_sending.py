@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def connected(adapter: SlackAdapter, inbox: MemoryInbox) -> AsyncIterator[None]:
+async def run_connected(adapter: SlackAdapter, inbox: MemoryInbox) -> AsyncIterator[None]:
     link = MemoryLink(inbox)
     task = asyncio.create_task(adapter.run(link))
     try:
@@ -304,7 +304,7 @@ async def test_a_stream_in_a_channel_is_for_the_person_who_wrote_last(
 ) -> None:
     adapter, inbox = make_adapter(), MemoryInbox()
     await adapter.probe()
-    async with connected(adapter, inbox):
+    async with run_connected(adapter, inbox):
         thread = server.say(f"<@{BOT_USER}> hi", channel=CHANNEL)
         growth = Growth(server, adapter, Address(Platform.SLACK, CHANNEL, thread))
         await inbox.wait_until(lambda: inbox.messages, TIMEOUT_SECONDS)
@@ -363,7 +363,7 @@ async def test_a_message_whose_answer_was_lost_is_found_in_the_history(
     if place == "file":
         fields |= {"file": NOTES, "markdown": ""}
     method = "files.completeUploadExternal" if place == "file" else "chat.postMessage"
-    async with connected(adapter, inbox):
+    async with run_connected(adapter, inbox):
         await adapter.send(make_outgoing(adapter, "An older one", address=address, key="d_0.1"))
         server.fail(method, LOSE_ANSWER)
         with pytest.raises(SendUncertain):
@@ -391,7 +391,7 @@ async def test_a_search_that_takes_too_long_goes_on_in_the_background(
 ) -> None:
     adapter, inbox = make_adapter(timing={"preview_delays": (600.0,)}), MemoryInbox()
     await adapter.probe()
-    async with connected(adapter, inbox):
+    async with run_connected(adapter, inbox):
         server.fail("chat.postMessage", LOSE_ANSWER)
         sending = asyncio.create_task(adapter.send(make_outgoing(adapter, key="t_1.p", is_preview=True)))
         await wait_until(server.list_own_messages)
@@ -426,7 +426,7 @@ async def test_a_growing_message_that_did_not_arrive_is_uncertain(server: SlackS
 async def test_a_message_that_did_not_arrive_stays_uncertain(server: SlackServer, make_adapter: MakeAdapter) -> None:
     adapter, inbox = make_adapter(), MemoryInbox()
     await adapter.probe()
-    async with connected(adapter, inbox):
+    async with run_connected(adapter, inbox):
         server.fail("chat.postMessage", BAD_GATEWAY)
         with pytest.raises(SendUncertain):
             await adapter.send(make_outgoing(adapter))
@@ -439,10 +439,10 @@ async def test_what_a_process_that_died_has_sent_is_confirmed_by_the_next(
 ) -> None:
     first, inbox = make_adapter(), MemoryInbox()
     await first.probe()
-    async with connected(first, inbox):
+    async with run_connected(first, inbox):
         thread = server.say("hello")
         await wait_until(lambda: not server.unacknowledged)
         ts = await first.send(make_outgoing(first, address=Address(Platform.SLACK, DM, thread)))
     second, inbox.connected_count = make_adapter(), 0
-    async with connected(second, inbox):
+    async with run_connected(second, inbox):
         await wait_until(lambda: inbox.confirmed == {"d_1.1": ts})

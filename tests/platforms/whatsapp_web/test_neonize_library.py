@@ -78,7 +78,7 @@ class GoClient:
             raise NeonizeError(self.error)
 
 
-class Connected:
+class ConnectedClient:
     """A library as it is after `connect`."""
 
     def __init__(self, library: Any, **options: Any) -> None:
@@ -102,9 +102,9 @@ class Connected:
 
 
 @pytest.fixture
-def connect(library: Any) -> Callable[..., Connected]:
-    def make(**options: Any) -> Connected:
-        return Connected(library, **options)
+def connect(library: Any) -> Callable[..., ConnectedClient]:
+    def make(**options: Any) -> ConnectedClient:
+        return ConnectedClient(library, **options)
 
     return make
 
@@ -120,7 +120,7 @@ def message(library: Any) -> Callable[..., Any]:
     return make
 
 
-def test_codes_are_reported_with_the_time_that_they_are_shown(connect: Callable[..., Connected]) -> None:
+def test_codes_are_reported_with_the_time_that_they_are_shown(connect: Callable[..., ConnectedClient]) -> None:
     found = connect()
     for code in (b"2@one", b"2@two"):
         found.library._on_code(None, code)
@@ -132,7 +132,7 @@ def test_codes_are_reported_with_the_time_that_they_are_shown(connect: Callable[
 
 @pytest.mark.parametrize("error", [None, "international phone number required"])
 def test_with_a_phone_number_one_code_to_type_is_asked_for(
-    connect: Callable[..., Connected], error: str | None
+    connect: Callable[..., ConnectedClient], error: str | None
 ) -> None:
     found = connect(phone_number="49170")
     found.client.error = error
@@ -147,7 +147,7 @@ def test_with_a_phone_number_one_code_to_type_is_asked_for(
 
 
 def test_linking_that_nobody_does_is_noticed(
-    connect: Callable[..., Connected], monkeypatch: pytest.MonkeyPatch
+    connect: Callable[..., ConnectedClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("palaver.platforms.whatsapp_web.library.LINKING_GRACE_SECONDS", -100.0)
     found = connect()
@@ -163,7 +163,7 @@ def test_linking_that_nobody_does_is_noticed(
 
 @pytest.mark.parametrize(("chats", "presence"), [("all", "AVAILABLE"), ("self", "UNAVAILABLE")])
 def test_the_phone_of_the_owner_keeps_ringing(
-    library: Any, connect: Callable[..., Connected], chats: str, presence: str
+    library: Any, connect: Callable[..., ConnectedClient], chats: str, presence: str
 ) -> None:
     found = connect(chats=chats)
     found.fire(library.neonize.Connected())
@@ -173,7 +173,7 @@ def test_the_phone_of_the_owner_keeps_ringing(
 
 
 def test_a_connection_that_gets_no_answers_is_not_alive_until_it_does(
-    library: Any, connect: Callable[..., Connected]
+    library: Any, connect: Callable[..., ConnectedClient]
 ) -> None:
     found = connect()
     assert not found.library.is_alive()  # nothing is known yet
@@ -190,7 +190,7 @@ def test_a_connection_that_gets_no_answers_is_not_alive_until_it_does(
     assert not found.library.is_alive()
 
 
-def test_each_end_of_a_connection_is_reported(library: Any, connect: Callable[..., Connected]) -> None:
+def test_each_end_of_a_connection_is_reported(library: Any, connect: Callable[..., ConnectedClient]) -> None:
     neonize = library.neonize
     found = connect()
     found.fire(neonize.LoggedOut(OnConnect=True, Reason=neonize.ConnectFailureReason.Value("UNKNOWN_LOGOUT")))
@@ -209,7 +209,7 @@ def test_each_end_of_a_connection_is_reported(library: Any, connect: Callable[..
 
 
 def test_a_message_that_comes_before_anything_else_is_kept_with_the_number_of_its_sender(
-    connect: Callable[..., Connected], message: Callable[..., Any]
+    connect: Callable[..., ConnectedClient], message: Callable[..., Any]
 ) -> None:
     found = connect()
     found.fire(message())  # messages that waited come at once
@@ -220,7 +220,9 @@ def test_a_message_that_comes_before_anything_else_is_kept_with_the_number_of_it
     assert (second["text"], second["sender"], second["sender_alt"]) == ("Again", "71@lid", None)
 
 
-def test_our_own_messages_do_not_come_back(connect: Callable[..., Connected], message: Callable[..., Any]) -> None:
+def test_our_own_messages_do_not_come_back(
+    connect: Callable[..., ConnectedClient], message: Callable[..., Any]
+) -> None:
     found = connect()
     found.library._load_identity()
     sent = found.library.perform("send_text", {"chat": "71@lid", "text": "Hi", "quoted": None})
@@ -229,7 +231,7 @@ def test_our_own_messages_do_not_come_back(connect: Callable[..., Connected], me
 
 
 def test_an_error_in_a_callback_prints_nothing_of_a_message(
-    connect: Callable[..., Connected], message: Callable[..., Any], capfd: pytest.CaptureFixture[str]
+    connect: Callable[..., ConnectedClient], message: Callable[..., Any], capfd: pytest.CaptureFixture[str]
 ) -> None:
     found = connect()
 
@@ -243,7 +245,7 @@ def test_an_error_in_a_callback_prints_nothing_of_a_message(
 
 
 def test_requests(
-    library: Any, connect: Callable[..., Connected], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    library: Any, connect: Callable[..., ConnectedClient], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "files").mkdir()

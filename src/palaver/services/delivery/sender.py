@@ -109,8 +109,8 @@ class DeliverySender:
 
     def _find_next_part(self) -> DeliveryPart | None:
         """Return the first part that is not sent yet. One that failed after it was sent stays failed."""
-        is_open = {DeliveryState.PENDING, DeliveryState.SENDING}
-        return next((part for part in self._parts if part.state in is_open), None)
+        open_states = {DeliveryState.PENDING, DeliveryState.SENDING}
+        return next((part for part in self._parts if part.state in open_states), None)
 
     # -- before the first part -----------------------------------------------------------------------------
 
