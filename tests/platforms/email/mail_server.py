@@ -24,6 +24,7 @@ from aiosmtpd.smtp import AuthResult, Envelope
 from proxyprotocol.sock import SocketInfoLocal
 from pymap.backend.dict import Config, DictBackend, Login
 from pymap.backend.dict.mailbox import Message
+from pymap.concurrent import Subsystem
 from pymap.config import BackendCapability
 from pymap.imap import IMAPServer
 from pymap.parsing.message import AppendMessage
@@ -133,6 +134,8 @@ class MailServer:
             invalid_user_sleep=0.0,
             hash_context=_PlainPasswords(),
             ssl_context=self._starttls,
+            # Not on a thread: a check that waits for one when the server is stopped would never be awaited.
+            cpu_subsystem=Subsystem.for_asyncio(),
         )
         self._config.has_idle = self._has_idle
         self._config.apply_context()
