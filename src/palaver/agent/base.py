@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
+    from palaver.domain.budget import TokenPrice
     from palaver.domain.ids import TurnId
     from palaver.domain.usage import TurnUsage
 
@@ -91,6 +92,60 @@ async def _get_no_steering() -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """One request that a driver is about to send to a model. Retries and fallbacks are calls of their own."""
+
+    model: str  # in the format of the settings
+    provider: str | None
+    input_tokens: int  # estimated
+    max_tokens: int | None  # that the request would ask for; None: as many as the model gives
+    price: TokenPrice | None  # None: unknown, which is not free
+
+
+class HeldCall(Protocol):
+    """What is held for one call. Its driver ends it exactly once: with `settle` or with `release`."""
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The most tokens that the request may ask for; None: no limit applies."""
+        ...
+
+    async def settle(self, usage: TurnUsage | None, *, streamed_chars: int = 0) -> None:
+        """Count what the call has used. Without usage: what was streamed, or else all that was held."""
+        ...
+
+    async def release(self) -> None:
+        """Count nothing: the provider has refused the call before it sent the first byte."""
+        ...
+
+
+class CallMeter(Protocol):
+    """Counts the calls to models against the budgets."""
+
+    async def hold(self, call: ModelCall) -> HeldCall:
+        """Hold what a call may cost at most, before it is made; raises `BudgetExceeded` if that passes a limit."""
+        ...
+
+
+class _UnmeteredCall:
+    def __init__(self, max_tokens: int | None) -> None:
+        self.max_tokens = max_tokens
+
+    async def settle(self, usage: TurnUsage | None, *, streamed_chars: int = 0) -> None:
+        pass
+
+    async def release(self) -> None:
+        pass
+
+
+class Unmetered:
+    """A meter that counts nothing, for requests outside a gateway."""
+
+    async def hold(self, call: ModelCall) -> HeldCall:
+        return _UnmeteredCall(call.max_tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRequest:
     """The request for one turn."""
 
@@ -105,6 +160,7 @@ class AgentRequest:
     # after each round of tool results and adds each text as a user message.
     take_steering: Callable[[], Awaitable[Sequence[str]]] = field(default=_get_no_steering)
     max_tokens: int | None = None
+    meter: CallMeter = field(default_factory=Unmetered)
 
 
 class Agent(Protocol):
@@ -135,6 +191,10 @@ class Agent(Protocol):
 
     async def get_context_window(self, name: str) -> int | None:
         """Return a model's context window (prompt and answer together) in tokens, or None if it is unknown."""
+        ...
+
+    async def get_price(self, name: str) -> TokenPrice | None:
+        """Return what a model costs, at most; None if that is unknown. Models on this machine cost nothing."""
         ...
 
     def list_tool_servers(self) -> Sequence[str]:

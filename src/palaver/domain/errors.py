@@ -36,6 +36,7 @@
     │   ├── AgentUnavailable      the provider is down, too slow, or dropped the connection, also after retries
     │   │   └── AgentRateLimited
     │   ├── AgentRejected         the provider rejects the key, the model or the account
+    │   ├── BudgetExceeded        a limit on tokens or money does not allow the call
     │   └── ContextOverflow       the conversation is longer than the model's context
     ├── DeliveryError             a message could not be sent
     │   ├── SendRetryable         not sent; a retry may help
@@ -235,6 +236,10 @@ class AgentRateLimited(AgentUnavailable):
 
 class AgentRejected(AgentError):
     """The model's provider rejected the key, the model or the account."""
+
+
+class BudgetExceeded(AgentError):
+    """A budget is used up."""
 
 
 class ContextOverflow(AgentError):

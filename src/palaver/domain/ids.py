@@ -21,7 +21,9 @@ PersonId = NewType("PersonId", str)
 ProjectId = NewType("ProjectId", str)
 TurnId = NewType("TurnId", str)
 JobId = NewType("JobId", str)
+JobRunId = NewType("JobRunId", str)
 DeliveryId = NewType("DeliveryId", str)
+ModelCallId = NewType("ModelCallId", str)
 MemoryId = NewType("MemoryId", str)
 
 SESSION_ID_PATTERN = re.compile(r"\d{8}_\d{6}_[0-9a-f]{8}")
@@ -58,3 +60,15 @@ def new_delivery_id() -> DeliveryId:
 
 def new_memory_id() -> MemoryId:
     return MemoryId(f"m_{secrets.token_hex(4)}")
+
+
+def new_job_id() -> JobId:
+    return JobId(f"j_{secrets.token_hex(4)}")
+
+
+def new_job_run_id() -> JobRunId:
+    return JobRunId(f"r_{secrets.token_hex(6)}")
+
+
+def new_model_call_id() -> ModelCallId:
+    return ModelCallId(f"c_{secrets.token_hex(8)}")

@@ -28,6 +28,8 @@ class FailureCode(StrEnum):
     INVALID_RESPONSE = "invalid_response"
     DROPPED_MID_ANSWER = "dropped_mid_answer"
     STALLED_MID_ANSWER = "stalled_mid_answer"
+    BUDGET_EXCEEDED = "budget_exceeded"  # scope, subject, period, unit, used, limit, resets_at
+    PRICE_UNKNOWN = "price_unknown"  # model; a limit in dollars applies
     INTERNAL_ERROR = "internal_turn_error"  # error: its class
 
 
@@ -46,4 +48,6 @@ class NoticeCode(StrEnum):
     MCP_UNAVAILABLE = "mcp_unavailable"  # server, problem
     PROFILE_MISSING = "profile_missing"  # name
     PERSONALITY_MISSING = "personality_missing"  # name
+    BUDGET_NEARLY_USED = "budget_nearly_used"  # scope, subject, period, unit, used, limit, percent, resets_at
+    ANSWER_LIMITED = "answer_limited"  # max_tokens: the budget allows no longer answer
     MODEL_NOT_ALLOWED = "model_not_allowed"  # model
