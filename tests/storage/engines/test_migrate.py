@@ -29,6 +29,7 @@ TABLES = {
     *("platform_account", "platform_cursor", "preview", "sender_id"),
     *("draft", "event", "identity", "inbound_message", "lane", "lane_move", "memory", "migration", "person", "project"),
     *("read_mark", "search", "session", "share", "turn", "usage"),
+    *("budget_limit", "budget_window", "job", "job_run", "memory_block", "memory_turn", "model_call", "named_lease"),
 }
 SQLITE_TABLES = {"access_change"}  # PostgreSQL sends notifications instead
 DATABASE_ERRORS = (apsw.Error, psycopg.Error, StoreError)
