@@ -43,6 +43,9 @@ class NoAgent:
     def check_model(self, name: str) -> None:
         """Every model is accepted."""
 
+    async def get_price(self, name: str) -> None:
+        """No price is known."""
+
     def list_tool_servers(self) -> list[str]:
         return []
 

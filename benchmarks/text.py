@@ -27,7 +27,8 @@ from palaver.domain.capabilities import Capabilities, LengthUnit
 from palaver.domain.context import clean_chat_text, format_author_prefix, quote_chat_text
 from palaver.domain.errors import PalaverError
 from palaver.domain.events import Event, EventKind
-from palaver.domain.memory import clean_memory, find_best_matches, matches_query
+from palaver.domain.ids import MemoryId
+from palaver.domain.memory import Memory, clean_memory, find_best_matches, find_similar, matches_query
 from palaver.domain.message import Message, make_preview
 from palaver.domain.quoted_messages import choose_context, format_quotes
 from palaver.domain.search_text import build_index_text, build_snippet, parse_query, split_words
@@ -102,6 +103,7 @@ TEXTS: Final[Mapping[str, str]] = {
 
 _QUERY = parse_query('"' + "near " * 58 + 'hit" a* 0 é 漢字')
 _MEMORY = "near miss a 0 é 漢字 " * 50
+_KNOWN_MEMORY = Memory(id=MemoryId("m_1"), text=_MEMORY, person_id=None, created_at=datetime(2026, 11, 15, tzinfo=UTC))
 _NAMES = [f"Ada {number}" for number in range(500)] + ["near near near near", "a a a a", "@@@@", "----", "0000"]
 
 
@@ -183,6 +185,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[str], object]]] = {
     "quoted chat text": quote_chat_text,
     "author": format_author_prefix,
     "memory": _ignore_refusals(clean_memory),
+    "similar memory": lambda text: find_similar([_KNOWN_MEMORY], text),
     "memory query": lambda text: (matches_query(_MEMORY, text), find_best_matches([], text, 10)),
     "sign-in name": normalize_name,
     "command": _ignore_refusals(parse_command),

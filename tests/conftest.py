@@ -28,6 +28,7 @@ from support.warm_process import WarmLauncher
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
+    from palaver.domain.redact import Redactor
     from support.gateway import StartGateway
 
 # HYPOTHESIS_PROFILE=thorough tries ten times as many random examples, and kills processes ten times as often.
@@ -235,6 +236,8 @@ async def start_gateway(store_url: str) -> AsyncIterator[StartGateway]:
             config: Any = None,
             clock: Any = None,
             profile: AgentProfile | None = None,
+            redactor: Redactor | None = None,
+            is_server: bool = False,
             **rules: Any,
         ) -> Gateway:
             store = stack.enter_context(SessionStore.open(store_url, config=config, clock=clock or SystemClock()))
@@ -245,6 +248,8 @@ async def start_gateway(store_url: str) -> AsyncIterator[StartGateway]:
                 profile=profile or AgentProfile(),
                 rules=TurnRules(**rules),
                 adapters=[loopback] if loopback else [],
+                redactor=redactor,
+                is_server=is_server,
             )
             await stack.enter_async_context(gateway.run(grace_seconds=5))
             return gateway

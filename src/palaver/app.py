@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from palaver.domain.profile import WebRules
     from palaver.domain.redact import Redactor
     from palaver.services.gateway import Gateway
+    from palaver.services.jobs.job_fields import JobEnvironment
+    from palaver.services.jobs.jobs import Jobs
+    from palaver.services.operation import AsyncRunner
     from palaver.services.platforms.configured_account import ConfiguredAccount
     from palaver.web.state import WebState
 
@@ -26,7 +29,8 @@ def open_store(settings: Settings, accounts: Sequence[ConfiguredAccount] = ()) -
     """Open the store that the settings name, and create it if it does not exist yet; a server names its accounts."""
     windows = {account.platform: account.capabilities.reply_window for account in accounts}
     hours = {platform: window.total_seconds() / 3600 for platform, window in windows.items() if window is not None}
-    return SessionStore.open(settings.database_url, config=replace(settings.gateway, reply_hours=hours))
+    config = replace(settings.gateway, reply_hours=hours, saves_local_files=True)
+    return SessionStore.open(settings.database_url, config=config)
 
 
 def list_accounts(settings: Settings, environ: Mapping[str, str]) -> list[ConfiguredAccount]:
@@ -40,7 +44,12 @@ def list_accounts(settings: Settings, environ: Mapping[str, str]) -> list[Config
 
 
 def make_gateway(
-    store: SessionStore, settings: Settings, environ: Mapping[str, str], accounts: Sequence[ConfiguredAccount] = ()
+    store: SessionStore,
+    settings: Settings,
+    environ: Mapping[str, str],
+    accounts: Sequence[ConfiguredAccount] = (),
+    *,
+    is_server: bool = False,
 ) -> Gateway:
     """Build a gateway on a store, with the agent that the settings name; it connects the given accounts."""
     from palaver.agent.selection import choose_agent
@@ -55,7 +64,26 @@ def make_gateway(
         accounts=accounts,
         redactor=_make_redactor(settings),
         files=Attachments(store, settings.home / "attachments"),
+        outputs=settings.home / "outputs",
+        is_server=is_server,
     )
+
+
+def make_jobs(
+    store: SessionStore, settings: Settings, environ: Mapping[str, str]
+) -> tuple[Jobs[AsyncRunner], JobEnvironment]:
+    """Build access to the jobs of a store without a gateway, for the terminal; nothing runs there."""
+    from palaver.agent.selection import choose_agent
+    from palaver.services.jobs.job_fields import JobEnvironment
+    from palaver.services.jobs.jobs import Jobs
+    from palaver.services.jobs.prices import ModelPrices
+    from palaver.services.operation import AsyncRunner
+
+    agent = choose_agent(settings.agent, environ)
+    environment = JobEnvironment(
+        config=store.config, rules=settings.turns, agent=agent, profile=settings.agent, prices=ModelPrices(agent)
+    )
+    return Jobs(AsyncRunner(store.engine), environment, store.clock), environment
 
 
 def make_web_state(gateway: Gateway, rules: WebRules) -> WebState:
@@ -81,7 +109,7 @@ def make_web_state(gateway: Gateway, rules: WebRules) -> WebState:
         completions=Completions(gateway, attachments),
         conversations=Conversations(store),
         live=LiveClients(store, gateway.feed),
-        metrics=MetricsReader(store),
+        metrics=MetricsReader(store, gateway.rules.budgets),
         policies=Policies(store, gateway.rules),
         shares=Shares(store),
         base_path=public_url.path.rstrip("/"),

@@ -54,7 +54,7 @@ async def make_agent(server: OpenAIServer, sleeps: RecordedSleeps) -> AsyncItera
 
         def make(*, model: str = MODEL, **options: Any) -> ModelAgent:
             providers = {"openai": Provider(api_key=KEY, base_url=server.url), "mine": Provider(base_url=server.url)}
-            profile_keys = ("fallback_models", "mcp_servers", "context_windows")
+            profile_keys = ("fallback_models", "mcp_servers", "context_windows", "prices")
             profile_options = {key: options.pop(key) for key in profile_keys if key in options}
             profile = AgentProfile(model=model, providers=options.pop("providers", providers), **profile_options)
             options.setdefault("sleep", sleeps.sleep)

@@ -10,6 +10,7 @@ import pytest
 from palaver.agent.base import ReasoningDelta, Tool, ToolCall, ToolFailed, ToolResult, UsageReport
 from palaver.agent.compaction import SUMMARY_REQUEST
 from palaver.agent.demo import DemoAgent
+from palaver.agent.memory_learning import Statement, build_learning_messages
 from palaver.domain.errors import InvalidInput
 from palaver.domain.quoted_messages import format_quotes
 from palaver.domain.usage import CostStatus
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from palaver.agent.base import AgentRequest
 
+TOOLS = ("remember", "recall", "search_conversations", "create_job", "list_jobs")
 WORDS = Path(__file__).parents[2] / "frontend/src/words"
 
 
@@ -38,7 +40,7 @@ class RecordingTools:
 
     @property
     def tools(self) -> Sequence[Tool]:
-        return [self._make_tool(name) for name in ("remember", "recall", "search_conversations")]
+        return [self._make_tool(name) for name in TOOLS]
 
     def _make_tool(self, name: str) -> Tool:
         async def run(arguments: Mapping[str, object]) -> str:
@@ -173,6 +175,20 @@ async def test_a_conversation_is_summarized(demo: DemoAgent) -> None:
     assert "So do I" in answer
 
 
+async def test_facts_that_begin_with_my_are_learned(demo: DemoAgent) -> None:
+    statements = [
+        *(Statement('My "cat"\nis called Mo'), Statement("hello"), Statement("my tea: green", "Ada")),
+        *(Statement("tell me my name"), Statement(f"my {'x' * 400}")),
+    ]
+    text = build_learning_messages(statements, ())[0]["content"]
+    tools = RecordingTools()
+    assert get_text(await collect_events(demo, make_request(text, tools=tools.tools))) == "done"
+    assert tools.calls == [
+        ("remember", {"text": 'My "cat"\nis called Mo'}),
+        ("remember", {"text": "my tea: green"}),
+    ]
+
+
 async def test_the_summary_of_a_long_conversation_is_short(demo: DemoAgent) -> None:
     many = [{"role": "user", "content": f"Sentence {number} " + "word " * 100} for number in range(500)]
     answer = get_text(await collect_events(demo, make_summary_request(*many)))
@@ -195,3 +211,37 @@ async def test_demo_is_the_only_model(demo: DemoAgent) -> None:
         demo.check_model("openai:gpt-5")
     assert demo.list_models() == ("demo",)
     assert await demo.load_tools() == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "schedule", "prompt"),
+    [
+        ("remind me every day at 7 to water the plants.", "0 7 * * *", "Reminder: water the plants"),
+        ("Remind me every day at 18:05 to cook", "5 18 * * *", "Reminder: cook"),
+        ("remind me in 30m to stretch", "30m", "Reminder: stretch"),
+        ("remind me every 2h to drink", "every 2h", "Reminder: drink"),
+        ("every 2h: drink water", "every 2h", "Reminder: drink water"),
+        (
+            "erinnere mich jeden Tag um 7 Uhr daran, die Blumen zu gießen",
+            "0 7 * * *",
+            "Erinnerung: die Blumen zu gießen",
+        ),
+        ("Erinnere mich in 30m: Pause machen", "30m", "Erinnerung: Pause machen"),
+    ],
+)
+async def test_reminders_are_proposed_as_jobs(demo: DemoAgent, text: str, schedule: str, prompt: str) -> None:
+    tools = RecordingTools()
+    answer = get_text(await collect_events(demo, make_request(text, tools=tools.tools)))
+    [(name, arguments)] = tools.calls
+    assert (name, arguments["schedule"], arguments["prompt"]) == ("create_job", schedule, prompt)
+    assert prompt.endswith(str(arguments["name"]))
+    assert "onfirm it" in answer or "Bestätige sie" in answer
+    reminded = get_text(await collect_events(demo, make_request(prompt)))
+    assert reminded == f"⏰ {arguments['name']}"
+
+
+@pytest.mark.parametrize("text", ["list my jobs", "What jobs do I have?", "zeig meine Jobs", "Welche Jobs habe ich?"])
+async def test_jobs_are_listed(demo: DemoAgent, text: str) -> None:
+    tools = RecordingTools()
+    assert "list_jobs did {it}" in get_text(await collect_events(demo, make_request(text, tools=tools.tools)))
+    assert tools.calls == [("list_jobs", {})]

@@ -5,8 +5,9 @@ from decimal import Decimal
 import pytest
 from genai_prices import Usage
 
-from palaver.agent.pricing import calculate_cost, find_context_window
+from palaver.agent.pricing import calculate_cost, find_context_window, find_list_price
 from palaver.agent.providers import KNOWN_PROVIDERS
+from palaver.domain.budget import TokenPrice
 
 USAGE = Usage(input_tokens=1_000, output_tokens=100)
 
@@ -48,3 +49,10 @@ def test_a_model_outside_the_list_has_no_context_window(model: str, provider: st
 
 def test_a_context_window_is_also_found_by_the_address_of_the_provider() -> None:
     assert find_context_window("gpt-4o", "mine", "https://api.openai.com/v1") == find_context_window("gpt-4o", "openai")
+
+
+def test_the_price_of_a_model_is_that_of_its_highest_tier_and_of_cached_input() -> None:
+    assert find_list_price("gpt-4o", "openai") == TokenPrice(input_usd=Decimal("2.5"), output_usd=Decimal(10))
+    tiered = find_list_price("claude-sonnet-4-5", "anthropic")
+    assert tiered == TokenPrice(input_usd=Decimal("7.5"), output_usd=Decimal("22.5"))  # long, and written to a cache
+    assert find_list_price("no-such-model", "openai") is None

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from palaver.agent.base import AgentEvent, AgentRequest
     from support.web import StartWebServer, WebServer
 
-PANELS = ("memory", "usage", "people", "platforms", "settings")
+PANELS = ("jobs", "memory", "usage", "people", "platforms", "settings")
 DEMO_MESSAGES = ("show me markdown", "think about the sea", "remember that my cat is called Ada")
 EVERYTHING_IN_MARKDOWN = """A plan[^1] with H<sub>2</sub>O and <kbd>Ctrl</kbd>.
 
@@ -70,6 +70,12 @@ async def create_rich_conversation(web: WebServer) -> str:
     return await web.create_conversation(await web.sign_in(), *DEMO_MESSAGES, title="Everything at once")
 
 
+async def make_job(web: WebServer, name: str) -> None:
+    job = {"name": name, "prompt": "Water the plants", "schedule": "every 2h"}
+    made = await (await web.sign_in()).post("/api/jobs", json=job)
+    assert made.status_code == 201, made.text
+
+
 def get_device_options(name: str) -> dict[str, Any]:
     return (
         {"viewport": DESKTOP_VIEWPORT}
@@ -85,6 +91,7 @@ async def test_axe_finds_nothing_serious_on_any_page(
 ) -> None:
     web = await start_web(DemoAgent(word_delay=0))
     session = await create_rich_conversation(web)
+    await make_job(web, "Plants")
     await web.sign_in("Jonas")
     look: dict[str, Any] = get_device_options(where) | {"color_scheme": theme, "reduced_motion": "reduce"}
     page = await visitors.visit(web, **look)
@@ -136,6 +143,7 @@ async def test_axe_finds_nothing_in_any_kind_of_text(start_web: StartWebServer, 
 
 
 async def test_axe_finds_nothing_serious_in_dialogs_and_menus(start_web: StartWebServer, visitors: Visitors) -> None:
+    visitors.allowed_errors = ("422",)  # of the schedule that is not valid
     web = await start_web(DemoAgent(word_delay=0))
     session = await create_rich_conversation(web)
     page = await visitors.visit(web, reduced_motion="reduce", path=f"/{session}")
@@ -154,6 +162,19 @@ async def test_axe_finds_nothing_serious_in_dialogs_and_menus(start_web: StartWe
     await page.get_by_text("How to change this").first.click()
     assert await find_violations(page) == []
     await page.get_by_role("button", name="New token").click()
+    assert await find_violations(page) == []
+    await page.keyboard.press("Escape")
+    await make_job(web, "Plants")
+    await open_panel(page, "jobs")
+    await page.get_by_role("button", name="Details of “Plants”").click()
+    await expect(page.get_by_role("region", name="History")).to_contain_text("It hasn’t run yet.")
+    assert await find_violations(page) == []
+    await page.get_by_role("button", name="Actions for “Plants”").click()
+    await page.get_by_role("menuitem", name="Edit job").click()
+    await expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("every 2 hours")
+    assert await find_violations(page) == []
+    await page.get_by_role("dialog").get_by_label("When?").fill("often")
+    await expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("is not valid")
     assert await find_violations(page) == []
     await page.keyboard.press("Escape")
     await open_panel(page, "memory")

@@ -15,11 +15,12 @@ from palaver.agent.demo import DemoAgent
 from palaver.config import load_settings
 from palaver.domain.errors import AccountRefused, SendUncertain
 from palaver.domain.policy import ResetMode, ResetPolicy
-from palaver.domain.profile import ToolsetRule
+from palaver.domain.profile import MemoryRules, ToolsetRule
 from palaver.domain.turn import BusyPolicy
 from palaver.domain.usage import TurnUsage
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.testing import ScriptedAgent
+from support.gateway import wait_until
 from support.web import create_shared_memory
 
 if TYPE_CHECKING:
@@ -84,6 +85,35 @@ async def test_memories_are_listed_edited_deleted_and_restored(start_web: StartW
     await expect(rows).to_contain_text("my cat is called Bo")
     await page.reload()
     await expect(rows).to_have_count(2)
+
+
+async def test_the_origin_of_memories_is_shown_and_filtered(start_web: StartWebServer, visitors: Visitors) -> None:
+    web = await start_web(DemoAgent(word_delay=0), is_server=True, rules={"memory": MemoryRules(learn=True)})
+    page = await visitors.visit(web)
+    await page.locator("#composer").fill("my cat is called Mo")
+    await page.locator("#composer").press("Enter")
+    await wait_for_answer(page)
+    conversation = page.url
+    await page.locator("#composer").fill("/new")
+    await page.locator("#composer").press("Enter")
+    owner = await web.sign_in()
+    store = web.gateway.store
+    await wait_until(store.seen_by(store.get_owner().principal).memories.list)
+    await owner.post("/api/memories", json={"text": "The bins go out on Tuesday."})
+    await page.goto(f"{web.url}/memory")
+    await expect(page.get_by_text("memory.learn is on")).to_be_visible()
+    rows = page.get_by_role("list", name="Memory").get_by_role("listitem")
+    await expect(rows).to_have_count(2)
+    await expect(rows.first).to_contain_text("You · ")
+    await expect(rows.last).to_contain_text("Learned by the agent · ")
+    await page.get_by_role("radio", name="Learned").check()
+    await expect(rows).to_have_count(1)
+    await page.get_by_role("radio", name="On request").check()
+    await expect(page.get_by_text("No results")).to_be_visible()
+    await page.get_by_role("radio", name="All").check()
+    await expect(rows).to_have_count(2)
+    await rows.last.get_by_role("link", name="Conversation").click()
+    await expect(page).to_have_url(conversation)
 
 
 async def test_members_do_not_see_the_memories_of_others(start_web: StartWebServer, visitors: Visitors) -> None:

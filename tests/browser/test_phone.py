@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from browser.conftest import Visitors
     from support.web import StartWebServer, WebServer
 
-PANELS = {"memory": "Memory", "usage": "Usage", "people": "People", "platforms": "Platforms", "settings": "Settings"}
+PANELS = {
+    "jobs": "Jobs",
+    "memory": "Memory",
+    "usage": "Usage",
+    "people": "People",
+    "platforms": "Platforms",
+    "settings": "Settings",
+}
 
 # Lists controls that are too small for a finger. A control with a label is as large as its label.
 _FIND_SMALL_PANEL_TARGETS = """minimum => [...document.querySelectorAll('.panel, dialog')].flatMap(place =>
@@ -55,8 +62,16 @@ async def test_a_conversation_fits_a_phone(start_web: StartWebServer, visitors: 
 
 async def test_the_panels_fit_a_phone(start_web: StartWebServer, visitors: Visitors) -> None:
     web = await start_web(DemoAgent(word_delay=0))
+    owner = await web.sign_in()
+    job = {
+        "name": "W" * 60,
+        "prompt": "<b>x</b>" * 1000,
+        "schedule": "every 2h",
+        "timezone": "America/Argentina/Ushuaia",
+    }
+    assert (await owner.post("/api/jobs", json=job)).status_code == 201
     await web.create_conversation(
-        await web.sign_in(),
+        owner,
         "remember that my cat is called Ada",
         title="A title that is longer than any telephone is wide, by far",
     )
@@ -71,7 +86,7 @@ async def test_the_panels_fit_a_phone(start_web: StartWebServer, visitors: Visit
         assert page.url == f"{web.url}/{panel}"
         await expect(page.locator(".card").first).to_be_visible()
         await expect(page.locator(".panel .spinner")).to_have_count(0)
-        for closed in await page.locator(".panel summary").all():
+        for closed in await page.locator(".panel summary, .panel [aria-expanded=false]:not([aria-haspopup])").all():
             await closed.tap()
         assert await measure_overflow(page) == 0, panel
         assert await page.evaluate(_FIND_SMALL_PANEL_TARGETS, MIN_TARGET_PIXELS) == [], panel
@@ -82,4 +97,10 @@ async def test_the_panels_fit_a_phone(start_web: StartWebServer, visitors: Visit
     assert box is not None
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= PHONE_VIEWPORT["width"]
+    assert await page.evaluate(_FIND_SMALL_PANEL_TARGETS, MIN_TARGET_PIXELS) == []
+
+    await open_path(page, "/jobs")
+    await page.get_by_role("button", name="New job").tap()
+    await expect(page.get_by_role("dialog").get_by_role("button", name="Create job")).to_be_visible()
+    assert await page.get_by_role("dialog").evaluate("dialog => dialog.scrollWidth - dialog.clientWidth") == 0
     assert await page.evaluate(_FIND_SMALL_PANEL_TARGETS, MIN_TARGET_PIXELS) == []

@@ -11,6 +11,7 @@ from playwright.async_api import expect
 from browser.conftest import send_message, wait_for_answer
 from palaver.agent.base import TextDelta, Tool, ToolCall, ToolResult, UsageReport
 from palaver.agent.compaction import SUMMARY_REQUEST
+from palaver.domain.profile import TurnRules
 from palaver.domain.usage import TurnUsage
 from palaver.testing import ScriptedAgent
 
@@ -117,7 +118,7 @@ async def test_tools_are_turned_off_for_one_conversation_and_on_again(
     await send_message(page, "what have you got?")
     await expect(page.locator(".answer")).to_have_count(2)
     await wait_for_answer(page)
-    assert {each.toolset for each in agent.requests[-1].tools} == {"history"}
+    assert {each.toolset for each in agent.requests[-1].tools} == {*TurnRules().toolsets} - {"memory"}
 
     await other.get_by_role("button", name="Tools (off: files, Memory)").click()
     await other.get_by_role("menuitem", name="Turn all on").click()
@@ -130,4 +131,4 @@ async def test_tools_are_turned_off_for_one_conversation_and_on_again(
     await send_message(new_page, "hello")
     await wait_for_answer(new_page)
     await expect(new_page.get_by_role("button", name="Tools", exact=True)).to_be_visible()
-    assert {each.toolset for each in agent.requests[-1].tools} == {"history", "memory", "mcp:files"}
+    assert {each.toolset for each in agent.requests[-1].tools} == {*TurnRules().toolsets, "mcp:files"}

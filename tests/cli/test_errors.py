@@ -98,7 +98,7 @@ def test_an_interrupt_exits_with_130(home: Home, monkeypatch: pytest.MonkeyPatch
         (["projects", "colour"], "'color'"),
         (["sessions", "list", "--limt", "3"], "'--limit'"),
         (["sessions", "list", "--limit", "0"], "1<=x<=1000"),
-        (["sessions", "list", "--archived", "--pinned"], "not both"),
+        (["sessions", "list", "--archived", "--pinned"], "only one of --archived and --pinned"),
         (["sessions", "show"], "SESSION"),
         (["sessions", "show", "x", "--all", "--limit", "3"], "not both"),
         (["sessions", "show", "x", "--limit", "9" * 30], "--limit"),

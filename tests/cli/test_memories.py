@@ -29,6 +29,19 @@ def test_memories_are_listed_newest_first_and_found_by_words(home: Home) -> None
     assert "'dog'" in home.get_text("memories", "list", "dog")
 
 
+def test_memories_are_edited_and_filtered_by_origin(home: Home) -> None:
+    memory = home.get_json("memories", "remember", "My cat is called Ada.")["memory"]
+    assert (memory["origin"], memory["session_id"]) == ("person", None)
+    assert "Changed" in home.get_text("memories", "edit", memory["id"], "My cat is called Bo.")
+    edited = home.get_json("memories", "edit", "my cat is called bo.", "My cat is called Mo.")["memory"]
+    assert (edited["id"], edited["text"]) == (memory["id"], "My cat is called Mo.")
+    assert "m_0" in home.get_error("memories", "edit", "m_0", "x", code=3)
+    assert len(home.get_json("memories", "list", "--origin", "person")["memories"]) == 1
+    assert home.get_json("memories", "list", "--origin", "learned") == {"memories": []}
+    assert "of this origin" in home.get_text("memories", "list", "--origin", "agent")
+    assert "learned" in home.get_error("memories", "list", "--origin", "other", code=2)
+
+
 def test_the_list_has_all_pages(home: Home) -> None:
     with home.open_store() as store:
         view = store.seen_by(store.get_owner().principal)

@@ -37,6 +37,8 @@ models_by_role:
   guest: []
 context_windows:
   ollama:llama3:8b: 8192
+prices:
+  workshop:qwen3: {input: 0.10, output: 1}
 instructions: Be brief.
 providers:
   openai: {api_key: 007, base_url: https://eu.example.org/v1}

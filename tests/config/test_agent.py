@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
 
+from palaver.domain.budget import BudgetRules, TokenPrice
 from palaver.domain.errors import ConfigError
 from palaver.domain.person import Role
 from palaver.domain.profile import (
@@ -14,6 +16,7 @@ from palaver.domain.profile import (
     AgentProfile,
     CompactionRules,
     McpServer,
+    MemoryRules,
     Profile,
     Provider,
     ToolsetRule,
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
 MODEL_RULE = "demo, local, local:/path/of/model.gguf or provider:name such as openai:gpt-5"
 PATTERN_RULE = f"{MODEL_RULE}; a * at the end stands for any ending, as in openai:*"
+PRICE_RULE = "dollars for a million tokens, 0 to 1000000, such as 2.5"
 WINDOW_RULE = "a whole number of tokens, 500 to 100000000"
 URL_RULE = "a URL that begins with http:// or https://"
 KEY_RULE = "ASCII characters without spaces, exactly as the provider gave it"
@@ -44,6 +48,7 @@ def test_the_agent_profile_has_all_settings_of_the_file(load: LoadSettings, full
         model="openai:gpt-5",
         fallback_models=("ollama:llama3:8b", "local", f"local:{tmp_path}/models/small.gguf"),
         context_windows={"ollama:llama3:8b": 8192},
+        prices={"workshop:qwen3": TokenPrice(input_usd=Decimal("0.10"), output_usd=Decimal(1))},
         instructions="Be brief.",
         providers={
             "openai": Provider(api_key="007", base_url="https://eu.example.org/v1"),
@@ -73,12 +78,15 @@ def test_the_turn_rules_have_all_settings_of_the_file(load: LoadSettings, full_c
         toolsets={
             "memory": ToolsetRule(
                 platforms=frozenset({Platform.TELEGRAM, Platform("irc")}), roles=frozenset({Role.OWNER, Role.GUEST})
-            )
+            ),
+            "schedule": ToolsetRule(),
+            "messaging": ToolsetRule(),
         },
         models_by_role={
             Role.MEMBER: ("openai:gpt-5-mini", "ollama:*", f"local:{tmp_path}/models/small.gguf"),
             Role.GUEST: (),
         },
+        budgets=BudgetRules(timezone="Europe/Berlin"),
     )
 
 
@@ -98,7 +106,12 @@ def test_empty_sections_have_the_defaults(load: LoadSettings, text: str) -> None
 
 def test_a_toolset_that_is_not_in_the_file_keeps_its_default_rule(load: LoadSettings) -> None:
     toolsets = load("toolsets: {memory: {roles: [guest]}}").turns.toolsets
-    assert toolsets == {"history": ToolsetRule(), "memory": ToolsetRule(roles=frozenset({Role.GUEST}))}
+    assert toolsets == {
+        "history": ToolsetRule(),
+        "memory": ToolsetRule(roles=frozenset({Role.GUEST})),
+        "schedule": ToolsetRule(),
+        "messaging": ToolsetRule(),
+    }
 
 
 def test_a_platform_is_open_to_everyone_only_if_configured(load: LoadSettings) -> None:
@@ -183,6 +196,15 @@ def test_the_numbers_of_turns_have_limits(
         ]
 
 
+def test_learning_is_off_by_default_and_memories_are_limited(load: LoadSettings, find_problems: FindProblems) -> None:
+    assert load("").turns.memory == MemoryRules(learn=False, max_memories=200)
+    assert load("memory: {learn: true, max_memories: 10}").turns.memory == MemoryRules(learn=True, max_memories=10)
+    for value in (9, 1001, 2.5):
+        assert find_problems(f"memory: {{max_memories: {value}}}") == [
+            f"config.yaml:1: memory.max_memories: {value} is not allowed (a whole number, 10 to 1000)"
+        ]
+
+
 @pytest.mark.parametrize(
     ("key", "low", "high", "kind"),
     [("at_percent", 10, 95, "a whole number of percent"), ("keep_exchanges", 1, 50, "a whole number")],
@@ -207,6 +229,15 @@ def test_the_numbers_of_summaries_have_limits(
         (
             "context_windows: {local: 1000}",
             "context_windows.local: this name is not valid (provider:name such as ollama:qwen3)",
+        ),
+        ("prices: {'openai:x': {input: 1}}", "prices.openai:x.output: this key is required"),
+        (
+            "prices: {'openai:x': {input: -1, output: 2}}",
+            f'prices.openai:x.input: "-1" is not allowed ({PRICE_RULE})',
+        ),
+        (
+            "prices: {local: {input: 1, output: 2}}",
+            "prices.local: this name is not valid (provider:name such as ollama:qwen3)",
         ),
         ("fallback_models: demo", 'fallback_models: "demo" is not allowed (a list)'),
         ("fallback_models: [demo, auto]", f'fallback_models.1: "auto" is not allowed ({MODEL_RULE})'),
@@ -282,7 +313,7 @@ def test_the_numbers_of_summaries_have_limits(
         ("platforms: {irc: {access: all}}", 'platforms.irc.access: "all" is not allowed (known or everyone)'),
         ("platforms: {irc: {access: }}", "platforms.irc.access: an empty value is not allowed (known or everyone)"),
         ("toolsets: {memroy: {}}", "toolsets.memroy: unknown name (did you mean memory?)"),
-        ("toolsets: {xyz: {}}", "toolsets.xyz: unknown name (known: history, memory)"),
+        ("toolsets: {xyz: {}}", "toolsets.xyz: unknown name (known: history, memory, schedule, messaging)"),
         ("toolsets: {memory: {enabled: 1}}", "toolsets.memory.enabled: 1 is not allowed (true or false)"),
         ("toolsets: {memory: {role: [owner]}}", "toolsets.memory.role: unknown key (did you mean roles?)"),
         ("toolsets: {memory: {roles: owner}}", 'toolsets.memory.roles: "owner" is not allowed (a list)'),

@@ -96,6 +96,7 @@ def test_the_gateway_config_has_all_settings_of_the_file(load: LoadSettings, ful
         default_reset_policy=ResetPolicy(
             mode=ResetMode.BOTH, idle_minutes=60, at_hour=5, timezone=berlin, notify=False
         ),
+        timezone=berlin,
         reset_by_platform={Platform.TELEGRAM: ResetPolicy(mode=ResetMode.IDLE, timezone="Asia/Tokyo")},
         reset_by_type={ChatType.GROUP: ResetPolicy(mode=ResetMode.DAILY, timezone=berlin)},
         group_sessions_per_user=False,

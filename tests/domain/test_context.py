@@ -129,11 +129,10 @@ def test_the_complete_prompt() -> None:
         "## Where you can send messages\n"
         "\n"
         "- `origin`: to the chat where the request came from\n"
-        "- `local`: saved as a file on this machine, not sent to anyone\n"
         '- `matrix`: to the home channel "Ops" of Matrix\n'
         '- `telegram`: to the home channel "Family" of Telegram\n'
         '- `whatsapp`: to the home channel "Phone" of WhatsApp\n'
-        "- `platform:chat_id` or `platform:chat_id:thread`: to one chat, such as a target named above\n"
+        "- from here, messages can be sent only to this chat and to home channels\n"
     )
 
 
@@ -181,9 +180,19 @@ def test_the_user_line_has_the_name_and_id_that_are_known(
     assert lines_about(prompt(source), "User") == line
 
 
-def test_the_origin_of_the_terminal_is_a_file() -> None:
+def test_the_origin_of_the_terminal_is_the_conversation() -> None:
     text = prompt(SessionSource.local_cli())
-    assert "- `origin`: saved as a file on this machine\n" in text
+    assert "- `origin`: this conversation\n" in text
+
+
+def test_only_a_private_conversation_is_told_of_files_and_other_chats() -> None:
+    config = replace(CONFIG, saves_local_files=True)
+    local, chat = "- `local`: saved as a file on this machine", "- `platform:chat_id`"
+    assert local in prompt(DM, config)
+    assert local not in prompt(DM)
+    assert chat in prompt(DM)
+    assert local not in prompt(GROUP, config)
+    assert chat not in prompt(GROUP, config)
 
 
 @pytest.mark.parametrize("name", ["slack", "discord"])
@@ -204,7 +213,6 @@ def test_the_prompt_without_connected_platforms() -> None:
     assert "Home channel" not in text
     assert [line.split("`")[1] for line in text.splitlines() if line.startswith("- `")] == [
         "origin",
-        "local",
         "platform:chat_id",
     ]
 

@@ -20,6 +20,7 @@ from palaver.domain.policy import (
     ResetPolicy,
     ResetReason,
     compute_reset_cutoff,
+    compute_reset_time,
     explain_reset,
     find_latest_daily_reset,
     find_reset_reason,
@@ -248,11 +249,13 @@ def test_the_time_zone_of_the_given_times_does_not_matter() -> None:
         ("2026-11-15T11:59", None),
         ("2026-11-15T04:00", None),
         ("2026-11-15T03:59", ResetReason.DAILY),
-        ("2026-11-15T02:00", ResetReason.DAILY),
-        ("2026-11-15T01:59", ResetReason.IDLE),
+        ("2026-11-15T01:59", ResetReason.DAILY),  # idle since 11:59, too
+        ("2026-11-14T18:00", ResetReason.DAILY),
+        ("2026-11-14T17:59", ResetReason.IDLE),
+        ("2026-11-14T03:00", ResetReason.DAILY),
     ],
 )
-def test_with_both_the_idle_rule_comes_first(last: str, reason: ResetReason | None) -> None:
+def test_with_both_the_reason_is_what_came_first(last: str, reason: ResetReason | None) -> None:
     policy = ResetPolicy(mode=ResetMode.BOTH, idle_minutes=600)
     assert find_reset_reason(policy, last_activity=utc(last), now=NOON) is reason
 
@@ -353,6 +356,21 @@ def test_a_conversation_is_reset_exactly_if_its_last_activity_is_before_the_cuto
     for last in (now - silence, *around_cutoff):
         reason = find_reset_reason(policy, last_activity=last.astimezone(clock), now=now.astimezone(clock))
         assert (reason is None) is (cutoff is None or last >= cutoff)
+
+
+@given(policies, zones, moments, st.timedeltas(timedelta(0), timedelta(days=40)))
+def test_the_reason_of_a_reset_and_its_time_do_not_depend_on_when_it_is_noticed(
+    policy: ResetPolicy, zone: str, last: datetime, wait: timedelta
+) -> None:
+    policy = replace(policy, timezone=zone)
+    due = compute_reset_time(policy, last)
+    if due is None:
+        assert policy.mode is ResetMode.NONE
+        return
+    assert find_reset_reason(policy, last_activity=last, now=due - TICK) is None
+    reason = find_reset_reason(policy, last_activity=last, now=due + TICK)
+    assert reason is not None
+    assert find_reset_reason(policy, last_activity=last, now=due + TICK + wait) is reason
 
 
 # ---- the explanation for people ----------------------------------------------------------------------------

@@ -32,7 +32,11 @@ EMPTY_MESSAGE = {
     "sent_at": None,
     "context": None,
     "replied_message": None,
+    "sent_by": None,
 }
+
+
+SENT_BY = {"kind": "job", "name": "News", "job_id": "j_1", "run_id": "r_1", "session_id": None}
 
 
 @pytest.mark.parametrize(
@@ -55,6 +59,8 @@ EMPTY_MESSAGE = {
         ({"edited": 1, "context": "x", "replied_message": {"text": 1}, "sent_at": "2026"}, {}),
         ({"name": "unknown to Palaver"}, {"name": "unknown to Palaver"}),
         ({"answers": "x", "duration_ms": "y"}, {}),
+        ({"sent_by": SENT_BY}, {"sent_by": SENT_BY}),
+        ({"sent_by": "a program's own key"}, {}),
     ],
 )
 def test_a_message_has_every_key_and_keeps_unknown_ones(stored: dict[str, Any], expected: dict[str, Any]) -> None:

@@ -63,3 +63,50 @@ def test_every_address_is_parsed_back_from_its_target(
     address = Address(Platform(platform), chat, thread, account)
     target = parse_target(format_target(address))
     assert Address(target.platform, target.chat_id, target.thread_id, target.account) == address
+
+
+@pytest.mark.parametrize(
+    ("target", "platform", "chat", "thread"),
+    [
+        ("telegram:-100123", "telegram", "-100123", None),
+        ("telegram:-100123:17", "telegram", "-100123", "17"),
+        ("Telegram:@channel", "telegram", "@channel", None),
+        ("slack:C1:1712345678.123400", "slack", "C1", "1712345678.123400"),
+        ("discord:123:456", "discord", "123", "456"),
+        ("matrix:!abc:server.org", "matrix", "!abc:server.org", None),
+        ("matrix:!abc:server.org:$root", "matrix", "!abc:server.org", "$root"),
+        ("matrix:!abc:server.org:thread-1", "matrix", "!abc:server.org", "thread-1"),
+        ("matrix:!abc:server.org:8448", "matrix", "!abc:server.org:8448", None),
+        ("matrix:!abc:server.org:8448:$root", "matrix", "!abc:server.org:8448", "$root"),
+        ("matrix:!abc:server.org:$old:server.org", "matrix", "!abc:server.org", "$old:server.org"),
+        ("matrix:!abc:[2001:db8::1]:8448:$root", "matrix", "!abc:[2001:db8::1]:8448", "$root"),
+        ("matrix:!roomwithoutserver", "matrix", "!roomwithoutserver", None),
+        ("matrix:!roomwithoutserver:$root", "matrix", "!roomwithoutserver", "$root"),
+        ("matrix:#alias:server.org", "matrix", "#alias:server.org", None),
+        ("signal:group:X+/y==", "signal", "group:X+/y==", None),
+        ("signal:group:X==:9", "signal", "group:X==", "9"),
+        ("signal:+491701234567", "signal", "+491701234567", None),
+        ("whatsapp:123-456@g.us", "whatsapp", "123-456@g.us", None),
+        ("whatsapp:49170:5@s.whatsapp.net", "whatsapp", "49170:5@s.whatsapp.net", None),
+        ("whatsapp:491701234567", "whatsapp", "491701234567", None),
+        ("my_irc:#chan:t:x", "my_irc", "#chan", "t:x"),
+    ],
+)
+def test_a_target_names_platform_chat_and_thread(target: str, platform: str, chat: str, thread: str | None) -> None:
+    assert parse_target(target) == DeliveryTarget("chat", Platform(platform), chat, thread)
+
+
+@pytest.mark.parametrize(
+    ("target", "chat", "thread"),
+    [
+        ("my_irc:net%3A#chan", "net:#chan", None),
+        ("my_irc:net%3A#chan:9", "net:#chan", "9"),
+        ("my_irc:net:#chan", "net", "#chan"),
+        ("my_irc:a%3Ab%3Ac:d", "a:b:c", "d"),
+        ("MY_IRC@work:a", "a", None),
+    ],
+)
+def test_colons_in_ids_of_other_platforms_are_encoded(target: str, chat: str, thread: str | None) -> None:
+    resolved = parse_target(target)
+    assert (resolved.kind, resolved.platform, resolved.chat_id, resolved.thread_id) == ("chat", "my_irc", chat, thread)
+    assert resolved.account == ("work" if "@" in target else "")

@@ -76,3 +76,10 @@ def test_tokens_or_a_cost_count_as_usage() -> None:
     assert TurnUsage(input_tokens=1).has_usage
     assert TurnUsage(cost=0).has_usage
     assert not TurnUsage(model="m", last_prompt_tokens=5).has_usage
+
+
+def test_a_call_that_does_not_report_its_prompt_keeps_the_size_of_the_context() -> None:
+    first = TurnUsage(input_tokens=900, last_prompt_tokens=900)
+    second = TurnUsage(input_tokens=950, last_prompt_tokens=950)
+    cut_off = TurnUsage(input_tokens=1200)
+    assert first.add(second).add(cut_off).last_prompt_tokens == 950

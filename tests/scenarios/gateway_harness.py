@@ -20,6 +20,10 @@ from typing import TYPE_CHECKING, Any, Self
 sys.path.insert(0, str(Path(__file__).parent))
 
 from gateway_process import (
+    CALLS_FILE,
+    ESTIMATED_TOKENS,
+    HELD_TOKENS,
+    USAGE,
     GatewayOptions,
     format_plain_answer,
     format_text_after_action,
@@ -381,6 +385,24 @@ class FinalState:
         self._check_previews()
         self._check_order()
         self._check_partial_answers()
+        self._check_calls()
+
+    def _check_calls(self) -> None:
+        """Check that every call to the model is counted and recorded once, and nothing is held any more."""
+        url = self.platform.url
+        assert fetch_rows(url, "SELECT id FROM model_call") == []
+        assert fetch_rows(url, "SELECT subject FROM budget_window WHERE held_nanos <> 0 OR held_tokens <> 0") == []
+        windows = fetch_rows(
+            url, "SELECT SUM(used_nanos), SUM(used_tokens) FROM budget_window WHERE scope = 'all' AND period = 'day'"
+        )
+        recorded = fetch_rows(url, "SELECT SUM(cost_nanos), SUM(input_tokens + output_tokens) FROM usage")
+        assert windows == recorded
+        tokens = int(windows[0][1] or 0)
+        lost, rest = divmod(tokens, HELD_TOKENS)
+        stopped, rest = divmod(rest, ESTIMATED_TOKENS)
+        counted = lost + stopped + rest // (USAGE.input_tokens + USAGE.output_tokens)
+        made = len(_load_lines(self.platform.folder / CALLS_FILE))
+        assert made <= counted <= made + lost, "a process may die after a call is held, and before it is made"
 
     def _check_messages(self) -> None:
         stored = Counter((message.message_id, message.text) for message in self.messages if message.role == "user")

@@ -17,6 +17,7 @@ import sys
 import traceback
 from collections import Counter
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,14 +25,16 @@ from typing import TYPE_CHECKING, Any
 import palaver.storage.engines.postgres
 import palaver.storage.engines.sqlite  # noqa: F401  (a fork should be killed at its work, not during its imports)
 from palaver import PalaverError, SessionSource, SessionStore, TurnUsage
-from palaver.agent.base import TextDelta, Tool, ToolCall, ToolResult, UsageReport
+from palaver.agent.base import ModelCall, TextDelta, Tool, ToolCall, ToolResult, UsageReport
 from palaver.agent.compaction import SUMMARY_REQUEST
+from palaver.agent.memory_learning import LEARNING_REQUEST
+from palaver.domain.budget import TokenPrice
 from palaver.domain.capabilities import Capabilities, Pace
 from palaver.domain.crash_points import set_crash_hook
 from palaver.domain.errors import ContextOverflow, SendRejected
 from palaver.domain.inbound import Inbound, InboundFile, ReplyTo
 from palaver.domain.person import Role
-from palaver.domain.profile import AgentProfile, TurnRules
+from palaver.domain.profile import AgentProfile, MemoryRules, TurnRules
 from palaver.platforms.loopback import LOOPBACK, RECOGNIZES_KEYS, LoopbackAdapter
 from palaver.services.attachments import Attachments
 from palaver.services.conversations import build_person_source
@@ -41,6 +44,7 @@ from palaver.services.platforms.account_runner import ConnectionTiming
 from palaver.services.turns import worker
 from palaver.storage import accounts, people
 from palaver.storage.engines.base import Read, Write
+from palaver.storage.timestamps import to_micros
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:
@@ -52,6 +56,21 @@ if TYPE_CHECKING:
     from palaver.services.platforms.adapter import OutgoingMessage
     from palaver.storage.engines.base import Transaction
 
+LEARNED_FACTS = ("My cat is called Ada.", "I drink tea in the morning.")
+# What a call to the model counts, in sizes that can be told apart in a sum: one that ended, one that was stopped, and
+# one whose process died.
+USAGE = TurnUsage(model="m", input_tokens=3, output_tokens=2, cost="0.000000005")
+ESTIMATED_TOKENS = 10_000
+HELD_TOKENS = 100_000_000
+PROMPT_TOKENS = 12
+MODEL_CALL = ModelCall(
+    model="m",
+    provider=None,
+    input_tokens=10,
+    max_tokens=HELD_TOKENS - PROMPT_TOKENS,
+    price=TokenPrice(input_usd=Decimal("0.001"), output_usd=Decimal("0.001")),  # a nano-dollar for a token
+)
+CALLS_FILE = "calls"  # beside the actions: a line for each call that the model has received
 WORDS = ("one", "two", "three", "four", "five", "six")
 MAX_USER_MESSAGES = 6  # that the model can take with a message that starts with "long"
 
@@ -70,6 +89,8 @@ class GatewayOptions:
     grace_seconds: float = 5.0  # for turns to finish after SIGTERM
     max_running: int = 8
     send_seconds: float = 0.0  # that every other delivery takes to reach the platform
+    learns: bool = False  # from conversations that have ended
+    is_server: bool = False  # it runs jobs, too
 
 
 # -- the platform --------------------------------------------------------------------------------------------
@@ -162,8 +183,9 @@ class ActingAgent:
         self._is_watched = options.streams and options.word_seconds > 0
         self._word_seconds = options.word_seconds
         self._actions_path = options.actions_path
+        self._calls_path = str(Path(options.actions_path).with_name(CALLS_FILE))
         tool = Tool(name="act", description="Act.", parameters={"type": "object"}, run=self._act, has_side_effects=True)
-        self.agent = ScriptedAgent(self._answer, tools=[tool])
+        self.agent = ScriptedAgent(self._answer, tools=[tool], can_write_titles=options.learns)
 
     async def _act(self, arguments: Mapping[str, Any]) -> str:
         append_line(self._actions_path, {"question": arguments["question"]})
@@ -172,19 +194,41 @@ class ActingAgent:
 
     async def _answer(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
         question = get_question(request.messages[-1]["content"])
-        if question.startswith(SUMMARY_REQUEST):
-            yield TextDelta("They talked.")
-            return
+        held = await request.meter.hold(MODEL_CALL)
         user_messages = sum(message["role"] == "user" for message in request.messages)
         if question.startswith("long") and user_messages > MAX_USER_MESSAGES:
+            await held.release()
             raise ContextOverflow
-        if question.startswith("act"):
+        append_line(self._calls_path, {"question": question})
+        try:
+            async for event in self._react(request, question):
+                yield event
+        except BaseException:
+            await held.settle(None, streamed_tokens=ESTIMATED_TOKENS - PROMPT_TOKENS)
+            raise
+        await held.settle(USAGE)
+        yield UsageReport(USAGE, held.is_recorded)
+
+    async def _react(self, request: AgentRequest, question: str) -> AsyncGenerator[AgentEvent, None]:
+        if question.startswith(SUMMARY_REQUEST):
+            yield TextDelta("They talked.")
+        elif question.startswith(LEARNING_REQUEST):
+            async for event in self._learn(request):
+                yield event
+        elif question.startswith("act"):
             async for event in self._act_and_answer(request, question):
                 yield event
         else:
             async for event in self._say(format_plain_answer(question)):
                 yield event
-        yield UsageReport(TurnUsage(model="m", input_tokens=3, output_tokens=2, cost="0.001"))
+
+    async def _learn(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        """Remember two facts, whatever people wrote."""
+        append_line(self._actions_path, {"question": "learn"})
+        tool = next(tool for tool in request.tools if tool.name == "remember")
+        for number, fact in enumerate(LEARNED_FACTS):
+            yield ToolCall(f"c{number}", "remember", json.dumps({"text": fact}))
+            yield ToolResult(f"c{number}", "remember", await tool.run({"text": fact}))
 
     async def _act_and_answer(self, request: AgentRequest, question: str) -> AsyncGenerator[AgentEvent, None]:
         async for event in self._say(format_text_before_action(question)):
@@ -259,10 +303,17 @@ class GatewayRunner:
                 store,
                 ActingAgent(options, self._adapter).agent,
                 profile=AgentProfile(),
-                rules=TurnRules(open_platforms=frozenset({LOOPBACK}), max_running=options.max_running, max_queued=1000),
+                rules=TurnRules(
+                    open_platforms=frozenset({LOOPBACK}),
+                    max_running=options.max_running,
+                    max_queued=1000,
+                    model_titles=False,
+                    memory=MemoryRules(learn=options.learns),
+                ),
                 adapters=[self._adapter],
                 timing=ConnectionTiming(acquisition=0.02),
                 files=Attachments(store, Path(options.sends_path).with_name("attachments")),
+                is_server=options.is_server,
             )
             make_members(store, "ada", "bob", "dan", "eve", "fay")
             async with gateway.run(grace_seconds=options.grace_seconds):
@@ -328,8 +379,9 @@ class GatewayRunner:
         return await gateway.inbox.accept(inbound)
 
     async def _wait_until_idle(self, writer: asyncio.StreamWriter, store: SessionStore) -> None:
-        """Wait until no turn, no delivery and no growing message is open."""
-        while await store.engine.arun(Read(_count_open_work)):  # noqa: ASYNC110  (another process may finish it)
+        """Wait until no turn, no run of a job, no delivery and no growing message is open."""
+        count = partial(_count_open_work, now=to_micros(store.clock.now()))
+        while await store.engine.arun(Read(count)):  # noqa: ASYNC110  (another process may finish it)
             await asyncio.sleep(0.01)
         self._report(writer, idle=True, passed_points=dict(self._passed_points))
 
@@ -337,11 +389,14 @@ class GatewayRunner:
         writer.write(json.dumps(facts).encode() + b"\n")
 
 
-def _count_open_work(tx: Transaction) -> int:
+def _count_open_work(tx: Transaction, now: int) -> int:
     row = tx.fetch_one(
         "SELECT (SELECT COUNT(*) FROM turn WHERE state IN ('queued', 'running'))"
         " + (SELECT COUNT(*) FROM delivery WHERE state IN ('pending', 'sending'))"
-        " + (SELECT COUNT(*) FROM preview)"
+        " + (SELECT COUNT(*) FROM preview) + (SELECT COUNT(*) FROM model_call)"
+        " + (SELECT COUNT(*) FROM memory_turn WHERE ended_at IS NULL)"
+        " + (SELECT COUNT(*) FROM job WHERE next_slot <= $1) + (SELECT COUNT(*) FROM job_run WHERE ended_at IS NULL)",
+        now,
     )
     return int(row[0]) if row else 0
 

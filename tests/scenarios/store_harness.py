@@ -178,7 +178,8 @@ _WRONG_ENDS = """
         > COALESCE((SELECT MAX(seq) FROM event WHERE session_no = s.no AND kind = 'reopened'), 0))"""
 
 _LANES_ON_ENDED_SESSIONS = """
-    SELECT l.key, s.id FROM lane l JOIN session s ON s.no = l.session_no WHERE s.ended_at IS NOT NULL"""
+    SELECT l.key, s.id FROM lane l JOIN session s ON s.no = l.session_no
+    WHERE s.end_reason NOT IN ('idle', 'daily')"""
 
 _EVENTS_WITHOUT_SESSION = """
     SELECT e.no FROM event e LEFT JOIN session s ON s.no = e.session_no WHERE s.no IS NULL"""

@@ -16,10 +16,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any, TypeVar
 
-from palaver import PalaverError, SessionSource, SessionStore, TurnUsage
+from palaver import GatewayConfig, PalaverError, SessionSource, SessionStore, TurnUsage
 from palaver.domain.errors import StoreError
 
 COMMANDS: dict[str, Callable[..., Any]] = {}
@@ -435,6 +436,45 @@ def interrupt_writes(times: int, seed: int) -> int:
         if not results:
             raise RuntimeError(f"the store no longer works after Ctrl-C number {number + 1}")
     return times
+
+
+@command
+def record_message_later(url: str, lane: str, text: str, hours: float, at: float | None = None) -> list[Any]:
+    """Record a message by a clock that is ahead, where conversations end after an hour; return its session and why."""
+    with _open_later_store(url, hours) as store:
+        wait_until(at)
+        recorded = store.record_user_message(build_source(lane), text)
+        return [recorded.session_id, recorded.start_reason]
+
+
+@command
+def run_expiry_watcher(url: str, hours: float, crash_at: list[Any] | None = None, at: float | None = None) -> list[str]:
+    """Run an expiry watcher once, by a clock that is ahead; the process kills itself at a crash point."""
+    from palaver.domain.crash_points import set_crash_hook
+    from palaver.domain.profile import TurnRules
+    from palaver.services.expiry import ExpiryWatcher
+
+    passed: list[str] = []
+
+    def pass_crash_point(name: str) -> None:
+        passed.append(name)
+        if [name, passed.count(name)] == crash_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with _open_later_store(url, hours) as store:
+        watcher = ExpiryWatcher(store, TurnRules())
+        set_crash_hook(pass_crash_point)
+        wait_until(at)
+        asyncio.run(watcher.run_once())
+    return passed
+
+
+def _open_later_store(url: str, hours: float) -> SessionStore:
+    from palaver.domain.policy import ResetMode, ResetPolicy
+    from palaver.testing import FakeClock
+
+    config = GatewayConfig(default_reset_policy=ResetPolicy(mode=ResetMode.IDLE, idle_minutes=60))
+    return SessionStore.open(url, config=config, clock=FakeClock(datetime.now(UTC) + timedelta(hours=hours)))
 
 
 @command

@@ -41,6 +41,10 @@ CRASH_POINTS: dict[str, tuple[int, tuple[Any, ...]]] = {
     "inbox.command_read": (1, ()),
     "inbox.before_download": (1, ()),
     "inbox.files_received": (1, ()),
+    "call.before_hold": (2, ()),
+    "call.held": (2, ()),
+    "call.before_settle": (2, ()),
+    "call.settled": (2, ()),
     "turn.before_claim": (2, ()),
     "turn.claimed": (2, ()),
     "turn.agent_event": (9, ()),
@@ -88,6 +92,13 @@ STREAMING_POINTS: dict[str, int] = {
     "delivery.before_confirmation": 1,
     "delivery.confirmed": 1,
 }
+AREAS = (
+    "inbox.",
+    "call.",
+    "turn.",
+    "delivery.",
+    "preview.",
+)  # the crash points of other areas have kill tests of their own
 SHUTDOWN_POINTS = {"turn.before_release", "turn.released"}  # passed only by a gateway that is asked to stop
 
 
@@ -239,7 +250,8 @@ def test_an_answer_to_a_message_from_the_web_arrives_in_the_chat_once_or_its_fai
 
 
 def test_the_table_has_every_crash_point() -> None:
-    assert CRASH_POINTS.keys() | STREAMING_POINTS.keys() == set(get_args(CrashPoint))
+    points = {point for point in get_args(CrashPoint) if point.startswith(AREAS)}
+    assert CRASH_POINTS.keys() | STREAMING_POINTS.keys() == points
 
 
 def test_a_gateway_passes_every_crash_point(launcher: GatewayLauncher, store_url: str, tmp_path: Path) -> None:
@@ -258,7 +270,8 @@ def test_a_gateway_passes_every_crash_point(launcher: GatewayLauncher, store_url
     platform.wait_for_acknowledgements(stopping)
     wait_for_rows(store_url, "SELECT 1 FROM draft")
     assert stopping.stop() == 0
-    assert gateway.passed_points | stopping.passed_points == CRASH_POINTS.keys() | STREAMING_POINTS.keys()
+    passed_points = {point for point in gateway.passed_points | stopping.passed_points if point.startswith(AREAS)}
+    assert passed_points == CRASH_POINTS.keys() | STREAMING_POINTS.keys()
     finish_all_work(launcher, platform).check()
 
 

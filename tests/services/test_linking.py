@@ -76,7 +76,7 @@ async def test_everything_of_both_belongs_to_the_one_who_stays(town: Town) -> No
         projects.create(tx, guest.id, "Garden", None, now)
         row = people.find_by_id(tx, guest.id)
         assert row is not None
-        memories.add(tx, row.audience_no, guest.id, "likes tea", now)
+        memories.add(tx, row.audience_no, memories.NewMemory(text="likes tea", person_id=guest.id), now)
         no, trips = projects.get_by_id_or_name(tx, guest.id, "Trips")
         session_row = sessions.get(tx, in_chat.session_id or "")
         sessions.move_to_project(tx, session_row, trips.id, no, now, guest.id)

@@ -13,11 +13,17 @@ from hypothesis import strategies as st
 from palaver import GatewayConfig, Principal, Role, SessionStore, SessionView
 from palaver.domain.errors import InvalidInput, NotAllowed, NotFound, SessionNotFound
 from palaver.domain.ids import PersonId
-from palaver.domain.memory import MAX_MEMORIES_PER_AUDIENCE, MAX_MEMORY_CHARS, build_memory_key, matches_query
+from palaver.domain.memory import (
+    MAX_AGENT_MEMORY_CHARS,
+    MAX_MEMORIES_PER_AUDIENCE,
+    build_memory_key,
+    matches_query,
+)
 from palaver.services.memories import ConversationMemory
 from palaver.services.view import ViewScope
 from palaver.storage import memories, sessions
 from palaver.storage.engines.base import Read, Write
+from palaver.storage.memories import NewMemory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +77,9 @@ async def test_the_same_text_at_the_same_time_is_one_memory(open_store: OpenStor
 async def test_a_text_of_maximum_length_is_stored_in_every_script(store: SessionStore, dm: Source) -> None:
     memory = open_memory(store, dm())
     generator = random.Random(7)
-    long_texts = ["".join(chr(generator.randrange(0x4E00, 0x9FFF)) for _ in range(MAX_MEMORY_CHARS)) for _ in range(2)]
+    long_texts = [
+        "".join(chr(generator.randrange(0x4E00, 0x9FFF)) for _ in range(MAX_AGENT_MEMORY_CHARS)) for _ in range(2)
+    ]
     for text in long_texts:
         await memory.remember(text)
     await memory.remember(long_texts[0])
@@ -81,7 +89,7 @@ async def test_a_text_of_maximum_length_is_stored_in_every_script(store: Session
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("", "empty"), (" \n", "empty"), ("x" * (MAX_MEMORY_CHARS + 1), "at most 2000")],
+    [("", "empty"), (" \n", "empty"), ("x" * (MAX_AGENT_MEMORY_CHARS + 1), "at most 300")],
 )
 async def test_an_invalid_text_is_refused(store: SessionStore, dm: Source, text: str, reason: str) -> None:
     memory = open_memory(store, dm())
@@ -95,7 +103,8 @@ async def test_an_audience_has_a_limit_of_a_thousand_memories(store: SessionStor
 
     def fill(tx: Transaction) -> None:
         for number in range(MAX_MEMORIES_PER_AUDIENCE - 1):
-            memories.add(tx, memory._session_row.audience_no, None, f"number {number}", number)
+            new = NewMemory(text=f"number {number}", person_id=None)
+            memories.add(tx, memory._session_row.audience_no, new, number)
 
     store.engine.run(Write(fill))
     await memory.remember("the last")
@@ -295,7 +304,8 @@ def test_a_search_in_many_memories_is_paged(store: SessionStore, dm: Source) -> 
 
     def fill(tx: Transaction) -> None:
         for number in range(500):
-            memories.add(tx, audience_no, None, f"{'tea' if number % 200 == 99 else 'salt'} {number}", number)
+            text = f"{'tea' if number % 200 == 99 else 'salt'} {number}"
+            memories.add(tx, audience_no, NewMemory(text=text, person_id=None), number)
 
     store.engine.run(Write(fill))
     first = view.memories.list("tea", limit=2)

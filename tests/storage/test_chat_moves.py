@@ -8,10 +8,12 @@ import pytest
 
 from palaver import GatewayConfig, SessionSource
 from palaver.domain.delivery import Address, DeliveryState
+from palaver.domain.job import JobState
 from palaver.domain.source import Platform
-from palaver.storage import chat_moves, deliveries, turns
+from palaver.storage import chat_moves, deliveries, jobs, people, turns
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.sources import encode_source
+from palaver.storage.timestamps import from_micros
 
 if TYPE_CHECKING:
     from palaver import SessionStore
@@ -72,6 +74,52 @@ def test_only_chats_of_the_same_account_and_platform_move(store: SessionStore) -
     assert store.get_session(discord.session_id).origin.chat_id == OLD
     assert move_chat(store, account="work")
     assert store.get_session(work.session_id).origin.chat_id == NEW
+
+
+def test_jobs_go_on_sending_to_the_new_chat(store: SessionStore) -> None:
+    store.record_user_message(make_group(OLD), "hello")
+    ada = store.get_or_create_person(make_group(OLD))
+    targets = ("origin", f"telegram:{OLD}", f"telegram:{OLD}:7", f"telegram@work:{OLD}", "telegram:-1005")
+
+    def add(tx: Any, name: str, origin: SessionSource) -> jobs.JobRow:
+        now = from_micros(NOW)
+        new_job = jobs.NewJob(
+            person_id=ada.id,
+            name=name,
+            prompt="Say hello.",
+            schedule="every 2h",
+            timezone="UTC",
+            anchor=now,
+            targets=targets,
+            origin=origin,
+            toolsets=(),
+            state=JobState.ACTIVE,
+            next_slot=now,
+        )
+        row = jobs.insert(tx, new_job, NOW)
+        return jobs.update_fields(tx, row, {"proposed_change": {"targets": list(targets), "prompt": "Hi."}}, NOW)
+
+    made_there = store.engine.run(Write(lambda tx: add(tx, "there", make_group(OLD, thread_id="7"))))
+    made_elsewhere = store.engine.run(Write(lambda tx: add(tx, "elsewhere", make_group(OLD, account="work"))))
+    assert move_chat(store)
+    moved = ("origin", f"telegram:{NEW}", f"telegram:{NEW}:7", f"telegram@work:{OLD}", "telegram:-1005")
+    for row, chat in ((made_there, NEW), (made_elsewhere, OLD)):
+        job = store.engine.run(Read(lambda tx, row=row: jobs.get_any(tx, row.job.id))).job
+        assert job.targets == moved
+        assert job.proposed_change == {"targets": list(moved), "prompt": "Hi."}
+        assert job.origin.chat_id == chat
+    assert not move_chat(store)
+
+
+def test_direct_messages_are_sent_to_the_new_chat(store: SessionStore) -> None:
+    dm = SessionSource("telegram", OLD, user_id="ada", user_name="Ada")
+    store.record_user_message(dm, "hello")
+    ada = store.get_or_create_person(dm)
+    store.engine.run(Write(lambda tx: people.remember_dm_source(tx, dm, None)))
+    move_chat(store)
+    [identity] = store.engine.run(Read(lambda tx: people.list_identities(tx, ada.id)))
+    assert identity.dm_source is not None
+    assert identity.dm_source.chat_id == NEW
 
 
 def test_moving_twice_changes_nothing(store: SessionStore) -> None:

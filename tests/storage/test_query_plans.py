@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -19,6 +20,7 @@ from palaver.agent.base import TextDelta, ToolCall, ToolResult
 from palaver.domain.capabilities import Capabilities, Pace
 from palaver.domain.errors import SendRetryable, TargetUnreachable
 from palaver.domain.inbound import Inbound
+from palaver.domain.job import JobRunKind
 from palaver.domain.platform_updates import (
     ButtonPressed,
     ChatMoved,
@@ -32,10 +34,15 @@ from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.domain.source import Platform
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 from palaver.services.gateway import Gateway
+from palaver.storage import job_runs, jobs
 from palaver.storage.engines import sqlite
+from palaver.storage.engines.base import Read, Write
 from palaver.storage.engines.sqlite import SqliteTransaction
+from palaver.storage.timestamps import to_micros
 from palaver.testing import ScriptedAgent
 from support.gateway import make_member, wait_for_turn, wait_until
+from support.job_runs import insert_job
+from support.metered_work import make_call, make_rules, make_usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -43,16 +50,23 @@ if TYPE_CHECKING:
 
     from palaver.agent.base import AgentEvent, AgentRequest
     from palaver.services.platforms.adapter import OutgoingMessage
+    from palaver.storage.engines.base import Transaction
 
 # Partial indexes on open rows, which may be scanned: they stay short, however much has ended.
 SHORT_INDEXES = {
     *("turn_open", "turn_queued", "turn_due", "one_running_turn"),
     *("delivery_sending", "delivery_due", "delivery_open", "session_unindexed"),
+    *("job_run_queued", "job_run_running", "job_run_untold", "one_open_run_per_job"),
     "preview",  # a table: one row for each running turn
     *("home_channel", "platform_account"),  # tables: one row for each platform or account
+    *("model_call", "budget_limit"),  # tables: one row for each call that is under way, or limit that an owner has set
 }
 # What SQLite runs when a row is deleted that others reference.
 CASCADE_STATEMENTS = [
+    "UPDATE job SET origin_session_no = NULL WHERE origin_session_no = $1",
+    "UPDATE job_run SET session_no = NULL WHERE session_no = $1",
+    "UPDATE job_run SET turn_no = NULL WHERE turn_no = $1",
+    "DELETE FROM job_run WHERE job_no = $1",
     "DELETE FROM turn WHERE session_no = $1",
     "DELETE FROM delivery WHERE session_no = $1",
     "DELETE FROM delivery WHERE turn_no = $1",
@@ -110,6 +124,24 @@ async def send_updates(gateway: Gateway) -> None:
     await gateway.inbox.load_cursor((LOOPBACK, ""))
 
 
+async def run_job(gateway: Gateway) -> None:
+    """Run a job at its slot, with a slot that was missed before it."""
+    store = gateway.store
+    job_row = insert_job(store, LoopbackAdapter().get_source("ada"), "every 1h")
+    slot = store.clock.now() - timedelta(minutes=65)
+
+    def make_due(tx: Transaction) -> None:
+        row = jobs.update_fields(tx, job_row, {"anchor": slot}, to_micros(slot))
+        jobs.set_next_slot(tx, row.no, slot, to_micros(slot))
+        job_runs.enqueue(tx, row, store.clock.now(), JobRunKind.MANUAL, to_micros(slot))
+
+    await store.engine.arun(Write(make_due))
+    await gateway.scheduler.poll()
+    await wait_until(lambda: store.engine.run(Read(lambda tx: job_runs.find_open(tx, job_row.no))) is None)
+    await gateway.scheduler.poll()
+    assert len(store.engine.run(Read(lambda tx: job_runs.list_runs(tx, job_row.no, limit=5)))) == 3
+
+
 async def send_from_several_ids(gateway: Gateway) -> None:
     """Write as a person with a number and a lasting id, and as others who had or get that number."""
     pairs = (("491", "DE.1"), ("491", "DE.1"), ("491", "DE.2"), ("492", None), (None, "DE.3"), ("492", "DE.3"))
@@ -132,7 +164,10 @@ async def test_no_statement_of_a_conversation_scans_a_table(tmp_path: Path, stat
             yield ToolCall("c1", "look", "{}")
             yield ToolResult("c1", "look", "seen")
             await request.take_steering()
+        held, refused = await request.meter.hold(make_call()), await request.meter.hold(make_call())
+        await refused.release()
         yield TextDelta("Here you are.")
+        await held.settle(make_usage(3, 2))
 
     async def send(_message: OutgoingMessage) -> str | None:
         if send_errors:
@@ -144,7 +179,8 @@ async def test_no_statement_of_a_conversation_scans_a_table(tmp_path: Path, stat
         statements.clear()  # those of opening the store
         streaming = Capabilities(can_edit=True, can_delete=True, edit_pace=Pace(0.0), typing_seconds=5)
         loopback = LoopbackAdapter(send, capabilities=streaming)
-        rules = TurnRules(open_platforms=frozenset({LOOPBACK, Platform.WHATSAPP}))
+        budgets = make_rules(all_day_tokens=10**9, person_month_usd=10**12)
+        rules = TurnRules(open_platforms=frozenset({LOOPBACK, Platform.WHATSAPP}), budgets=budgets)
         gateway = Gateway(store, ScriptedAgent(answer), profile=AgentProfile(), rules=rules, adapters=[loopback])
         await make_member(store, SessionSource(LOOPBACK, "ada", user_id="ada", user_name="Ada"))  # who may steer
         async with gateway.run():
@@ -166,6 +202,7 @@ async def test_no_statement_of_a_conversation_scans_a_table(tmp_path: Path, stat
             await send_updates(gateway)
             await send_from_several_ids(gateway)
             await gateway.outbox.report_failed((LOOPBACK, ""), "d_0000000000000000.1", TargetUnreachable("gone"))
+            await run_job(gateway)
             await gateway.turn_worker.recover_orphans()
             await gateway.outbox.recover_orphans()
             store.delete_session(first.session_id or "")

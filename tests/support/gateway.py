@@ -16,6 +16,7 @@ from palaver.storage.engines.base import Read, Write
 if TYPE_CHECKING:
     from palaver import SessionStore
     from palaver.domain.profile import AgentProfile
+    from palaver.domain.redact import Redactor
     from palaver.domain.turn import Turn
     from palaver.platforms.loopback import LoopbackAdapter
     from palaver.services.gateway import Gateway
@@ -35,6 +36,8 @@ class StartGateway(Protocol):
         config: Any = None,
         clock: Any = None,
         profile: AgentProfile | None = None,
+        redactor: Redactor | None = None,
+        is_server: bool = False,
         **rules: Any,
     ) -> Gateway: ...
 

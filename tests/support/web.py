@@ -135,6 +135,7 @@ async def run_web_server(
     page_folder: Path = PAGE_FOLDER,
     limits: ConnectionLimits | None = None,
     timeouts: Timeouts | None = None,
+    is_server: bool = False,  # jobs run by the clock, too
     **options: Any,
 ) -> AsyncIterator[WebServer]:
     """Run a server on a database, with its own store and gateway. `options` override fields of `WebState`."""
@@ -147,6 +148,8 @@ async def run_web_server(
             rules=TurnRules(**({"open_platforms": OPEN_PLATFORMS} | dict(rules or {}))),
             adapters=adapters,
             files=Attachments(store, home / "attachments"),
+            outputs=home / "outputs",
+            is_server=is_server,
         )
         await stack.enter_async_context(gateway.run(grace_seconds=5))
         state = replace(make_web_state(gateway, WebRules()), **options)

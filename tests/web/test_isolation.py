@@ -48,6 +48,7 @@ MISSING = {
     "session_id": "20200101_000000_00000000",
     "project_id": "proj_00000000",
     "memory_id": "m_00000000",
+    "job_id": "j_00000000",
     "person_id": "p_000000000000",
     "request_id": "pr_000000000000",
     "attachment_id": "att_000000000000",
@@ -59,6 +60,9 @@ MISSING = {
     "secret": "0" * 43,
     "model": "no-such-model",
     "platform": "no-such-platform",
+    "scope": "person",
+    "subject": "p_000000000000",
+    "period": "day",
 }
 STREAMS = {"open_live_stream"}  # tested in `test_live.py`
 PUBLIC = {  # need no sign-in
@@ -100,6 +104,7 @@ async def create_resources(web: WebServer) -> TwoPeople:
     await web.create_conversation(bob, "hello")
     project = await ada.post("/api/projects", json={"name": f"{SECRET} project"})
     memory = await ada.post("/api/memories", json={"text": f"the {SECRET} is out of tune"})
+    job = await ada.post("/api/jobs", json={"prompt": f"tune the {SECRET}", "schedule": "every 2h"})
     uploaded = await ada.post("/api/attachments", files={"file": ("notes.txt", SECRET.encode(), "text/plain")})
     shared = await ada.post(f"/api/sessions/{session_id}/shares", json={})
     token = await ada.post("/api/me/tokens", json={"name": SECRET, "scopes": ["read"]})
@@ -108,12 +113,14 @@ async def create_resources(web: WebServer) -> TwoPeople:
         "session_id": session_id,
         "project_id": project.json()["id"],
         "memory_id": memory.json()["id"],
+        "job_id": job.json()["id"],
         "attachment_id": uploaded.json()["id"],
         "share_id": shared.json()["id"],
         "token_id": token.json()["token"]["id"],
         "device_id": next(iter(devices.values()))[0]["id"],
         "request_id": await add_pairing_request(web),
-        "person_id": (await ada.get("/api/me")).json()["person"]["id"],
+        "person_id": (person_id := (await ada.get("/api/me")).json()["person"]["id"]),
+        "subject": person_id,
     }
     return TwoPeople(web, ada, bob, ids)
 
@@ -164,7 +171,7 @@ _VARYING_HEADERS = {"date": "", "content-length": ""}
 
 @pytest.mark.parametrize(
     ("name", "method", "path"),
-    [each for each in OPERATIONS if each[1] == "GET" and re.search(r"{(session|attachment)_id}", each[2])],
+    [each for each in OPERATIONS if each[1] == "GET" and re.search(r"{(session|attachment|job)_id}", each[2])],
     ids=str,
 )
 async def test_the_person_it_belongs_to_gets_it_with_the_same_id(
@@ -199,7 +206,10 @@ async def test_every_route_needs_a_sign_in_unless_listed_as_public(
         assert response.status_code == 401, response.text
 
 
-@pytest.mark.parametrize("path", ["/api/sessions", "/api/search", "/api/usage", "/api/sessions/{session_id}"])
+@pytest.mark.parametrize(
+    "path",
+    ["/api/sessions", "/api/search", "/api/usage", "/api/sessions/{session_id}", "/api/jobs", "/api/jobs/{job_id}"],
+)
 async def test_only_an_owner_can_view_everyones(two: TwoPeople, path: str) -> None:
     path, params = fill_path(path, two.ids), {"all": "true", "query": SECRET}
     assert (await two.bob.get(path, params=params)).status_code == 403
@@ -224,10 +234,18 @@ async def test_an_owner_cannot_write_in_other_peoples_conversations(two: TwoPeop
 
 
 async def test_commands_do_not_reach_other_peoples_conversations(two: TwoPeople) -> None:
-    for text in (f"/resume {two.ids['session_id']}", f"/resume {SECRET} lessons", f"/search {SECRET}"):
+    job_id = two.ids["job_id"]
+    job_commands = [
+        f"/jobs {verb} {job_id}" for verb in ("show", "pause", "run", "remove", "history", "confirm", "reject")
+    ]
+    for text in (
+        *(f"/resume {two.ids['session_id']}", f"/resume {SECRET} lessons", f"/search {SECRET}"),
+        *("/jobs", "/jobs list everything", *job_commands),
+    ):
         response = await two.bob.post("/api/commands", json={"text": text, "key": text})
         assert "cellar" not in response.text
         assert two.ids["session_id"] not in response.text.replace(text, "")
+        assert "tune the" not in response.text
 
 
 async def test_a_shared_conversation_is_visible_only_to_its_participants(two: TwoPeople) -> None:

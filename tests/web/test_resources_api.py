@@ -95,6 +95,7 @@ async def test_a_memory_can_be_created_found_changed_and_deleted(web: WebServer)
     memory = created.json()
     assert (memory["text"], memory["author_name"], memory["is_author"]) == ("My cat is called Ada.", "owner", True)
     assert (memory["shared"], memory["other_names"], memory["other_count"]) == (False, [], 0)
+    assert (memory["origin"], memory["session_id"]) == ("person", None)
     assert (await owner.post("/api/memories", json={"text": "my cat is called ADA."})).json()["id"] == memory["id"]
     await owner.post("/api/memories", json={"text": "The bins go out on Tuesday."})
     page = (await owner.get("/api/memories", params={"limit": 1})).json()
@@ -124,6 +125,11 @@ async def test_a_shared_memory_can_be_changed_only_by_those_who_share_it(web: We
     [memory] = (await bob.get("/api/memories")).json()["memories"]
     assert (memory["shared"], memory["author_name"], memory["is_author"]) == (True, "ada", False)
     assert (memory["other_names"], memory["other_count"]) == (["ada"], 1)
+    assert memory["origin"] == "agent"
+    session_url = f"/api/sessions/{memory['session_id']}"
+    assert [(await each.get(session_url)).status_code for each in (ada, bob, eve)] == [200, 200, 404]
+    pages = [(await bob.get(f"/api/memories?origin={origin}")).json() for origin in ("person", "agent", "learned")]
+    assert [len(page["memories"]) for page in pages] == [0, 1, 0]
     assert (await eve.get("/api/memories")).json()["memories"] == []
     assert (await eve.patch(url, json={"text": "x"})).status_code == (await eve.delete(url)).status_code == 404
     assert (await bob.patch(url, json={"text": "The club meets on Friday."})).json()["author_name"] == "bob"

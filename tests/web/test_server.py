@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from base64 import b64encode
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,15 @@ import pytest
 from palaver import TurnUsage
 from palaver.agent.base import TextDelta, UsageReport
 from palaver.domain.errors import ConfigError, PalaverError, StoreUnavailable
+from palaver.platforms.loopback import LoopbackAdapter
 from palaver.services import metrics
+from palaver.storage import job_runs
+from palaver.storage.engines.base import Write
+from palaver.storage.timestamps import to_micros
 from palaver.testing import ScriptedAgent
 from palaver.web.errors import STATUS_BY_ERROR
 from palaver.web.server import open_socket, run_server
+from support.job_runs import insert_job
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,6 +55,10 @@ async def test_metrics_count_turns_tokens_and_cost_once(
     web = await start_web(ScriptedAgent(lambda _request: [TextDelta("ok"), usage]))
     owner = await web.sign_in()
     await web.create_conversation(owner, "one", "two")
+    job_row = insert_job(web.gateway.store, LoopbackAdapter().get_source("ada"), "every 1h")
+    slot = web.gateway.store.clock.now()
+    miss = partial(job_runs.record_missed, slot=slot, slot_count=3, reason="", now=to_micros(slot), is_untold=False)
+    web.gateway.store.engine.run(Write(lambda tx: miss(tx, job_row)))
     text = (await owner.get("/metrics")).text
 
     def get_value(name: str) -> float:
@@ -58,6 +68,8 @@ async def test_metrics_count_turns_tokens_and_cost_once(
 
     assert get_value('palaver_turns_total{state="done"}') == 2
     assert get_value('palaver_open_turns{state="queued"}') == 0
+    assert get_value('palaver_job_runs_total{state="missed"}') == 3  # slots that are one row
+    assert get_value('palaver_open_job_runs{state="queued"}') == 0
     assert get_value('palaver_tokens_total{kind="input",model="big"}') == 200
     assert get_value('palaver_cost_usd_total{model="big"}') == 0.5
     assert get_value("palaver_turn_duration_seconds_count") == 2

@@ -9,6 +9,7 @@ import pytest
 
 from palaver import SessionSource
 from palaver.agent.base import TextDelta, Tool
+from palaver.storage.engines.base import Write
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_for_turn, wait_until
 
@@ -33,6 +34,26 @@ async def read_texts(client: httpx2.AsyncClient, session_id: str) -> list[str]:
     """List the texts of the visible messages."""
     events = (await client.get(f"/api/sessions/{session_id}/messages")).json()["events"]
     return [event["message"]["content"] for event in events if event["message"]]
+
+
+# ---- conversations that have expired -------------------------------------------------------------------
+
+
+@BOTH_ENGINES
+async def test_expired_conversations_are_listed_to_their_people_only(web: WebServer) -> None:
+    ada, bob = await web.sign_in("ada"), await web.sign_in("bob")
+    session_id = await web.create_conversation(ada, "hello", title="Old")
+    await web.create_conversation(ada, "hello", title="New")
+    end = "UPDATE session SET ended_at = 5, end_reason = 'idle' WHERE id = $1"
+    await web.gateway.store.engine.arun(Write(lambda tx: tx.execute(end, session_id)))
+    assert await list_names(ada, expired=True) == ["Old"]
+    assert await list_names(bob, expired=True) == []
+    assert await list_names(await web.sign_in(), expired=True, all=True) == ["Old"]
+    session = (await ada.get(f"/api/sessions/{session_id}")).json()
+    assert (session["ended_at"], session["end_reason"]) == ("1970-01-01T00:00:00.000005Z", "idle")
+    await web.send_message(ada, session_id, "more")  # continues it
+    assert await list_names(ada, expired=True) == []
+    assert (await ada.get(f"/api/sessions/{session_id}")).json()["end_reason"] is None
 
 
 # ---- creating and listing -------------------------------------------------------------------------------
@@ -186,15 +207,27 @@ async def test_toolsets_can_be_listed_switched_and_inherited(start_web: StartWeb
         "enabled": True,
         "tools": [{"name": "files_read", "description": "Read a file.", "problem": None}],
     }
-    assert await get_switches() == {"history": True, "memory": True, "mcp:files": True}
+    assert await get_switches() == {
+        "history": True,
+        "memory": True,
+        "schedule": True,
+        "messaging": True,
+        "mcp:files": True,
+    }
     changed = await owner.patch(url, json={"toolsets": {"memory": False, "mcp:files": False}})
     assert changed.json()["disabled_toolsets"] == ["mcp:files", "memory"]
     changed = await owner.patch(url, json={"toolsets": {"mcp:files": True}, "title": "Quiet"})
     assert changed.json()["disabled_toolsets"] == ["memory"]
-    assert await get_switches() == {"history": True, "memory": False, "mcp:files": True}
+    assert await get_switches() == {
+        "history": True,
+        "memory": False,
+        "schedule": True,
+        "messaging": True,
+        "mcp:files": True,
+    }
     rejected = await owner.patch(url, json={"toolsets": {"kitchen": False}, "title": "Loud"})
     assert rejected.status_code == 422
-    assert "Valid values: history, memory, mcp:files" in rejected.text
+    assert "Valid values: history, memory, schedule, messaging, mcp:files" in rejected.text
     copy = (await owner.post(f"{url}/fork", json={})).json()
     assert copy["disabled_toolsets"] == ["memory"]
     reset = (await owner.patch(url, json={"toolsets": None})).json()

@@ -78,6 +78,7 @@ export const signOut = () => request<undefined>("POST", "/sign-out");
 
 export const getMe = () => request<Me>("GET", "/me");
 export const renameMe = (name: string) => request<unknown>("PATCH", "/me", { body: { name } });
+export const setTimezone = (timezone: string | null) => request<unknown>("PATCH", "/me", { body: { timezone } });
 export const setPassword = (current: string | null, next: string) =>
   request<undefined>("PUT", "/me/password", { body: { current_password: current, new_password: next } });
 export const getNewPasskeyOptions = () => request<Record<string, unknown>>("POST", "/me/passkeys/options");
@@ -94,6 +95,10 @@ export const createSession = (options: NewSession & { key: string }) =>
 export const updateSession = (id: string, changes: SessionPatch, all: boolean) =>
   request<Session>("PATCH", sessionPath(id), { body: changes, query: { all } });
 export const deleteSession = (id: string, all: boolean) => request<undefined>("DELETE", sessionPath(id), { query: { all } });
+const jobPath = (id: string, rest = "") => `/jobs/${encodeURIComponent(id)}${rest}`;
+export const confirmJob = (id: string) => request<unknown>("POST", jobPath(id, "/confirm"));
+export const rejectJob = (id: string) => request<unknown>("POST", jobPath(id, "/reject"));
+
 export const markRead = (id: string, seq: number) => request<unknown>("PUT", sessionPath(id, "/read"), { body: { seq } });
 
 export interface TranscriptRange {

@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: d158ccbbb7038e125c062b83a46cb3c90daf9bbda5a48c7baa2dee7a8e8eb605
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 1ec0d99f9861bf433e91b435ac8e4e24eba72dc356c0660f8fb6912cfa885759
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -34,6 +34,11 @@ export interface components {
              * @description The platforms on which the agent may use it; null for all.
              */
             platforms: string[] | null;
+            /**
+             * Learn
+             * @description Whether the agent learns facts by itself when a conversation ends.
+             */
+            learn: boolean;
         };
         /**
          * AgentOut
@@ -100,6 +105,101 @@ export interface components {
             name: string;
             /** Id */
             id?: string | null;
+        };
+        /**
+         * BudgetOut
+         * @description One window of a budget: a day or a month of everybody together, a person, a job or a profile.
+         */
+        BudgetOut: {
+            scope: components["schemas"]["BudgetScope"];
+            /**
+             * Subject
+             * @description The id of a person or job, or the name of a profile; empty for all together, or each of them.
+             */
+            subject: string;
+            /**
+             * Subject Name
+             * @description For people to read.
+             */
+            subject_name: string;
+            period: components["schemas"]["BudgetPeriod"];
+            /**
+             * Used Usd
+             * @description In US dollars, as a decimal.
+             */
+            used_usd: string;
+            /**
+             * Held Usd
+             * @description Held for calls that are running: the most that they can cost.
+             */
+            held_usd: string;
+            /**
+             * Limit Usd
+             * @description Null: no limit.
+             */
+            limit_usd: string | null;
+            /** Used Tokens */
+            used_tokens: number;
+            /** Held Tokens */
+            held_tokens: number;
+            /**
+             * Limit Tokens
+             * @description Null: no limit.
+             */
+            limit_tokens: number | null;
+            /**
+             * Unpriced Calls
+             * @description Calls whose price is unknown and not part of `used_usd`.
+             */
+            unpriced_calls: number;
+            /**
+             * Percent
+             * @description How much of the tighter limit is used or held; null without a limit.
+             */
+            percent: number | null;
+            /**
+             * Is Limit Set
+             * @description An owner has set a limit for exactly this; otherwise config.yaml applies.
+             */
+            is_limit_set: boolean;
+            /**
+             * Resets At
+             * Format: date-time
+             */
+            resets_at: string;
+            /**
+             * Timezone
+             * @description The time zone in which days and months begin.
+             */
+            timezone: string;
+        };
+        /**
+         * BudgetPeriod
+         * @enum {string}
+         */
+        BudgetPeriod: "day" | "month";
+        /**
+         * BudgetScope
+         * @enum {string}
+         */
+        BudgetScope: "all" | "person" | "job" | "profile";
+        /**
+         * BudgetsOut
+         * @description Budgets.
+         */
+        BudgetsOut: {
+            /** Budgets */
+            budgets: components["schemas"]["BudgetOut"][];
+            /**
+             * Used Up
+             * @description For members: budgets shared with others that are used up. Owners see those among `budgets`.
+             */
+            used_up: components["schemas"]["UsedUpBudgetOut"][];
+            /**
+             * Next Cursor
+             * @description Pass this to get the next page; null on the last page.
+             */
+            next_cursor: string | null;
         };
         /**
          * BusyPolicy
@@ -321,6 +421,12 @@ export interface components {
             error: string | null;
         };
         /**
+         * CostBasis
+         * @description What an estimated cost is based on.
+         * @enum {string}
+         */
+        CostBasis: "runs" | "estimate" | "unknown";
+        /**
          * DeliveriesOut
          * @description A conversation's deliveries, oldest first.
          */
@@ -330,18 +436,26 @@ export interface components {
         };
         /**
          * DeliveryOut
-         * @description An answer on its way to a chat platform.
+         * @description An answer, or a message that a job or the agent sent, on its way to a chat platform.
          */
         DeliveryOut: {
             /** Id */
             id: string;
-            /** Turn Id */
-            turn_id: string;
+            /**
+             * Turn Id
+             * @description Only for answers.
+             */
+            turn_id: string | null;
             /**
              * Input Seq
-             * @description The number of the message that is answered.
+             * @description The number of the message that is answered. Only for answers.
              */
-            input_seq: number;
+            input_seq: number | null;
+            /**
+             * Message Seq
+             * @description The number of the message itself, if it is not an answer.
+             */
+            message_seq: number | null;
             /**
              * Quoted Seqs
              * @description Messages quoted above the answer.
@@ -368,6 +482,11 @@ export interface components {
             /** Ended At */
             ended_at: string | null;
         };
+        /**
+         * DeliveryState
+         * @enum {string}
+         */
+        DeliveryState: "pending" | "sending" | "sent" | "uncertain" | "failed";
         /**
          * DeviceOut
          * @description A browser that is signed in to your account.
@@ -599,6 +718,546 @@ export interface components {
             link: components["schemas"]["SignInLinkOut"];
         };
         /**
+         * JobDetailsOut
+         * @description A job, and what it means.
+         */
+        JobDetailsOut: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * Person Id
+             * @description On whose behalf it runs.
+             */
+            person_id: string;
+            /** Person Name */
+            person_name: string;
+            /** Prompt */
+            prompt: string;
+            /** Schedule */
+            schedule: string;
+            /**
+             * Words
+             * @description The schedule in words, with the time zone.
+             */
+            words: string;
+            /** Timezone */
+            timezone: string;
+            /**
+             * Runs Left
+             * @description Scheduled runs that are left; null: without end.
+             */
+            runs_left: number | null;
+            /** Targets */
+            targets: string[];
+            /**
+             * Toolsets
+             * @description The toolsets that its runs may use.
+             */
+            toolsets: string[];
+            /** Model */
+            model: string | null;
+            /** Profile */
+            profile: string | null;
+            state: components["schemas"]["JobState"];
+            /**
+             * State Reason
+             * @description Why it is paused or has ended, if there is more to say.
+             */
+            state_reason: string | null;
+            /**
+             * Has Proposed Change
+             * @description The agent has proposed a change that waits for confirmation.
+             */
+            has_proposed_change: boolean;
+            /**
+             * Next Slot
+             * @description Its next scheduled time; null unless it is active.
+             */
+            next_slot: string | null;
+            /**
+             * Failure Count
+             * @description How many runs have failed in a row.
+             */
+            failure_count: number;
+            /**
+             * Origin Platform
+             * @description Where it was made.
+             */
+            origin_platform: string;
+            /**
+             * Origin Session Id
+             * @description The conversation in which it was made.
+             */
+            origin_session_id: string | null;
+            last_run: components["schemas"]["LastRunOut"] | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+            preview: components["schemas"]["JobPreviewOut"];
+            /** @description The job as it would be with the change that the agent proposes. */
+            proposed_change: components["schemas"]["JobPreviewOut"] | null;
+        };
+        /**
+         * JobFieldsIn
+         * @description The fields of a job.
+         *
+         *     In a change, a field that is missing or null stays as it is; null resets the model, the profile and `repeat`.
+         */
+        JobFieldsIn: {
+            /**
+             * Name
+             * @description By default the first words of the prompt.
+             */
+            name?: string | null;
+            /** Prompt */
+            prompt?: string | null;
+            /**
+             * Schedule
+             * @description `30m` (once, in 30 minutes), `every 2h`, five fields of cron by the wall clock of the time zone, or a time such as `2026-12-24 18:00`.
+             * @example 0 7 * * MON-FRI
+             */
+            schedule?: string | null;
+            /**
+             * Timezone
+             * @description An IANA name; yours by default.
+             * @example Europe/Vienna
+             */
+            timezone?: string | null;
+            /**
+             * Targets
+             * @description Where the answer goes: `origin` (where the job is made, the default), `local`, a platform (its home channel) or `platform:chat[:thread]`.
+             */
+            targets?: string[] | null;
+            /**
+             * Toolsets
+             * @description `history` and `memory` by default, if you may use them.
+             */
+            toolsets?: string[] | null;
+            /**
+             * Repeat
+             * @description How many scheduled runs it has; 0 or null: without end.
+             */
+            repeat?: number | null;
+            /** Model */
+            model?: string | null;
+            /** Profile */
+            profile?: string | null;
+        };
+        /**
+         * JobIn
+         * @description A new job. `prompt` and `schedule` are required.
+         */
+        JobIn: {
+            /**
+             * Name
+             * @description By default the first words of the prompt.
+             */
+            name?: string | null;
+            /** Prompt */
+            prompt?: string | null;
+            /**
+             * Schedule
+             * @description `30m` (once, in 30 minutes), `every 2h`, five fields of cron by the wall clock of the time zone, or a time such as `2026-12-24 18:00`.
+             * @example 0 7 * * MON-FRI
+             */
+            schedule?: string | null;
+            /**
+             * Timezone
+             * @description An IANA name; yours by default.
+             * @example Europe/Vienna
+             */
+            timezone?: string | null;
+            /**
+             * Targets
+             * @description Where the answer goes: `origin` (where the job is made, the default), `local`, a platform (its home channel) or `platform:chat[:thread]`.
+             */
+            targets?: string[] | null;
+            /**
+             * Toolsets
+             * @description `history` and `memory` by default, if you may use them.
+             */
+            toolsets?: string[] | null;
+            /**
+             * Repeat
+             * @description How many scheduled runs it has; 0 or null: without end.
+             */
+            repeat?: number | null;
+            /** Model */
+            model?: string | null;
+            /** Profile */
+            profile?: string | null;
+            /**
+             * Session Id
+             * @description The conversation in which it is made; its target `origin` leads there.
+             */
+            session_id?: string | null;
+        };
+        /**
+         * JobOptionsOut
+         * @description What you can choose from when you make a job.
+         */
+        JobOptionsOut: {
+            /**
+             * Timezone
+             * @description Your time zone, or the server's if you have chosen none.
+             */
+            timezone: string;
+            /**
+             * Toolsets
+             * @description The toolsets that you can grant.
+             */
+            toolsets: components["schemas"]["NamedItemOut"][];
+            /** Default Toolsets */
+            default_toolsets: string[];
+            /**
+             * Targets
+             * @description Targets to choose from; others can be written, too.
+             */
+            targets: components["schemas"]["NamedItemOut"][];
+        };
+        /**
+         * JobOut
+         * @description A job.
+         */
+        JobOut: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * Person Id
+             * @description On whose behalf it runs.
+             */
+            person_id: string;
+            /** Person Name */
+            person_name: string;
+            /** Prompt */
+            prompt: string;
+            /** Schedule */
+            schedule: string;
+            /**
+             * Words
+             * @description The schedule in words, with the time zone.
+             */
+            words: string;
+            /** Timezone */
+            timezone: string;
+            /**
+             * Runs Left
+             * @description Scheduled runs that are left; null: without end.
+             */
+            runs_left: number | null;
+            /** Targets */
+            targets: string[];
+            /**
+             * Toolsets
+             * @description The toolsets that its runs may use.
+             */
+            toolsets: string[];
+            /** Model */
+            model: string | null;
+            /** Profile */
+            profile: string | null;
+            state: components["schemas"]["JobState"];
+            /**
+             * State Reason
+             * @description Why it is paused or has ended, if there is more to say.
+             */
+            state_reason: string | null;
+            /**
+             * Has Proposed Change
+             * @description The agent has proposed a change that waits for confirmation.
+             */
+            has_proposed_change: boolean;
+            /**
+             * Next Slot
+             * @description Its next scheduled time; null unless it is active.
+             */
+            next_slot: string | null;
+            /**
+             * Failure Count
+             * @description How many runs have failed in a row.
+             */
+            failure_count: number;
+            /**
+             * Origin Platform
+             * @description Where it was made.
+             */
+            origin_platform: string;
+            /**
+             * Origin Session Id
+             * @description The conversation in which it was made.
+             */
+            origin_session_id: string | null;
+            last_run: components["schemas"]["LastRunOut"] | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+        };
+        /**
+         * JobPreviewIn
+         * @description A new job or a change of one, to look at before it is made.
+         */
+        JobPreviewIn: {
+            /**
+             * Name
+             * @description By default the first words of the prompt.
+             */
+            name?: string | null;
+            /** Prompt */
+            prompt?: string | null;
+            /**
+             * Schedule
+             * @description `30m` (once, in 30 minutes), `every 2h`, five fields of cron by the wall clock of the time zone, or a time such as `2026-12-24 18:00`.
+             * @example 0 7 * * MON-FRI
+             */
+            schedule?: string | null;
+            /**
+             * Timezone
+             * @description An IANA name; yours by default.
+             * @example Europe/Vienna
+             */
+            timezone?: string | null;
+            /**
+             * Targets
+             * @description Where the answer goes: `origin` (where the job is made, the default), `local`, a platform (its home channel) or `platform:chat[:thread]`.
+             */
+            targets?: string[] | null;
+            /**
+             * Toolsets
+             * @description `history` and `memory` by default, if you may use them.
+             */
+            toolsets?: string[] | null;
+            /**
+             * Repeat
+             * @description How many scheduled runs it has; 0 or null: without end.
+             */
+            repeat?: number | null;
+            /** Model */
+            model?: string | null;
+            /** Profile */
+            profile?: string | null;
+            /**
+             * Session Id
+             * @description The conversation in which it is made; its target `origin` leads there.
+             */
+            session_id?: string | null;
+            /**
+             * Job Id
+             * @description The job that it changes.
+             */
+            job_id?: string | null;
+        };
+        /**
+         * JobPreviewOut
+         * @description A job as it is or will be, in words.
+         */
+        JobPreviewOut: {
+            /** Name */
+            name: string;
+            /** Prompt */
+            prompt: string;
+            /**
+             * Schedule
+             * @description As it is stored.
+             * @example 0 7 * * MON-FRI
+             */
+            schedule: string;
+            /**
+             * Words
+             * @description The schedule in words, with the time zone.
+             * @example every weekday at 07:00 (Europe/Vienna)
+             */
+            words: string;
+            /** Timezone */
+            timezone: string;
+            /**
+             * Next Slots
+             * @description Its next times, at most three.
+             */
+            next_slots: string[];
+            /**
+             * Runs Left
+             * @description Scheduled runs that are left; null: without end.
+             */
+            runs_left: number | null;
+            /**
+             * Runs Per Day
+             * @description On average; null: it runs once.
+             */
+            runs_per_day: number | null;
+            /**
+             * Cost Per Run Usd
+             * @description Estimated, in US dollars; null: unknown, which is not free.
+             */
+            cost_per_run_usd: string | null;
+            /**
+             * Cost Per Day Usd
+             * @description Estimated, in US dollars; of a job that runs once, of its run. Null: unknown, which is not free.
+             */
+            cost_per_day_usd: string | null;
+            /** @description `runs`: the average of its last runs. `estimate`: by the length of its prompt. `unknown`: the price of the model is not known. */
+            cost_basis: components["schemas"]["CostBasis"];
+            /** Targets */
+            targets: components["schemas"]["NamedItemOut"][];
+            /** Toolsets */
+            toolsets: components["schemas"]["NamedItemOut"][];
+            /**
+             * Model
+             * @description The model that it has chosen; null: the default.
+             */
+            model: string | null;
+            /**
+             * Used Model
+             * @description The model that answers.
+             */
+            used_model: string;
+            /** Profile */
+            profile: string | null;
+        };
+        /**
+         * JobResult
+         * @description What came out of a run that is done.
+         * @enum {string}
+         */
+        JobResult: "answer" | "silent";
+        /**
+         * JobRunKind
+         * @enum {string}
+         */
+        JobRunKind: "scheduled" | "manual";
+        /**
+         * JobRunOut
+         * @description One run of a job: how it ended, what came out of it, and what was delivered.
+         */
+        JobRunOut: {
+            /** Id */
+            id: string;
+            /**
+             * Slot
+             * Format: date-time
+             * @description The scheduled time; of a manual run, when it was asked for.
+             */
+            slot: string;
+            /**
+             * Slot Count
+             * @description More than 1: this many times from `slot` on were missed together.
+             */
+            slot_count: number;
+            kind: components["schemas"]["JobRunKind"];
+            state: components["schemas"]["JobRunState"];
+            /**
+             * Reason
+             * @description Why it failed, was missed or skipped.
+             */
+            reason: string | null;
+            /** @description `silent`: the agent had nothing to report, and nothing was sent. */
+            result: components["schemas"]["JobResult"] | null;
+            /**
+             * Refused Tools
+             * @description Tools that the agent wanted to use and the job was not granted.
+             */
+            refused_tools: string[];
+            /** Deliveries */
+            deliveries: components["schemas"]["RunDeliveryOut"][];
+            /** Target Errors */
+            target_errors: components["schemas"]["TargetErrorOut"][];
+            /**
+             * Session Id
+             * @description The conversation of the run.
+             */
+            session_id: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Started At */
+            started_at: string | null;
+            /** Ended At */
+            ended_at: string | null;
+        };
+        /**
+         * JobRunState
+         * @enum {string}
+         */
+        JobRunState: "queued" | "running" | "done" | "failed" | "missed" | "skipped";
+        /**
+         * JobRunsOut
+         * @description Runs of a job, the newest first.
+         */
+        JobRunsOut: {
+            /** Runs */
+            runs: components["schemas"]["JobRunOut"][];
+        };
+        /**
+         * JobState
+         * @enum {string}
+         */
+        JobState: "proposed" | "active" | "paused" | "ended";
+        /**
+         * JobsOut
+         * @description Jobs by name; with `all`, those of all people, the oldest first.
+         */
+        JobsOut: {
+            /** Jobs */
+            jobs: components["schemas"]["JobOut"][];
+            /**
+             * Next Cursor
+             * @description Pass this to get the next page; null on the last page.
+             */
+            next_cursor: string | null;
+        };
+        /**
+         * LastRunOut
+         * @description The latest run of a job.
+         */
+        LastRunOut: {
+            /** Id */
+            id: string;
+            /**
+             * Slot
+             * Format: date-time
+             */
+            slot: string;
+            state: components["schemas"]["JobRunState"];
+            result: components["schemas"]["JobResult"] | null;
+            /** Reason */
+            reason: string | null;
+            /** Ended At */
+            ended_at: string | null;
+        };
+        /**
+         * LimitsIn
+         * @description Limits to set. A unit that you leave out stays as it is; null means no limit, whatever config.yaml says.
+         */
+        LimitsIn: {
+            /**
+             * Usd
+             * @description In US dollars, with at most 6 decimals.
+             * @example 2.50
+             */
+            usd?: string | null;
+            /** Tokens */
+            tokens?: number | null;
+        };
+        /**
          * LinkSignInIn
          * @description A sign-in link.
          */
@@ -666,6 +1325,11 @@ export interface components {
              */
             command: string;
             agent: components["schemas"]["AgentOut"];
+            /**
+             * Server Timezone
+             * @description The time zone of people who have chosen none.
+             */
+            server_timezone: string;
         };
         /**
          * MemberOut
@@ -731,6 +1395,12 @@ export interface components {
             text: string;
         };
         /**
+         * MemoryOrigin
+         * @description How a memory came about.
+         * @enum {string}
+         */
+        MemoryOrigin: "person" | "agent" | "learned";
+        /**
          * MemoryOut
          * @description A memory: one fact that the agent remembers.
          */
@@ -767,6 +1437,13 @@ export interface components {
              * @description How many other people can see it.
              */
             other_count: number;
+            /** @description `person`: a person wrote or edited it; `agent`: the agent saved it during a conversation; `learned`: the agent learned it from a conversation that had ended or was compacted. */
+            origin: components["schemas"]["MemoryOrigin"];
+            /**
+             * Session Id
+             * @description The conversation that it is from, if you can see that one.
+             */
+            session_id: string | null;
         };
         /**
          * MessageIn
@@ -857,6 +1534,8 @@ export interface components {
             context?: components["schemas"]["QuotedMessageOut"][] | null;
             /** @description The message that it replies to. */
             replied_message?: components["schemas"]["QuotedMessageOut"] | null;
+            /** @description Who sent it here, if it is neither a message nor an answer. */
+            sent_by?: components["schemas"]["SentByOut"] | null;
         };
         /**
          * ModelOut
@@ -892,12 +1571,28 @@ export interface components {
             description: string;
         };
         /**
-         * MyNameIn
-         * @description Your new name.
+         * MyAccountIn
+         * @description What you change about yourself; a field that is missing stays as it is.
          */
-        MyNameIn: {
+        MyAccountIn: {
+            /** Name */
+            name?: string | null;
+            /**
+             * Timezone
+             * @description An IANA name; null: the server's time zone.
+             * @example Europe/Berlin
+             */
+            timezone?: string | null;
+        };
+        /**
+         * NamedItemOut
+         * @description A target or a toolset, and what it is in words.
+         */
+        NamedItemOut: {
             /** Name */
             name: string;
+            /** Words */
+            words: string;
         };
         /**
          * NewPasskeyIn
@@ -1174,6 +1869,11 @@ export interface components {
             /** Name */
             name: string;
             role: components["schemas"]["Role"];
+            /**
+             * Timezone
+             * @description The person's time zone, an IANA name; null: the server's.
+             */
+            timezone: string | null;
         };
         /**
          * PersonalityOut
@@ -1518,6 +2218,26 @@ export interface components {
          */
         Role: "owner" | "member" | "guest";
         /**
+         * RunDeliveryOut
+         * @description What became of one message with the answer of a run.
+         */
+        RunDeliveryOut: {
+            /** Id */
+            id: string;
+            /**
+             * Target
+             * @description Where it goes, such as `telegram:42`.
+             */
+            target: string;
+            /** Platform */
+            platform: string;
+            state: components["schemas"]["DeliveryState"];
+            /** Error */
+            error: string | null;
+            /** Ended At */
+            ended_at: string | null;
+        };
+        /**
          * Scope
          * @description What a token may be used for.
          * @enum {string}
@@ -1574,6 +2294,31 @@ export interface components {
              * @description Pass this as `cursor` to get the next page; null on the last page.
              */
             next_cursor: string | null;
+        };
+        /**
+         * SentByOut
+         * @description A job, or the agent at the request of somebody in another conversation.
+         */
+        SentByOut: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "job" | "agent";
+            /**
+             * Name
+             * @description The name of the job, or of the person who asked the agent.
+             */
+            name: string;
+            /** Job Id */
+            job_id: string | null;
+            /** Run Id */
+            run_id: string | null;
+            /**
+             * Session Id
+             * @description The conversation of the job's run, or in which the agent was asked.
+             */
+            session_id: string | null;
         };
         /**
          * ServerSignInMethodsOut
@@ -1709,6 +2454,11 @@ export interface components {
             active_at: string | null;
             /** Ended At */
             ended_at: string | null;
+            /**
+             * End Reason
+             * @description Why it has ended: `idle` and `daily` by the reset policy, the others because its chat moved on.
+             */
+            end_reason: ("idle" | "daily" | "manual" | "forced" | "switched" | "restored") | null;
             /** Pinned */
             pinned: boolean;
             /** Archived */
@@ -2000,6 +2750,16 @@ export interface components {
             include_usage?: boolean;
         };
         /**
+         * TargetErrorOut
+         * @description A target that nothing could be sent to.
+         */
+        TargetErrorOut: {
+            /** Target */
+            target: string;
+            /** Error */
+            error: string;
+        };
+        /**
          * TokenOut
          * @description An API token, without its secret.
          */
@@ -2146,6 +2906,23 @@ export interface components {
             label: string;
             /** Turns */
             turns: number;
+        };
+        /**
+         * UsedUpBudgetOut
+         * @description A budget that you share with others and that is used up. What others have spent is not shown.
+         */
+        UsedUpBudgetOut: {
+            scope: components["schemas"]["BudgetScope"];
+            /** Subject */
+            subject: string;
+            period: components["schemas"]["BudgetPeriod"];
+            /**
+             * Resets At
+             * Format: date-time
+             */
+            resets_at: string;
+            /** Timezone */
+            timezone: string;
         };
     };
     responses: never;

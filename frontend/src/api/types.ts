@@ -26,6 +26,7 @@ export type Policies = Schemas["PoliciesOut"];
 export type BusyPolicy = Schemas["BusyPolicy"];
 export type ReplyTo = Schemas["ReplyTo"];
 export type Delivery = Schemas["DeliveryOut"];
+export type SentBy = Schemas["SentByOut"];
 
 /** A turn, as the live stream reports it. */
 export interface Turn {

@@ -1,30 +1,34 @@
 /** The agent's answer in one turn, finished or still running: text, reasoning and tools. */
 import { memo } from "react";
-import type { Delivery } from "../api/types";
 import { formatDateTime, formatDuration, formatTime } from "../format/time";
+import type { Conversation } from "../live/state";
 import { Markdown } from "../markdown/Markdown";
 import { retryTurn } from "../sessions/actions";
 import { RetryIcon } from "../ui/icons";
 import { words } from "../words";
+import { listAnswerDeliveries } from "./deliveries";
 import { DeliveryStatus } from "./DeliveryStatus";
 import { Fold } from "./Fold";
 import { isLongAnswer } from "./folding";
 import { MessageActions } from "./MessageActions";
 import { Reasoning } from "./Reasoning";
 import type { AnswerRow } from "./rows";
+import { SentByLabel } from "./SentByLabel";
 import { ToolCard } from "./ToolCard";
 
 interface Props {
   sessionId: string;
   row: AnswerRow;
+  isShared: boolean; // several people see the conversation
   isLast: boolean; // no message follows
   canAct: boolean;
   canResend: boolean; // a delivery that failed
   notice: string | null;
-  delivery: Delivery | undefined; // to a chat platform
+  endNotice: string; // about the end of the answer; empty if there is none
+  deliveries: Conversation["deliveries"]; // all of the conversation: the same object until one of them changes
 }
 
-export const Answer = memo(function Answer({ sessionId, row, isLast, canAct, canResend, notice, delivery }: Props) {
+export const Answer = memo(function Answer({ sessionId, row, isShared, isLast, canAct, canResend, notice, endNotice, deliveries }: Props) {
   const lastIndex = row.parts.length - 1;
   const last = row.parts[lastIndex];
   const isWaiting = row.running && (last === undefined || (last.kind === "tool" && last.result !== null));
@@ -32,6 +36,7 @@ export const Answer = memo(function Answer({ sessionId, row, isLast, canAct, can
   const seq = row.seqs.at(-1);
   return (
     <article className="answer" aria-label={words.agent} aria-busy={row.running}>
+      {row.sentBy !== null && <SentByLabel sentBy={row.sentBy} isShared={isShared} />}
       {row.parts.map((part, index) => {
         const isGrowing = row.running && index === lastIndex;
         if (part.kind === "tool") return <ToolCard key={index} tool={part} isRunning={row.running} />;
@@ -50,12 +55,19 @@ export const Answer = memo(function Answer({ sessionId, row, isLast, canAct, can
           {notice !== null && <span>{notice}</span>}
         </div>
       )}
+      {endNotice !== "" && (
+        <p className="answer-end" role="note">
+          {endNotice}
+        </p>
+      )}
       {!row.running && seq !== undefined && (
         <div className={isLast ? "message-foot shown" : "message-foot"}>
-          {delivery !== undefined && <DeliveryStatus sessionId={sessionId} delivery={delivery} canResend={canResend} />}
+          {listAnswerDeliveries(deliveries, row).map((delivery) => (
+            <DeliveryStatus key={delivery.id} sessionId={sessionId} delivery={delivery} canResend={canResend} />
+          ))}
           {row.interrupted && <span className="tag">{words.answerStopped}</span>}
           <MessageActions sessionId={sessionId} seq={seq} text={text} canFork={canAct}>
-            {isLast && canAct && (
+            {isLast && canAct && row.sentBy === null && (
               <button
                 type="button"
                 className="icon-button small"

@@ -13,6 +13,7 @@ import { TitleField } from "../sessions/TitleField";
 import { MenuSeparator } from "../ui/Menu";
 import { PlatformBadge } from "../ui/PlatformBadge";
 import { words } from "../words";
+import { BudgetMeter } from "./BudgetMeter";
 import { ContextMeter, MeterMenuLines } from "./ContextMeter";
 import { ModelMenu, ModelSubMenu } from "./ModelMenu";
 import { ToolsMenu, ToolsSubMenu } from "./ToolsMenu";
@@ -49,6 +50,7 @@ export function ConversationHeader({ session, canAct }: { session: Session; canA
         <span className="tag">{words.ownedBy(session.owner_name)}</span>
       )}
       <span className="spacer" />
+      {canAct && <BudgetMeter session={session} />}
       <ContextMeter session={session} canAct={canAct} />
       {canAct && !isPhone && <ModelMenu session={session} />}
       {canChoose && !isPhone && (

@@ -20,17 +20,21 @@ export function DeliveryStatus({ sessionId, delivery, canResend }: Props) {
   return (
     <span className="delivery" data-state={state} title={error ?? undefined}>
       <PlatformIcon platform={platform} />
-      {words.deliveryStates[state](getPlatformName(platform))}
+      {words.deliveryStates[state](getTargetName(platform))}
       {state === "failed" && error !== null && <span className="delivery-error">{error}</span>}
       {canBeResent && canResend && <ResendButton sessionId={sessionId} delivery={delivery} />}
     </span>
   );
 }
 
+function getTargetName(platform: string): string {
+  return platform === "local" ? words.jobTargetLocal : getPlatformName(platform); // nothing is sent to the terminal
+}
+
 /** If the answer may have arrived, the person has to confirm that it may arrive twice. */
 function ResendButton({ sessionId, delivery }: Omit<Props, "canResend">) {
   const [isBusy, setBusy] = useState(false);
-  const platform = getPlatformName(delivery.platform);
+  const platform = getTargetName(delivery.platform);
   const send = async () => {
     const question = { title: words.resendTitle(platform), text: words.resendText, action: words.resend };
     if (delivery.state === "uncertain" && !(await confirm(question))) return;

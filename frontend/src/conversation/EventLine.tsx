@@ -11,12 +11,13 @@ import { Link } from "../ui/Link";
 import { words } from "../words";
 import { DeliveryStatus } from "./DeliveryStatus";
 import { describeInterruption } from "./interruptions";
+import { JobProposal } from "./JobProposal";
 import { buildRevert, describeChange } from "./settingChanges";
 
 interface Props {
   sessionId: string;
   event: LogEvent;
-  canAct: boolean; // the reader takes part, and no message follows
+  canAct: boolean; // the reader takes part, and nothing follows that makes it outdated
   delivery: Delivery | undefined; // of the notice that a turn ended without an answer
   canResend: boolean; // a delivery that failed
 }
@@ -36,6 +37,8 @@ export function EventLine({ sessionId, event, canAct, delivery, canResend }: Pro
   switch (event.kind) {
     case "started":
       return buildLine(describeStart(facts), <SessionLink id={facts.previous} label={getStartLinkLabel(facts.reason)} />);
+    case "ended":
+      return buildLine(facts.reason === "daily" ? words.endedDaily : words.endedIdle);
     case "reopened":
       return buildLine(words.reopened);
     case "undone":
@@ -50,7 +53,18 @@ export function EventLine({ sessionId, event, canAct, delivery, canResend }: Pro
     case "turn_failed":
       return (
         <div className="event-block">
-          {buildLine(describeTurnFailure(facts), retryButton, true)}
+          {buildLine(
+            describeTurnFailure(facts),
+            <>
+              {retryButton}
+              {facts.code === "budget_exceeded" && me.person.role === "owner" && (
+                <Link className="text-button" to="budget">
+                  {words.budgetRaise}
+                </Link>
+              )}
+            </>,
+            true,
+          )}
           <ProviderMessage facts={facts} />
         </div>
       );
@@ -75,6 +89,12 @@ export function EventLine({ sessionId, event, canAct, delivery, canResend }: Pro
       return buildLine(words.messageDeleted(getPlatformOf(facts)));
     case "reaction":
       return buildLine(describeReaction(facts));
+    case "job_proposed":
+      return <JobProposal event={event} isOpen={canAct} />;
+    case "job_confirmed":
+      return buildLine(words.jobConfirmed(typeof facts.name === "string" ? facts.name : ""));
+    case "job_rejected":
+      return buildLine(words.jobRejected(typeof facts.name === "string" ? facts.name : ""));
     case "members_changed":
       return buildLine(describeMembers(facts));
     default:

@@ -17,12 +17,12 @@ import { searchJump } from "../layout/searchJump";
 import { navigate } from "../lib/router";
 import { useStore } from "../lib/store";
 import { useConversation, useLiveClient, useMe } from "../live/context";
-import type { Conversation } from "../live/state";
+import { describeEnd, type Conversation } from "../live/state";
 import { findPendingEntries } from "../outbox/entries";
 import { ArrowDownIcon } from "../ui/icons";
 import { words } from "../words";
 import { Answer } from "./Answer";
-import { findAnswerDelivery, findEndDelivery, findMessageTarget } from "./deliveries";
+import { findEndDelivery, findMessageTarget } from "./deliveries";
 import { EventLine } from "./EventLine";
 import { FoldContext } from "./Fold";
 import { ALL_FOLDED, estimateTextHeight, isLongAnswer, isLongMessage, isOpen, openRows, type FoldState } from "./folding";
@@ -247,11 +247,13 @@ function RowView({ row, session, isLast, isFirst, canAct, isOffline, conversatio
         <Answer
           sessionId={session.id}
           row={row}
+          isShared={session.shared}
           isLast={isLast}
           canAct={canAct && !session.running}
           canResend={canAct}
           notice={row.running ? conversation.notice : null}
-          delivery={findAnswerDelivery(conversation, row)}
+          endNotice={isLast && !row.running ? describeEnd(conversation) : ""}
+          deliveries={conversation.deliveries}
         />
       );
     case "event":

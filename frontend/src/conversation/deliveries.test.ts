@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { applyLiveItem, EMPTY_STATE, replaceTranscript, type Conversation } from "../live/state";
 import { answer, delivery, event, message, turn } from "../testing/samples";
-import { findAnswerDelivery, findEndDelivery, findMessageTarget } from "./deliveries";
+import { findEndDelivery, findMessageTarget, listAnswerDeliveries } from "./deliveries";
 import { buildStoredRows, type AnswerRow } from "./rows";
 
 const ID = "20261115_081200_1a2b3c4d";
@@ -25,12 +25,18 @@ function findAnswerRow(conversation: Conversation): AnswerRow {
 
 it("finds the delivery of an answer in its current state", () => {
   const sent = buildConversation(deliveryItem(delivery("d_1", 1)), deliveryItem(delivery("d_1", 1, { state: "sent" })));
-  expect(findAnswerDelivery(sent, findAnswerRow(sent))?.state).toBe("sent");
+  expect(listAnswerDeliveries(sent.deliveries, findAnswerRow(sent)).map(({ state }) => state)).toEqual(["sent"]);
+});
+
+it("finds all deliveries of a job's answer", () => {
+  const items = [delivery("d_1", 1), delivery("d_2", 1, { platform: "local" })].map(deliveryItem);
+  const sent = buildConversation(...items);
+  expect(listAnswerDeliveries(sent.deliveries, findAnswerRow(sent)).map(({ id }) => id)).toEqual(["d_1", "d_2"]);
 });
 
 it("does not mistake the delivery of an earlier answer to the same message for this one", () => {
   const retried = buildConversation(deliveryItem(delivery("d_1", 1, { created_at: "2026-11-15T08:00:00Z" })));
-  expect(findAnswerDelivery(retried, findAnswerRow(retried))).toBeUndefined();
+  expect(listAnswerDeliveries(retried.deliveries, findAnswerRow(retried))).toEqual([]);
 });
 
 it("finds the delivery of a turn without an answer at its end, and of a turn with an answer only there", () => {

@@ -3,9 +3,17 @@ import type { Delivery, LogEvent } from "../api/types";
 import type { Conversation } from "../live/state";
 import type { AnswerRow } from "./rows";
 
-/** The delivery of an answer. Both are stored at the same time, so the delivery of an earlier attempt does not match. */
-export function findAnswerDelivery(conversation: Conversation, row: AnswerRow): Delivery | undefined {
-  return Object.values(conversation.deliveries).find((each) => each.input_seq === row.answers && each.created_at === row.at);
+/**
+ * The deliveries of an answer, or of a message that was sent here; the answer of a job's run may have several. An answer and its
+ * deliveries are stored at the same time, so those of an earlier attempt do not match.
+ */
+export function listAnswerDeliveries(deliveries: Conversation["deliveries"], row: AnswerRow): Delivery[] {
+  if (row.sentBy !== null) {
+    return Object.values(deliveries).filter((each) => each.message_seq !== null && row.seqs.includes(each.message_seq));
+  }
+  return Object.values(deliveries).filter(
+    (each) => each.input_seq !== null && each.input_seq === row.answers && each.created_at === row.at,
+  );
 }
 
 /** The delivery of the notice that a turn ended without an answer. A delivery with an answer is shown there instead. */

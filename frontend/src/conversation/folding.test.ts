@@ -12,6 +12,7 @@ const GROWING: AnswerRow = {
   running: true,
   interrupted: false,
   durationMs: null,
+  sentBy: null,
 };
 
 it("folds messages with many lines or with very long ones, and answers only if they are much longer", () => {

@@ -16,6 +16,7 @@ function buildConversation(more: Partial<Conversation>): Conversation {
     drafts: {},
     deliveries: {},
     notice: null,
+    endNotices: [],
     stale: false,
     ...more,
   };
@@ -35,6 +36,40 @@ describe("the rows of a log", () => {
     const unreadable = event(2, "unreadable");
     expect(listKinds([message(1, "a"), unreadable, message(3, "b")])).toEqual(["day", "message", "event", "message"]);
     expect(listKinds([message(1, "a"), { ...unreadable, hidden: true }])).toEqual(["day", "message"]);
+  });
+
+  it("show that the reset policy ended the conversation, but not that its chat moved on", () => {
+    const list = (reason: string) => listKinds([message(1, "a"), event(2, "ended", { reason })]);
+    expect(list("idle")).toEqual(["day", "message", "event"]);
+    expect(list("daily")).toEqual(["day", "message", "event"]);
+    expect(list("manual")).toEqual(["day", "message"]);
+  });
+
+  it("keep a proposed job open until it is decided or proposed again", () => {
+    const proposed = (seq: number) => event(seq, "job_proposed", { job_id: "j_1" });
+    const listOpen = (events: Parameters<typeof buildStoredRows>[0]) =>
+      buildStoredRows(events, getDay).flatMap((row) => (row.kind === "event" && row.isLatest ? [row.event.seq] : []));
+    expect(listOpen([message(1, "a"), proposed(2), answer(3, "b", 1), message(4, "c")])).toEqual([2]);
+    expect(listOpen([proposed(2), proposed(5), event(6, "job_proposed", { job_id: "j_2" })])).toEqual([5, 6]);
+    expect(listOpen([proposed(2), message(3, "c"), event(4, "job_confirmed", { job_id: "j_1" })])).toEqual([4]);
+  });
+
+  it("show a proposed job below its answer, while that grows and after it", () => {
+    const events = [message(1, "a"), message(2, "b"), event(3, "job_proposed", { job_id: "j_1", input_seq: 1 })];
+    const live = buildConversation({ events, turns: [turn("t_1", 1, "running"), turn("t_2", 2, "queued")] });
+    expect(listKeys(addLiveRows(buildStoredRows(events, getDay), live, [])).slice(0, 4)).toEqual([
+      "message-1",
+      "answer-1",
+      "event-3",
+      "message-2",
+    ]);
+    expect(listKeys(buildStoredRows([...events, answer(4, "c", 1), answer(5, "d", 2)], getDay))).toEqual([
+      "message-1",
+      "answer-1",
+      "event-3",
+      "message-2",
+      "answer-2",
+    ]);
   });
 
   it("combine the text and tool calls of one turn", () => {

@@ -5,7 +5,7 @@
  * while it is a draft and after it is stored, so that the row does not flicker. No two rows have the same key.
  */
 import { readText, readToolCalls } from "../api/messageContent";
-import type { DraftPiece, LogEvent, Message, Turn } from "../api/types";
+import type { DraftPiece, LogEvent, Message, SentBy, Turn } from "../api/types";
 import type { Conversation } from "../live/state";
 import type { OutboxEntry } from "../outbox/entries";
 
@@ -38,13 +38,14 @@ export interface AnswerRow {
   running: boolean;
   interrupted: boolean;
   durationMs: number | null; // of the whole answer
+  sentBy: SentBy | null; // it is no answer: a job, or the agent in another conversation, sent it here
 }
 
 export type Row =
   | { kind: "day"; key: string; at: string }
   | { kind: "message"; key: string; event: LogEvent }
   | AnswerRow
-  | { kind: "event"; key: string; event: LogEvent; isLatest: boolean } // no later message, and no later change of the same setting
+  | { kind: "event"; key: string; event: LogEvent; isLatest: boolean } // nothing later makes it outdated
   | { kind: "waiting"; key: string; turn: Turn; ahead: number }
   | { kind: "pending"; key: string; entry: OutboxEntry };
 
@@ -62,6 +63,9 @@ const SHOWN_EVENTS = new Set([
   "message_deleted",
   "reaction",
   "members_changed",
+  "job_proposed",
+  "job_confirmed",
+  "job_rejected",
 ]);
 const SHOWN_START_REASONS = new Set(["idle", "daily", "manual", "fork"]);
 
@@ -73,6 +77,7 @@ export function buildStoredRows(events: readonly LogEvent[], getDay: (at: string
   const lastChangeSeqs = new Map(
     events.filter((each) => each.kind === "setting_changed").map((each) => [each.facts.setting, each.seq]),
   );
+  const lastJobSeqs = new Map(events.filter(isAboutJob).map((each) => [each.facts.job_id, each.seq]));
   let day = "";
   for (const { event, isMoved } of orderByQuestion(events.filter((each) => isShown(each, undoneTurns)))) {
     const eventDay = isMoved && day !== "" ? day : getDay(event.at);
@@ -81,7 +86,10 @@ export function buildStoredRows(events: readonly LogEvent[], getDay: (at: string
     const isOutdated = event.kind === "setting_changed" && lastChangeSeqs.get(event.facts.setting) !== event.seq;
     const turns = undoneTurns.get(event.seq);
     const shown = turns === undefined ? event : { ...event, facts: { ...event.facts, turns } };
-    addEvent(rows, shown, event.seq > lastMessageSeq && !isOutdated && !isMoved);
+    const isLatest = isAboutJob(event)
+      ? lastJobSeqs.get(event.facts.job_id) === event.seq // it can be confirmed after other messages, too
+      : event.seq > lastMessageSeq && !isOutdated && !isMoved;
+    addEvent(rows, shown, isLatest);
   }
   return makeKeysUnique(rows);
 }
@@ -105,8 +113,9 @@ export function addLiveRows(stored: readonly Row[], conversation: Conversation, 
 }
 
 function insertBelowQuestion(rows: Row[], questionSeq: number, row: Row): void {
-  const index = findNextQuestion(rows, questionSeq, (each) => (each.kind === "message" ? each.event.seq : null));
-  rows.splice(index ?? rows.length, 0, row);
+  let index = findNextQuestion(rows, questionSeq, (each) => (each.kind === "message" ? each.event.seq : null)) ?? rows.length;
+  while (isJobRow(rows[index - 1])) index -= 1; // the answer in which a job is proposed stands above it
+  rows.splice(index, 0, row);
 }
 
 /**
@@ -120,7 +129,23 @@ function orderByQuestion(events: readonly LogEvent[]): { event: LogEvent; isMove
     const index = answeredSeq === null ? null : findNextQuestion(ordered, answeredSeq, (each) => getQuestionSeq(each.event));
     ordered.splice(index ?? ordered.length, 0, { event, isMoved: index !== null });
   }
-  return ordered;
+  return moveProposalsBelowAnswers(ordered);
+}
+
+/** Puts a proposed job below the answer in which it was proposed: the log has it before, because it is stored at once. */
+function moveProposalsBelowAnswers<T extends { event: LogEvent }>(items: readonly T[]): T[] {
+  const ordered: T[] = [];
+  const held: T[] = [];
+  for (const item of items) {
+    const { kind, message } = item.event;
+    if (kind === "job_proposed") {
+      held.push(item);
+    } else {
+      if (message === null || !isAnswer(message)) ordered.push(...held.splice(0));
+      ordered.push(item);
+    }
+  }
+  return [...ordered, ...held];
 }
 
 /** The index of the first question after another one; null if there is none. Almost always the last question is the other one. */
@@ -136,6 +161,8 @@ function findNextQuestion<T>(items: readonly T[], seq: number, getSeq: (item: T)
   return next;
 }
 
+const isJobRow = (row: Row | undefined) => row?.kind === "event" && isAboutJob(row.event);
+const isAboutJob = ({ kind }: LogEvent) => kind === "job_proposed" || kind === "job_confirmed" || kind === "job_rejected";
 const isAnswer = (message: Message) => message.role === "assistant" || message.role === "tool";
 
 function getQuestionSeq({ seq, message }: LogEvent): number | null {
@@ -145,8 +172,8 @@ function getQuestionSeq({ seq, message }: LogEvent): number | null {
 /** The message that an event answers, or leaves without an answer. */
 function getAnsweredSeq({ kind, message, facts }: LogEvent): number | null {
   if (kind === "message") return message !== null && isAnswer(message) ? (message.answers_seq ?? null) : null;
-  const isEnd = kind === "turn_failed" || kind === "turn_interrupted";
-  return isEnd && typeof facts.input_seq === "number" ? facts.input_seq : null;
+  const isOfTurn = kind === "turn_failed" || kind === "turn_interrupted" || kind === "job_proposed";
+  return isOfTurn && typeof facts.input_seq === "number" ? facts.input_seq : null;
 }
 
 /**
@@ -168,9 +195,15 @@ function countUndoneTurns(events: readonly LogEvent[]): ReadonlyMap<number, numb
   return counts;
 }
 
+/** Whether the reset policy ended a conversation. Otherwise its chat moved on, which the next conversation says. */
+function isPolicyReason(reason: unknown): boolean {
+  return reason === "idle" || reason === "daily";
+}
+
 function isShown(event: LogEvent, undoneTurns: ReadonlyMap<number, number>): boolean {
   if (event.kind === "message") return !event.hidden && event.message !== null;
   if (event.kind === "started") return SHOWN_START_REASONS.has(String(event.facts.reason));
+  if (event.kind === "ended") return isPolicyReason(event.facts.reason);
   if (event.kind === "unreadable") return !event.hidden;
   if (event.kind === "undone") return undoneTurns.has(event.seq);
   return SHOWN_EVENTS.has(event.kind);
@@ -190,7 +223,9 @@ function addEvent(rows: Row[], event: LogEvent, isLatest: boolean): void {
 function addAnswer(rows: Row[], event: LogEvent, message: Message): void {
   const last = rows.at(-1);
   const key = message.answers_seq == null ? null : buildAnswerKey(message.answers_seq);
-  if (last?.kind === "answer" && (key === null || key === last.key)) {
+  const sentBy = message.sent_by ?? null;
+  const isSent = sentBy !== null || (last?.kind === "answer" && last.sentBy !== null);
+  if (last?.kind === "answer" && !isSent && (key === null || key === last.key)) {
     rows[rows.length - 1] = {
       ...last,
       seqs: [...last.seqs, event.seq],
@@ -210,6 +245,7 @@ function addAnswer(rows: Row[], event: LogEvent, message: Message): void {
     running: false,
     interrupted: message.interrupted === true,
     durationMs: getDuration(message),
+    sentBy,
   });
 }
 
@@ -275,6 +311,7 @@ function buildDraftRow(answers: number, parts: readonly Part[]): AnswerRow {
     running: true,
     interrupted: false,
     durationMs: null,
+    sentBy: null,
   };
 }
 

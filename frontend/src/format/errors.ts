@@ -1,5 +1,6 @@
 /** The server's errors in the reader's language, if the page has a text for their code. */
 import { getLocale, words, type ErrorFacts, type ErrorTexts } from "../words";
+import { formatBudgetFacts } from "./budgets";
 import { formatBytes } from "./numbers";
 
 type Facts = Readonly<Record<string, unknown>>;
@@ -40,5 +41,5 @@ function formatFacts(facts: Facts): ErrorFacts {
     if (typeof value !== "number") return [];
     return [[name, name === SIZE_FACT ? formatBytes(value) : new Intl.NumberFormat(getLocale()).format(value)]];
   });
-  return Object.fromEntries(texts);
+  return { ...Object.fromEntries(texts), ...formatBudgetFacts(facts) };
 }

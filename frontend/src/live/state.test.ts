@@ -6,6 +6,7 @@ import {
   appendPieces,
   applyLiveItem,
   clearLiveData,
+  describeEnd,
   EMPTY_STATE,
   extendTranscript,
   includesSeq,
@@ -13,6 +14,7 @@ import {
   removeSessions,
   replaceTranscript,
   upsertSessions,
+  type Conversation,
   type State,
 } from "./state";
 
@@ -25,6 +27,33 @@ function openConversation(...events: Parameters<typeof replaceTranscript>[2]["ev
 const getSeqs = (state: State) => state.conversations[ID]?.events.map((each) => each.seq);
 const receive = (state: State, received: ReturnType<typeof event>) =>
   applyLiveItem(state, { name: "event", data: { session_id: ID, event: received } });
+
+describe("notices about the end of an answer", () => {
+  const notice = (code: string) => ({
+    name: "notice" as const,
+    data: { session_id: ID, turn_id: "t_1", text: code, code, facts: {} },
+  });
+  const changeTurn = (id: string, state: "running" | "done") => ({
+    name: "turn" as const,
+    data: { session_id: ID, turn: turn(id, 1, state) },
+  });
+  const describeAfter = (...items: LiveItem[]) => {
+    const state = items.reduce(applyLiveItem, openConversation(message(1, "one")));
+    return describeEnd(state.conversations[ID] as Conversation);
+  };
+
+  it("stay until the next answer starts", () => {
+    const [start, end] = [changeTurn("t_1", "running"), changeTurn("t_1", "done")];
+    expect(describeAfter(start, notice("cut_off"), end)).toContain("cut off");
+    expect(describeAfter(start, notice("cut_off"), end, changeTurn("t_2", "running"))).toBe("");
+    expect(describeAfter(start, notice("summarizing"), end)).toBe("");
+  });
+
+  it("name the budget only if the answer was cut off", () => {
+    expect(describeAfter(notice("answer_limited"))).toBe("");
+    expect(describeAfter(notice("answer_limited"), notice("cut_off"))).toContain("Little of the budget is left");
+  });
+});
 
 describe("events of a conversation", () => {
   it("are in order, each once, however often they arrive", () => {
@@ -53,6 +82,9 @@ describe("events of a conversation", () => {
     expect(getSeqs(receive(state, event(5, "undone", { first_seq: 2 })))).toEqual([1, 3, 5]);
     const queued = openConversation(message(1, "one"), message(2, "two"), answer(3, "1", 1), answer(4, "2", 2));
     expect(getSeqs(receive(queued, event(5, "undone", { first_seq: 2, answers_kept_before: 4 })))).toEqual([1, 3, 5]);
+    const sentBy = { kind: "job", name: "News", job_id: "j_1", run_id: "r_1", session_id: null } as const;
+    const posted = openConversation(message(1, "one"), answer(2, "two", 1), answer(3, "Sunny", null, { sent_by: sentBy }));
+    expect(getSeqs(receive(posted, event(4, "undone", { first_seq: 1, posts_kept_before: 4 })))).toEqual([3, 4]);
   });
 
   it("are changed and removed as people edit and delete them on the platform", () => {

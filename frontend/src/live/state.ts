@@ -16,7 +16,13 @@ export interface Conversation {
   drafts: Readonly<Record<string, readonly DraftPiece[]>>; // by turn
   deliveries: Readonly<Record<string, Delivery>>; // of its newest answers, by id
   notice: string | null; // what the agent reports about its work
+  endNotices: readonly EndNotice[]; // what it has reported about the end of its last answer
   stale: boolean; // messages were restored that are not among the events, so they have to be loaded again
+}
+
+interface EndNotice {
+  code: string;
+  text: string;
 }
 
 export interface State {
@@ -36,8 +42,11 @@ const EMPTY_CONVERSATION: Conversation = {
   drafts: {},
   deliveries: {},
   notice: null,
+  endNotices: [],
   stale: false,
 };
+
+const END_NOTICE_CODES: readonly string[] = ["answer_limited", "cut_off", "budget_nearly_used"];
 
 export function applyLiveItem(state: State, item: LiveItem): State {
   switch (item.name) {
@@ -52,7 +61,7 @@ export function applyLiveItem(state: State, item: LiveItem): State {
     case "draft":
       return updateConversation(state, item.data.session_id, (conversation) => applyDraft(conversation, item.data));
     case "notice":
-      return updateConversation(state, item.data.session_id, (conversation) => ({ ...conversation, notice: describeNotice(item.data) }));
+      return updateConversation(state, item.data.session_id, (conversation) => applyNotice(conversation, item.data));
     case "delivery":
       return updateConversation(state, item.data.session_id, (conversation) => applyDelivery(conversation, item.data.delivery));
     case "lists_changed":
@@ -134,7 +143,7 @@ export function isAnswering({ sessions, conversations }: State, id: string): boo
 
 /** Clears what only the live stream reports. Nothing is known about it while the conversation is not followed. */
 export function clearLiveData(state: State, id: string): State {
-  return updateConversation(state, id, (conversation) => ({ ...conversation, turns: [], drafts: {}, notice: null }));
+  return updateConversation(state, id, (conversation) => ({ ...conversation, turns: [], drafts: {}, notice: null, endNotices: [] }));
 }
 
 function updateConversation(state: State, id: string, change: (conversation: Conversation) => Conversation): State {
@@ -155,13 +164,14 @@ function applyEvent(conversation: Conversation, event: LogEvent): Conversation {
   return { ...conversation, events, stale, drafts };
 }
 
-/** Removes the messages that an undo hides. It keeps answers to earlier messages that were stored after the first one. */
+/** Removes the messages that an undo hides. Answers to earlier messages stay, and what a job or the agent has sent here since. */
 function removeUndone(events: readonly LogEvent[], event: LogEvent): readonly LogEvent[] {
   const { first_seq: firstSeq, answers_kept_before: keptBefore } = event.facts;
   if (event.kind !== "undone" || typeof firstSeq !== "number") return events;
   return events.filter(({ seq, message }) => {
     const isAnswer = message?.role === "assistant" || message?.role === "tool";
-    return message === null || seq < (isAnswer && typeof keptBefore === "number" ? keptBefore : firstSeq);
+    if (message === null || message.sent_by != null) return true;
+    return seq < (isAnswer && typeof keptBefore === "number" ? keptBefore : firstSeq);
   });
 }
 
@@ -186,9 +196,22 @@ function applyTurn(conversation: Conversation, turn: Turn): Conversation {
   const others = conversation.turns.filter((each) => each.id !== turn.id);
   if (turn.state === "queued" || turn.state === "running") {
     const turns = [...others, turn].sort((a, b) => a.input_seq - b.input_seq);
-    return { ...conversation, turns };
+    const isNew = turn.state === "running" && !conversation.turns.some(({ id, state }) => id === turn.id && state === "running");
+    return { ...conversation, turns, endNotices: isNew ? [] : conversation.endNotices };
   }
   return { ...conversation, turns: others, drafts: omitKey(conversation.drafts, turn.id), notice: null };
+}
+
+function applyNotice(conversation: Conversation, item: Parameters<typeof describeNotice>[0]): Conversation {
+  const text = describeNotice(item);
+  const endNotices = [...conversation.endNotices, { code: item.code, text }];
+  return { ...conversation, notice: text, endNotices: END_NOTICE_CODES.includes(item.code) ? endNotices : conversation.endNotices };
+}
+
+/** What is shown below the last answer: that the budget allows only short ones matters if it was cut off. */
+export function describeEnd({ endNotices }: Conversation): string {
+  const isCutOff = endNotices.some(({ code }) => code === "cut_off");
+  return endNotices.flatMap(({ code, text }) => (code === "answer_limited" && !isCutOff ? [] : [text])).join(" ");
 }
 
 function applyDraft(

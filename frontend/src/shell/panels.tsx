@@ -2,7 +2,7 @@
 import type { ReactNode } from "react";
 import type { Me } from "../api/types";
 import { lazyWithPreload, type PreloadableComponent } from "../lib/lazyWithPreload";
-import { ChartIcon, MemoryIcon, PeopleIcon, PlatformsIcon, SettingsIcon } from "../ui/icons";
+import { ChartIcon, ClockIcon, MemoryIcon, PeopleIcon, PlatformsIcon, SettingsIcon, WalletIcon } from "../ui/icons";
 import { words } from "../words";
 
 export interface Panel {
@@ -15,6 +15,12 @@ export interface Panel {
 
 const panels: readonly Panel[] = [
   {
+    path: "jobs",
+    label: () => words.jobs,
+    icon: <ClockIcon />,
+    page: lazyWithPreload(() => import("../panels/jobs/JobsPanel")),
+  },
+  {
     path: "memory",
     label: () => words.memory,
     icon: <MemoryIcon />,
@@ -25,6 +31,12 @@ const panels: readonly Panel[] = [
     label: () => words.usage,
     icon: <ChartIcon />,
     page: lazyWithPreload(() => import("../panels/usage/UsagePanel")),
+  },
+  {
+    path: "budget",
+    label: () => words.budget,
+    icon: <WalletIcon />,
+    page: lazyWithPreload(() => import("../panels/budget/BudgetPanel")),
   },
   {
     path: "people",

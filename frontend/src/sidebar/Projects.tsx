@@ -1,9 +1,9 @@
 /** The projects above the list. A click on one filters the list; conversations can be dropped on it. */
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { attempt } from "../api/attempt";
 import * as calls from "../api/calls";
 import type { Project } from "../api/types";
-import { useLiveClient } from "../live/context";
+import { useLiveClient, useSessions } from "../live/context";
 import { moveSessions } from "../sessions/actions";
 import { PROJECT_COLORS, PROJECTS_NOT_LOADED, useProjects, useRefreshProjects } from "../sessions/useProjects";
 import { confirm } from "../ui/ConfirmDialog";
@@ -32,6 +32,8 @@ export function Projects({ selectedId, onSelect }: Props) {
   useEffect(() => {
     if (isDeleted) onSelect(null);
   }, [isDeleted, onSelect]);
+
+  useRefreshForNewProjects(projects, refresh);
 
   const save = async (name: string, color: string) => {
     const act = () =>
@@ -93,6 +95,20 @@ export function Projects({ selectedId, onSelect }: Props) {
       )}
     </section>
   );
+}
+
+/** Loads the projects again when a conversation is in one that is not among them: another tab or a job has made it. */
+function useRefreshForNewProjects(projects: readonly Project[], refresh: () => Promise<void>): void {
+  const sessions = useSessions();
+  const requestedIds = useRef(new Set<string>()); // also those of other people, which the list never contains
+  useEffect(() => {
+    if (projects === PROJECTS_NOT_LOADED) return;
+    const knownIds = new Set([...projects.map((project) => project.id), ...requestedIds.current]);
+    const newIds = [...sessions.values()].flatMap(({ project_id: id }) => (id === null || knownIds.has(id) ? [] : [id]));
+    if (newIds.length === 0) return;
+    for (const id of newIds) requestedIds.current.add(id);
+    void refresh();
+  }, [projects, sessions, refresh]);
 }
 
 /** The first projects, and the selected one. */

@@ -22,6 +22,7 @@ export const CheckIcon = createIcon("M5 12.5l4.5 4.5L19 7.5");
 export const ChevronIcon = createIcon("M9 6l6 6-6 6");
 export const ChevronDownIcon = createIcon("M6 9l6 6 6-6");
 export const CloseIcon = createIcon("M6 6l12 12", "M18 6L6 18");
+export const ClockIcon = createIcon("M12 20.5a8.5 8.5 0 1 0 0-17 8.5 8.5 0 0 0 0 17z", "M12 7v5.2l3.4 2.3");
 export const CodeIcon = createIcon("M8 7l-5 5 5 5", "M16 7l5 5-5 5");
 export const CopyIcon = createIcon("M9 9h11v11H9z", "M15 9V4H4v11h5");
 export const DotsIcon = createIcon("M5.5 12a.5.5 0 1 0 1 0 .5.5 0 0 0-1 0", "M11.5 12a.5.5 0 1 0 1 0 .5.5 0 0 0-1 0", "M17.5 12a.5.5 0 1 0 1 0 .5.5 0 0 0-1 0");
@@ -37,8 +38,10 @@ export const MemoryIcon = createIcon("M7 4h10v16l-5-4.5L7 20z");
 export const MenuIcon = createIcon("M4 6.5h16", "M4 12h16", "M4 17.5h16");
 export const PaperclipIcon = createIcon("M19 11l-7.5 7.5a4.6 4.6 0 0 1-6.5-6.5L13 4a3 3 0 0 1 4.3 4.3L9.5 16a1.5 1.5 0 0 1-2.1-2.1L14 7.3");
 export const PeopleIcon = createIcon("M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7z", "M3 20c0-3.5 2.5-6 6-6s6 2.5 6 6", "M16 4.5a3.5 3.5 0 0 1 0 6", "M17.5 14.5c2.2.8 3.5 2.9 3.5 5.5");
+export const PauseIcon = createIcon("M9 6v12", "M15 6v12");
 export const PictureIcon = createIcon("M4 5h16v14H4z", "M4 16l5-5 4 4 2-2 5 5", "M15.5 9h.01");
 export const PinIcon = createIcon("M9 4h6l-1 6 3 3H7l3-3z", "M12 13v7");
+export const PlayIcon = createIcon("M8 5.5l10.5 6.5L8 18.5z");
 export const PlusIcon = createIcon("M12 5v14", "M5 12h14");
 export const PlatformsIcon = createIcon("M4 5h7v6H4z", "M13 5h7v6h-7z", "M4 13h7v6H4z", "M13 16h7", "M16.5 12.5v7");
 export const RedoIcon = createIcon("M20 9H10a5 5 0 0 0 0 10h6", "M16 5l4 4-4 4");
@@ -52,6 +55,7 @@ export const ToolIcon = createIcon("M14.5 6a4 4 0 0 1 5 5L11 19.5a2 2 0 0 1-3-3L
 export const TrashIcon = createIcon("M4.5 7h15", "M9.5 7V4.5h5V7", "M6.5 7l1 13h9l1-13", "M10.5 11v5.5", "M13.5 11v5.5");
 export const UndoIcon = createIcon("M4 9h10a5 5 0 0 1 0 10H8", "M8 5L4 9l4 4");
 export const UserIcon = createIcon("M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8z", "M4.5 20.5c0-4 3.3-6.5 7.5-6.5s7.5 2.5 7.5 6.5");
+export const WalletIcon = createIcon("M4 7.5h14.5a1.5 1.5 0 0 1 1.5 1.5v9.5H5.5A1.5 1.5 0 0 1 4 17z", "M4 7.5V6.5A2 2 0 0 1 6 4.5h11v3", "M16 13h.01");
 export const WarningIcon = createIcon("M12 4l9 16H3z", "M12 10v5", "M12 17.5h.01");
 
 export const PLATFORM_ICONS: Record<string, () => ReactNode> = {

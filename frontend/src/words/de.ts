@@ -1,6 +1,8 @@
 /** German. */
 import type { Words } from "./en";
 import { errorsDe } from "./errors.de";
+import { budgetsDe } from "./budgets.de";
+import { jobsDe } from "./jobs.de";
 import { panelsDe } from "./panels.de";
 import { failuresDe, noticesDe } from "./turns.de";
 
@@ -139,6 +141,9 @@ export const de: Words = {
   reasoning: "Gedankengang",
   working: "Arbeitet …",
   answerStopped: "gestoppt",
+  sentByJob: (name) => (name === "" ? "Von einer Aufgabe gesendet" : `Von der Aufgabe „${name}“ gesendet`),
+  sentByAgent: (name) => (name === "" ? "Vom Agenten aus einem anderen Chat gesendet" : `Vom Agenten für ${name} gesendet`),
+  openRun: "Ausführung ansehen",
   queuedBehind: (ahead) => `In der Warteschlange (${ahead} davor)`,
   willSteer: "Wird beim nächsten Schritt an den Agenten gesendet",
   regenerate: "Neu generieren",
@@ -201,6 +206,8 @@ export const de: Words = {
   startedEmptyFork: "Vom Anfang des ursprünglichen Chats abgezweigt.",
   openPrevious: "Vorheriger Chat",
   openOriginal: "Ursprünglicher Chat",
+  endedIdle: "Nach längerer Inaktivität automatisch beendet. Schreib eine Nachricht, um fortzufahren.",
+  endedDaily: "Für den neuen Tag automatisch beendet. Schreib eine Nachricht, um fortzufahren.",
   reopened: "Fortgesetzt.",
   turnsUndone: (turns) => (turns === 1 ? "Letzter Austausch rückgängig gemacht." : `Letzte ${turns} Austausche rückgängig gemacht.`),
   redo: "Wiederherstellen",
@@ -233,6 +240,37 @@ export const de: Words = {
   reactionRemoved: (name, emoji) => `${name || "Jemand"} hat die Reaktion ${emoji} entfernt`,
   membersJoined: (names) => `Beigetreten: ${names}.`,
   membersLeft: (names) => `Verlassen: ${names}.`,
+  jobProposal: "Vorgeschlagene Aufgabe",
+  createJobQuestion: (name) => `Aufgabe „${name}“ anlegen?`,
+  changeJobQuestion: (name) => `Aufgabe „${name}“ ändern?`,
+  jobSchedule: "Läuft",
+  jobRepeat: (count) => (count === 1 ? "einmal" : `${count}-mal`),
+  jobNextTimes: "Nächste Termine",
+  jobPrompt: "Aufgabe",
+  jobTargets: "Geht an",
+  jobTargetOrigin: "diesen Chat",
+  jobTargetOldOrigin: "den Chat, in dem sie erstellt wurde",
+  jobTargetLocal: "eine Datei auf dem Server",
+  jobToolsets: "Tools",
+  jobNoToolsets: "keine",
+  jobCost: "Geschätzte Kosten",
+  jobCostFree: "kostenlos",
+  jobCostUnknown: "unbekannt",
+  jobCostPerDay: (amount) => `etwa ${amount} pro Tag`,
+  confirmJob: "Bestätigen",
+  rejectJob: "Ablehnen",
+  jobWaits: (name) => (name ? `Wartet auf die Bestätigung von ${name}.` : "Wartet auf Bestätigung."),
+  jobProposalExpired: "Dieser Vorschlag ist abgelaufen. Frag noch einmal, wenn du ihn weiterhin möchtest.",
+  jobConfirmed: (name) => `Aufgabe „${name}“ bestätigt.`,
+  jobRejected: (name) => `Aufgabe „${name}“ abgelehnt.`,
+  everyMinutes: (count) => (count === 1 ? "jede Minute" : `alle ${count} Minuten`),
+  everyHours: (count) => (count === 1 ? "jede Stunde" : `alle ${count} Stunden`),
+  everyDays: (count) => (count === 1 ? "alle 24 Stunden" : `alle ${count} Tage`),
+  dayRange: (first, last) => `${first} bis ${last}`,
+  everyDayAt: (time) => `jeden Tag um ${time}`,
+  onDaysAt: (days, time) => `${days} um ${time}`,
+  onceAt: (time) => `einmal, am ${time}`,
+  byCron: (expression) => `nach Cron-Ausdruck ${expression}`,
   edited: "bearbeitet",
   saidBefore: (count) => (count === 1 ? "1 frühere Nachricht im Chat" : `${count} frühere Nachrichten im Chat`),
   replyTo: (name) => (name ? `Antwort an ${name}` : "Antwort auf eine Nachricht"),
@@ -324,8 +362,13 @@ export const de: Words = {
   enableAllTools: "Alle einschalten",
   toolServerUnreachable: "Server nicht verfügbar",
   toolNameTaken: (name) => `${name} (nicht verfügbar: Name bereits vergeben)`,
-  toolsetNames: { history: "Frühere Chats", memory: "Erinnerungen" },
-  toolsetHints: { history: "suchen und lesen", memory: "merken, erinnern, vergessen" },
+  toolsetNames: { history: "Frühere Chats", memory: "Erinnerungen", schedule: "Aufgaben", messaging: "Nachrichten" },
+  toolsetHints: {
+    history: "suchen und lesen",
+    memory: "merken, erinnern, vergessen",
+    schedule: "Aufgaben nach Zeitplan vorschlagen",
+    messaging: "an andere Chats senden",
+  },
 
   greeting: (name) => `Hallo, ${name}`,
   greetingWithoutName: "Hallo",
@@ -393,4 +436,6 @@ export const de: Words = {
   failures: failuresDe,
   notices: noticesDe,
   ...panelsDe,
+  ...jobsDe,
+  ...budgetsDe,
 };

@@ -1,6 +1,8 @@
 /** English. The compiler checks that every other language has the same keys. */
 import { errorsEn } from "./errors.en";
 import type { ErrorTexts } from "./index";
+import { budgetsEn } from "./budgets.en";
+import { jobsEn } from "./jobs.en";
 import { panelsEn } from "./panels.en";
 import { failuresEn, noticesEn } from "./turns.en";
 
@@ -148,6 +150,9 @@ export const en = {
   reasoning: "Reasoning",
   working: "Working…",
   answerStopped: "stopped",
+  sentByJob: (name: string) => (name === "" ? "Sent by a job" : `Sent by the job “${name}”`),
+  sentByAgent: (name: string) => (name === "" ? "Sent by the agent from another conversation" : `Sent by the agent for ${name}`),
+  openRun: "View run",
   queuedBehind: (ahead: number) => `Queued (${ahead} ahead)`,
   willSteer: "Will be sent to the agent at its next step",
   regenerate: "Regenerate",
@@ -213,6 +218,8 @@ export const en = {
   startedEmptyFork: "Branched from the start of the original conversation.",
   openPrevious: "Previous conversation",
   openOriginal: "Original conversation",
+  endedIdle: "Ended automatically after a period of inactivity. Send a message to continue.",
+  endedDaily: "Ended automatically for a new day. Send a message to continue.",
   reopened: "Resumed.",
   turnsUndone: (turns: number) => (turns === 1 ? "Last exchange undone." : `Last ${turns} exchanges undone.`),
   redo: "Redo",
@@ -245,6 +252,37 @@ export const en = {
   reactionRemoved: (name: string, emoji: string) => `${name || "Someone"} removed their reaction ${emoji}`,
   membersJoined: (names: string) => `${names} joined.`,
   membersLeft: (names: string) => `${names} left.`,
+  jobProposal: "Proposed job",
+  createJobQuestion: (name: string) => `Create the job “${name}”?`,
+  changeJobQuestion: (name: string) => `Change the job “${name}”?`,
+  jobSchedule: "Runs",
+  jobRepeat: (count: number) => (count === 1 ? "1 time" : `${count} times`),
+  jobNextTimes: "Next times",
+  jobPrompt: "Task",
+  jobTargets: "Sends to",
+  jobTargetOrigin: "this conversation",
+  jobTargetOldOrigin: "the conversation where it was created",
+  jobTargetLocal: "a file on the server",
+  jobToolsets: "Tools",
+  jobNoToolsets: "none",
+  jobCost: "Estimated cost",
+  jobCostFree: "free",
+  jobCostUnknown: "unknown",
+  jobCostPerDay: (amount: string) => `about ${amount} per day`,
+  confirmJob: "Confirm",
+  rejectJob: "Reject",
+  jobWaits: (name: string) => `Waiting for ${name || "its owner"} to confirm.`,
+  jobProposalExpired: "This proposal has expired. Ask again if you still want it.",
+  jobConfirmed: (name: string) => `Job “${name}” confirmed.`,
+  jobRejected: (name: string) => `Job “${name}” rejected.`,
+  everyMinutes: (count: number) => (count === 1 ? "every minute" : `every ${count} minutes`),
+  everyHours: (count: number) => (count === 1 ? "every hour" : `every ${count} hours`),
+  everyDays: (count: number) => (count === 1 ? "every 24 hours" : `every ${count} days`),
+  dayRange: (first: string, last: string) => `${first} to ${last}`,
+  everyDayAt: (time: string) => `every day at ${time}`,
+  onDaysAt: (days: string, time: string) => `${days} at ${time}`,
+  onceAt: (time: string) => `once, on ${time}`,
+  byCron: (expression: string) => `cron ${expression}`,
   edited: "edited",
   saidBefore: (count: number) => (count === 1 ? "1 earlier message in the chat" : `${count} earlier messages in the chat`),
   replyTo: (name: string) => `Reply to ${name || "a message"}`,
@@ -339,10 +377,12 @@ export const en = {
   enableAllTools: "Turn all on",
   toolServerUnreachable: "Server unavailable",
   toolNameTaken: (name: string) => `${name} (not available: this name is taken)`,
-  toolsetNames: { history: "Earlier conversations", memory: "Memory" } as Record<string, string>,
+  toolsetNames: { history: "Earlier conversations", memory: "Memory", schedule: "Jobs", messaging: "Messages" } as Record<string, string>,
   toolsetHints: {
     history: "search and read them",
     memory: "remember, recall, forget",
+    schedule: "propose jobs that run on a schedule",
+    messaging: "send to other chats",
   } as Record<string, string>,
 
   // start page
@@ -415,6 +455,8 @@ export const en = {
   failures: failuresEn as Record<keyof typeof failuresEn, ErrorTexts[string]>,
   notices: noticesEn as Record<keyof typeof noticesEn, ErrorTexts[string]>,
   ...panelsEn,
+  ...jobsEn,
+  ...budgetsEn,
 };
 
 /** Lets other languages have other texts: `"Today"` becomes `string`. */

@@ -40,6 +40,15 @@ export const errorsDe: Record<keyof typeof errorsEn, (facts: ErrorFacts) => stri
   nothing_to_redo: () => "Nichts zum Wiederherstellen: Es wurde nichts rückgängig gemacht, oder der Chat ging danach weiter.",
   nothing_to_restore: () => "Hier gibt es nichts wiederherzustellen.",
   nothing_to_compact: ({ limit }) => `Zu kurz zum Komprimieren: ${limit === "1" ? "Mindestens 1 Nachricht ist" : `Mindestens ${limit} Nachrichten sind`} nötig.`,
+  job_not_found: () => "Aufgabe nicht gefunden. Sie wurde möglicherweise gelöscht, oder du hast keinen Zugriff.",
+  job_name_taken: ({ name }) => `Du hast bereits eine Aufgabe namens „${name}“. Bearbeite diese oder wähle einen anderen Namen.`,
+  job_running: () => "Diese Aufgabe läuft bereits. Warte, bis sie fertig ist.",
+  invalid_input: ({ schedule, timezone }) => {
+    if (schedule !== undefined) {
+      return `„${schedule}“ ist kein gültiger Zeitplan. Beispiele: „30m“, „every 2h“, „0 7 * * 1-5“, „2026-12-24 18:00“. Zeitpunkte müssen in der Zukunft liegen, Läufe mindestens 5 Minuten auseinander.`;
+    }
+    return timezone === undefined ? null : `„${timezone}“ ist keine Zeitzone. Schreibe sie zum Beispiel so: Europe/Berlin.`;
+  },
   duplicate_memory: () => "Diese Erinnerung gibt es schon.",
   chat_not_reachable: ({ platform }) =>
     platform === undefined
@@ -52,6 +61,7 @@ export const errorsDe: Record<keyof typeof errorsEn, (facts: ErrorFacts) => stri
       tokens: `Du hast das Limit von ${limit} Tokens erreicht. Widerrufe zuerst eines.`,
       passkeys: `Du hast das Limit von ${limit} Passkeys erreicht. Entferne zuerst einen.`,
       shares: `Du hast das Limit von ${limit} geteilten Links erreicht. Beende zuerst das Teilen eines Links.`,
+      jobs: `Du hast das Limit von ${limit} Aufgaben erreicht. Lösche zuerst eine.`,
       memories: `Du hast das Limit von ${limit} Erinnerungen erreicht. Lösche zuerst eine.`,
       bytes: `Dein Dateispeicher (${limit_bytes}) ist voll. Lösche Chats mit Dateien, um Platz zu schaffen.`,
     };

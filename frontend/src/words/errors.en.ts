@@ -42,6 +42,10 @@ export const errorsEn = {
   nothing_to_redo: () => "Nothing to redo: nothing was undone, or the conversation has continued since.",
   nothing_to_restore: () => "Nothing to restore here.",
   nothing_to_compact: ({ limit }) => `Too short to compact: ${limit === "1" ? "at least 1 message is" : `at least ${limit} messages are`} needed.`,
+  job_not_found: () => "Job not found. It may have been deleted, or you don’t have access.",
+  job_name_taken: ({ name }) => `You already have a job called “${name}”. Edit that one, or choose another name.`,
+  job_running: () => "This job is already running. Wait until it has ended.",
+  invalid_input: () => null, // the server’s message says what is wrong with which field
   duplicate_memory: () => "You already have this memory.",
   chat_not_reachable: ({ platform }) =>
     platform === undefined
@@ -55,6 +59,7 @@ export const errorsEn = {
       tokens: `You’ve reached the limit of ${limit} tokens. Revoke one first.`,
       passkeys: `You’ve reached the limit of ${limit} passkeys. Remove one first.`,
       shares: `You’ve reached the limit of ${limit} shared links. Stop sharing one first.`,
+      jobs: `You’ve reached the limit of ${limit} jobs. Delete one first.`,
       memories: `You’ve reached the limit of ${limit} memories. Forget one first.`,
       bytes: `You’ve used all your file storage (${limit_bytes}). Delete conversations with files to free up space.`,
     };

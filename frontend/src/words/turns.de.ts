@@ -1,5 +1,6 @@
 /** What the server reports about a turn, in German. */
-import type { ErrorTexts } from "./index";
+import { nameBudgetDe } from "./budgets.de";
+import type { ErrorFacts, ErrorTexts } from "./index";
 import type { failuresEn, noticesEn } from "./turns.en";
 
 export const failuresDe: Record<keyof typeof failuresEn, ErrorTexts[string]> = {
@@ -26,6 +27,8 @@ export const failuresDe: Record<keyof typeof failuresEn, ErrorTexts[string]> = {
     `Die Verbindung zu ${provider_title} ist mitten in der Antwort abgebrochen. Der bisherige Text ist gespeichert.`,
   stalled_mid_answer: ({ provider_title }) =>
     `${provider_title} hat mitten in der Antwort aufgehört zu senden. Der bisherige Text ist gespeichert.`,
+  budget_exceeded: (facts) => `${explainLimit(facts)} Es beginnt neu am ${facts.resets_at}.`,
+  price_unknown: ({ model }) => `Für dein Budget gilt ein Limit in Dollar, aber der Preis von ${model} ist unbekannt. Trage ihn in config.yaml unter „prices“ ein.`,
   internal_turn_error: ({ error }) => `Interner Fehler in Palaver (${error}). Details stehen im Serverprotokoll.`,
 };
 
@@ -46,5 +49,21 @@ export const noticesDe: Record<keyof typeof noticesEn, ErrorTexts[string]> = {
     `Die Tools des MCP-Servers „${server}“ sind nicht verfügbar (${problem}). Palaver versucht weiter, ihn zu erreichen.`,
   profile_missing: ({ name }) => `Das Profil „${name}“ gibt es nicht mehr. Es gilt der Standard.`,
   personality_missing: ({ name }) => `Die Persönlichkeit „${name}“ gibt es nicht mehr. Es gilt keine.`,
+  budget_nearly_used: (facts) => {
+    const amounts = facts.used === undefined ? "" : ` (${facts.used} von ${facts.limit})`;
+    const name = capitalize(nameBudgetDe(facts.scope, facts.period, facts.subject));
+    return `${name} ist zu ${facts.percent} % verbraucht${amounts}. Es beginnt neu am ${facts.resets_at}.`;
+  },
+  answer_limited: () => "Vom Budget ist nur noch wenig übrig, deshalb müssen Antworten kürzer sein.",
   model_not_allowed: ({ model }) => `Das Modell ${model} steht dir nicht zur Verfügung. Es gilt das Standardmodell.`,
 };
+
+function explainLimit({ scope, period, subject, used, limit, remaining }: ErrorFacts): string {
+  const name = capitalize(nameBudgetDe(scope, period, subject));
+  if (remaining !== undefined) return `${name} hat nur noch ${remaining} übrig, zu wenig für diese Antwort.`;
+  return used === undefined ? `${name} ist aufgebraucht.` : `${name} ist aufgebraucht: ${used} von ${limit}.`;
+}
+
+function capitalize(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

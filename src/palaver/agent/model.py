@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from palaver.agent.mcp_servers import McpServers
 from palaver.agent.notices import make_fallback_notice
-from palaver.agent.pricing import find_context_window
+from palaver.agent.pricing import ModelPrices, find_context_window
 from palaver.agent.providers import KNOWN_PROVIDERS, add_environment_keys, check_reachable, parse_model_name
 from palaver.agent.retry import RetryPolicy
 from palaver.domain.errors import AgentError, AgentRejected, ConfigError, InvalidInput
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from palaver.agent.model_clients import ModelClients
     from palaver.agent.providers import ModelName
     from palaver.agent.retry import Sleep
+    from palaver.domain.budget import TokenPrice
     from palaver.domain.profile import AgentProfile
 
 MAX_TOOL_ROUNDS = 25  # in one turn
@@ -64,6 +65,7 @@ class ModelAgent:
             if last_resort is None or name != last_resort.model
         ]
         self._context_windows = profile.context_windows
+        self._prices = ModelPrices(profile.prices, self._providers)
         self._description = description or f"Model: {self._name} (from config.yaml)"
         self._timeouts = timeouts or Timeouts()
         self._retry = retry or RetryPolicy()
@@ -116,6 +118,15 @@ class ModelAgent:
             find_context_window, model.model, model.provider, self._providers[model.provider].base_url
         )
 
+    async def get_price(self, name: str) -> TokenPrice | None:
+        """Return the price from the settings, or else from the price list; models of an Ollama here cost nothing."""
+        if self._last_resort is not None and self._is_last_resort(name):
+            return await self._last_resort.get_price(name)
+        try:
+            return await self._prices.find_price(self._parse_reachable_model(name))
+        except InvalidInput:
+            return None
+
     def list_tool_servers(self) -> Sequence[str]:
         """List the configured MCP servers."""
         return self._servers.names
@@ -129,6 +140,7 @@ class ModelAgent:
         clients = await self._load_clients()
         await clients.get_model(self._name)
         await self.get_context_window(self.model)
+        await self.get_price(self.model)
 
     async def run(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
         """Answer with the model chosen for the conversation, or else with one of the fallbacks."""
@@ -147,7 +159,15 @@ class ModelAgent:
         clients = await self._load_clients()
         from palaver.agent.tool_loop import ToolLoop
 
-        loop = ToolLoop(request, chain, clients, retry=self._retry, sleep=self._sleep, max_rounds=self._max_tool_rounds)
+        loop = ToolLoop(
+            request,
+            chain,
+            clients,
+            prices=self._prices,
+            retry=self._retry,
+            sleep=self._sleep,
+            max_rounds=self._max_tool_rounds,
+        )
         try:
             async with aclosing(loop.run()) as events:
                 async for event in events:

@@ -7,13 +7,11 @@ decides about retries.
 from __future__ import annotations
 
 import asyncio
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import httpx2
 
-from palaver.agent.providers import OLLAMA, check_reachable
+from palaver.agent.providers import OLLAMA, check_reachable, is_loopback_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +83,7 @@ class ModelClients:
     def _get_http_client(self, name: str, provider: Provider) -> httpx2.AsyncClient:
         if name not in self._http_clients:
             timeout = httpx2.Timeout(self._timeouts.read_seconds, connect=self._timeouts.connect_seconds)
-            is_local = provider.base_url is not None and is_loopback(provider.base_url)
+            is_local = provider.base_url is not None and is_loopback_url(provider.base_url)
             # trust_env would send requests to this machine through a proxy.
             self._http_clients[name] = httpx2.AsyncClient(timeout=timeout, trust_env=not is_local)
         return self._http_clients[name]
@@ -105,14 +103,3 @@ def _create_openai_provider(
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
     return OpenAICompatibleProvider(name, base_url=base_url or "", api_key=key, http_client=client)
-
-
-def is_loopback(url: str) -> bool:
-    """Return whether the URL points to this machine."""
-    host = urlsplit(url).hostname or ""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -50,6 +50,8 @@ _TOO_LONG_PHRASES = (
     "request_too_large",
 )
 _TEMPORARY_STATUS_CODES = frozenset({408, 409, 425})  # besides all from 500 on
+_REFUSALS = (ModelRateLimitError, ModelQuotaExceededError, ModelRequestRejectedError, UserError)
+_UNCERTAIN_STATUS_CODES = frozenset({408, 502, 504, 520, 522, 524})  # of gateways in front of a provider
 _MAX_QUOTE_CHARS = 300
 _MAX_DETAIL_CHARS = 1000
 _MAX_BODY_CHARS = 4000  # a proxy may answer with a whole page
@@ -122,6 +124,23 @@ def _classify(error: BaseException, name: ModelName, provider: Provider) -> Fail
         can_use_fallback=True,
         mid_answer_outage=_describe_mid_answer_outage(error, name),
     )
+
+
+def is_refused(error: BaseException) -> bool:
+    """Return whether a provider has certainly not worked on a request that gave no answer, so it costs nothing.
+
+    True if the request could not be sent, or was answered with an HTTP error. A gateway that lost or gave up on the
+    provider behind it is different: that one may have worked. So are time-outs, dropped connections and cancellations.
+    """
+    match error:
+        case ModelTimeoutError():
+            return False
+        case ModelConnectionError(phase=phase):
+            return phase == "connect"
+        case ModelHTTPError(status_code=status):
+            return status not in _UNCERTAIN_STATUS_CODES
+        case _:
+            return isinstance(error, _REFUSALS)
 
 
 def make_dropped_error(failure: Failure, name: ModelName) -> AgentUnavailable:

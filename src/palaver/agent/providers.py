@@ -7,8 +7,10 @@ OpenAI-compatible API. This module imports no client of a provider, and its text
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from ipaddress import ip_address
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from palaver.domain.errors import InvalidInput
 from palaver.domain.profile import Provider
@@ -105,3 +107,14 @@ def explain_api_key(provider: str) -> str:
     known = KNOWN_PROVIDERS.get(provider)
     setting = f"providers.{provider}.api_key in config.yaml"
     return f"Set {known.key_variables[0]} or {setting}." if known and known.key_variables else f"Set {setting}."
+
+
+def is_loopback_url(url: str) -> bool:
+    """Return whether the URL points to this machine."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

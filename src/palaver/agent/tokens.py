@@ -6,6 +6,7 @@ character is nearly a token by itself.
 
 from __future__ import annotations
 
+import json
 import re
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -15,20 +16,31 @@ from palaver.domain.message import join_text_parts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_DENSE_SCRIPT = re.compile(r"[ᄀ-ᇿ⺀-〿぀-ヿ㄰-㆏㐀-鿿가-힯豈-﫿＀-￯\U00020000-\U0003ffff]")
+    from palaver.agent.base import Tool
+
+_DENSE_SCRIPT = re.compile(r"[ᄀ-ᇿ⺀-〿぀-ヿ㄰-㆏㐀-鿿가-힯豈-﫿＀-￯\U00020000-\U0003ffff]+")
 _TOKENS_PER_DENSE_CHAR = 0.8
 _CHARS_PER_TOKEN = 4
 _TOKENS_PER_MESSAGE = 4  # for the role and the separators of a message
+TOKENS_PER_IMAGE = 1600  # what the providers count at most for a picture of ordinary size
 
 
 def estimate_tokens(text: str) -> int:
-    dense_chars = 0 if text.isascii() else len(_DENSE_SCRIPT.findall(text))
+    dense_chars = 0 if text.isascii() else sum(map(len, _DENSE_SCRIPT.findall(text)))
     return ceil((len(text) - dense_chars) / _CHARS_PER_TOKEN + dense_chars * _TOKENS_PER_DENSE_CHAR)
 
 
 def estimate_message_tokens(messages: Iterable[Mapping[str, Any]]) -> int:
     """Estimate the tokens of messages in the format of chat models."""
     return sum(estimate_tokens(extract_text(message)) + _TOKENS_PER_MESSAGE for message in messages)
+
+
+def estimate_tool_tokens(tools: Iterable[Tool]) -> int:
+    """Estimate the tokens of the definitions of tools."""
+    return sum(
+        estimate_tokens(f"{tool.name} {tool.description} {json.dumps(dict(tool.parameters))}") + _TOKENS_PER_MESSAGE
+        for tool in tools
+    )
 
 
 def extract_text(message: Mapping[str, Any]) -> str:

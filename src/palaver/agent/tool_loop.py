@@ -17,8 +17,9 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
 from palaver.agent import message_conversion, provider_errors
-from palaver.agent.base import Notice, TextDelta, ToolCall, ToolFailed, ToolResult, UsageReport
+from palaver.agent.base import ModelCall, Notice, TextDelta, ToolCall, ToolFailed, ToolResult, UsageReport
 from palaver.agent.notices import CUT_OFF_NOTICE, make_fallback_notice
+from palaver.agent.tokens import estimate_tokens, estimate_tool_tokens
 from palaver.domain.text import make_storable
 from palaver.domain.turn_codes import NoticeCode
 
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 
     from pydantic_ai.messages import ModelResponse
 
-    from palaver.agent.base import AgentEvent, AgentRequest, Tool
+    from palaver.agent.base import AgentEvent, AgentRequest, HeldCall, Tool
     from palaver.agent.model_clients import ModelClients
+    from palaver.agent.pricing import ModelPrices
     from palaver.agent.provider_errors import Failure
     from palaver.agent.providers import ModelName
     from palaver.agent.retry import RetryPolicy, Sleep
@@ -43,6 +45,7 @@ class ToolLoop:
         chain: Sequence[ModelName],
         clients: ModelClients,
         *,
+        prices: ModelPrices,
         retry: RetryPolicy,
         sleep: Sleep,
         max_rounds: int,
@@ -50,11 +53,14 @@ class ToolLoop:
         self._request = request
         self._chain = list(chain)  # the current model, then the fallbacks that are left
         self._clients = clients
+        self._prices = prices
         self._retry = retry
         self._sleep = sleep
         self._max_rounds = max_rounds
         self._conversation = message_conversion.convert_messages(request.messages)
         self._tools = {tool.name: tool for tool in request.tools}
+        self._input_tokens = estimate_tokens(request.instructions) + estimate_tool_tokens(request.tools)
+        self._estimated_count = 0  # of the messages whose tokens are in `_input_tokens`
         self._answer: ModelResponse | None = None
         self._has_text = False
         self._answer_count = 0
@@ -142,29 +148,53 @@ class ToolLoop:
             else None,
         )
         messages = model.prepare_messages(list(self._conversation), parameters)
-        response = model_request_stream(
-            model,
-            messages,
-            model_settings=self._build_settings(name, may_call_tools=may_call_tools),
-            model_request_parameters=parameters,
-        )
-        async with response as stream:
-            async for event in stream:
-                delta = message_conversion.convert_stream_event(event)
-                if delta is not None:
-                    self._has_text |= isinstance(delta, TextDelta) and bool(delta.text.strip())
-                    yield delta
-            self._answer = stream.get()
-        usage = message_conversion.build_usage(self._answer, name, self._clients.get_provider(name).base_url)
+        held = await self._hold(name)
+        settings = self._build_settings(name, held.max_tokens, may_call_tools=may_call_tools)
+        streamed: list[str] = []
+        try:
+            async with model_request_stream(
+                model, messages, model_settings=settings, model_request_parameters=parameters
+            ) as stream:
+                async for event in stream:
+                    streamed.append(message_conversion.extract_streamed_text(event))
+                    delta = message_conversion.convert_stream_event(event)
+                    if delta is not None:
+                        self._has_text |= isinstance(delta, TextDelta) and bool(delta.text.strip())
+                        yield delta
+                self._answer = stream.get()
+            usage = message_conversion.build_usage(self._answer, name, self._prices)
+        except BaseException as error:  # also when it is canceled: what was streamed has to be paid for
+            streamed_tokens = estimate_tokens("".join(streamed))
+            if not streamed_tokens and provider_errors.is_refused(error):
+                await held.release()
+            else:
+                await held.settle(None, streamed_tokens=streamed_tokens)
+            raise
+        streamed_tokens = 0 if usage.has_usage else estimate_tokens("".join(streamed))
+        await held.settle(usage if usage.has_usage else None, streamed_tokens=streamed_tokens)
         if usage.has_usage:
-            yield UsageReport(usage)
+            yield UsageReport(usage, held.is_recorded)
 
-    def _build_settings(self, name: ModelName, *, may_call_tools: bool) -> ModelSettings:
+    async def _hold(self, name: ModelName) -> HeldCall:
+        """Hold what the next call to a model may cost; raises `BudgetExceeded`, which no other model can help with."""
+        new_messages = self._conversation[self._estimated_count :]
+        self._input_tokens += await asyncio.to_thread(message_conversion.estimate_request_tokens, new_messages)
+        self._estimated_count = len(self._conversation)
+        call = ModelCall(
+            model=str(name),
+            provider=name.provider,
+            input_tokens=self._input_tokens,
+            max_tokens=self._request.max_tokens,
+            price=await self._prices.find_price(name),
+        )
+        return await self._request.meter.hold(call)
+
+    def _build_settings(self, name: ModelName, max_tokens: int | None, *, may_call_tools: bool) -> ModelSettings:
         settings = ModelSettings(max_retries=0)
         if name.provider == "anthropic":  # the other providers cache prompts without being asked
             settings["cache"] = True
-        if self._request.max_tokens is not None:
-            settings["max_tokens"] = self._request.max_tokens
+        if max_tokens is not None:
+            settings["max_tokens"] = max_tokens
         if self._request.tools and not may_call_tools:
             settings["tool_choice"] = "none"
         return settings

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from palaver import __version__
+from palaver.cli.budget import budget
 from palaver.cli.chat import chat
 from palaver.cli.errors import detect_closed_output, run_and_get_exit_code
+from palaver.cli.jobs import jobs
 from palaver.cli.memories import memories
 from palaver.cli.people import people
 from palaver.cli.platforms import platforms
@@ -98,8 +100,10 @@ program.add_command(status)
 program.add_command(sessions)
 program.add_command(projects)
 program.add_command(memories)
+program.add_command(jobs)
 program.add_command(shares)
 program.add_command(people)
+program.add_command(budget)
 program.add_command(platforms)
 
 

@@ -31,6 +31,8 @@ class MemoryJson(TypedDict):
     text: str
     author_name: str | None
     created_at: str
+    origin: str
+    session_id: str | None
     shared: bool
     other_names: list[str]
     other_count: int
@@ -80,6 +82,7 @@ class PersonJson(TypedDict):
     id: str
     name: str
     role: str
+    timezone: str | None
     platforms: list[str]
     chat_accounts: list[ChatAccountJson]
     sign_in_methods: SignInMethodsJson | None
@@ -144,6 +147,8 @@ def memory_to_json(entry: MemoryEntry) -> MemoryJson:
         "text": entry.memory.text,
         "author_name": entry.author_name,
         "created_at": format_time(entry.memory.created_at),
+        "origin": entry.memory.origin.value,
+        "session_id": entry.session_id,
         "shared": entry.shared,
         "other_names": list(entry.other_names),
         "other_count": entry.other_count,
@@ -167,6 +172,7 @@ def person_to_json(member: Member) -> PersonJson:
         "id": member.person.id,
         "name": member.person.name,
         "role": member.person.role.value,
+        "timezone": member.person.timezone,
         "platforms": [str(platform) for platform in member.platforms],
         "chat_accounts": [{"platform": str(each.platform), "account": each.account} for each in member.chat_accounts],
         "sign_in_methods": None

@@ -11,7 +11,7 @@ from palaver.cli import json_output, lookup, output
 from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_option
 from palaver.cli.output import Column
 from palaver.domain.errors import NotFound
-from palaver.domain.memory import build_memory_key
+from palaver.domain.memory import MemoryOrigin, build_memory_key
 from palaver.invocation import format_command
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _COLUMNS = (
     Column("ID", style="dim"),
     Column("SAVED"),
+    Column("BY"),
     Column("VISIBLE TO"),
     Column("TEXT", fills_width=True),
 )
@@ -38,23 +39,26 @@ def memories() -> None:
 
 @memories.command("list")
 @click.argument("words", nargs=-1)
+@click.option(
+    "--origin", type=click.Choice([each.value for each in MemoryOrigin]), help="Only memories of this origin."
+)
 @json_option
 @click.pass_context
-def list_memories(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None:
+def list_memories(ctx: click.Context, words: tuple[str, ...], origin: str | None, as_json: bool) -> None:
     """List memories, newest first.
 
     With WORDS, only memories that contain all of them.
     """
     query = " ".join(words)
     with open_view(ctx) as view:
-        found = list(_load_memories(view, query))
+        found = list(_load_memories(view, query, None if origin is None else MemoryOrigin(origin)))
     now = datetime.now(UTC)
     if as_json:
         output.print_json({"memories": [json_output.memory_to_json(entry) for entry in found]})
     elif found:
         output.print_table(_COLUMNS, [_make_row(entry, now) for entry in found])
-    elif query:
-        click.echo(f"No memories match {lookup.quote(query)}.")
+    elif query or origin is not None:
+        click.echo(f"No memories match {lookup.quote(query)}." if query else "No memories of this origin.")
     else:
         command = format_command("memories remember TEXT")
         click.echo(f"No memories yet. Ask the agent to remember something, or use `{command}`.")
@@ -72,6 +76,24 @@ def remember(ctx: click.Context, text: str, as_json: bool) -> None:
         output.print_json({"memory": json_output.memory_to_json(entry)})
     else:
         click.echo(f"Saved {lookup.quote(entry.memory.text)} ({entry.memory.id}).")
+
+
+@memories.command()
+@click.argument("memory")
+@click.argument("text")
+@json_option
+@click.pass_context
+def edit(ctx: click.Context, memory: str, text: str, as_json: bool) -> None:
+    """Change a memory for everybody who can see it.
+
+    MEMORY is its id or its full text; TEXT is the new text.
+    """
+    with open_view(ctx) as view:
+        entry = view.memories.update(_find_memory(view, memory).memory.id, text)
+    if as_json:
+        output.print_json({"memory": json_output.memory_to_json(entry)})
+    else:
+        click.echo(f"Changed {entry.memory.id} to {lookup.quote(entry.memory.text)}.")
 
 
 @memories.command()
@@ -95,11 +117,11 @@ def forget(ctx: click.Context, memory: str, yes: bool, as_json: bool) -> None:
         click.echo(f"Deleted the memory {lookup.quote(deleted.memory.text)}.")
 
 
-def _load_memories(view: SessionView, query: str = "") -> Iterator[MemoryEntry]:
-    page = view.memories.list(query)
+def _load_memories(view: SessionView, query: str = "", origin: MemoryOrigin | None = None) -> Iterator[MemoryEntry]:
+    page = view.memories.list(query, origin=origin)
     yield from page
     while page.cursor is not None:
-        page = view.memories.list(query, cursor=page.cursor)
+        page = view.memories.list(query, origin=origin, cursor=page.cursor)
         yield from page
 
 
@@ -116,9 +138,20 @@ def _make_row(entry: MemoryEntry, now: datetime) -> tuple[str, ...]:
     return (
         memory.id,
         output.format_relative_time(memory.created_at, now),
+        _describe_origin(entry),
         _describe_audience(entry),
         output.clean_line(memory.text),
     )
+
+
+def _describe_origin(entry: MemoryEntry) -> str:
+    match entry.memory.origin:
+        case MemoryOrigin.PERSON:
+            return output.clean_line(entry.author_name or "someone")
+        case MemoryOrigin.AGENT:
+            return "agent"
+        case MemoryOrigin.LEARNED:
+            return "agent (learned)"
 
 
 def _describe_audience(entry: MemoryEntry) -> str:

@@ -60,7 +60,7 @@ def open_view(ctx: click.Context, *, mine: bool = False, settings: Settings | No
         yield store.seen_by(store.get_owner().principal, everything=not mine)
 
 
-def confirm_or_exit(question: str, *, skip: bool) -> None:
+def confirm_or_exit(question: str, *, skip: bool, canceled: str = "Canceled. Nothing was deleted.") -> None:
     """Ask a yes/no question, and end the command with exit code 1 if the answer is no."""
     if skip:
         return
@@ -72,7 +72,7 @@ def confirm_or_exit(question: str, *, skip: bool) -> None:
         click.echo(err=True)  # ends the line of the question
         raise
     if not confirmed:
-        click.echo("Canceled. Nothing was deleted.", err=True)
+        click.echo(canceled, err=True)
         click.get_current_context().exit(1)
 
 

@@ -37,6 +37,7 @@ _COLUMNS = (
     Column("ROLE"),
     Column("SIGN-IN"),
     Column("LAST SEEN"),
+    Column("TIME ZONE", min_terminal_width=110),
     Column("ACCOUNTS"),
     Column("NAME", fills_width=True),
 )
@@ -133,6 +134,27 @@ def change_role(ctx: click.Context, person: str, role: str, as_json: bool) -> No
 
     changed = _run_with_accounts(ctx, run)
     _print_person(changed, f"{lookup.quote(changed.person.name)} is now {_describe_role(changed)}.", as_json=as_json)
+
+
+@people.command("timezone")
+@click.argument("person")
+@click.argument("zone", metavar="ZONE")
+@json_option
+@click.pass_context
+def set_timezone(ctx: click.Context, person: str, zone: str, as_json: bool) -> None:
+    """Set a person's time zone.
+
+    ZONE is an IANA name such as Europe/Berlin, or `default` for the gateway's. New jobs of the person use it.
+    """
+
+    async def run(accounts: Accounts, all_people: People) -> Member:
+        member = lookup.find_person(await _load_members(all_people), person)
+        await accounts.set_timezone(member.person.id, None if zone.lower() == "default" else zone)
+        return await all_people.get(member.person.id)
+
+    changed = _run_with_accounts(ctx, run)
+    used = changed.person.timezone or "the gateway's"
+    _print_person(changed, f"The time zone of {lookup.quote(changed.person.name)} is now {used}.", as_json=as_json)
 
 
 @people.command("remove")
@@ -368,6 +390,7 @@ def _make_row(member: Member, now: datetime) -> tuple[str, ...]:
         person.role.value,
         _describe_sign_in(member),
         last_seen,
+        person.timezone or "",
         accounts,
         output.clean_line(person.name),
     )

@@ -70,7 +70,7 @@ def serve_until_stopped(settings: Settings, options: ServeOptions) -> int:
     raise_open_file_limit()
     accounts = list_accounts(settings, os.environ)
     with open_store(settings, accounts) as store:
-        gateway = make_gateway(store, settings, os.environ, accounts)
+        gateway = make_gateway(store, settings, os.environ, accounts, is_server=True)
         return asyncio.run(_serve(gateway, accounts, settings, options))
 
 
@@ -119,7 +119,7 @@ async def _serve(
 @contextlib.asynccontextmanager
 async def _clean_up_regularly(web: WebState) -> AsyncIterator[None]:
     """Delete what is no longer needed now and then, as long as the server runs."""
-    cleanup = asyncio.create_task(Cleanup(web.gateway.store, web.attachments).run(), name="palaver-cleanup")
+    cleanup = asyncio.create_task(Cleanup(web.gateway.store, web.attachments, web.gateway.rules).run(), name="palaver-cleanup")
     try:
         yield
     finally:

@@ -17,6 +17,8 @@ from palaver.cli.output import (
     format_timestamp,
     truncate_text,
 )
+from palaver.domain.sender_words import describe_sender
+from palaver.domain.sent_message import find_sent_by
 from palaver.services.markdown_export import split_tool_call
 
 if TYPE_CHECKING:
@@ -108,8 +110,11 @@ def format_events(events: Iterable[Event], session: Session, *, in_full: bool) -
             details = f" ({', '.join(facts)})" if facts else ""
             yield f"[{event.seq}] {event.kind} · {format_timestamp(event.at)}{details}"
         else:
+            sent_by = find_sent_by(event.message.extra)
+            sender = f" · {clean_line(describe_sender(sent_by))}" if sent_by else ""
             hidden = " · hidden" if event.hidden else ""
-            yield f"[{event.seq}] {format_speaker(event.message, session)} · {format_timestamp(event.at)}{hidden}"
+            speaker = format_speaker(event.message, session)
+            yield f"[{event.seq}] {speaker} · {format_timestamp(event.at)}{sender}{hidden}"
             yield from _format_message(event.message, in_full=in_full)
 
 

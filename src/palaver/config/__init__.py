@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -30,8 +31,11 @@ from palaver.config.environment import (
 )
 from palaver.config.machine_timezone import find_machine_timezone
 from palaver.config.schema import (
+    BudgetSection,
+    BudgetsSection,
     ConfigFile,
     PeopleSection,
+    PriceSection,
     ProfileSection,
     ResetSection,
     ToolsetSection,
@@ -39,6 +43,8 @@ from palaver.config.schema import (
 )
 from palaver.config.secret_file import SECRET_BYTES, load_install_secret
 from palaver.config.validation import validate_document
+from palaver.domain.budget import BudgetKey, BudgetLimit, BudgetPeriod, BudgetRules, BudgetScope, BudgetUnit, TokenPrice
+from palaver.domain.budget_amounts import parse_dollars
 from palaver.domain.errors import ConfigError
 from palaver.domain.gateway_config import GatewayConfig, HomeChannel
 from palaver.domain.keys import DmScope
@@ -50,6 +56,7 @@ from palaver.domain.profile import (
     AgentProfile,
     CompactionRules,
     McpServer,
+    MemoryRules,
     Profile,
     Provider,
     ToolsetRule,
@@ -179,6 +186,7 @@ def _build_gateway_config(file: ConfigFile, timezone: str) -> GatewayConfig:
         thread_sessions_per_user=file.sessions.thread_per_user,
         dm_scope=DmScope(file.sessions.dm_scope),
         agent=file.agent,
+        timezone=timezone,
         redact_pii=file.privacy.redact_pii,
     )
 
@@ -216,11 +224,16 @@ def _build_agent_profile(file: ConfigFile, home: Path, environ: Mapping[str, str
         providers=MappingProxyType(providers),
         mcp_servers=MappingProxyType(servers),
         context_windows=MappingProxyType(file.context_windows),
+        prices=MappingProxyType({name: _build_price(section) for name, section in file.prices.items()}),
         profiles=MappingProxyType(
             {name: _build_profile(section, home, environ) for name, section in file.profiles.items()}
         ),
         personalities=MappingProxyType(file.personalities),
     )
+
+
+def _build_price(section: PriceSection) -> TokenPrice:
+    return TokenPrice(input_usd=Decimal(section.input), output_usd=Decimal(section.output))
 
 
 def _build_profile(section: ProfileSection, home: Path, environ: Mapping[str, str]) -> Profile:
@@ -239,9 +252,12 @@ def _build_turn_rules(file: ConfigFile, home: Path, environ: Mapping[str, str]) 
     disabled = {name for name, section in file.toolsets.items() if not section.enabled}
     toolsets = {**TurnRules().toolsets, **configured}
     return TurnRules(
+        budgets=_build_budget_rules(file.budgets, file.timezone or find_machine_timezone(environ)),
         max_running=file.turns.max_running,
         max_running_per_person=file.turns.max_running_per_person,
         max_queued=file.turns.max_queued,
+        max_running_jobs=file.jobs.max_running,
+        job_keep_days=file.jobs.keep_days,
         model_titles=file.turns.model_titles,
         busy_policy=BusyPolicy(file.turns.busy_policy),
         busy_policy_by_platform=MappingProxyType(
@@ -255,6 +271,7 @@ def _build_turn_rules(file: ConfigFile, home: Path, environ: Mapping[str, str]) 
             keep_exchanges=file.compaction.keep_exchanges,
             notify=file.compaction.notify,
         ),
+        memory=MemoryRules(learn=file.memory.learn, max_memories=file.memory.max_memories),
         open_platforms=frozenset(platform for platform, section in sections.items() if section.access == "everyone"),
         allowed_users=MappingProxyType(
             {
@@ -287,6 +304,30 @@ def _build_message_limits(section: PeopleSection) -> dict[Role, int]:
     limits: dict[Role, int | None] = {**DEFAULT_MESSAGES_PER_MINUTE}
     limits |= {Role(name): limit for name, limit in section.messages_per_minute.items()}
     return {role: limit for role, limit in limits.items() if limit is not None}
+
+
+def _build_budget_rules(section: BudgetsSection, timezone: str) -> BudgetRules:
+    limits = [
+        *_list_limits(BudgetScope.ALL, "", section.overall),
+        *_list_limits(BudgetScope.PERSON, "", section.per_person),
+        *_list_limits(BudgetScope.JOB, "", section.per_job),
+    ]
+    for name, subsection in section.profiles.items():
+        limits += _list_limits(BudgetScope.PROFILE, name, subsection)
+    return BudgetRules(timezone=timezone, limits=tuple(limits))
+
+
+def _list_limits(scope: BudgetScope, subject: str, section: BudgetSection) -> Iterator[BudgetLimit]:
+    """Yield the limits that a section sets; one that it leaves out is no limit."""
+    for period, dollars, tokens in (
+        (BudgetPeriod.DAY, section.day_usd, section.day_tokens),
+        (BudgetPeriod.MONTH, section.month_usd, section.month_tokens),
+    ):
+        amounts = ((BudgetUnit.USD, None if dollars is None else parse_dollars(dollars)), (BudgetUnit.TOKENS, tokens))
+        for unit, amount in amounts:
+            if amount is not None:
+                key = BudgetKey(scope, subject, period)
+                yield BudgetLimit(key=key, unit=unit, amount=amount, is_from_file=True)
 
 
 def _build_toolset_rule(section: ToolsetSection) -> ToolsetRule:

@@ -73,6 +73,8 @@ ENVIRONMENT_VARIABLES: Final = (
     EnvironmentVariable("PALAVER_PORT", "web.port", validators.PORT, _parse_number),
     EnvironmentVariable("PALAVER_PUBLIC_URL", "web.public_url", validators.OPTIONAL_URL),
     EnvironmentVariable("PALAVER_MODEL", "model", validators.MODEL),
+    EnvironmentVariable("PALAVER_BUDGET_DAY_USD", "budgets.overall.day_usd", validators.OPTIONAL_BUDGET_USD),
+    EnvironmentVariable("PALAVER_BUDGET_MONTH_USD", "budgets.overall.month_usd", validators.OPTIONAL_BUDGET_USD),
     EnvironmentVariable("OPENAI_API_KEY", "providers.openai.api_key", validators.OPTIONAL_API_KEY),
     EnvironmentVariable("OPENAI_BASE_URL", "providers.openai.base_url", validators.OPTIONAL_URL),
     EnvironmentVariable("ANTHROPIC_API_KEY", "providers.anthropic.api_key", validators.OPTIONAL_API_KEY),

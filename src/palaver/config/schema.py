@@ -27,14 +27,14 @@ KeyPath = tuple[str | int, ...]  # the keys and list indexes that lead to a valu
 OPERATOR_NAMED_SECTIONS: Final = frozenset(
     {
         *("platforms", "reset_by_platform", "reset_by_type", "providers", "mcp_servers", "toolsets"),
-        *("profiles", "personalities"),
+        *("profiles", "personalities", "prices"),
     }
 )
 _LITERAL_TEXT_KEYS: Final = frozenset(
     {
         *("chat_id", "thread_id", "name", "database_url", "timezone", "agent"),
         *("model", "models_by_role", "fallback_models", "instructions", "api_key", "command", "args", "env", "headers"),
-        *("description", "personalities"),
+        *("description", "personalities", "day_usd", "month_usd", "prices"),
     }
 )
 _SECRET_SECTIONS: Final = frozenset({"providers", "mcp_servers"})  # almost every text in them may be a secret
@@ -174,6 +174,14 @@ class TurnsSection(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
+class JobsSection(Section):
+    """How many jobs run at once, so that people need not wait for them, and how long their runs are kept."""
+
+    max_running: Annotated[int, validators.RUNNING_JOBS] = 2
+    keep_days: Annotated[int, validators.KEEP_DAYS] = 90
+
+
+@dataclass(frozen=True, kw_only=True)
 class CompactionSection(Section):
     """When a summary replaces the older messages of a conversation for the agent, and how much is kept."""
 
@@ -181,6 +189,45 @@ class CompactionSection(Section):
     at_percent: Annotated[int, validators.PERCENT_OF_CONTEXT] = 85
     keep_exchanges: Annotated[int, validators.KEPT_EXCHANGES] = 2
     notify: Annotated[bool, validators.BOOL] = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceSection(Section):
+    """What a model costs, in US dollars for a million tokens."""
+
+    input: Annotated[str, validators.TOKEN_PRICE]
+    output: Annotated[str, validators.TOKEN_PRICE]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetSection(Section):
+    """The most that may be used in a day and in a month; what is left out has no limit."""
+
+    day_usd: Annotated[str | None, validators.OPTIONAL_BUDGET_USD] = None
+    month_usd: Annotated[str | None, validators.OPTIONAL_BUDGET_USD] = None
+    day_tokens: Annotated[int | None, validators.OPTIONAL_BUDGET_TOKENS] = None
+    month_tokens: Annotated[int | None, validators.OPTIONAL_BUDGET_TOKENS] = None
+
+
+_ProfileBudgets = dict[Annotated[str, validators.CHOICE_NAME], Annotated[BudgetSection, validators.NULL_IS_EMPTY]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetsSection(Section):
+    """Limits on tokens and money: for everybody together, for each person, for each job, for single profiles."""
+
+    overall: Annotated[BudgetSection, validators.NULL_IS_EMPTY] = field(default_factory=BudgetSection)
+    per_person: Annotated[BudgetSection, validators.NULL_IS_EMPTY] = field(default_factory=BudgetSection)
+    per_job: Annotated[BudgetSection, validators.NULL_IS_EMPTY] = field(default_factory=BudgetSection)
+    profiles: Annotated[_ProfileBudgets, validators.NULL_IS_EMPTY] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemorySection(Section):
+    """Whether the agent learns from conversations by itself, and how much it may remember."""
+
+    learn: Annotated[bool, validators.BOOL] = False
+    max_memories: Annotated[int, validators.MEMORY_COUNT] = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,6 +285,7 @@ _Platforms = Annotated[
     validators.NULL_IS_EMPTY,
     validators.CheckTogether(_find_wrong_user_id),
 ]
+_Prices = dict[Annotated[str, validators.PROVIDER_MODEL], PriceSection]
 _Windows = dict[Annotated[str, validators.PROVIDER_MODEL], Annotated[int, validators.TOKEN_COUNT]]
 _ModelsByRole = dict[
     Annotated[str, validators.ROLE],
@@ -268,13 +316,17 @@ class ConfigFile(Section):
     fallback_models: Annotated[_Fallbacks, validators.NULL_IS_EMPTY_LIST] = ()
     models_by_role: Annotated[_ModelsByRole, validators.NULL_IS_EMPTY] = field(default_factory=dict)
     context_windows: Annotated[_Windows, validators.NULL_IS_EMPTY] = field(default_factory=dict)
+    prices: Annotated[_Prices, validators.NULL_IS_EMPTY] = field(default_factory=dict)
     instructions: Annotated[str | None, validators.OPTIONAL_TEXT] = None
     profiles: Annotated[_Profiles, validators.NULL_IS_EMPTY] = field(default_factory=dict)
     personalities: Annotated[_Personalities, validators.NULL_IS_EMPTY] = field(default_factory=dict)
     providers: Annotated[_Providers, validators.NULL_IS_EMPTY] = field(default_factory=dict)
     mcp_servers: Annotated[_McpServers, validators.NULL_IS_EMPTY] = field(default_factory=dict)
     turns: Annotated[TurnsSection, validators.NULL_IS_EMPTY] = field(default_factory=TurnsSection)
+    jobs: Annotated[JobsSection, validators.NULL_IS_EMPTY] = field(default_factory=JobsSection)
     compaction: Annotated[CompactionSection, validators.NULL_IS_EMPTY] = field(default_factory=CompactionSection)
+    budgets: Annotated[BudgetsSection, validators.NULL_IS_EMPTY] = field(default_factory=BudgetsSection)
+    memory: Annotated[MemorySection, validators.NULL_IS_EMPTY] = field(default_factory=MemorySection)
     toolsets: Annotated[_Toolsets, validators.NULL_IS_EMPTY] = field(default_factory=dict)
     web: Annotated[WebSection, validators.NULL_IS_EMPTY] = field(default_factory=WebSection)
     people: Annotated[PeopleSection, validators.NULL_IS_EMPTY] = field(default_factory=PeopleSection)

@@ -46,6 +46,7 @@ def validate_document(document: Document) -> tuple[ConfigFile, list[str]]:
             if path not in document.unreadable_keys:
                 document.add_problem(path, _describe_error(error))
     _check_profile_servers(file, document)
+    _check_profile_budgets(file, document)
     return file, [text for _, text in sorted(document.problems, key=itemgetter(0))]
 
 
@@ -58,6 +59,16 @@ def _check_profile_servers(file: ConfigFile, document: Document) -> None:
                 known = ", ".join(f"mcp:{each}" for each in file.mcp_servers) or "none"
                 path = ("profiles", name, "toolsets", index)
                 document.add_problem(path, f"there is no {server} in mcp_servers (known: {known})")
+
+
+def _check_profile_budgets(file: ConfigFile, document: Document) -> None:
+    """Add a problem for each budget of a profile that the file does not have."""
+    for name in file.budgets.profiles:
+        if name not in file.profiles:
+            document.add_problem(
+                ("budgets", "profiles", name),
+                f"there is no profile {name} ({_suggest_name(name, list(file.profiles) or ['none'])})",
+            )
 
 
 def format_value(path: KeyPath, value: object) -> str:
@@ -105,6 +116,8 @@ def _describe_unknown_key(path: KeyPath) -> str:
     *section, key = (str(part) for part in path)
     if len(section) > 1 and section[0] in OPERATOR_NAMED_SECTIONS:
         section[1] = "<name>"
+    if section[:2] == ["budgets", "profiles"] and len(section) > 2:
+        section[2] = "<name>"
     if len(section) > 3 and section[2] == "accounts":
         section[3] = "<name>"
     prefix = "".join(f"{part}." for part in section)

@@ -15,6 +15,8 @@ from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from palaver.domain.budget_amounts import parse_dollars
+from palaver.domain.errors import InvalidInput
 from palaver.domain.gateway_config import AGENT_NAME_RULE, is_agent_name
 from palaver.domain.keys import DmScope
 from palaver.domain.person import Role
@@ -129,6 +131,15 @@ def _is_network(value: object) -> bool:
     return True
 
 
+def _is_dollars(value: object) -> bool:
+    """Whether this is an amount of money, as the text in the file: it is never read as a float."""
+    try:
+        parse_dollars(value if isinstance(value, str) else "")
+    except InvalidInput:
+        return False
+    return True
+
+
 def _pattern_rule(pattern: str, allowed: str) -> Rule:
     return Rule(lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None, allowed)
 
@@ -203,10 +214,13 @@ ACCESS: Final = Rule(lambda value: value in ("known", "everyone"), "known or eve
 OPTIONAL_MESSAGE_COUNT: Final = _optional_rule(_number_rule(1, 6000, "a whole number, or null for no limit"))
 COMMAND_NAME: Final = _pattern_rule("[a-z]{1,32}", "the name of a slash command, without its slash")
 RUNNING_TURNS: Final = _number_rule(1, 256, "a whole number")
+RUNNING_JOBS: Final = _number_rule(1, 64, "a whole number")
+KEEP_DAYS: Final = _number_rule(0, 36500, "a whole number of days; 0 keeps everything")
 QUEUED_TURNS: Final = _number_rule(1, 1000, "a whole number")
 MERGE_WINDOW_SECONDS: Final = _number_rule(0, 60, "a number of seconds", whole=False)
 TIMEOUT_MINUTES: Final = _number_rule(1, 1440, "a whole number of minutes")
 PERCENT_OF_CONTEXT: Final = _number_rule(10, 95, "a whole number of percent")
+MEMORY_COUNT: Final = _number_rule(10, 1000, "a whole number")
 KEPT_EXCHANGES: Final = _number_rule(1, 50, "a whole number")
 HOST: Final = _pattern_rule(
     r"[A-Za-z0-9.:_-]{1,253}", "an IP address or host name of this machine, such as 127.0.0.1 or 0.0.0.0"
@@ -224,6 +238,11 @@ PROFILE_TOOLSET: Final = Rule(
 )
 OPTIONAL_FALLBACK_MODEL: Final = _optional_rule(FALLBACK_MODEL)
 ROLE: Final = Rule(lambda value: value in tuple(Role), "owner, member or guest")
+TOKEN_PRICE: Final = Rule(_is_dollars, "dollars for a million tokens, 0 to 1000000, such as 2.5")
+OPTIONAL_BUDGET_TOKENS: Final = _optional_rule(_number_rule(0, 10**12, "a whole number of tokens"))
+OPTIONAL_BUDGET_USD: Final = _optional_rule(
+    Rule(_is_dollars, "dollars with at most 6 decimals, 0 to 1000000, such as 5 or 0.25")
+)
 AT_LEAST_ONE: Final = CheckTogether(lambda value: "list at least one (or use enabled: false)" if value == () else None)
 NULL_IS_EMPTY: Final = TreatNullAsEmpty(dict)
 NULL_IS_EMPTY_LIST: Final = TreatNullAsEmpty(list)

@@ -7,17 +7,22 @@ what it really used replaces what was held. Always true: what is used and held t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from decimal import ROUND_CEILING, Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from palaver.domain.usage import NANOS_PER_DOLLAR
 
 if TYPE_CHECKING:
-    from datetime import datetime
-    from decimal import Decimal
+    from collections.abc import Iterable
 
 WARNING_PERCENT = 80
 INPUT_ESTIMATE_FACTOR = 1.2  # the estimate of a prompt's tokens may be too low
 DEFAULT_MAX_TOKENS = 8000  # of an answer, when a limit applies
 MIN_MAX_TOKENS = 1000  # an answer is shortened to this before a call is refused
+_TOKENS_PER_PRICE = Decimal(1_000_000)  # prices are for this many tokens
 
 
 class BudgetScope(StrEnum):
@@ -81,6 +86,11 @@ class BudgetStatus:
     limit_tokens: int | None
     resets_at: datetime
     timezone: str
+    owner_units: frozenset[BudgetUnit] = frozenset()  # in which an owner has set a limit for exactly this subject
+
+    @property
+    def is_used_up(self) -> bool:
+        return (self.percent or 0) >= 100
 
     @property
     def percent(self) -> int | None:
@@ -102,3 +112,54 @@ class TokenPrice:
 
     input_usd: Decimal
     output_usd: Decimal
+
+    @property
+    def is_free(self) -> bool:
+        return not self.input_usd and not self.output_usd
+
+    def compute_cost(self, input_tokens: int, output_tokens: int) -> Decimal:
+        """Return the cost of this many tokens in US dollars."""
+        return (self.input_usd * input_tokens + self.output_usd * output_tokens) / _TOKENS_PER_PRICE
+
+    def compute_nanos(self, input_tokens: int, output_tokens: int) -> int:
+        """Return the cost of this many tokens in nano-dollars, rounded up."""
+        nanos = self.compute_cost(input_tokens, output_tokens) * NANOS_PER_DOLLAR
+        return int(nanos.to_integral_value(ROUND_CEILING))
+
+
+FREE = TokenPrice(input_usd=Decimal(0), output_usd=Decimal(0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetRules:
+    """The limits of config.yaml, and the IANA time zone in which days and months begin."""
+
+    timezone: str = "UTC"
+    limits: tuple[BudgetLimit, ...] = ()
+
+    def find_limit(self, key: BudgetKey, unit: BudgetUnit, owner_limits: Iterable[BudgetLimit]) -> BudgetLimit | None:
+        """Return the limit that applies to a window; None if none does.
+
+        What an owner has set wins over config.yaml; in both, a limit for one person, job or profile wins over the one
+        for each of them. One whose amount is None says that no limit applies.
+        """
+        common_key = BudgetKey(key.scope, "", key.period)
+        for limits in (owner_limits, self.limits):
+            by_key = {limit.key: limit for limit in limits if limit.unit is unit}
+            found = by_key.get(key) or by_key.get(common_key)
+            if found is not None:
+                return found
+        return None
+
+
+def get_window_bounds(period: BudgetPeriod, now: datetime, timezone: str) -> tuple[datetime, datetime]:
+    """Return when the current day or month of a time zone began, and when the next one begins; both in UTC."""
+    zone = ZoneInfo(timezone)
+    today = now.astimezone(zone).date()
+    if period is BudgetPeriod.DAY:
+        first, following = today, today + timedelta(days=1)
+    else:
+        first = today.replace(day=1)
+        following = (first + timedelta(days=31)).replace(day=1)
+    start, end = (datetime.combine(day, time(), zone).astimezone(UTC) for day in (first, following))
+    return start, end

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from palaver.domain.errors import ConfigError
 from palaver.domain.gateway_config import HomeChannel
+from palaver.domain.inbound import PLATFORMS_WITHOUT_CHATS
 from palaver.domain.keys import DmScope
 from palaver.domain.redact import needs_raw_ids
 from palaver.domain.session_json import format_optional_time
@@ -68,6 +69,7 @@ class SessionContext:
     shared: bool = False  # several people write in it
     dm_scope: DmScope = DmScope.CHAT
     can_send: bool = True  # the agent has a tool that sends to the places named here
+    saves_local_files: bool = False  # it can send to `local`
     is_first_contact: bool = False  # the first conversation with this person or in this place
     session_id: SessionId | None = None
     session_key: SessionKey | None = None
@@ -129,6 +131,7 @@ def build_session_context(
         ),
         reply_hours=tuple(sorted(config.reply_hours.items())),
         can_send=can_send,
+        saves_local_files=config.saves_local_files,
         is_first_contact=entry.is_first_contact if entry else False,
         shared=config.is_shared(source),
         dm_scope=config.dm_scope,
@@ -261,6 +264,16 @@ def format_prompt_target(place: SessionSource | HomeChannel, redactor: Redactor 
     return format_chat_target(place.platform, hidden, place.thread_id, place.account)
 
 
+def format_place_name(source: SessionSource, name: str, redactor: Redactor | None) -> str | None:
+    """Return the name of a chat or of its person; with a redactor, None if the name repeats an id or is a number."""
+    ids = (source.chat_id, source.chat_id_alt, source.user_id, source.user_id_alt)
+    if not clean_chat_text(name):
+        return None
+    repeats_id = _normalize_id(name) in {_normalize_id(each) for each in ids if each}
+    is_hidden = redactor is not None and (repeats_id or _PHONE_NUMBER.fullmatch(name) is not None)
+    return None if is_hidden else name
+
+
 _PHONE_NUMBER = re.compile(r"\W*\d(?:\W*\d){5,}\W*")
 
 
@@ -271,12 +284,15 @@ def _normalize_id(text: str) -> str:
 
 def _is_on_all_platforms(context: SessionContext) -> bool:
     """Whether the lane takes the direct messages of all platforms, so that no single one describes it."""
-    return context.source.chat_type is ChatType.DM and context.dm_scope is DmScope.SHARED
+    source = context.source
+    return source.chat_type is ChatType.DM and context.dm_scope is DmScope.SHARED and source.platform != Platform.CRON
 
 
 def _source_lines(context: SessionContext, ids: _IdFormatter) -> Iterator[str]:
     source = context.source
-    if _is_on_all_platforms(context):
+    if source.platform == Platform.CRON:
+        yield "- Source: a job that runs on a schedule"
+    elif _is_on_all_platforms(context):
         yield "- Source: direct messages of several people, from every platform"
     elif source.platform == Platform.LOCAL:
         yield f"- Source: {source.platform.label}, on the machine running this agent"
@@ -306,7 +322,7 @@ def _describe_chat(context: SessionContext, ids: _IdFormatter) -> str:
 
 
 def _people_lines(context: SessionContext, ids: _IdFormatter) -> Iterator[str]:
-    if context.is_first_contact:
+    if context.is_first_contact and context.source.platform != Platform.CRON:
         newcomer = "nobody here has talked to you" if context.shared else "the user has not talked to you"
         yield f"- First contact: {newcomer} before this conversation."
     if context.shared:
@@ -338,10 +354,19 @@ def _platform_lines(context: SessionContext, ids: _IdFormatter) -> Iterator[str]
 
 
 def _delivery_lines(context: SessionContext, ids: _IdFormatter) -> Iterator[str]:
-    is_local = context.source.platform == Platform.LOCAL and not _is_on_all_platforms(context)
-    yield f"- `origin`: {'saved as a file on this machine' if is_local else 'to the chat where the request came from'}"
-    yield "- `local`: saved as a file on this machine, not sent to anyone"
+    source = context.source
+    has_chat = source.platform not in PLATFORMS_WITHOUT_CHATS or _is_on_all_platforms(context)
+    if source.platform == Platform.CRON:
+        yield "- `origin`: to the conversation where the job was made"
+    else:
+        yield f"- `origin`: {'to the chat where the request came from' if has_chat else 'this conversation'}"
+    is_read_by_others = context.shared or source.chat_type is not ChatType.DM
+    if context.saves_local_files and not is_read_by_others:
+        yield "- `local`: saved as a file on this machine, not sent to anyone"
     for home in context.home_channels:
         name = ids.format_name(home.platform, home.name, home.chat_id)
         yield f"- `{home.platform}`: to the home channel{f' {name}' if name else ''} of {home.platform.label}"
-    yield "- `platform:chat_id` or `platform:chat_id:thread`: to one chat, such as a target named above"
+    if is_read_by_others:  # anybody here could make the agent send something
+        yield "- from here, messages can be sent only to this chat and to home channels"
+    else:
+        yield "- `platform:chat_id` or `platform:chat_id:thread`: to one chat, such as a target named above"

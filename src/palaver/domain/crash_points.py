@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CrashPoint = Literal[
+    "call.before_hold",
+    "call.before_settle",
+    "call.held",
+    "call.settled",
     "inbox.accepted",
     "inbox.before_accept",
     "inbox.before_download",
@@ -47,6 +51,16 @@ CrashPoint = Literal[
     "delivery.parts_saved",
     "delivery.recovered",
     "delivery.sent",
+    "expiry.before_end",
+    "expiry.ended",
+    "memory.before_claim",
+    "memory.before_end",
+    "memory.claimed",
+    "memory.ended",
+    "job.before_firing",
+    "job.before_start",
+    "job.fired",
+    "job.started",
     "preview.before_save",
     "preview.grown",
     "preview.id_saved",

@@ -170,17 +170,19 @@ def decide_part_outcome(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryStatus:
-    """The state of an answer's delivery, as shown in its conversation."""
+    """The state of the delivery of an answer, or of a message that a job or the agent sent to a chat."""
 
     id: DeliveryId
-    turn_id: TurnId
-    input_seq: int  # the message that is answered
+    turn_id: TurnId | None  # of an answer
+    input_seq: int | None  # of an answer: the message that is answered
+    message_seq: int | None = None  # of a message that a job or the agent sent: the message itself
     quoted_seqs: tuple[int, ...]  # messages that are quoted before the answer, because that chat has not seen them
     platform: Platform
     state: DeliveryState
     error: str | None  # why it failed, is uncertain, or is retried
-    created_at: datetime  # the time of the answer itself: both are stored together
+    created_at: datetime  # the time of the answer or message itself: both are stored together
     ended_at: datetime | None
+    target: str  # where it goes, as `domain/targets.py` writes it
 
 
 def compute_retry_delay(

@@ -13,13 +13,16 @@
     │   ├── WeakPassword
     │   ├── ProjectNameTaken
     │   ├── DuplicateMemory
+    │   ├── JobNameTaken
+    │   ├── JobRunning            the last run of the job has not ended
     │   ├── LimitReached          says which limit, and how many are allowed
     │   ├── SessionBusy           not possible while the agent is answering
     │   ├── ChatNotReachable      an answer cannot be sent to the chat where the conversation takes place
     │   └── AmbiguousMatch
     ├── NotFound                  does not exist, or is not yours: both give the same error
     │   ├── SessionNotFound
-    │   └── ProjectNotFound
+    │   ├── ProjectNotFound
+    │   └── JobNotFound
     ├── NotAllowed                you can see it, but you may not change it
     │   ├── OwnerRequired
     │   ├── WrongPassword
@@ -116,6 +119,14 @@ class DuplicateMemory(InvalidInput):
     """This is already remembered."""
 
 
+class JobNameTaken(InvalidInput):
+    """You already have a job with this name."""
+
+
+class JobRunning(InvalidInput):
+    """The job is already running. Wait until it has ended."""
+
+
 class LimitReached(InvalidInput):
     """The limit is reached. Remove something first."""
 
@@ -152,6 +163,10 @@ class SessionNotFound(NotFound):
 
 class ProjectNotFound(NotFound):
     """Project not found. It may have been deleted, or you don't have access."""
+
+
+class JobNotFound(NotFound):
+    """Job not found. It may have been deleted, or you don't have access."""
 
 
 class NotAllowed(PalaverError):

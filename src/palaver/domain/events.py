@@ -47,6 +47,9 @@ class EventKind(StrEnum):
     MESSAGE_DELETED = "message_deleted"  # a message was deleted on the platform, and is hidden here
     REACTION = "reaction"  # a person has reacted to a message on the platform, or taken a reaction back
     MEMBERS_CHANGED = "members_changed"  # people have joined or left the chat
+    JOB_PROPOSED = "job_proposed"  # the agent wants to make or change a job, and its person is asked to confirm it
+    JOB_CONFIRMED = "job_confirmed"
+    JOB_REJECTED = "job_rejected"
     UNREADABLE = "unreadable"  # never stored: what is read instead of an entry that is damaged
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from palaver.domain.errors import ConfigError
 from palaver.domain.keys import DmScope, build_session_key, is_shared
-from palaver.domain.policy import ResetPolicy
+from palaver.domain.policy import ResetMode, ResetPolicy
 from palaver.domain.source import ChatType, Platform
 from palaver.domain.targets import format_chat_target
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # Where a person has many conversations at once and opens each by its id; elsewhere a chat has one at a time.
 MULTI_SESSION_PLATFORMS: Final = frozenset({Platform.WEB, Platform.API})
+# Programs send messages on these platforms, so a message from them does not count as human activity.
+MACHINE_PLATFORMS: Final = frozenset({Platform.CRON, Platform.WEBHOOK})
 _AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 AGENT_NAME_RULE: Final = "up to 32 lowercase letters, digits, '_' or '-', starting with a letter or digit, such as main"
 
@@ -100,11 +102,13 @@ class GatewayConfig:
     thread_sessions_per_user: bool = False
     dm_scope: DmScope = DmScope.CHAT
     agent: str = "main"
+    timezone: str = "UTC"  # an IANA name: of people who have chosen none
     redact_pii: bool = False
+    saves_local_files: bool = False  # the target `local`: this gateway has a folder for files
 
     def __post_init__(self) -> None:
         _check("agent", self.agent, is_valid=is_agent_name(self.agent), allowed=AGENT_NAME_RULE)
-        for key in ("group_sessions_per_user", "thread_sessions_per_user", "redact_pii"):
+        for key in ("group_sessions_per_user", "thread_sessions_per_user", "redact_pii", "saves_local_files"):
             value = getattr(self, key)
             _check(key, value, is_valid=isinstance(value, bool), allowed="true or false")
         homes = {Platform(name): home for name, home in self.home_channels.items()}
@@ -187,6 +191,21 @@ class GatewayConfig:
         if chat_type in self.reset_by_type:
             return f"reset_by_type.{chat_type}", self.reset_by_type[chat_type]
         return "session_reset", self.default_reset_policy
+
+    def list_lane_policies(self, source: SessionSource) -> list[ResetPolicy]:
+        """List the policies that may apply to the next message in the lane of a source, whichever chat it is from."""
+        if source.chat_type is not ChatType.DM or self.get_dm_scope(source) not in {DmScope.PERSON, DmScope.SHARED}:
+            return [self.get_reset_policy(source)]
+        platforms = (None, *(each for each in self.reset_by_platform if each not in MULTI_SESSION_PLATFORMS))
+        return list(dict.fromkeys(self.find_reset_rule(platform, ChatType.DM)[1] for platform in platforms))
+
+    def list_active_policies(self) -> list[ResetPolicy]:
+        """List the policies under which conversations are reset somewhere."""
+        by_platform = (
+            policy for platform, policy in self.reset_by_platform.items() if platform not in MULTI_SESSION_PLATFORMS
+        )
+        policies = dict.fromkeys((self.default_reset_policy, *self.reset_by_type.values(), *by_platform))
+        return [policy for policy in policies if policy.mode is not ResetMode.NONE]
 
     def is_shared(self, source: SessionSource) -> bool:
         """Whether several people may write in the conversation that `source` belongs to."""

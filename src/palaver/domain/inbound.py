@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 SECRET_FACT = "is_secret"  # noqa: S105  (of a receipt whose reply contains a code: it is sent, but not kept with the receipt)
 # Here people read the conversation itself, live: nothing has to be delivered.
 PLATFORMS_WITHOUT_DELIVERY = frozenset({Platform.LOCAL, Platform.WEB, Platform.API})
+PLATFORMS_WITHOUT_CHATS = PLATFORMS_WITHOUT_DELIVERY | {Platform.CRON}  # nothing can be sent to a run of a job, either
 
 
 def find_delivery_address(source: SessionSource) -> Address | None:
@@ -27,7 +28,7 @@ def find_delivery_address(source: SessionSource) -> Address | None:
 
     It is also None when the source names no chat.
     """
-    if source.platform in PLATFORMS_WITHOUT_DELIVERY or not source.chat_id:
+    if source.platform in PLATFORMS_WITHOUT_CHATS or not source.chat_id:
         return None
     return Address.from_source(source)
 

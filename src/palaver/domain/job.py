@@ -3,8 +3,8 @@
     proposed ──confirm──▶ active ◀──pause, resume──▶ paused      ended: its last run was
                              │
                              ▼ at each slot
-    queued ──▶ running ──▶ done | failed            missed: Palaver did not run at the time
-                                                    skipped: the run before it had not ended
+    queued ──▶ running ──▶ done | failed            missed: Palaver did not run at the time, or could not start it
+                                                    skipped: the run before it had not ended, or the job was paused
 
 Three things are told apart: how a run ended (`JobRunState`), what came out of it (`JobResult`), and whether that
 reached each target (its deliveries, and `target_errors` for targets that nothing could be sent to).

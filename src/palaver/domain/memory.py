@@ -1,13 +1,17 @@
-"""A memory: one fact that the agent was asked to remember, in a few words.
+"""A memory: one fact that the agent remembers, in a few words.
 
 A memory belongs to the audience of the conversation where it was added, or to one person alone. Two texts that differ
-only in letter case or spaces are the same memory.
+only in letter case or spaces are the same memory; two that have nearly the same words are similar, and the agent is
+asked to replace the old one instead of adding another.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
+from collections import Counter
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput
@@ -15,15 +19,42 @@ from palaver.domain.search_text import MAX_QUERY_CHARS, split_query_words, split
 from palaver.domain.text import make_storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from palaver.domain.ids import MemoryId, PersonId
+    from palaver.domain.ids import MemoryId, PersonId, SessionId
 
-MAX_MEMORY_CHARS = 2000
+MAX_MEMORY_CHARS = 2000  # of a memory that a person writes
+MAX_AGENT_MEMORY_CHARS = 300  # of one that the agent writes: one fact in one sentence
 MAX_MEMORIES_PER_AUDIENCE = 1000
+_MAX_CANDIDATES = 5  # similar ones, and oldest ones, that could become one memory
+_MIN_SIMILARITY_PERCENT = 85  # of the words of two memories that are similar
 _MAX_KEY_BYTES = 500  # a database index does not accept much longer values
+# What is left out of what the agent learns by itself: `password is …`, the number of a payment card, a key or token.
+_SECRET = re.compile(
+    r"(?:pass(?:word|phrase|code|wort)|kennwort|\bpin\b|\bpwd\b|\bapi.?key|\btoken\b|secret)[^.!?\n]{0,40}?"
+    r"(?:[:=]|\b(?:is|are|ist|lautet)\b)\s*\S"
+    r"|\b(?:\d{4}[ -]?){3}\d{4}\b"
+    r"|-----BEGIN|\b(?:sk-|gh[pousr]_|xox[abp]-|AKIA|eyJ)[\w-]{12}",
+    re.IGNORECASE,
+)
 _MIN_PREFIX_CHARS = 3  # `cat` finds cats, but `a` does not find everything
+
+
+class MemoryOrigin(StrEnum):
+    """How a memory came about."""
+
+    PERSON = "person"  # a person wrote or edited it
+    AGENT = "agent"  # the agent saved it during a conversation
+    LEARNED = "learned"  # the agent learned it from a conversation that had ended or was compacted
+
+
+class MemoryTurnKind(StrEnum):
+    """What a memory turn follows."""
+
+    EXPIRY = "expiry"  # the conversation ended by its reset policy
+    COMPACTION = "compaction"  # a summary replaced older messages
+    NEW = "new"  # a person started another conversation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +63,7 @@ class Memory:
     text: str
     person_id: PersonId | None  # who added it or last edited it, if known
     created_at: datetime  # when that was
+    origin: MemoryOrigin = MemoryOrigin.PERSON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,19 +75,25 @@ class MemoryEntry:
     shared: bool  # it belongs to a conversation that several people share
     other_names: tuple[str, ...]  # the first few of the other people who can see it
     other_count: int  # how many other people can see it
+    session_id: SessionId | None = None  # the conversation that it is from, if the person can see that one
 
 
-def clean_memory(text: str) -> str:
+def clean_memory(text: str, max_chars: int = MAX_MEMORY_CHARS) -> str:
     """Return the text without surrounding spaces; raise InvalidInput when it is empty or too long."""
     clean = make_storable(text).strip()
     if not clean:
         raise InvalidInput("There is nothing to remember: the text is empty.")
-    if len(clean) > MAX_MEMORY_CHARS:
+    if len(clean) > max_chars:
         raise InvalidInput(
-            f"This text is too long to remember: {len(clean)} of at most {MAX_MEMORY_CHARS} characters. Shorten it.",
+            f"This text is too long to remember: {len(clean)} of at most {max_chars} characters. Shorten it.",
             characters=len(clean),
         )
     return clean
+
+
+def looks_like_secret(text: str) -> bool:
+    """Whether a text seems to contain a password, a key or the number of a payment card. Some are not recognized."""
+    return _SECRET.search(text) is not None
 
 
 def build_memory_key(text: str) -> str:
@@ -64,6 +102,39 @@ def build_memory_key(text: str) -> str:
     if len(folded.encode(errors="replace")) <= _MAX_KEY_BYTES:
         return folded
     return hashlib.sha256(folded.encode(errors="replace")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryConflict:
+    """Why the agent should not simply add a memory."""
+
+    similar: Memory | None  # says nearly the same; None: there are too many memories
+    replaceable: tuple[Memory, ...] = ()  # candidates for one memory in place of several, if there are too many
+
+
+def find_conflict(memories: Sequence[Memory], text: str, limit: int) -> MemoryConflict | None:
+    """Return why a text should not be added to the memories of an audience, given newest first; None if it may be."""
+    similar = find_similar(memories, text)
+    if similar is not None:
+        return MemoryConflict(similar)
+    if len(memories) < limit:
+        return None
+    candidates = [*find_best_matches(memories, text, _MAX_CANDIDATES), *memories[: -_MAX_CANDIDATES - 1 : -1]]
+    return MemoryConflict(None, tuple({memory.id: memory for memory in candidates}.values()))
+
+
+def find_similar(memories: Iterable[Memory], text: str) -> Memory | None:
+    """Return a memory with nearly the same words as the text, in whichever order; None if there is none."""
+    key, words = build_memory_key(text), Counter(split_words(text))
+    for memory in memories:
+        if build_memory_key(memory.text) == key or _is_similar(words, Counter(split_words(memory.text))):
+            return memory
+    return None
+
+
+def _is_similar(words: Counter[str], other: Counter[str]) -> bool:
+    common, all_words = (words & other).total(), (words | other).total()
+    return all_words > 0 and common * 100 >= _MIN_SIMILARITY_PERCENT * all_words
 
 
 def matches_query(text: str, query: str) -> bool:

@@ -53,6 +53,7 @@ class Person:
     name: str
     role: Role
     created_at: datetime
+    timezone: str | None = None  # an IANA name; None: the gateway's
 
     @property
     def principal(self) -> Principal:

@@ -100,4 +100,4 @@ class Button:
     """A button under a message. `data` comes back in `ButtonPressed`; platforms allow 64 bytes."""
 
     label: str
-    data: str  # `stop:t_…`, `retry:t_…`, `rerun:s:seq`
+    data: str  # `stop:t_…`, `retry:t_…`, `rerun:s:seq`, `confirm:j_…`, `reject:j_…`

@@ -100,11 +100,14 @@ def find_reset_reason(
     last_activity, now = _to_utc("last_activity", last_activity), _to_utc("now", now)
     if busy_since is not None and now - _to_utc("busy_since", busy_since) < MAX_BACKGROUND_AGE:
         return None
-    if policy.mode is not ResetMode.DAILY and now - last_activity > timedelta(minutes=policy.idle_minutes):
+    idle_time = timedelta(minutes=policy.idle_minutes)
+    is_idle = policy.mode is not ResetMode.DAILY and now - last_activity > idle_time
+    is_past_hour = policy.mode is not ResetMode.IDLE and last_activity < find_latest_daily_reset(policy, now)
+    if is_idle and is_past_hour:  # what came first, so that the reason does not depend on when this is asked
+        is_idle = last_activity + idle_time < find_next_daily_reset(policy, last_activity)
+    if is_idle:
         return ResetReason.IDLE
-    if policy.mode is not ResetMode.IDLE and last_activity < find_latest_daily_reset(policy, now):
-        return ResetReason.DAILY
-    return None
+    return ResetReason.DAILY if is_past_hour else None
 
 
 def compute_reset_cutoff(policy: ResetPolicy, now: datetime) -> datetime | None:
@@ -128,6 +131,25 @@ def find_latest_daily_reset(policy: ResetPolicy, now: datetime) -> datetime:
     # A clock set back across midnight has passed tomorrow's hour already; a gap delays yesterday's.
     latest_first = (_find_hour(today + timedelta(days=offset), policy.at_hour, zone) for offset in (1, 0, -1, -2))
     return next(instant for instant in latest_first if instant <= now)
+
+
+def find_next_daily_reset(policy: ResetPolicy, after: datetime) -> datetime:
+    """Return the first instant after `after`, in UTC, at which the policy's hour begins in its time zone."""
+    zone, after = policy.zone, _to_utc("after", after)
+    today = after.astimezone(zone).date()
+    earliest_first = (_find_hour(today + timedelta(days=offset), policy.at_hour, zone) for offset in (-1, 0, 1, 2))
+    return next(instant for instant in earliest_first if instant > after)
+
+
+def compute_reset_time(policy: ResetPolicy, last_activity: datetime) -> datetime | None:
+    """Return the instant, in UTC, up to which a conversation is not reset if nobody writes; None when it never is."""
+    if policy.mode is ResetMode.NONE:
+        return None
+    idle = _to_utc("last_activity", last_activity) + timedelta(minutes=policy.idle_minutes)
+    if policy.mode is ResetMode.IDLE:
+        return idle
+    boundary = find_next_daily_reset(policy, last_activity)
+    return boundary if policy.mode is ResetMode.DAILY else min(idle, boundary)
 
 
 def explain_reset(reason: ResetReason, policy: ResetPolicy) -> str:

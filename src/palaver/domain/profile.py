@@ -10,12 +10,14 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from palaver.domain.budget import BudgetRules
 from palaver.domain.person import Role
 from palaver.domain.turn import BusyPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from palaver.domain.budget import TokenPrice
     from palaver.domain.source import Platform, SessionSource
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
@@ -69,6 +71,7 @@ class AgentProfile:
     providers: Mapping[str, Provider] = field(default_factory=dict)
     mcp_servers: Mapping[str, McpServer] = field(default_factory=dict)
     context_windows: Mapping[str, int] = field(default_factory=dict)  # tokens by model; overrides what Palaver knows
+    prices: Mapping[str, TokenPrice] = field(default_factory=dict)  # by model; overrides what Palaver knows
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     personalities: Mapping[str, str] = field(default_factory=dict)  # instructions about the style of the answers
 
@@ -99,17 +102,28 @@ class CompactionRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRules:
+    """Whether the agent learns from conversations by itself, and how much it may remember."""
+
+    learn: bool = False  # a model looks through what people wrote when a conversation ends or is compacted
+    max_memories: int = 200  # that the agent may save for one audience; people may save more themselves
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRules:
     """How many turns run at once, and what happens to messages that arrive during a turn."""
 
     max_running: int = 8
     max_running_per_person: int = 3
     max_queued: int = 20  # turns that wait in one conversation
+    max_running_jobs: int = 2  # runs of jobs at the same time, among the running turns
+    job_keep_days: int = 90  # runs of jobs, and their conversations in which nobody has written; 0: for ever
     busy_policy: BusyPolicy = BusyPolicy.QUEUE
     busy_policy_by_platform: Mapping[Platform, BusyPolicy] = field(default_factory=dict)
     merge_window: timedelta = timedelta(0)  # messages that follow each other within this time get one answer
     timeout: timedelta = timedelta(minutes=30)  # of one turn
     compaction: CompactionRules = CompactionRules()
+    memory: MemoryRules = MemoryRules()
     model_titles: bool = True  # the model makes a title after the first answer
     open_platforms: frozenset[Platform] = frozenset()  # where people without an account may write
     # By platform, the accounts (ids, never names) that may write there as guests.
@@ -120,10 +134,11 @@ class TurnRules:
     always_active_platforms: frozenset[Platform] = frozenset()  # where every message in a group is answered
     bot_platforms: frozenset[Platform] = frozenset()  # where messages of programs are answered, too
     toolsets: Mapping[str, ToolsetRule] = field(
-        default_factory=lambda: {"history": ToolsetRule(), "memory": ToolsetRule()}
+        default_factory=lambda: {name: ToolsetRule() for name in ("history", "memory", "schedule", "messaging")}
     )
     # The models that each role may choose: names, or beginnings that end with `*`. A role that is not here: all models.
     models_by_role: Mapping[Role, tuple[str, ...]] = field(default_factory=dict)
+    budgets: BudgetRules = field(default_factory=BudgetRules)
 
     def allows_model(self, role: Role, model: str) -> bool:
         """Whether people with this role may choose a model that is not the default."""

@@ -51,6 +51,7 @@ class StartReason(StrEnum):
 
 
 AUTOMATIC_START_REASONS = frozenset({StartReason.IDLE, StartReason.DAILY})
+POLICY_END_REASONS = frozenset({EndReason.IDLE, EndReason.DAILY})
 
 
 @lru_cache(maxsize=512)  # a list asks for the same source several times
@@ -116,6 +117,11 @@ class Session:
     def shown_title(self) -> str | None:
         """The title that people see: the chosen one, otherwise the automatic one; None before the first words."""
         return self.title or self.auto_title
+
+    @property
+    def is_expired(self) -> bool:
+        """Whether the reset policy has ended it, and it does not continue."""
+        return self.end_reason in POLICY_END_REASONS
 
     @property
     def model_name(self) -> str | None:
@@ -187,12 +193,12 @@ class RecordedMessage:
     session_key: SessionKey
     session_id: SessionId
     seq: int  # the message's number in the session's log
-    start_reason: StartReason | None  # why the message started a session; None if it did not
+    start_reason: StartReason | None  # why a session has started that this is the first message of a person in; else None
     previous_had_messages: bool  # the lane's previous session had messages: tell the person about the reset
 
     @property
     def was_auto_reset(self) -> bool:
-        """Whether the reset policy started a session for this message."""
+        """Whether the reset policy has started a session, and the person has to be told."""
         return self.start_reason in AUTOMATIC_START_REASONS
 
 

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from palaver.domain.sent_message import find_sent_by
+
 if TYPE_CHECKING:
     from decimal import Decimal
 
@@ -177,6 +179,7 @@ def message_to_json(message: Message) -> dict[str, Any]:
     """Convert a message; keys that Palaver does not know are included as they were stored."""
     extra, author, content = message.extra, message.author, message.content
     answered_seq, duration_ms = extra.get("answers"), extra.get("duration_ms")
+    sent_by = find_sent_by(extra)
     data = {
         "role": message.role,
         "content": list(content) if isinstance(content, tuple) else content,
@@ -194,6 +197,7 @@ def message_to_json(message: Message) -> dict[str, Any]:
         "sent_at": _get_time(extra.get("sent_at")),
         "context": _get_quotes(extra.get("context")),
         "replied_message": _get_quote(extra.get("replied_message")),
+        "sent_by": None if sent_by is None else sent_by.to_dict(),
     }
     return data | {key: value for key, value in extra.items() if key not in data and key != "answers"}
 

@@ -49,5 +49,5 @@ class NoticeCode(StrEnum):
     PROFILE_MISSING = "profile_missing"  # name
     PERSONALITY_MISSING = "personality_missing"  # name
     BUDGET_NEARLY_USED = "budget_nearly_used"  # scope, subject, period, unit, used, limit, percent, resets_at
-    ANSWER_LIMITED = "answer_limited"  # max_tokens: the budget allows no longer answer
+    ANSWER_LIMITED = "answer_limited"  # the budget allows no longer answer
     MODEL_NOT_ALLOWED = "model_not_allowed"  # model

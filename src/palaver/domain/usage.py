@@ -122,6 +122,9 @@ class TurnUsage:
             **{name: getattr(self, name) + getattr(other, name) for name in TOKEN_COUNTERS},
             cost=None if unpriced else Decimal(str(self.cost)) + Decimal(str(other.cost)),
             cost_status=None if unpriced else other.cost_status,
+            last_prompt_tokens=self.last_prompt_tokens
+            if other.last_prompt_tokens is None
+            else other.last_prompt_tokens,
         )
 
 

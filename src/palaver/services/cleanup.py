@@ -1,19 +1,33 @@
-"""Deletes what is no longer needed, as long as a server runs: unused attachments, receipts, old group messages."""
+"""Deletes what is no longer needed, as long as a server runs.
+
+`docs/reference/retention.md` says what bounds every table. Always true: nothing that people wrote or were answered is
+deleted, except the conversations of old runs of jobs in which nobody has written. Each transaction is small.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from palaver.domain.errors import StoreError
-from palaver.storage import group_messages, inbound_messages
+from palaver.domain.profile import TurnRules
+from palaver.services.jobs.starting import PROJECT_NAME
+from palaver.storage import (
+    budget_windows,
+    delivery_parts,
+    group_messages,
+    inbound_messages,
+    job_history,
+    job_proposals,
+)
 from palaver.storage.engines.base import Write
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from palaver.services.attachments import Attachments
     from palaver.services.store import SessionStore
@@ -23,7 +37,11 @@ CLEANUP_INTERVAL: Final = timedelta(hours=1)
 # No platform sends a message again after so long: most give up within a day.
 MAX_RECEIPT_AGE: Final = timedelta(days=30)
 MAX_GROUP_MESSAGE_AGE: Final = timedelta(days=7)  # of messages that were not for the agent
+MAX_PROPOSAL_AGE: Final = timedelta(days=7)  # of jobs that wait for a person's confirmation
+MAX_SENT_BODY_AGE: Final = timedelta(days=30)  # nothing is sent again after so long without being rendered again
+MAX_WINDOW_AGE: Final = timedelta(days=400)  # of budgets: a year and a month can be looked at
 ROWS_PER_BATCH: Final = 500  # deleted in one transaction, so that no message waits for long
+RUNS_PER_BATCH: Final = 20  # each with its conversation
 BATCH_PAUSE_SECONDS: Final = 0.05
 
 log = logging.getLogger(__name__)
@@ -32,19 +50,33 @@ log = logging.getLogger(__name__)
 class Cleanup:
     """Cleans up one store and its attachments."""
 
-    def __init__(self, store: SessionStore, attachments: Attachments) -> None:
+    def __init__(self, store: SessionStore, attachments: Attachments, rules: TurnRules | None = None) -> None:
         self._store = store
         self._attachments = attachments
+        self._job_keep_days = (rules or TurnRules()).job_keep_days
 
     async def run(self) -> None:
         """Clean up regularly until canceled."""
         while True:
-            for clean_up in (self._attachments.clean_up, self.delete_old_receipts, self.delete_old_group_messages):
-                try:
-                    await clean_up()
-                except (StoreError, OSError) as error:  # the next round tries again
-                    log.warning("cleanup_failed", extra={"error": str(error)})
+            await self.run_once()
             await asyncio.sleep(CLEANUP_INTERVAL.total_seconds())
+
+    async def run_once(self) -> None:
+        """Delete everything that is no longer needed now."""
+        steps: list[Callable[[], Awaitable[object]]] = [
+            self._attachments.clean_up,
+            self.delete_old_receipts,
+            self.delete_old_group_messages,
+            self.delete_old_proposals,
+            self.delete_old_job_runs,
+            self.delete_old_budget_windows,
+            self.empty_sent_bodies,
+        ]
+        for clean_up in steps:
+            try:
+                await clean_up()
+            except (StoreError, OSError) as error:  # the next round tries again
+                log.warning("cleanup_failed", extra={"error": str(error)})
 
     async def delete_old_receipts(self) -> int:
         """Forget the messages by which we recognize one that is sent again; return how many there were."""
@@ -58,16 +90,41 @@ class Cleanup:
             MAX_GROUP_MESSAGE_AGE, group_messages.has_older, group_messages.delete_older
         )
 
+    async def delete_old_proposals(self) -> int:
+        """Drop the jobs, and changes of jobs, that nobody has confirmed; return how many there were."""
+        return await self._delete_in_batches(MAX_PROPOSAL_AGE, job_proposals.has_expired, job_proposals.delete_expired)
+
+    async def delete_old_job_runs(self) -> int:
+        """Delete old runs of jobs with their untouched conversations, and jobs that are over; return how many."""
+        if self._job_keep_days == 0:
+            return 0
+        delete = partial(job_history.delete_old, project_key=PROJECT_NAME.casefold())
+        return await self._delete_in_batches(
+            timedelta(days=self._job_keep_days), job_history.has_old, delete, RUNS_PER_BATCH
+        )
+
+    async def delete_old_budget_windows(self) -> int:
+        """Delete what was used in days and months long ago; the usage itself stays. Return how many there were."""
+        return await self._delete_in_batches(MAX_WINDOW_AGE, budget_windows.has_older, budget_windows.delete_older)
+
+    async def empty_sent_bodies(self) -> int:
+        """Empty the rendered texts of messages that were sent: the answers are in the log. Return how many."""
+        return await self._delete_in_batches(
+            MAX_SENT_BODY_AGE, delivery_parts.has_sent_body_before, delivery_parts.empty_sent_bodies
+        )
+
     async def _delete_in_batches(
         self,
         max_age: timedelta,
         has_older: Callable[[Transaction, int], bool],
         delete_older: Callable[[Transaction, int, int], int],
+        batch_size: int | None = None,
     ) -> int:
         before = to_micros(self._store.clock.now() - max_age)
+        limit = batch_size or ROWS_PER_BATCH
 
         def delete(tx: Transaction) -> int:
-            return delete_older(tx, before, ROWS_PER_BATCH)
+            return delete_older(tx, before, limit)
 
         def try_without_write(tx: Transaction) -> int | None:
             return None if has_older(tx, before) else 0

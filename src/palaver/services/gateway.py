@@ -5,11 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
+from palaver.domain.source import Platform
+from palaver.services.budgets.meter import Budgets
+from palaver.services.delivery.local_files import LocalFiles
 from palaver.services.delivery.outbox import Outbox
+from palaver.services.expiry import ExpiryWatcher
 from palaver.services.inbox import Inbox
+from palaver.services.jobs.conversation_jobs import ConversationJobs
+from palaver.services.jobs.job_fields import JobEnvironment
+from palaver.services.jobs.jobs import Jobs
+from palaver.services.jobs.prices import ModelPrices
+from palaver.services.jobs.scheduler import Scheduler
 from palaver.services.live.feed import Feed
+from palaver.services.memory_turns.runner import MemoryTurnRunner
+from palaver.services.messaging.agent_messages import MessageSenders
+from palaver.services.operation import AsyncRunner
 from palaver.services.platforms.configured_account import ConfiguredAccount
 from palaver.services.platforms.supervisor import Supervisor
 from palaver.services.profiles import keep_profile_toolsets
@@ -21,13 +34,13 @@ from palaver.storage.engines.base import Read
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
+    from pathlib import Path
 
     from palaver.agent.base import Agent
     from palaver.domain.delivery import AccountKey
     from palaver.domain.person import Principal
     from palaver.domain.profile import AgentProfile, TurnRules
     from palaver.domain.redact import Redactor
-    from palaver.domain.source import Platform
     from palaver.services.attachments import Attachments
     from palaver.services.platforms.account_runner import ConnectionTiming
     from palaver.services.platforms.adapter import Adapter
@@ -55,14 +68,36 @@ class Gateway:
         timing: ConnectionTiming | None = None,
         redactor: Redactor | None = None,
         files: Attachments | None = None,
+        outputs: Path | None = None,  # the folder for what is sent to `local`
+        is_server: bool = False,  # it does what nobody waits for, too; a terminal chat may end before that is done
     ) -> None:
         self.store = store
         self.agent = agent
         self.profile = profile
         self.rules = rules
         self.files = files
+        self.is_server = is_server
         self.feed = Feed(store)
-        self.toolbox = Toolbox(store.engine, store.clock, rules)
+        self.budgets = Budgets(store, rules.budgets, rules.timeout)
+        self.job_environment = JobEnvironment(
+            config=store.config,
+            rules=rules,
+            agent=agent,
+            profile=profile,
+            prices=ModelPrices(agent),
+            redactor=redactor if store.config.redact_pii else None,
+        )
+        self.jobs = Jobs(AsyncRunner(store.engine), self.job_environment, store.clock)
+        self.toolbox = Toolbox(
+            store.engine,
+            store.clock,
+            rules,
+            make_jobs=partial(ConversationJobs, store.engine, store.clock, self.job_environment),
+            make_messages=MessageSenders(store, redactor).make,
+        )
+        self._internal_adapters: dict[AccountKey, Adapter] = (
+            {} if outputs is None else {(Platform.LOCAL, ""): LocalFiles(outputs)}
+        )
         self._warm_up: asyncio.Task[None] | None = None
         self.outbox = Outbox(
             store,
@@ -78,11 +113,15 @@ class Gateway:
             rules=rules,
             toolbox=self.toolbox,
             feed=self.feed,
+            budgets=self.budgets,
             redactor=redactor,
             files=files,
             list_connected_platforms=lambda: self.platforms,
         )
         self.turn_worker = TurnWorker(dependencies, on_change=self.outbox.wake)
+        self.scheduler = Scheduler(store, self.feed, rules.max_running_jobs, on_change=self._wake_workers)
+        self.memory_runner = MemoryTurnRunner(dependencies)
+        self.expiry_watcher = ExpiryWatcher(store, rules, on_change=self.memory_runner.wake)
         self.inbox = Inbox(
             store,
             agent,
@@ -127,11 +166,17 @@ class Gateway:
         return [toolset for toolset in toolsets if toolset.name in names]
 
     def _list_live_adapters(self) -> Mapping[AccountKey, Adapter]:
-        return self.accounts.list_live_adapters()
+        return {**self.accounts.list_live_adapters(), **self._internal_adapters}
+
+    def wake(self) -> None:
+        """Let everything look now for what there is to do, after a change that was not made through the inbox."""
+        self._wake_workers()
+        self.scheduler.wake()
 
     def _wake_workers(self) -> None:
         self.turn_worker.wake()
         self.outbox.wake()
+        self.memory_runner.wake()  # a command may have left a conversation to learn from
 
     async def start(self) -> None:
         """Recover what a previous process left unfinished, then start to work and to receive messages."""
@@ -139,6 +184,10 @@ class Gateway:
             await self.feed.start()
             await self.outbox.start()
             await self.turn_worker.start()
+            if self.is_server:
+                await self.memory_runner.start()
+                await self.expiry_watcher.start()
+                await self.scheduler.start()
             self._warm_up = asyncio.create_task(self._warm_up_agent(), name="palaver-warm-up")
             await self.accounts.start()
         except BaseException:  # a caller who is told that the start failed must not be left with running tasks
@@ -154,7 +203,11 @@ class Gateway:
             stack.push_async_callback(self.feed.stop)
             stack.push_async_callback(self.accounts.stop)  # until then, answers of turns that finish are still sent
             stack.push_async_callback(self.outbox.stop)
+            stack.push_async_callback(self.budgets.stop)
+            stack.push_async_callback(self.memory_runner.stop)
             stack.push_async_callback(self.turn_worker.stop, grace_seconds)
+            stack.push_async_callback(self.expiry_watcher.stop)
+            stack.push_async_callback(self.scheduler.stop)
 
     async def _warm_up_agent(self) -> None:
         try:

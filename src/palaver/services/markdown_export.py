@@ -9,6 +9,8 @@ from datetime import UTC
 from typing import TYPE_CHECKING
 
 from palaver.domain.events import EventKind
+from palaver.domain.sender_words import describe_sender
+from palaver.domain.sent_message import find_sent_by
 from palaver.services.export import iterate_log
 
 if TYPE_CHECKING:
@@ -76,6 +78,9 @@ def _format_message(message: Message) -> Iterator[str]:
     if message.role == "tool":
         yield _fence_text(message.text)
         return
+    sent_by = find_sent_by(message.extra)
+    if sent_by is not None:
+        yield f"{_to_line(describe_sender(sent_by))}."
     reasoning = message.extra.get("reasoning")
     if isinstance(reasoning, str) and reasoning.strip():
         yield "\n".join(f"> {line}".rstrip() for line in reasoning.strip().splitlines())

@@ -10,6 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import NotAllowed, NotFound, SessionNotFound
+from palaver.domain.memory import (
+    MAX_AGENT_MEMORY_CHARS,
+    MAX_MEMORIES_PER_AUDIENCE,
+    MemoryOrigin,
+    clean_memory,
+    find_conflict,
+)
 from palaver.domain.message import make_excerpt
 from palaver.services.argument_checks import check_count
 from palaver.services.operation import AsyncRunner, Operations, operation
@@ -21,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.domain.clock import Clock
-    from palaver.domain.memory import Memory
+    from palaver.domain.memory import Memory, MemoryConflict
     from palaver.domain.person import Principal
     from palaver.storage.engines.base import Engine, Transaction, Work
     from palaver.storage.session_rows import SessionRow
@@ -32,20 +39,52 @@ MAX_RECALLED_MEMORIES = 100
 class ConversationMemory(Operations[AsyncRunner]):
     """What the agent remembers, recalls and forgets for a principal in one conversation."""
 
-    def __init__(self, engine: Engine, clock: Clock, principal: Principal, session_row: SessionRow) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        principal: Principal,
+        session_row: SessionRow,
+        *,
+        max_memories: int = MAX_MEMORIES_PER_AUDIENCE,
+    ) -> None:
         super().__init__(AsyncRunner(engine))
         self._session_row = session_row
+        self._max_memories = max_memories
         audience_no = session_row.audience_no if session_row.session.shared else None
         self._scope = ViewScope(principal=principal, clock=clock, audience_no=audience_no)
 
     @operation
-    def remember(self, text: str) -> Work[Memory]:
-        """Remember a text for everyone who may see this conversation; a text they have already is not added again."""
+    def find_conflict(self, text: str, supersedes: Sequence[str] = ()) -> Work[MemoryConflict | None]:
+        """Return why a text should not be added in place of these memories; None if it may be."""
+        clean = clean_memory(text, MAX_AGENT_MEMORY_CHARS)
+
+        def run(tx: Transaction) -> MemoryConflict | None:
+            self._list_audiences(tx)
+            known = memories.search(tx, [self._session_row.audience_no], "", MAX_MEMORIES_PER_AUDIENCE)
+            return find_conflict([each for each in known if each.id not in supersedes], clean, self._max_memories)
+
+        return Read(run)
+
+    @operation
+    def remember(self, text: str, supersedes: Sequence[str] = ()) -> Work[Memory]:
+        """Remember a text for everyone who may see this conversation, in place of some of their memories.
+
+        A text that they have already is not added again.
+        """
         now = self._scope.now()
+        new = memories.NewMemory(
+            text=clean_memory(text, MAX_AGENT_MEMORY_CHARS),
+            person_id=self._scope.person_id,
+            origin=MemoryOrigin.AGENT,
+            session_id=self._session_row.session.id,
+            supersedes=tuple(supersedes),
+            limit=self._max_memories,
+        )
 
         def run(tx: Transaction) -> Memory:
             self._list_audiences(tx)
-            return memories.add(tx, self._session_row.audience_no, self._scope.person_id, text, now)
+            return memories.add(tx, self._session_row.audience_no, new, now)
 
         return Write(run)
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from palaver.domain.budget import BudgetScope
+from palaver.services.budgets.overview import load_statuses
 from palaver.storage import metrics
 from palaver.storage.engines.base import Read
 from palaver.storage.metrics import MetricsSnapshot
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
+    from palaver.domain.budget import BudgetRules, BudgetStatus
     from palaver.services.store import SessionStore
 
 __all__ = ["MetricsReader", "MetricsSnapshot"]
@@ -24,8 +27,9 @@ READ_DELAY = timedelta(seconds=2)
 class MetricsReader:
     """Remembers up to which time everything was counted."""
 
-    def __init__(self, store: SessionStore) -> None:
+    def __init__(self, store: SessionStore, budget_rules: BudgetRules) -> None:
         self._store = store
+        self._budget_rules = budget_rules
         self._counted_until = self._get_end()
 
     async def read_new(self) -> MetricsSnapshot:
@@ -34,6 +38,12 @@ class MetricsReader:
         snapshot = await self._store.engine.arun(Read(lambda tx: metrics.load_metrics(tx, after, until)))
         self._counted_until = until
         return snapshot
+
+    async def load_overall_budgets(self) -> list[BudgetStatus]:
+        """Return how the day and the month of everybody together stand."""
+        now = self._store.clock.now()
+        subjects = [(BudgetScope.ALL, "")]
+        return await self._store.engine.arun(Read(lambda tx: load_statuses(tx, subjects, self._budget_rules, now)))
 
     def _get_end(self) -> int:
         return to_micros(self._store.clock.now() - READ_DELAY)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from palaver.domain.errors import InvalidInput, InvalidSource, SessionNotFound
 from palaver.domain.events import EventKind
-from palaver.domain.gateway_config import GatewayConfig
+from palaver.domain.gateway_config import MACHINE_PLATFORMS, GatewayConfig
 from palaver.domain.message import Message
-from palaver.domain.source import Platform, SessionSource
+from palaver.domain.source import SessionSource
 from palaver.domain.text import is_storable
 from palaver.domain.usage import TurnUsage
 from palaver.services.argument_checks import check_count, check_minutes
@@ -50,9 +50,6 @@ if TYPE_CHECKING:
 
     MessageInput = str | Mapping[str, Any] | Message
     IsBusy = Callable[[str], bool | datetime | None]
-
-# Programs send messages on these platforms, so a message from them does not count as human activity.
-MACHINE_PLATFORMS = frozenset({Platform.CRON, Platform.WEBHOOK})
 
 
 class StoreOperations(Operations[R]):
@@ -340,7 +337,7 @@ class StoreOperations(Operations[R]):
             source=_check_source(source),
             config=self._config,
             now=now or self._clock.now(),
-            busy_since=self._get_busy_since,
+            busy_since=self.get_busy_since,
         )
 
     def _now(self) -> int:
@@ -349,7 +346,8 @@ class StoreOperations(Operations[R]):
     def _build_scope(self, principal: Principal, everything: bool) -> ViewScope:
         return ViewScope(principal=principal, clock=self._clock, everything=everything)
 
-    def _get_busy_since(self, session_id: str) -> datetime | None:
+    def get_busy_since(self, session_id: str) -> datetime | None:
+        """Return since when background work runs in a session, as far as this process knows; None if none does."""
         busy = self._is_busy(session_id) if self._is_busy else None
         if isinstance(busy, datetime):
             return busy

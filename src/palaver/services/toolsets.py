@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.agent.tools import history, memory
+from palaver.agent.tools import history, memory, messaging, schedule
 from palaver.domain.errors import InvalidInput
 from palaver.domain.profile import ToolsetRule
 from palaver.domain.source import ChatType
@@ -27,7 +27,10 @@ SERVER_RULE: Final = ToolsetRule()  # guests may not use the tools of servers
 BUILT_IN_TOOLSETS: Final = {
     history.TOOLSET: "searches and reads earlier conversations",
     memory.TOOLSET: "remembers, recalls and forgets",
+    schedule.TOOLSET: "makes and changes jobs that run on a schedule",
+    messaging.TOOLSET: "sends messages to other chats",
 }
+NEVER_FOR_JOBS: Final = frozenset({schedule.TOOLSET})  # a job makes no jobs, whatever was granted to it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from palaver.domain.errors import NameTaken, NotFound
 from palaver.domain.person import Role
 from palaver.domain.source import Platform
 from palaver.storage import people
-from palaver.storage.people import PERSON_COLUMNS, person_from_row
+from palaver.storage.people import PERSON_COLUMN_COUNT, PERSON_COLUMNS, person_from_row
 from palaver.storage.timestamps import from_micros, from_micros_or_none
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def find_credentials(tx: Transaction, name: str) -> Credentials | None:
         " WHERE a.name_key = $1",
         normalize_name(name),
     )
-    return Credentials(person_from_row(row), row[4]) if row else None
+    return Credentials(person_from_row(row), row[PERSON_COLUMN_COUNT]) if row else None
 
 
 def find_password_hash(tx: Transaction, person_id: PersonId) -> str | None:
@@ -242,10 +242,11 @@ def find_sign_in(tx: Transaction, digest: str, now: int) -> tuple[SignedInPerson
     )
     if row is None:
         return None
+    sign_in_id, last_seen_at = row[PERSON_COLUMN_COUNT:]
     signed_in = SignedInPerson(
-        person=person_from_row(row), credential_type="cookie", scopes=ALL_SCOPES, credential_id=row[4]
+        person=person_from_row(row), credential_type="cookie", scopes=ALL_SCOPES, credential_id=sign_in_id
     )
-    return signed_in, row[5] < now - _MIN_USE_INTERVAL_MICROS
+    return signed_in, last_seen_at < now - _MIN_USE_INTERVAL_MICROS
 
 
 def mark_sign_in_seen(tx: Transaction, sign_in_id: str, now: int) -> None:
@@ -318,13 +319,14 @@ def find_token(tx: Transaction, digest: str, now: int) -> tuple[SignedInPerson, 
     )
     if row is None:
         return None
+    token_id, scopes, last_used_at = row[PERSON_COLUMN_COUNT:]
     signed_in = SignedInPerson(
         person=person_from_row(row),
         credential_type="token",
-        scopes=frozenset(Scope(scope) for scope in row[5].split()),
-        credential_id=row[4],
+        scopes=frozenset(Scope(scope) for scope in scopes.split()),
+        credential_id=token_id,
     )
-    return signed_in, (row[6] or 0) < now - _MIN_USE_INTERVAL_MICROS
+    return signed_in, (last_used_at or 0) < now - _MIN_USE_INTERVAL_MICROS
 
 
 def mark_token_used(tx: Transaction, token_id: str, now: int) -> None:

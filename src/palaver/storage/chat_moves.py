@@ -1,25 +1,30 @@
 """Moves everything of a chat that has got another id on its platform, such as a Telegram group that was upgraded.
 
-Conversations, open turns, deliveries on their way, the home channel, access and the messages of the group go on under
-the new id. Ids of messages usually do not: in the new chat the platform counts them from the beginning, so an old id
+Conversations, open turns, deliveries on their way, the home channel, jobs, access and the messages of the group go on
+under the new id. Ids of messages usually do not: in the new chat the platform counts them from the beginning, so an old id
 would name another message there. Doing it twice changes nothing.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from palaver.domain.delivery import Address
+from palaver.domain.errors import InvalidInput
 from palaver.domain.keys import list_chat_key_prefixes, replace_participant
 from palaver.domain.session import EndReason
-from palaver.domain.source import Platform
+from palaver.domain.source import ChatType, Platform
+from palaver.domain.targets import format_chat_target, parse_target
 from palaver.storage import deliveries, people, sessions
+from palaver.storage.jobs import encode_json
 from palaver.storage.sources import decode_source, encode_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from palaver.domain.source import SessionSource
     from palaver.storage.engines.base import Transaction
 
 _AFTER_COLON = ";"  # the character after ":": what begins with `key:` is less than `key;`
@@ -53,6 +58,7 @@ def move_chat(
     tx.lock_name(f"chat:{old_address}")
     moved = 0
     for old_key, new_key in _list_key_pairs(tx, platform, account, old_chat_id, new_chat_id):
+        moved += _move_jobs(tx, old_key, (platform, account, old_chat_id), new_chat_id)
         moved += _move_sessions(tx, old_key, new_key, new_chat_id)
         moved += _move_lanes(tx, old_key, new_key, new_chat_id, now)
     moved += _move_deliveries(tx, old_address, new_address, now)
@@ -127,9 +133,21 @@ def _move_lanes(tx: Transaction, old_key: str, new_key: str, new_chat_id: str, n
         )
         tx.execute("UPDATE lane_move SET lane_key = $2 WHERE lane_key = $1", key, moved_key)
         tx.execute("DELETE FROM lane WHERE key = $1", key)
+        _move_direct_messages(tx, decode_source(source), new_chat_id)
         if session_no is not None:
             _keep_reachable(tx, moved_key, session_no, now)
     return len(rows)
+
+
+def _move_direct_messages(tx: Transaction, source: SessionSource, new_chat_id: str) -> None:
+    """Remember the new chat as the one of a person's direct messages, if the old one was."""
+    person_row = people.find_by_source(tx, source) if source.chat_type is ChatType.DM else None
+    known = person_row.dm_source if person_row else None
+    if known is None:
+        return
+    dm_source = decode_source(known)
+    if (dm_source.account, dm_source.chat_id) == (source.account, source.chat_id):
+        people.remember_dm_source(tx, replace(dm_source, chat_id=new_chat_id), known)
 
 
 def _keep_reachable(tx: Transaction, key: str, session_no: int, now: int) -> None:
@@ -269,3 +287,49 @@ def _move_home_channel(tx: Transaction, platform: str, account: str, old_chat_id
         return 0
     moved = encode_source(replace(source, chat_id=new_chat_id))
     return tx.execute("UPDATE home_channel SET source = $2 WHERE platform = $1", platform, moved)
+
+
+# -- jobs ---------------------------------------------------------------------------------------------------
+
+
+def _move_jobs(tx: Transaction, old_key: str, old_chat: tuple[str, str, str], new_chat_id: str) -> int:
+    """Let the jobs that were made in a chat, or send to it, go on under its new id.
+
+    They belong to people who have written there, or to owners, who may send everywhere.
+    """
+    moved = 0
+    for no, origin, targets, change in tx.fetch_all(
+        "SELECT no, origin, targets, proposed_change FROM job WHERE person_id IN (SELECT m.person_id FROM lane l"
+        f" JOIN audience_member m ON m.audience_no = l.audience_no WHERE {_IS_KEY}"
+        f" UNION SELECT id FROM person WHERE role = 'owner') ORDER BY no {tx.for_update}",
+        old_key,
+    ):
+        source, fields = decode_source(origin), json.loads(change) if change else {}
+        if (source.platform, source.account, source.chat_id) == old_chat:
+            source = replace(source, chat_id=new_chat_id)
+        if "targets" in fields:
+            fields["targets"] = _move_targets(fields["targets"], old_chat, new_chat_id)
+        columns = (
+            encode_source(source),
+            encode_json(_move_targets(json.loads(targets), old_chat, new_chat_id)),
+            encode_json(fields) if change else None,
+        )
+        if columns != (origin, targets, change):
+            moved += tx.execute(
+                "UPDATE job SET origin = $2, targets = $3, proposed_change = $4 WHERE no = $1", no, *columns
+            )
+    return moved
+
+
+def _move_targets(targets: Iterable[str], old_chat: tuple[str, str, str], new_chat_id: str) -> list[str]:
+    return [_move_target(target, old_chat, new_chat_id) for target in targets]
+
+
+def _move_target(text: str, old_chat: tuple[str, str, str], new_chat_id: str) -> str:
+    try:
+        target = parse_target(text)
+    except InvalidInput:  # the grammar has changed since the job was made
+        return text
+    if target.kind != "chat" or (target.platform, target.account, target.chat_id) != old_chat:
+        return text
+    return format_chat_target(target.platform, new_chat_id, target.thread_id, target.account)

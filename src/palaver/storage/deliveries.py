@@ -49,6 +49,7 @@ class NewDelivery:
     kind: DeliveryKind = DeliveryKind.ANSWER
     session_no: int | None = None
     turn_no: int | None = None
+    message_seq: int | None = None  # the message of its session that it sends, if that is not the answer of a turn
     reply_to: str | None = None
     attachment_ids: Sequence[str] = ()  # files that are sent after the text
     buttons: Sequence[Button] = ()  # under its last message, where the platform has buttons
@@ -61,8 +62,8 @@ def enqueue(tx: Transaction, new: NewDelivery, now: int) -> DeliveryId:
     dead_target = tx.fetch_one("SELECT reason FROM dead_target WHERE address = $1", new.address)
     tx.execute(
         "INSERT INTO delivery (id, kind, session_no, turn_no, address, reply_to, content, created_at, state, platform,"
-        " account, attachment_ids, buttons, due_at, error, ended_at)"
-        " SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $12, $13, $14, $15,"
+        " account, attachment_ids, buttons, message_seq, due_at, error, ended_at)"
+        " SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $12, $13, $14, $15, $16,"
         " CASE WHEN $9 = 'failed' OR EXISTS (SELECT 1 FROM delivery o WHERE o.address = $5"
         " AND o.state IN ('pending', 'sending')) THEN NULL"
         " ELSE CAST($8 AS BIGINT) END, $10, $11",
@@ -80,6 +81,7 @@ def enqueue(tx: Transaction, new: NewDelivery, now: int) -> DeliveryId:
         *map(str, Address.from_text(new.address).account_key),
         json.dumps(list(new.attachment_ids)) if new.attachment_ids else None,
         json.dumps([[button.label, button.data] for button in new.buttons]) if new.buttons else None,
+        new.message_seq,
     )
     return delivery_id
 
@@ -294,7 +296,7 @@ def resend(tx: Transaction, session_no: int, delivery_id: str, now: int, person_
     """
     row = tx.fetch_one(
         "SELECT no, address, platform, state, error FROM delivery"
-        " WHERE id = $1 AND session_no = $2 AND turn_no IS NOT NULL",
+        " WHERE id = $1 AND session_no = $2 AND (turn_no IS NOT NULL OR message_seq IS NOT NULL)",
         delivery_id,
         session_no,
     )

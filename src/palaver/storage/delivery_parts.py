@@ -83,6 +83,23 @@ def reopen_parts(tx: Transaction, delivery_no: int) -> None:
     )
 
 
+def empty_sent_bodies(tx: Transaction, before: int, limit: int) -> int:
+    """Empty the texts of sent parts of deliveries from before a moment, the oldest first; return how many."""
+    rows = tx.fetch_all(f"{_SELECT_SENT_BODIES} LIMIT $1", limit)
+    old = [(delivery_no, part_no) for delivery_no, part_no, created_at in rows if created_at < before]
+    tx.execute_many("UPDATE delivery_part SET body = '' WHERE delivery_no = $1 AND part_no = $2", old)
+    return len(old)
+
+
+def has_sent_body_before(tx: Transaction, before: int) -> bool:
+    row = tx.fetch_one(f"{_SELECT_SENT_BODIES} LIMIT 1")
+    return row is not None and row[2] < before
+
+
+_SELECT_SENT_BODIES = """SELECT p.delivery_no, p.part_no, (SELECT d.created_at FROM delivery d WHERE d.no = p.delivery_no)
+    FROM delivery_part p WHERE p.state = 'sent' AND p.body <> '' ORDER BY p.delivery_no"""
+
+
 def compute_delivery_state(parts: Sequence[DeliveryPart]) -> tuple[DeliveryState, str | None]:
     """Return the state of a delivery of which nothing is left to send, and why it is not `sent`."""
     for state in (DeliveryState.FAILED, DeliveryState.UNCERTAIN):

@@ -10,6 +10,7 @@ from palaver.domain.delivery import Address, Delivery, DeliveryKind, DeliverySta
 from palaver.domain.ids import DeliveryId, SessionId, TurnId
 from palaver.domain.platform_updates import Button
 from palaver.domain.source import Platform
+from palaver.domain.targets import format_target
 from palaver.storage.statements import build_placeholders
 from palaver.storage.timestamps import from_micros, from_micros_or_none
 from palaver.storage.turns import get_quoted_seqs
@@ -28,18 +29,19 @@ DELIVERY_COLUMNS = """delivery.no, delivery.id, delivery.address, delivery.conte
     (SELECT s.id FROM session s WHERE s.no = delivery.session_no), delivery.reply_to, delivery.state, delivery.error,
     delivery.created_at, delivery.turn_no, delivery.attachment_ids, delivery.buttons"""
 _SELECT_STATUS = """SELECT d.no, d.id, t.id, t.input_seq, t.facts, d.platform, d.state, d.error, d.created_at,
-    d.ended_at FROM delivery d JOIN turn t ON t.no = d.turn_no"""
+    d.ended_at, d.message_seq, d.address FROM delivery d LEFT JOIN turn t ON t.no = d.turn_no
+    WHERE (d.turn_no IS NOT NULL OR d.message_seq IS NOT NULL)"""
 
 
 def list_latest_statuses(tx: Transaction, session_no: int, limit: int) -> list[tuple[int, DeliveryStatus]]:
     """Return the deliveries of the newest answers in a session, oldest first, as (number, status)."""
-    rows = tx.fetch_all(f"{_SELECT_STATUS} WHERE d.session_no = $1 ORDER BY d.no DESC LIMIT $2", session_no, limit)
+    rows = tx.fetch_all(f"{_SELECT_STATUS} AND d.session_no = $1 ORDER BY d.no DESC LIMIT $2", session_no, limit)
     return [_numbered_status_from_row(row) for row in reversed(rows)]
 
 
 def list_statuses_after(tx: Transaction, session_no: int, after: int) -> list[tuple[int, DeliveryStatus]]:
     """Return the deliveries of answers in a session after delivery number `after`, as (number, status)."""
-    rows = tx.fetch_all(f"{_SELECT_STATUS} WHERE d.session_no = $1 AND d.no > $2 ORDER BY d.no", session_no, after)
+    rows = tx.fetch_all(f"{_SELECT_STATUS} AND d.session_no = $1 AND d.no > $2 ORDER BY d.no", session_no, after)
     return [_numbered_status_from_row(row) for row in rows]
 
 
@@ -47,8 +49,23 @@ def list_statuses(tx: Transaction, numbers: Sequence[int]) -> list[tuple[int, De
     """Return deliveries by number, as (number, status); in one statement, because followers poll with it."""
     if not numbers:
         return []
-    rows = tx.fetch_all(f"{_SELECT_STATUS} WHERE d.no IN ({build_placeholders(len(numbers))}) ORDER BY d.no", *numbers)
+    rows = tx.fetch_all(f"{_SELECT_STATUS} AND d.no IN ({build_placeholders(len(numbers))}) ORDER BY d.no", *numbers)
     return [_numbered_status_from_row(row) for row in rows]
+
+
+def list_statuses_of_turns(tx: Transaction, turn_nos: Sequence[int]) -> dict[int, list[DeliveryStatus]]:
+    """Return the deliveries of what turns answered, oldest first, by the number of the turn."""
+    if not turn_nos:
+        return {}
+    numbers = build_placeholders(len(turn_nos))
+    rows = tx.fetch_all(
+        f"SELECT d.no, d.turn_no FROM delivery d WHERE d.turn_no IN ({numbers}) ORDER BY d.no", *turn_nos
+    )
+    statuses = dict(list_statuses(tx, [no for no, _ in rows]))
+    by_turn: dict[int, list[DeliveryStatus]] = {}
+    for no, turn_no in rows:
+        by_turn.setdefault(turn_no, []).append(statuses[no])
+    return by_turn
 
 
 def list_for_session(tx: Transaction, session_no: int, limit: int = 50) -> list[Delivery]:
@@ -116,14 +133,21 @@ def delivery_from_row(row: Row) -> Delivery:
 
 
 def _numbered_status_from_row(row: Row) -> tuple[int, DeliveryStatus]:
+    is_answer = row[10] is None
     return row[0], DeliveryStatus(
         id=DeliveryId(row[1]),
-        turn_id=TurnId(row[2]),
-        input_seq=row[3],
-        quoted_seqs=get_quoted_seqs(json.loads(row[4])) if row[4] else (),
+        turn_id=TurnId(row[2]) if is_answer else None,
+        input_seq=row[3] if is_answer else None,
+        message_seq=row[10],
+        quoted_seqs=get_quoted_seqs(json.loads(row[4])) if row[4] and is_answer else (),
         platform=Platform(row[5]),
         state=DeliveryState(row[6]),
         error=row[7],
         created_at=from_micros(row[8]),
         ended_at=from_micros_or_none(row[9]),
+        target=_format_target(Address.from_text(row[11])),
     )
+
+
+def _format_target(address: Address) -> str:
+    return "local" if address.platform == Platform.LOCAL else format_target(address)

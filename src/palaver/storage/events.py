@@ -44,6 +44,9 @@ _BY_NO = "session_no = $1"
 _BY_ID = "session_no = (SELECT no FROM session WHERE id = $1)"  # a subquery, to save a round trip
 _IS_VISIBLE = "kind = 'message' AND hidden_by IS NULL"
 _IS_ANSWER = "role IN ('assistant', 'tool')"
+# Sent by a job, or by the agent from another conversation: it is part of no turn here. In JSON, only a key has these
+# characters; in a text the quotation marks would be escaped.
+_IS_POST = """(role = 'assistant' AND COALESCE(body, '') LIKE '%"sent_by":{%')"""
 
 
 def append_event(
@@ -156,8 +159,8 @@ def _get_first_hidden_seq(tx: Transaction, session: object, hidden_by: int, sess
     """Return the seq from which on an undo or rewrite has hidden every message before it."""
     row = tx.fetch_one(f"SELECT body FROM event WHERE {session_condition} AND seq = $2", session, hidden_by)
     facts = find_facts(row[0]) if row else {}
-    first_seq = facts.get("answers_kept_before", facts.get("first_seq"))
-    return first_seq if isinstance(first_seq, int) else hidden_by
+    seqs = (facts.get(key) for key in ("first_seq", "answers_kept_before", "posts_kept_before"))
+    return max((seq for seq in seqs if isinstance(seq, int)), default=hidden_by)
 
 
 def list_messages(
@@ -273,7 +276,7 @@ def _find_end_of_earlier_answers(tx: Transaction, session_no: int, question_seq:
     while True:
         rows = tx.fetch_all(
             f"SELECT seq, body FROM event WHERE session_no = $1 AND seq > $2 AND {_IS_VISIBLE} AND {_IS_ANSWER}"
-            " ORDER BY seq LIMIT $3",
+            f" AND NOT {_IS_POST} ORDER BY seq LIMIT $3",
             session_no,
             after,
             row_limit,
@@ -292,7 +295,10 @@ def _find_end_of_earlier_answers(tx: Transaction, session_no: int, question_seq:
 
 
 def undo_turns(tx: Transaction, session_no: int, turns: int, now: int, person_id: PersonId | None = None) -> UndoResult:
-    """Hide the last `turns` turns: each a user message and what follows it, except answers to earlier messages."""
+    """Hide the last `turns` turns: each a user message and what follows it.
+
+    Answers to earlier messages stay, and so does what a job or another conversation has sent here since.
+    """
     previous_seq = _lock_redo_seq(tx, session_no)
     newest = _iter_newest_messages(tx, session_no, END_OF_LOG, turns * 4)
     questions = list(islice(((row[0], get_text(row)) for row in newest if row[3] == "user"), turns))
@@ -301,6 +307,13 @@ def undo_turns(tx: Transaction, session_no: int, turns: int, now: int, person_id
     first_seq, prompt = questions[-1]
     answers_kept_before = _find_end_of_earlier_answers(tx, session_no, first_seq)
     kept = {} if answers_kept_before is None else {"answers_kept_before": answers_kept_before}
+    last_post = tx.fetch_one(
+        f"SELECT MAX(seq) FROM event WHERE session_no = $1 AND seq > $2 AND {_IS_VISIBLE} AND {_IS_POST}",
+        session_no,
+        first_seq,
+    )
+    if last_post is not None and last_post[0] is not None:
+        kept["posts_kept_before"] = last_post[0] + 1
     seq = append_event(
         tx,
         session_no,
@@ -312,7 +325,9 @@ def undo_turns(tx: Transaction, session_no: int, turns: int, now: int, person_id
         previous_seq=previous_seq,
         **kept,
     )
-    hidden_count = _hide_messages(tx, session_no, first_seq, seq, answers_from=answers_kept_before or first_seq)
+    hidden_count = _hide_messages(
+        tx, session_no, first_seq, seq, answers_from=answers_kept_before or first_seq, condition=f"NOT {_IS_POST}"
+    )
     tx.execute("UPDATE session SET redo_seq = $2 WHERE no = $1", session_no, seq)
     end_compaction_of_hidden(tx, session_no, first_seq)
     update_counters(tx, session_no, -hidden_count)
@@ -375,11 +390,13 @@ def rewrite_transcript(
     update_counters(tx, session_no, len(added_rows) - hidden_count)
 
 
-def _hide_messages(tx: Transaction, session_no: int, first_seq: int, hidden_by: int, *, answers_from: int) -> int:
+def _hide_messages(
+    tx: Transaction, session_no: int, first_seq: int, hidden_by: int, *, answers_from: int, condition: str = "1 = 1"
+) -> int:
     """Hide the visible messages from `first_seq` on, answers from `answers_from` on, and return how many they are."""
     return tx.execute(
         f"UPDATE event SET hidden_by = $3 WHERE session_no = $1 AND seq >= $2 AND {_IS_VISIBLE}"
-        f" AND (seq >= $4 OR NOT {_IS_ANSWER})",
+        f" AND (seq >= $4 OR NOT {_IS_ANSWER}) AND {condition}",
         session_no,
         first_seq,
         hidden_by,

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from palaver.domain import policy as policies
 from palaver.domain.errors import NothingToRestore
+from palaver.domain.gateway_config import MACHINE_PLATFORMS
 from palaver.domain.ids import SessionId, SessionKey
 from palaver.domain.keys import DmScope
 from palaver.domain.message import Author, Message
-from palaver.domain.session import EndReason, RecordedMessage, SessionEntry, StartReason
-from palaver.storage import message_log, people, session_activity, sessions
+from palaver.domain.session import AUTOMATIC_START_REASONS, EndReason, RecordedMessage, SessionEntry, StartReason
+from palaver.storage import job_proposals, message_log, people, session_activity, sessions
 from palaver.storage.engines.base import Conflict
 from palaver.storage.session_rows import SESSION_COLUMNS, SessionRow, make_session_row
 from palaver.storage.sources import decode_source, encode_source
@@ -40,6 +41,11 @@ class Arrival:
     config: GatewayConfig
     now: datetime
     busy_since: Callable[[SessionId], datetime | None]  # since when background work runs in a session, if any does
+    is_message_sent: bool = False  # a job or the agent sends it to the source, instead of a person who writes there
+
+    @property
+    def is_from_human(self) -> bool:
+        return not self.is_message_sent and self.source.platform not in MACHINE_PLATFORMS
 
     @property
     def now_micros(self) -> int:
@@ -107,7 +113,7 @@ def find_open_entry(tx: Transaction, arrival: Arrival) -> SessionEntry | None:
     """Return the lane's entry if its session continues; None if a new session has to start."""
     key = resolve_key(tx, arrival)
     current = find_current_session(tx, key)
-    if current is None or current.session.ended_at is not None or _find_reset_reason(current, arrival) is not None:
+    if current is None or _find_start_reason(tx, current, arrival, force_new=False) is not None:
         return None
     return SessionEntry(key, current.session)
 
@@ -121,29 +127,47 @@ def get_or_create_entry(tx: Transaction, arrival: Arrival, *, force_new: bool = 
     )
     key = arrival.config.build_session_key(arrival.source, person=person_row.person.id if person_row else None)
     current = _lock_current_session(tx, key)
-    if current is None or current.session.ended_at is not None:
-        reason = StartReason.FIRST
-    elif force_new:
-        reason = StartReason.FORCED
-    else:
-        reset_reason = _find_reset_reason(current, arrival)
-        if reset_reason is None:
-            return SessionEntry(key, current.session)
-        reason = StartReason(reset_reason.value)
-    return _start_session(tx, key, arrival, current, reason)
+    reason = StartReason.FIRST if current is None else _find_start_reason(tx, current, arrival, force_new=force_new)
+    if current is not None and reason is None:
+        return SessionEntry(key, current.session)
+    return _start_session(tx, key, arrival, current, reason or StartReason.FIRST)
 
 
-def _find_reset_reason(current: SessionRow, arrival: Arrival) -> policies.ResetReason | None:
+def _find_start_reason(
+    tx: Transaction, current: SessionRow, arrival: Arrival, *, force_new: bool
+) -> StartReason | None:
+    """Return why another session starts in a lane that is on `current`; None if that continues.
+
+    The reason is the same whether the policy has already ended the session (`storage/expiry.py`) or does so now.
+    """
+    end_reason = current.session.end_reason
+    if end_reason is not None and not current.session.is_expired:
+        return StartReason.FIRST
+    if force_new:
+        return StartReason.FORCED
+    reason = _find_reset_reason(tx, current, arrival) or end_reason
+    return None if reason is None else StartReason(reason.value)
+
+
+def _find_reset_reason(tx: Transaction, current: SessionRow, arrival: Arrival) -> policies.ResetReason | None:
     policy = arrival.config.get_reset_policy(arrival.source)
     if policy.mode is policies.ResetMode.NONE:
         return None
     session = current.session
-    return policies.find_reset_reason(
+    if arrival.is_from_human and is_unanswered_post(session):
+        return None  # this is the answer
+    reason = policies.find_reset_reason(
         policy,
         last_activity=session.last_human_at or session.created_at,
         now=arrival.now,
         busy_since=arrival.busy_since(session.id),
     )
+    return None if reason is None or job_proposals.has_waiting(tx, current.no) else reason
+
+
+def is_unanswered_post(session: Session) -> bool:
+    """Whether a session has only what a job or the agent has sent there, so that the next message is the answer."""
+    return session.last_human_at is None and session.active_at is not None
 
 
 def _start_session(
@@ -205,16 +229,37 @@ def switch_session(
         return None
     if current.no != target.no:
         _move(tx, key, current.no, target.no, EndReason.SWITCHED, now)
-    sessions.reopen(tx, target.no, now, person_id)
-    session_activity.mark_active(tx, target.no, now)  # the reset policy counts from now
-    return SessionEntry(SessionKey(key), sessions.get_by_no(tx, target.no).session)
+    return _continue_session(tx, key, target.no, now=now, person_id=person_id)
+
+
+def continue_expired_session(
+    tx: Transaction, arrival: Arrival, person_id: PersonId | None = None
+) -> SessionEntry | None:
+    """Let the lane's session continue if its reset policy has ended it, or would with the next message; else None."""
+    key = resolve_key(tx, arrival)
+    current = _lock_current_session(tx, key)
+    if current is None or current.session.active_at is None:  # nothing was said in it: people mean the one before
+        return None
+    if _find_start_reason(tx, current, arrival, force_new=False) not in AUTOMATIC_START_REASONS:
+        return None
+    return _continue_session(tx, key, current.no, now=arrival.now_micros, person_id=person_id)
+
+
+def _continue_session(
+    tx: Transaction, key: str, session_no: int, *, now: int, person_id: PersonId | None
+) -> SessionEntry:
+    sessions.reopen(tx, session_no, now, person_id)
+    session_activity.mark_active(tx, session_no, now)  # the reset policy counts from now
+    return SessionEntry(SessionKey(key), sessions.get_by_no(tx, session_no).session)
 
 
 def restore_session(tx: Transaction, key: str, now: int, person_id: PersonId | None = None) -> SessionEntry:
-    """Undo the lane's last move."""
+    """Undo the lane's last move, or the end of its session by the reset policy."""
     current = _lock_current_session(tx, key)
     if current is None:
         raise NothingToRestore
+    if current.session.is_expired and current.session.active_at is not None:
+        return _continue_session(tx, key, current.no, now=now, person_id=person_id)
     move = tx.fetch_one(
         "SELECT no, from_session_no FROM lane_move WHERE lane_key = $1 AND undone_at IS NULL AND from_session_no <> $2"
         " ORDER BY no DESC LIMIT 1",
@@ -226,15 +271,14 @@ def restore_session(tx: Transaction, key: str, now: int, person_id: PersonId | N
     move_no, session_no = move
     _set_session(tx, key, current.no, session_no, now)
     sessions.end(tx, current.no, EndReason.RESTORED, now, except_lane=key)
-    sessions.reopen(tx, session_no, now, person_id)
-    session_activity.mark_active(tx, session_no, now)
+    entry = _continue_session(tx, key, session_no, now=now, person_id=person_id)
     tx.execute(
         "UPDATE lane_move SET undone_at = $3 WHERE lane_key = $1 AND no >= $2 AND undone_at IS NULL",
         key,
         move_no,
         now,
     )
-    return SessionEntry(SessionKey(key), sessions.get_by_no(tx, session_no).session)
+    return entry
 
 
 def find_last_move_time(tx: Transaction, key: str) -> int | None:
@@ -245,6 +289,16 @@ def find_last_move_time(tx: Transaction, key: str) -> int | None:
         key,
     )
     return int(row[0]) if row else None
+
+
+def find_left_session(tx: Transaction, key: str) -> SessionRow | None:
+    """Return the session that a lane was on before its last move; None if there is none."""
+    row = tx.fetch_one(
+        f"SELECT {SESSION_COLUMNS}, s.no, s.audience_no FROM lane_move m JOIN session s ON s.no = m.from_session_no"
+        " WHERE m.lane_key = $1 ORDER BY m.no DESC LIMIT 1",
+        key,
+    )
+    return make_session_row(row) if row else None
 
 
 def _open_lane(tx: Transaction, place: sessions.SessionPlace, session_no: int, now: int) -> None:
@@ -306,13 +360,19 @@ def append_message(tx: Transaction, arrival: Arrival, message: Message, *, from_
     seq = message_log.append_messages(
         tx, entry.session_id, [message], arrival.now_micros, from_human=from_human, person_id=person_id
     )
+    starts_session = entry.is_new or (from_human and _was_started_by_post(entry.session))
     return RecordedMessage(
         session_key=entry.session_key,
         session_id=entry.session_id,
         seq=seq,
-        start_reason=entry.session.start_reason if entry.is_new else None,
-        previous_had_messages=entry.is_new and entry.reset_had_activity,
+        start_reason=entry.session.start_reason if starts_session else None,
+        previous_had_messages=starts_session and entry.reset_had_activity,
     )
+
+
+def _was_started_by_post(session: Session) -> bool:
+    """Whether the reset policy has run out when something was sent to the place, and nobody has written there since."""
+    return session.last_human_at is None and session.start_reason in AUTOMATIC_START_REASONS
 
 
 def append_in_one_statement(

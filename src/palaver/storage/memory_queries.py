@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput
+from palaver.domain.ids import SessionId
 from palaver.domain.memory import MemoryEntry, matches_query
 from palaver.domain.session import Page
 from palaver.domain.text import is_storable
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.domain.ids import PersonId
+    from palaver.domain.memory import MemoryOrigin
     from palaver.storage.engines.base import Row, Transaction
 
 MAX_OTHER_NAMES = 10
 _SEARCH_ROWS_PER_READ = 200
 _AFTER_ALL = 2**62
 _CURSOR = re.compile(r"([0-9]{1,18})\.(m_[0-9a-f]{1,32})")
-_SELECT = """SELECT m.id, m.text, m.person_id, m.created_at, p.name, m.audience_no, m.no
+_SELECT = """SELECT m.id, m.text, m.person_id, m.created_at, m.origin, p.name, m.audience_no, m.no, m.session_id
     FROM memory m LEFT JOIN person p ON p.id = m.person_id"""
 # The first members of each audience, how many there are, and whether the audience is one person's own.
 _SELECT_MEMBERS = """SELECT audience_no, id, name, member_count, is_own FROM (
@@ -56,15 +58,22 @@ class _Audience:
 
 
 def list_memories(
-    tx: Transaction, audiences: Sequence[int], reader: PersonId, query: str, limit: int, cursor: str | None
+    tx: Transaction,
+    audiences: Sequence[int],
+    reader: PersonId,
+    query: str,
+    limit: int,
+    cursor: str | None,
+    *,
+    origin: MemoryOrigin | None = None,
 ) -> Page[MemoryEntry]:
-    """Return a page of the memories of these audiences, newest first; with a query, only those that match it."""
+    """Return a page of the memories of these audiences, newest first; with a query or origin, those that match it."""
     before = _find_cursor(tx, audiences, cursor)
-    rows_per_read = _SEARCH_ROWS_PER_READ if query.strip() else limit
+    rows_per_read = _SEARCH_ROWS_PER_READ if query.strip() or origin is not None else limit
     rows: list[Row] = []
     while len(rows) < limit and (batch := _read_before(tx, audiences, before, rows_per_read)):
-        rows += [row for row in batch if matches_query(row[1], query)]
-        before = batch[-1][6]
+        rows += [row for row in batch if origin in {None, row[4]} and matches_query(row[1], query)]
+        before = batch[-1][7]
     del rows[limit:]
     entries = [memory_row.entry for memory_row in _make_memory_rows(tx, rows, reader)]
     return Page(entries, f"{rows[-1][3]}.{rows[-1][0]}" if len(rows) == limit else None)
@@ -115,18 +124,34 @@ def _read_before(tx: Transaction, audiences: Sequence[int], before: int, limit: 
 
 
 def _make_memory_rows(tx: Transaction, rows: Sequence[Row], reader: PersonId) -> list[MemoryRow]:
-    audiences = _load_audiences(tx, sorted({row[5] for row in rows}), reader)
-    return [MemoryRow(_make_entry(row, audiences[row[5]]), row[5]) for row in rows]
+    audiences = _load_audiences(tx, sorted({row[6] for row in rows}), reader)
+    visible_ids = _list_visible_sessions(tx, sorted({row[8] for row in rows if row[8] is not None}), reader)
+    return [MemoryRow(_make_entry(row, audiences[row[6]], visible_ids), row[6]) for row in rows]
 
 
-def _make_entry(row: Row, audience: _Audience) -> MemoryEntry:
+def _make_entry(row: Row, audience: _Audience, visible_ids: set[SessionId]) -> MemoryEntry:
     return MemoryEntry(
         memory=memory_from_row(row),
-        author_name=row[4],
+        author_name=row[5],
         shared=audience.shared,
         other_names=tuple(audience.other_names[:MAX_OTHER_NAMES]),
         other_count=audience.other_count,
+        session_id=SessionId(row[8]) if row[8] in visible_ids else None,
     )
+
+
+def _list_visible_sessions(tx: Transaction, session_ids: Sequence[str], reader: PersonId) -> set[SessionId]:
+    """List those of these sessions that still exist and that the reader may see."""
+    if not session_ids:
+        return set()
+    rows = tx.fetch_all(
+        f"SELECT s.id FROM session s WHERE s.id IN ({build_placeholders(len(session_ids))}) AND EXISTS"
+        " (SELECT 1 FROM audience_member m WHERE m.audience_no = s.audience_no"
+        f" AND m.person_id = ${len(session_ids) + 1})",
+        *session_ids,
+        reader,
+    )
+    return {SessionId(session_id) for (session_id,) in rows}
 
 
 def _load_audiences(tx: Transaction, audience_nos: Sequence[int], reader: PersonId) -> dict[int, _Audience]:

@@ -121,17 +121,20 @@ def record_reaction(tx: Transaction, place: MessagePlace, reaction: Reaction, no
 
 
 def find_sent_answer(tx: Transaction, source: SessionSource, message_id: str) -> MessagePlace | None:
-    """Return where the answer stands that was sent to this chat as the message with this id."""
+    """Return where the answer, or the message of a job, stands that was sent to this chat with this id."""
     rows = tx.fetch_all(
-        "SELECT d.address, d.session_no, t.input_seq FROM delivery_part p JOIN delivery d ON d.no = p.delivery_no"
-        " JOIN turn t ON t.no = d.turn_no WHERE p.sent_message_id = $1 AND d.platform = $2 AND d.account = $3"
-        " ORDER BY d.no DESC",
+        "SELECT d.address, d.session_no, t.input_seq, d.message_seq FROM delivery_part p"
+        " JOIN delivery d ON d.no = p.delivery_no LEFT JOIN turn t ON t.no = d.turn_no"
+        " WHERE p.sent_message_id = $1 AND d.platform = $2 AND d.account = $3"
+        " AND (d.turn_no IS NOT NULL OR d.message_seq IS NOT NULL) ORDER BY d.no DESC",
         message_id,
         str(source.platform),
         source.account,
     )
-    for address, session_no, input_seq in rows:
+    for address, session_no, input_seq, message_seq in rows:
         if session_no is not None and Address.from_text(address).chat_id == source.chat_id:
+            if message_seq is not None:
+                return MessagePlace(session_no, message_seq)
             return _find_answer(tx, session_no, input_seq)
     return None
 

@@ -1,4 +1,4 @@
-"""Reads for the metrics endpoint: the turns and deliveries that ended in a period, its usage, and what is open now.
+"""Reads for the metrics endpoint: the turns, deliveries and runs of jobs that ended in a period or are open, and usage.
 
 All of it is read through indexes.
 """
@@ -50,9 +50,11 @@ class ModelUsage:
 class MetricsSnapshot:
     ended_turns: Sequence[EndedTurn]
     ended_deliveries: Sequence[EndedDelivery]
+    ended_job_runs: Mapping[str, int]  # by state; slots that were missed together count one by one
     model_usage: Sequence[ModelUsage]
     open_turns: Mapping[str, int]  # by state
     open_deliveries: Mapping[str, int]  # by state
+    open_job_runs: Mapping[str, int]  # by state
 
 
 def load_metrics(tx: Transaction, after: int, until: int) -> MetricsSnapshot:
@@ -60,9 +62,11 @@ def load_metrics(tx: Transaction, after: int, until: int) -> MetricsSnapshot:
     return MetricsSnapshot(
         ended_turns=_load_ended_turns(tx, after, until),
         ended_deliveries=_load_ended_deliveries(tx, after, until),
+        ended_job_runs=_count_ended_job_runs(tx, after, until),
         model_usage=_load_model_usage(tx, after, until),
         open_turns=_count_by_state(tx, "turn", ("queued", "running")),
         open_deliveries=_count_by_state(tx, "delivery", ("pending", "sending")),
+        open_job_runs=_count_by_state(tx, "job_run", ("queued", "running")),
     )
 
 
@@ -93,6 +97,16 @@ def _load_ended_deliveries(tx: Transaction, after: int, until: int) -> list[Ende
     return [
         EndedDelivery(state, max(0, ended_at - created_at) / _MICROS_PER_SECOND) for state, created_at, ended_at in rows
     ]
+
+
+def _count_ended_job_runs(tx: Transaction, after: int, until: int) -> dict[str, int]:
+    rows = tx.fetch_all(
+        "SELECT state, SUM(slot_count) FROM job_run WHERE ended_at IS NOT NULL AND ended_at > $1 AND ended_at <= $2"
+        " GROUP BY state",
+        after,
+        until,
+    )
+    return {state: int(count) for state, count in rows}
 
 
 def _load_model_usage(tx: Transaction, after: int, until: int) -> list[ModelUsage]:

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 def take(tx: Transaction, name: str, owner: str, until: int, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
     """Take or extend a lease; False if another process that may still be alive holds it."""
     tx.lock_name(f"palaver lease {name}")
-    row = tx.fetch_one("SELECT owner, until FROM named_lease WHERE name = $1", name)
-    if row is not None and row[0] != owner and row[1] > now and not is_owner_dead(row[0]):
+    if is_held_by_other(tx, name, owner, now, is_owner_dead):
         return False
     tx.execute(
         "INSERT INTO named_lease (name, owner, until) VALUES ($1, $2, $3)"
@@ -24,6 +23,12 @@ def take(tx: Transaction, name: str, owner: str, until: int, now: int, is_owner_
         until,
     )
     return True
+
+
+def is_held_by_other(tx: Transaction, name: str, owner: str, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
+    """Whether `take` would fail now, for a caller who does not want to write in vain."""
+    row = tx.fetch_one("SELECT owner, until FROM named_lease WHERE name = $1", name)
+    return row is not None and row[0] != owner and row[1] > now and not is_owner_dead(row[0])
 
 
 def release(tx: Transaction, name: str, owner: str) -> None:

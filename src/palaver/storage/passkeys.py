@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.account import CHALLENGE_LIFETIME, Passkey
-from palaver.storage.people import PERSON_COLUMNS, person_from_row
+from palaver.storage.people import PERSON_COLUMN_COUNT, PERSON_COLUMNS, person_from_row
 from palaver.storage.timestamps import from_micros, from_micros_or_none
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def find_by_credential(tx: Transaction, credential_id: str) -> StoredPasskey | N
     )
     if row is None:
         return None
-    passkey_id, site, public_key, sign_count = row[4:]
+    passkey_id, site, public_key, sign_count = row[PERSON_COLUMN_COUNT:]
     return StoredPasskey(
         id=passkey_id,
         person=person_from_row(row),

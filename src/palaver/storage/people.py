@@ -48,7 +48,8 @@ class Identity:
     dm_source: SessionSource | None = None  # where they last wrote a direct message from
 
 
-PERSON_COLUMNS = "p.id, p.name, p.role, p.created_at"
+PERSON_COLUMNS = "p.id, p.name, p.role, p.created_at, p.timezone"
+PERSON_COLUMN_COUNT = 5
 _SELECT = f"SELECT {PERSON_COLUMNS}, p.audience_no, NULL FROM person p"
 _SELECT_BY_ACCOUNT = f"""SELECT {PERSON_COLUMNS}, p.audience_no, i.dm_source FROM person p
     JOIN identity i ON i.person_id = p.id WHERE i.platform = $1 AND i.account = $2"""
@@ -201,6 +202,10 @@ def set_role(tx: Transaction, person_id: PersonId, role: Role) -> None:
     tx.execute("UPDATE person SET role = $2 WHERE id = $1", person_id, role.value)
 
 
+def set_timezone(tx: Transaction, person_id: PersonId, timezone: str | None) -> None:
+    tx.execute("UPDATE person SET timezone = $2 WHERE id = $1", person_id, timezone)
+
+
 def create_audience(tx: Transaction, now: int) -> int:
     """Create an audience without members and return its number."""
     row = tx.fetch_one("INSERT INTO audience (created_at) VALUES ($1) RETURNING no", now)
@@ -245,9 +250,11 @@ def list_title_audiences(tx: Transaction, audience_no: int, *, shared: bool) -> 
 
 def person_from_row(row: Row) -> Person:
     """Read a person from a row that begins with `PERSON_COLUMNS`."""
-    person_id, name, role, created_at = row[:4]
-    return Person(id=PersonId(person_id), name=name, role=Role(role), created_at=from_micros(created_at))
+    person_id, name, role, created_at, timezone = row[:PERSON_COLUMN_COUNT]
+    return Person(
+        id=PersonId(person_id), name=name, role=Role(role), created_at=from_micros(created_at), timezone=timezone
+    )
 
 
 def _make_person_row(row: Row) -> PersonRow:
-    return PersonRow(person_from_row(row), row[4], row[5])
+    return PersonRow(person_from_row(row), *row[PERSON_COLUMN_COUNT:])

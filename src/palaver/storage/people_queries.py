@@ -14,7 +14,7 @@ from palaver.domain.errors import InvalidInput
 from palaver.domain.inbound import PLATFORMS_WITHOUT_DELIVERY
 from palaver.domain.session import Page
 from palaver.domain.source import Platform
-from palaver.storage.people import PERSON_COLUMNS, list_identities, person_from_row
+from palaver.storage.people import PERSON_COLUMN_COUNT, PERSON_COLUMNS, list_identities, person_from_row
 from palaver.storage.timestamps import from_micros_or_none
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _parse_cursor(cursor: str | None) -> tuple[int, str]:
 
 def _make_member(tx: Transaction, row: Row) -> Member:
     person = person_from_row(row)
-    account, password_hash, passkey_count, last_seen_at = row[4:]
+    account, password_hash, passkey_count, last_seen_at = row[PERSON_COLUMN_COUNT:]
     identities = list_identities(tx, person.id)
     platforms = tuple(dict.fromkeys(identity.platform for identity in identities))
     methods = SignInMethods(has_password=password_hash is not None, passkey_count=passkey_count) if account else None

@@ -1,8 +1,9 @@
 """Makes two people one when their accounts are linked, and takes an account out of a person again.
 
-Linking moves what refers to the person: accounts, memberships of audiences, read marks, projects, files, shares and
-open turns. No session, event or memory is touched: they belong to audiences, and the surviving person becomes a member
-of them all. The other person's row stays and points at the survivor, so that names in old messages can be found.
+Linking moves what refers to the person: accounts, memberships of audiences, read marks, projects, jobs, budgets, files,
+shares and open turns. No session, event or memory is touched: they belong to audiences, and the surviving person
+becomes a member of them all. The other person's row stays and points at the survivor, so that names in old messages can
+be found.
 
 Always true: the other person has no account, no membership and no role left, so nothing can be done in their name.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.domain.person import Role
-from palaver.storage import people
+from palaver.storage import budget_windows, jobs, model_calls, people
 from palaver.storage.sources import decode_source
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ _MOVE_STATEMENTS = (
     "UPDATE chat_access SET person_id = $1 WHERE person_id = $2",
     "UPDATE home_channel SET set_by = $1 WHERE set_by = $2",
     "UPDATE turn SET person_id = $1 WHERE person_id = $2 AND state IN ('queued', 'running')",
+    "UPDATE memory_turn SET person_id = $1 WHERE person_id = $2 AND ended_at IS NULL",
+    "UPDATE person SET timezone = COALESCE(timezone, (SELECT timezone FROM person WHERE id = $2)) WHERE id = $1",
     "UPDATE person SET merged_into = $1 WHERE id = $2 OR merged_into = $2",
 )
 _DELETE_STATEMENTS = (
@@ -49,8 +52,11 @@ def merge_people(tx: Transaction, survivor: PersonRow, other: PersonRow, now: in
     _move_memberships(tx, to_id, from_id, now)
     _move_read_marks(tx, to_id, from_id)
     _move_projects(tx, to_id, from_id)
+    jobs.move_to_person(tx, to_id, from_id)
     for statement in _MOVE_STATEMENTS:
         tx.execute(statement, to_id, from_id)
+    model_calls.move_to_person(tx, to_id, from_id)  # after the turns: in the order in which a turn's end locks them
+    budget_windows.move_to_person(tx, to_id, from_id)
     for statement in _DELETE_STATEMENTS:
         tx.execute(statement, from_id)
     people.set_role(tx, from_id, Role.GUEST)

@@ -48,6 +48,13 @@ def get_by_id_or_name(tx: Transaction, person_id: PersonId, text: str) -> tuple[
     return row[5], _project_from_row(row)
 
 
+def find_id(tx: Transaction, person_id: PersonId, name: str) -> tuple[int, ProjectId] | None:
+    """Find the number and the id of a person's project by its name, without counting its conversations."""
+    sql = "SELECT no, id FROM project WHERE person_id = $1 AND name_key = $2"
+    row = tx.fetch_one(sql, person_id, name.casefold())
+    return (row[0], ProjectId(row[1])) if row else None
+
+
 def create(tx: Transaction, person_id: PersonId, name: str, color: str | None, now: int) -> Project:
     clean = _clean_free_name(tx, person_id, name)
     project_id = new_project_id()

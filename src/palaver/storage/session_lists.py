@@ -27,6 +27,7 @@ _STATE_CONDITIONS = {
     "active": "s.active_at IS NOT NULL AND s.archived_at IS NULL",
     "archived": "s.active_at IS NOT NULL AND s.archived_at IS NOT NULL",
     "pinned": "s.pinned_at IS NOT NULL AND s.active_at IS NOT NULL",
+    "expired": "s.end_reason IN ('idle', 'daily') AND s.active_at IS NOT NULL",  # ended by the reset policy
 }
 
 
@@ -34,7 +35,7 @@ _STATE_CONDITIONS = {
 class SessionFilter:
     """Which sessions a page contains: the newest ones in a state, after a cursor."""
 
-    state: str = "active"  # active, archived or pinned
+    state: str = "active"  # active, archived, pinned or expired
     limit: int = 50
     cursor: str | None = None
     active_since: int | None = None  # only sessions that were active at this moment or later

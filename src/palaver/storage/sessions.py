@@ -104,6 +104,12 @@ def end(tx: Transaction, session_no: int, reason: EndReason, now: int, *, except
         events.append_event(tx, session_no, EventKind.ENDED, now, reason=reason.value)
 
 
+def end_on_lanes(tx: Transaction, session_no: int, reason: EndReason, now: int) -> None:
+    """End an open session that lanes are on: the next message there starts another."""
+    tx.execute("UPDATE session SET ended_at = $2, end_reason = $3 WHERE no = $1", session_no, now, reason.value)
+    events.append_event(tx, session_no, EventKind.ENDED, now, reason=reason.value)
+
+
 def reopen(tx: Transaction, session_no: int, now: int, person_id: PersonId | None = None) -> None:
     """Let a session continue if it has ended."""
     if tx.execute(
@@ -149,6 +155,12 @@ def get_by_no(tx: Transaction, session_no: int) -> SessionRow:
     return make_session_row(row)
 
 
+def find_by_no(tx: Transaction, session_no: int, lock: str = "") -> SessionRow | None:
+    """Return a session; None if it was deleted. `lock` is what the transaction offers, such as `for_update`."""
+    row = tx.fetch_one(f"{_SELECT} WHERE s.no = $1 {lock}", session_no)
+    return make_session_row(row) if row else None
+
+
 def get_visible(tx: Transaction, session_id: str, person_id: PersonId | None) -> SessionRow:
     """Return a session if this person may see it (None: the asker may see everything)."""
     row = tx.fetch_one(f"{_SELECT} WHERE s.id = $1 AND {_IS_VISIBLE}", parse_session_id(session_id), person_id or "")
@@ -165,6 +177,11 @@ def get_visible_no(tx: Transaction, session_id: str, person_id: PersonId | None)
     if row is None:
         raise SessionNotFound.for_id(session_id)
     return int(row[0])
+
+
+def is_visible(tx: Transaction, session_no: int, person_id: PersonId) -> bool:
+    """Whether a session exists, and this person may see it."""
+    return tx.fetch_one(f"SELECT 1 FROM session s WHERE s.no = $1 AND {_IS_VISIBLE}", session_no, person_id) is not None
 
 
 def list_by_id_prefix(tx: Transaction, prefix: str, audiences: Sequence[int] | None, limit: int) -> list[SessionRow]:

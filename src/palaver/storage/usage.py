@@ -8,14 +8,13 @@ from __future__ import annotations
 import secrets
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from palaver.domain.ids import new_turn_id, parse_session_id
 
 if TYPE_CHECKING:
     from palaver.domain.usage import TurnUsage
     from palaver.storage.engines.base import Transaction
-    from palaver.storage.turn_leases import TurnLease
 
 _INSERT = (
     "INSERT INTO usage (session_no, turn_id, model, provider, created_at, input_tokens, output_tokens,"
@@ -107,17 +106,30 @@ def record_usage(tx: Transaction, session_id: str, usage: TurnUsage, now: int) -
     return updated > 0
 
 
-def record_orphan_usage(tx: Transaction, lease: TurnLease, usage: TurnUsage, now: int) -> None:
-    """Record what a run used that cannot end its turn, beside the usage of the run that does end it.
+class UsageSource(Protocol):
+    """Where something was used: a `TurnLease`, or the row of a call."""
+
+    @property
+    def turn_id(self) -> str | None: ...
+    @property
+    def session_no(self) -> int: ...
+    @property
+    def platform(self) -> str: ...
+    @property
+    def audience_no(self) -> int: ...
+
+
+def record_orphan_usage(tx: Transaction, source: UsageSource, usage: TurnUsage, now: int) -> None:
+    """Record what was used by a run that cannot end its turn, or beside turns: for a title, or to learn memories.
 
     The money is spent even if another run answers, or the turn was deleted with its session.
     """
     if not usage.has_usage:
         return
-    orphan_id = f"{lease.turn_id}.{secrets.token_hex(4)}"
+    orphan_id = f"{source.turn_id or new_turn_id()}.{secrets.token_hex(4)}"
     turn_id, *rest = get_values(replace(usage, turn_id=orphan_id, last_prompt_tokens=None))
-    tx.execute(_INSERT_ORPHAN, lease.session_no, now, lease.platform, lease.audience_no, turn_id, *rest[:-1])
-    tx.execute(f"UPDATE session SET {build_totals_update(2, '$2 = 1')} WHERE no = $1", lease.session_no, 1, *rest)
+    tx.execute(_INSERT_ORPHAN, source.session_no, now, source.platform, source.audience_no, turn_id, *rest[:-1])
+    tx.execute(f"UPDATE session SET {build_totals_update(2, '$2 = 1')} WHERE no = $1", source.session_no, 1, *rest)
 
 
 def _update_model(tx: Transaction, session_id: str, usage: TurnUsage) -> bool:

@@ -6,11 +6,13 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from palaver.agent.base import TextDelta
+from palaver.domain.budget import FREE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
     from palaver.agent.base import AgentEvent, AgentRequest, Tool
+    from palaver.domain.budget import TokenPrice
 
     Script = Callable[[AgentRequest], AsyncGenerator[AgentEvent, None] | Sequence[AgentEvent] | str]
 
@@ -27,11 +29,13 @@ class ScriptedAgent:
         tools: Sequence[Tool] = (),
         *,
         context_window: int | None = None,
+        price: TokenPrice | None = FREE,
         can_write_titles: bool = False,
     ) -> None:
         self._script: Script = (lambda _request: script) if isinstance(script, str) else script
         self._tools = tools
         self._context_window = context_window
+        self._price = price
         self.can_write_titles = can_write_titles
         self.requests: list[AgentRequest] = []  # all requests it has received
 
@@ -44,6 +48,10 @@ class ScriptedAgent:
     async def get_context_window(self, name: str) -> int | None:
         """Return the window given to the constructor, for every model."""
         return self._context_window
+
+    async def get_price(self, name: str) -> TokenPrice | None:
+        """Return the price given to the constructor, for every model."""
+        return self._price
 
     def list_tool_servers(self) -> Sequence[str]:
         """Return the servers that the given tools belong to."""

@@ -19,9 +19,11 @@ from palaver.web.openapi import install_openapi
 from palaver.web.page import install_page
 from palaver.web.routes import (
     attachments,
+    budgets,
     commands,
     health,
     hooks,
+    jobs,
     live,
     me,
     memories,
@@ -47,7 +49,8 @@ PAGE_FOLDER: Final = Path(__file__).parent / "static"
 
 _MODULES_WITH_ROUTES = (
     *(sign_in, me, people),
-    *(sessions, toolsets, messages, search, projects, memories, models, profiles, policies, commands, usage),
+    *(sessions, toolsets, messages, search, projects, memories, jobs),
+    *(models, profiles, policies, commands, usage, budgets),
     *(live, attachments, shares, platforms, hooks, health, openai),
 )
 

@@ -59,6 +59,16 @@ class QuotedMessageOut(ResponseModel):
     text: str = ""
 
 
+class SentByOut(ResponseModel):
+    """A job, or the agent at the request of somebody in another conversation."""
+
+    kind: Literal["job", "agent"]
+    name: str = Field(description="The name of the job, or of the person who asked the agent.")
+    job_id: str | None
+    run_id: str | None
+    session_id: str | None = Field(description="The conversation of the job's run, or in which the agent was asked.")
+
+
 class MessageOut(ResponseModel):
     """A message in the format that chat models use."""
 
@@ -85,6 +95,7 @@ class MessageOut(ResponseModel):
         None, description="What was said in the group before it, and not to the agent. The agent sees it as a quote."
     )
     replied_message: QuotedMessageOut | None = Field(None, description="The message that it replies to.")
+    sent_by: SentByOut | None = Field(None, description="Who sent it here, if it is neither a message nor an answer.")
 
 
 class EventPersonOut(ResponseModel):
@@ -168,11 +179,12 @@ class TurnOut(ResponseModel):
 
 
 class DeliveryOut(ResponseModel):
-    """An answer on its way to a chat platform."""
+    """An answer, or a message that a job or the agent sent, on its way to a chat platform."""
 
     id: str
-    turn_id: str
-    input_seq: int = Field(description="The number of the message that is answered.")
+    turn_id: str | None = Field(description="Only for answers.")
+    input_seq: int | None = Field(description="The number of the message that is answered. Only for answers.")
+    message_seq: int | None = Field(description="The number of the message itself, if it is not an answer.")
     quoted_seqs: list[int] = Field(description="Messages quoted above the answer.")
     platform: str
     state: Literal["pending", "sending", "sent", "uncertain", "failed"]
@@ -232,6 +244,7 @@ def to_delivery_out(delivery: DeliveryStatus) -> DeliveryOut:
         id=delivery.id,
         turn_id=delivery.turn_id,
         input_seq=delivery.input_seq,
+        message_seq=delivery.message_seq,
         quoted_seqs=list(delivery.quoted_seqs),
         platform=str(delivery.platform),
         state=delivery.state.value,

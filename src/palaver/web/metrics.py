@@ -1,8 +1,8 @@
 """Metrics for Prometheus.
 
-Turns, deliveries, tokens and cost are snapshot from the store, no matter which process did the work: every scrape adds
-what has ended since the last one. If two servers share a store, scrape only one of them for these. HTTP requests are
-snapshot per server.
+Turns, deliveries, runs of jobs, tokens and cost are counted from the store, no matter which process did the work: every
+scrape adds what has ended since the last one. If two servers share a store, scrape only one of them for these. HTTP
+requests are counted per server.
 """
 
 from __future__ import annotations
@@ -13,15 +13,19 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from palaver.domain.budget import BudgetScope, BudgetUnit
+from palaver.domain.budget_amounts import NANOS_PER_DOLLAR
 from palaver.domain.platform_health import AccountState
+from palaver.services.budgets.texts import list_amounts
 from palaver.services.platforms.health import load_account_health
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from fastapi import FastAPI
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from palaver.domain.budget import BudgetStatus
     from palaver.domain.platform_health import AccountHealth
     from palaver.services.metrics import MetricsReader, MetricsSnapshot
     from palaver.web.state import WebState
@@ -34,9 +38,18 @@ _KNOWN_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELET
 class Metrics:
     """The metrics of one server."""
 
-    def __init__(self, reader: MetricsReader, load_accounts: Callable[[], Awaitable[list[AccountHealth]]]) -> None:
+    def __init__(
+        self,
+        reader: MetricsReader,
+        load_accounts: Callable[[], Awaitable[list[AccountHealth]]],
+        load_budgets: Callable[[], Awaitable[Sequence[BudgetStatus]]],
+        get_refused_calls: Callable[[], Mapping[BudgetScope, int]],
+    ) -> None:
         self._reader = reader
         self._load_accounts = load_accounts
+        self._load_budgets = load_budgets
+        self._get_refused_calls = get_refused_calls
+        self._counted_refusals = dict.fromkeys(BudgetScope, 0)
         self._render_lock = asyncio.Lock()
         self._registry = registry = CollectorRegistry()
         self._turns = Counter("palaver_turns", "Turns that have ended.", ["state"], registry=registry)
@@ -65,10 +78,32 @@ class Metrics:
             buckets=_TURN_BUCKETS,
             registry=registry,
         )
+        self._job_runs = Counter("palaver_job_runs", "Runs of jobs that have ended.", ["state"], registry=registry)
+        self._open_job_runs = Gauge(
+            "palaver_open_job_runs", "Runs of jobs that are queued or running.", ["state"], registry=registry
+        )
         self._tokens = Counter("palaver_tokens", "Tokens usage.", ["model", "kind"], registry=registry)
         self._cost = Counter("palaver_cost_usd", "Known cost in US dollars.", ["model"], registry=registry)
         self._unpriced_turns = Counter(
             "palaver_unpriced_turns", "Turns whose cost is unknown.", ["model"], registry=registry
+        )
+        self._budget_usd = Gauge(
+            "palaver_budget_usd",
+            "US dollars of everybody together that are used, held for running calls, or allowed in this period.",
+            ["period", "kind"],
+            registry=registry,
+        )
+        self._budget_tokens = Gauge(
+            "palaver_budget_tokens",
+            "Tokens of everybody together that are used, held for running calls, or allowed in this period.",
+            ["period", "kind"],
+            registry=registry,
+        )
+        self._refused_calls = Counter(
+            "palaver_budget_refused_calls",
+            "Calls to models that a limit has refused, by the scope of the limit.",
+            ["scope"],
+            registry=registry,
         )
         account_labels = ["platform", "account"]
         self._account_state = Gauge(
@@ -100,11 +135,14 @@ class Metrics:
     async def render(self) -> bytes:
         """Add what has ended since the last call, and return all metrics in Prometheus' text format."""
         async with self._render_lock:
-            self._add(await self._reader.read_new())
+            snapshot = await self._reader.read_new()
+            self._add_ended(snapshot)
+            self._set_open(snapshot)
             self._set_accounts(await self._load_accounts())
+            self._set_budgets(await self._load_budgets())
         return generate_latest(self._registry)
 
-    def _add(self, snapshot: MetricsSnapshot) -> None:
+    def _add_ended(self, snapshot: MetricsSnapshot) -> None:
         for turn in snapshot.ended_turns:
             self._turns.labels(turn.state).inc()
             if turn.wait_seconds is not None:
@@ -115,15 +153,22 @@ class Metrics:
             self._deliveries.labels(delivery.state).inc()
             if delivery.state == "sent":
                 self._delivery_duration.observe(delivery.seconds)
-        for state, number in snapshot.open_turns.items():
-            self._open_turns.labels(state).set(number)
-        for state, number in snapshot.open_deliveries.items():
-            self._open_deliveries.labels(state).set(number)
+        for state, number in snapshot.ended_job_runs.items():
+            self._job_runs.labels(state).inc(number)
         for usage in snapshot.model_usage:
             for kind, tokens in usage.tokens.items():
                 self._tokens.labels(usage.model, kind).inc(tokens)
             self._cost.labels(usage.model).inc(float(usage.cost_usd))
             self._unpriced_turns.labels(usage.model).inc(usage.unpriced_turns)
+
+    def _set_open(self, snapshot: MetricsSnapshot) -> None:
+        for gauge, count_by_state in (
+            (self._open_turns, snapshot.open_turns),
+            (self._open_deliveries, snapshot.open_deliveries),
+            (self._open_job_runs, snapshot.open_job_runs),
+        ):
+            for state, count in count_by_state.items():
+                gauge.labels(state).set(count)
 
     def _set_accounts(self, accounts: list[AccountHealth]) -> None:
         for gauge in (self._account_state, self._account_message_time, self._account_deliveries):
@@ -140,6 +185,21 @@ class Metrics:
                 ("failed", account.failed),
             ):
                 self._account_deliveries.labels(*labels, name).set(count)
+
+    def _set_budgets(self, statuses: Sequence[BudgetStatus]) -> None:
+        for gauge in (self._budget_usd, self._budget_tokens):
+            gauge.clear()  # a limit that was removed is no longer there
+        for status in statuses:
+            for unit, used, held, limit in list_amounts(status):
+                gauge, divisor = (
+                    (self._budget_usd, NANOS_PER_DOLLAR) if unit is BudgetUnit.USD else (self._budget_tokens, 1)
+                )
+                for kind, amount in (("used", used), ("held", held), ("limit", limit)):
+                    if amount is not None:
+                        gauge.labels(status.key.period, kind).set(amount / divisor)
+        for scope, count in self._get_refused_calls().items():
+            self._refused_calls.labels(scope).inc(count - self._counted_refusals[scope])
+            self._counted_refusals[scope] = count
 
     def record_request(self, method: str, route: str, status: int, seconds: float) -> None:
         self._requests.labels(method, route, str(status)).observe(seconds)
@@ -174,5 +234,8 @@ def install_metrics(app: FastAPI, state: WebState) -> None:
     async def load_accounts() -> list[AccountHealth]:
         return await load_account_health(state.gateway.store, state.gateway.configured_accounts)
 
-    app.state.metrics = Metrics(state.metrics, load_accounts)
+    async def load_budgets() -> list[BudgetStatus]:
+        return await state.metrics.load_overall_budgets()
+
+    app.state.metrics = Metrics(state.metrics, load_accounts, load_budgets, lambda: state.gateway.budgets.refused_calls)
     app.add_middleware(_RequestTimer, metrics=app.state.metrics)

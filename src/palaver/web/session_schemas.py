@@ -65,6 +65,9 @@ class SessionOut(ResponseModel):
         description="When it was last active; null while it is empty. Lists leave empty conversations out."
     )
     ended_at: Time | None
+    end_reason: Literal["idle", "daily", "manual", "forced", "switched", "restored"] | None = Field(
+        description="Why it has ended: `idle` and `daily` by the reset policy, the others because its chat moved on."
+    )
     pinned: bool
     archived: bool
     project_id: str | None

@@ -185,3 +185,27 @@ def test_queued_messages_are_counted_and_a_dropped_one_does_not_end_the_answer()
     assert (presenter.is_running, presenter.queued_count) == (True, 1)
     assert presenter.present(make_turn_change(TurnState.INTERRUPTED, TWO, input_seq=2)) == []
     assert (presenter.is_running, presenter.queued_count) == (True, 0)
+
+
+@pytest.mark.parametrize("turn_id", [None, ONE])
+def test_a_proposed_job_is_shown_with_the_commands_to_decide(turn_id: TurnId | None) -> None:
+    facts = {
+        "name": "Water plants",
+        "prompt": "Remind me to water the plants.",
+        "words": "every day at 07:00 (Europe/Vienna)",
+        "next_slots": ["2026-11-17T07:00:00+01:00"],
+        "cost_per_day": "0.0213",
+        "toolsets": ["history"],
+        "targets": ["origin", "telegram:-100"],
+        "target_words": ["Terminal", "Telegram “Club”"],
+    }
+    presenter = FeedPresenter(ME, turn_id=turn_id)
+    [note] = presenter.present(EventAppended(Event(seq=2, kind=EventKind.JOB_PROPOSED, at=NOW, facts=facts)))
+    assert isinstance(note, Note)
+    assert note.text.splitlines() == [
+        "Create the job “Water plants”? It runs every day at 07:00 (Europe/Vienna).",
+        "Next: Tue Nov 17, 07:00. Tools: history. Estimated cost: about $0.02 per day.",
+        "Sends to: this conversation, Telegram “Club”.",
+        "Task: Remind me to water the plants.",
+        "Type /jobs confirm Water plants or /jobs reject Water plants.",
+    ]

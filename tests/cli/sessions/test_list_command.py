@@ -10,6 +10,8 @@ import pytest
 
 from palaver import SessionSource, TurnUsage
 from palaver.cli import output
+from palaver.storage.engines.base import Write
+from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from cli.conftest import Home
@@ -101,9 +103,33 @@ def test_archived_and_pinned_conversations_have_their_own_lists(home: Home) -> N
     assert "finished" not in pinned
 
 
+def test_expired_conversations_are_listed_with_when_and_why_they_ended(home: Home) -> None:
+    expired = home.add_conversation("a", title="yesterday's")
+    manual = home.add_conversation("b", title="left")  # which has ended the one before by force
+    end_session(home, expired, "daily", hours=3)
+    end_session(home, manual, "manual", hours=2)
+    [session] = home.get_json("sessions", "list", "--expired")["sessions"]
+    assert (session["id"], session["end_reason"]) == (expired, "daily")
+    text = home.get_text("sessions", "list", "--expired", env={"COLUMNS": "120"})
+    assert "ENDED" in text
+    assert "3 h ago, daily" in text
+    assert "left" not in text
+    assert "ENDED" not in home.get_text("sessions", "list", env={"COLUMNS": "120"})
+    assert "Use only one of --pinned and --expired." in home("sessions", "list", "--expired", "--pinned", code=2).stderr
+    assert home.get_json("sessions", "list", "--expired", "--mine")["sessions"] == []
+
+
+def end_session(home: Home, session_id: str, reason: str, hours: int) -> None:
+    ended_at = to_micros(datetime.now(UTC) - timedelta(hours=hours))
+    end = "UPDATE session SET ended_at = $2, end_reason = $3 WHERE id = $1"
+    with home.open_store() as store:
+        store.engine.run(Write(lambda tx: tx.execute(end, session_id, ended_at, reason)))
+
+
 def test_an_empty_list_says_which_list_it_is(home: Home) -> None:
     assert home.get_text("sessions", "list", "--archived") == "No archived conversations.\n"
     assert home.get_text("sessions", "list", "--pinned") == "No pinned conversations.\n"
+    assert home.get_text("sessions", "list", "--expired") == "No expired conversations.\n"
     home.add_conversation("hi", title="only one")
     home("sessions", "archive", "only one")
     assert "--archived" in home.get_text("sessions", "list")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,6 +12,7 @@ import pytest
 
 from conftest import create_database
 from palaver import GatewayConfig, Role
+from palaver.domain.budget import TokenPrice
 from palaver.domain.errors import InvalidInput, PalaverError, StoreError
 from palaver.domain.ids import SessionId
 from palaver.domain.inbound import Inbound
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-TABLES = ("session", "event", "lane", "lane_move", "turn", "delivery", "audience_member")
+TABLES = ("session", "event", "lane", "lane_move", "turn", "delivery", "audience_member", "job", "job_run")
 
 
 class TwoModels:
@@ -52,6 +55,9 @@ class TwoModels:
     def check_model(self, name: str) -> None:
         if name not in self.list_models():
             raise InvalidInput(f"there is no model {name!r}; choose small or large")
+
+    async def get_price(self, name: str) -> TokenPrice | None:
+        return TokenPrice(input_usd=Decimal(1), output_usd=Decimal(4)) if name == "small" else None
 
     def list_tool_servers(self) -> Sequence[str]:
         return ("files",)
@@ -93,6 +99,8 @@ class Chat:
         if call.action.searches:
             self.store.search("anything")  # updates the index
         runner, now = CommandRunner(self.store, TwoModels(), self.rules, self.profile), self.clock.now()
+        if call.action.uses_prices:
+            asyncio.run(runner.load_prices())
 
         def run(tx: Transaction) -> Receipt:
             return runner.run(tx, inbound, call, person, find_session(tx, inbound, person), now)

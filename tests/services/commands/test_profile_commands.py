@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.domain.person import Role
-from palaver.domain.profile import AgentProfile, Profile
+from palaver.domain.profile import AgentProfile, Profile, TurnRules
 from palaver.storage.session_settings import SessionSettings
 
 from .test_setting_commands import list_changes, load_settings
@@ -65,7 +65,7 @@ def test_a_profile_brings_its_model_unless_the_conversation_has_chosen_one(chat:
 
 def test_only_the_tools_of_the_profile_are_listed(chat: Chat, dm: Source) -> None:
     chat.add_messages(dm(), "hello")
-    assert chat.run(dm(), "/tools").data["toolsets"] == ["history", "memory", "mcp:files"]
+    assert chat.run(dm(), "/tools").data["toolsets"] == [*TurnRules().toolsets, "mcp:files"]
     chat.run(dm(), "/profile work")
     assert chat.run(dm(), "/tools").data["toolsets"] == ["history"]
 

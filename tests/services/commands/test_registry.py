@@ -77,7 +77,8 @@ if TYPE_CHECKING:
 COMMAND_NAMES = [command.name for command in COMMANDS]
 EXPECTED_NAMES = (
     "new reset resume sessions title retry undo redo restore why branch compress usage status stop queue steer model"
-    " profile personality workspace tools busy search export platforms whoami link unlink pair handoff sethome help"
+    " profile personality workspace tools busy search export platforms whoami memory link unlink pair handoff sethome"
+    " jobs budget help"
 )
 PAGE = (Path(__file__).parents[3] / "docs/reference/commands.md").read_text(encoding="utf-8")
 SECTIONS = {
@@ -196,7 +197,8 @@ def _parse_with_text(name: str) -> CommandCall:
 
 READING = {
     *("resume", "title", "model", "profile", "personality", "workspace", "busy", "tools", "queue"),  # without arguments
-    *("sessions", "search", "why", "usage", "status", "export", "help", "whoami", "pair", "platforms"),
+    *("sessions", "search", "why", "usage", "status", "export", "help", "whoami", "memory", "pair", "platforms"),
+    *("jobs", "budget"),
 }
 
 
@@ -210,8 +212,11 @@ def test_commands_that_change_nothing_are_declared_as_reading(name: str) -> None
 
 def test_every_action_belongs_to_a_command() -> None:
     from palaver.services.commands import (
+        budget_commands,
         conversation_commands,
         history_commands,
+        job_commands,
+        memory_commands,
         people_commands,
         place_commands,
         platform_commands,
@@ -225,7 +230,8 @@ def test_every_action_belongs_to_a_command() -> None:
 
     modules = (
         *(conversation_commands, history_commands, profile_commands, query_commands, registry, setting_commands),
-        *(status_commands, turn_commands, people_commands, place_commands, platform_commands),
+        *(status_commands, turn_commands, people_commands, place_commands, platform_commands, memory_commands),
+        *(job_commands, budget_commands),
     )
     actions = [value for module in modules for value in vars(module).values() if isinstance(value, CommandAction)]
     assert len(actions) > len(COMMANDS)

@@ -36,7 +36,7 @@ def test_why_explains_the_first_conversation(chat: Chat, dm: Source) -> None:
     reply = chat.run(dm(), "/why")
     assert "started with the first message here" in reply.text
     assert "3 h ago" in reply.text
-    assert reply.data == {"reason": "first", "previous_id": None, "recent_events": []}
+    assert reply.data == {"reason": "first", "end_reason": None, "previous_id": None, "recent_events": []}
 
 
 def test_why_explains_a_reset_and_names_the_previous_conversation(

@@ -11,7 +11,7 @@ from palaver.agent.base import TextDelta, Tool
 from palaver.domain.errors import InvalidInput
 from palaver.domain.feed_events import NoticeSent
 from palaver.domain.inbound import Inbound
-from palaver.domain.profile import AgentProfile, Profile
+from palaver.domain.profile import AgentProfile, Profile, TurnRules
 from palaver.domain.turn import TurnState
 from palaver.services.turns.request_builder import DEFAULT_INSTRUCTIONS
 from palaver.storage import people
@@ -76,7 +76,11 @@ async def test_the_default_has_the_default_instructions_model_and_all_tools(
     request = agent.requests[-1]
     assert request.instructions.startswith(DEFAULT_INSTRUCTIONS)
     assert request.model is None
-    assert {tool.toolset for tool in request.tools} == {"history", "memory", "mcp:files", "mcp:music"}
+    assert {tool.toolset for tool in request.tools} == {
+        *TurnRules().toolsets,
+        "mcp:files",
+        "mcp:music",
+    }
 
 
 async def test_a_profile_sets_instructions_model_and_tools(start_gateway: StartGateway, dm: MakeSource) -> None:

@@ -163,7 +163,8 @@ async def test_a_turn_has_only_the_toolsets_that_are_enabled_in_its_conversation
         await gateway.inbox.accept(Inbound(source=OWNER, content=command))
         await ask(gateway, OWNER, "and now?")
     sets = [{each.toolset for each in request.tools} for request in agent.requests]
-    assert sets == [{"history", "memory", "mcp:files"}, {"history"}, {"history", "mcp:files"}, {"history", "mcp:files"}]
+    always = {"history", "schedule", "messaging"}
+    assert sets == [always | {"memory", "mcp:files"}, always, always | {"mcp:files"}, always | {"mcp:files"}]
 
 
 async def test_guests_cannot_use_the_tools_of_servers(start_gateway: StartGateway, dm: MakeSource) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from palaver import GatewayConfig, Platform, Principal, Role, SessionStore
 from palaver.agent.base import Tool, ToolFailed
 from palaver.domain.ids import JobId, PersonId
-from palaver.domain.profile import ToolsetRule, TurnRules
+from palaver.domain.profile import MemoryRules, ToolsetRule, TurnRules
 from palaver.services.turns.tools import Toolbox
 from palaver.storage import sessions
 from palaver.storage.engines.base import Read, Write
@@ -141,6 +141,23 @@ def test_a_personal_lane_in_a_group_has_no_memory_toolset(store: SessionStore, g
     assert [each.name for each in toolbox.list_toolsets(ada.principal, ada.session_row, (), ())] == ["history"]
 
 
+def test_a_job_has_the_toolsets_that_were_granted_to_it(store: SessionStore, dm: Source) -> None:
+    ada = create_tool_user(store, dm())
+    assert ada.principal is not None
+    job = Principal(ada.principal.person_id, Role.MEMBER, JobId("nightly"))
+    guest = Principal(ada.principal.person_id, Role.GUEST, JobId("nightly"))
+    toolbox = Toolbox(store._engine, store._clock, TurnRules())
+
+    def list_toolsets(principal: Principal, *granted: str, disabled: tuple[str, ...] = ()) -> set[str]:
+        tools = toolbox.list_palaver_tools(principal, ada.session_row, granted=granted, disabled=disabled)
+        return {tool.toolset for tool in tools}
+
+    assert list_toolsets(job, "history", "schedule", "unknown") == {"history"}
+    assert list_toolsets(job, "history", "memory", disabled=("memory",)) == {"history"}
+    assert list_toolsets(job) == set()
+    assert list_toolsets(guest, "history", "memory") == set()
+
+
 def test_jobs_and_turns_without_a_person_have_no_tools(store: SessionStore, dm: Source) -> None:
     ada = create_tool_user(store, dm())
     assert ada.principal is not None
@@ -235,13 +252,42 @@ async def test_a_long_conversation_is_shortened_with_a_note(store: SessionStore,
     assert "characters are missing" in read
 
 
+async def test_a_memory_replaces_others_of_the_same_people(store: SessionStore, dm: Source) -> None:
+    ada, bob = create_tool_user(store, dm()), create_tool_user(store, dm("bob"))
+    first, second = [
+        find_memory_id(await ada.use("remember", text=text)) for text in ("I live in Graz.", "I like tea.")
+    ]
+    of_bob = find_memory_id(await bob.use("remember", text="Bob has a boat."))
+    for unknown in ([of_bob], [first, "m_0"], ["\ud800"]):
+        assert "that could be replaced" in await ada.get_failure("remember", text="I live in Linz.", supersedes=unknown)
+    assert "must be a list" in await ada.get_failure("remember", text="I live in Linz.", supersedes=7)
+    saved = await ada.use("remember", text="I live in Linz and like tea.", supersedes=[first, second])
+    assert saved.startswith(f"Saved (replaces {first}, {second}): ")
+    assert "Linz" in await ada.use("recall")
+    assert "Graz" not in await ada.use("recall")
+    assert "boat" in await bob.use("recall")
+
+
+async def test_too_many_memories_have_to_be_combined(store: SessionStore, dm: Source) -> None:
+    ada = create_tool_user(store, dm(), rules=replace(ALL_ALLOWED, memory=MemoryRules(max_memories=12)))
+    names = ["Ash", "Elm", "Fir", "Oak", "Yew", "Fig", "Bay", "Box", "Gum", "Nut", "Palm", "Pine"]
+    ids = [find_memory_id(await ada.use("remember", text=f"{name} grows there.")) for name in names]
+    refused = await ada.get_failure("remember", text="Plum trees grow slowly, and Gum too.")
+    assert refused.startswith("Not saved: there are too many memories.")
+    assert all(f"- {memory_id} (" in refused for memory_id in [ids[8], *ids[:5]])  # a similar one, and the oldest
+    await ada.use("remember", text="Plum trees grow slowly, and Gum too.", supersedes=[ids[8]])
+    too_long = await ada.get_failure("remember", text="x" * 301)
+    assert "301 of at most 300" in too_long
+
+
 async def test_a_memory_can_be_added_found_and_forgotten(store: SessionStore, dm: Source) -> None:
     ada = create_tool_user(store, dm())
     assert await ada.use("recall") == "There are no memories yet."
     saved = await ada.use("remember", text='My "cat" is called\nMinka')
     memory_id = find_memory_id(saved)
     assert saved == rf'Saved: {memory_id} (2026-11-15): "My \"cat\" is called\nMinka"'
-    assert await ada.use("remember", text='my "CAT" is called Minka') == saved
+    again = await ada.get_failure("remember", text='Minka is called my "CAT"')
+    assert again.startswith(rf'Not saved: there is already {memory_id} (2026-11-15): "My \"cat\" is called\nMinka".')
     assert memory_id in await ada.use("recall", query="cat")
     assert "No memories match" in await ada.use("recall", query="dog")
     assert "Deleted" in await ada.use("forget", what=memory_id)
@@ -257,7 +303,7 @@ async def test_a_memory_can_be_added_found_and_forgotten(store: SessionStore, dm
         ("read_conversation", {"id": "20200101_000000_00000000"}, "No conversation matches"),
         ("read_conversation", {"id": "x", "around": 0}, "around: must be a whole number"),
         ("remember", {"text": ""}, "text: must be a non-empty text"),
-        ("remember", {"text": "x" * 2001}, "at most 2000"),
+        ("remember", {"text": "x" * 301}, "at most 300"),
         ("recall", {"query": 7}, "query: must be a non-empty text"),
         ("forget", {"what": "m_00000000"}, "No memory here has this id"),
     ],

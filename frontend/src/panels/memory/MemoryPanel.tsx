@@ -10,9 +10,10 @@ import type { LiveClient } from "../../live/liveClient";
 import { NEW_DRAFT } from "../../outbox/composerDrafts";
 import { WarningIcon } from "../../ui/icons";
 import { SearchField } from "../../ui/SearchField";
+import { SegmentedControl } from "../../ui/SegmentedControl";
 import { useSingleFlight } from "../../ui/useSingleFlight";
 import { words } from "../../words";
-import type { Memories } from "../shared/calls";
+import type { Memories, MemoryOrigin } from "../shared/calls";
 import * as calls from "../shared/calls";
 import { LoadMoreButton } from "../shared/LoadMoreButton";
 import { PanelPage } from "../shared/PanelPage";
@@ -25,13 +26,16 @@ import "./memory.css";
 const MEMORIES_KEY = ["memories"];
 const FIRST_PAGE: string | null = null;
 
+type OriginChoice = MemoryOrigin | "all";
+
 export default function MemoryPanel() {
   const queryClient = useQueryClient();
   const [text, setText] = useState("");
+  const [origin, setOrigin] = useState<OriginChoice>("all");
   const searchText = useDebounced(text.trim());
   const query = useInfiniteQuery({
-    queryKey: [...MEMORIES_KEY, searchText],
-    queryFn: ({ pageParam }) => calls.listMemories(searchText, pageParam),
+    queryKey: [...MEMORIES_KEY, searchText, origin],
+    queryFn: ({ pageParam }) => calls.listMemories(searchText, origin === "all" ? null : origin, pageParam),
     initialPageParam: FIRST_PAGE,
     getNextPageParam: (page) => page.next_cursor,
     placeholderData: keepPreviousData,
@@ -39,16 +43,33 @@ export default function MemoryPanel() {
   const refresh = () => queryClient.invalidateQueries({ queryKey: MEMORIES_KEY });
   const memories = query.data?.pages.flatMap((page) => page.memories) ?? [];
   const agent = query.data?.pages[0]?.agent;
+  const isFiltered = text !== "" || searchText !== "" || origin !== "all";
   return (
     <PanelPage title={words.memory}>
       <p className="panel-intro">{words.memoryIntro}</p>
+      {agent?.allowed === true && <p className="panel-intro">{agent.learn ? words.memoryLearnOn : words.memoryLearnOff}</p>}
       {agent !== undefined && <AgentNotice agent={agent} />}
       <NewMemoryForm onCreated={refresh} />
-      {(memories.length > 0 || text !== "") && <SearchField text={text} label={words.memorySearch} onChange={setText} />}
+      {(memories.length > 0 || isFiltered) && (
+        <div className="memory-filters">
+          <SearchField text={text} label={words.memorySearch} onChange={setText} />
+          <SegmentedControl
+            label={words.memoryOrigin}
+            value={origin}
+            onChange={setOrigin}
+            choices={[
+              ["all", words.memoryOriginAll],
+              ["person", words.memoryOriginPerson],
+              ["agent", words.memoryOriginAgent],
+              ["learned", words.memoryOriginLearned],
+            ]}
+          />
+        </div>
+      )}
       <QueryResult query={query}>
         {() => {
           if (memories.length === 0) {
-            return searchText === "" ? <EmptyMemory isMemoryUsed={agent?.allowed ?? false} /> : <p className="panel-note">{words.noResults}</p>;
+            return !isFiltered ? <EmptyMemory isMemoryUsed={agent?.allowed ?? false} /> : <p className="panel-note">{words.noResults}</p>;
           }
           return (
             <ul className="card rows-card" aria-label={words.memory}>

@@ -4,6 +4,7 @@ import { attempt } from "../../api/attempt";
 import { formatDateTime } from "../../format/time";
 import { confirm } from "../../ui/ConfirmDialog";
 import { EditIcon, TrashIcon } from "../../ui/icons";
+import { Link } from "../../ui/Link";
 import { toast } from "../../ui/toasts";
 import { useSingleFlight } from "../../ui/useSingleFlight";
 import { words } from "../../words";
@@ -47,6 +48,12 @@ export function MemoryRow({ memory, onChange }: Props) {
             </p>
             <small title={formatDateTime(memory.created_at)}>
               {memory.shared && <span className="tag">{words.memoryShared}</span>} {describeMemory(memory)}
+              {memory.session_id !== null && (
+                <>
+                  {" · "}
+                  <Link to={memory.session_id}>{words.memoryConversation}</Link>
+                </>
+              )}
             </small>
           </div>
           <button

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Memory } from "../shared/calls";
-import { describeAudience, getAskerName } from "./descriptions";
+import { describeAudience, describeOrigin } from "./descriptions";
 
 const MEMORY: Memory = {
   id: "m_1",
@@ -11,6 +11,8 @@ const MEMORY: Memory = {
   shared: true,
   other_names: ["Ada"],
   other_count: 1,
+  origin: "person",
+  session_id: null,
 };
 
 describe("the audience of a memory", () => {
@@ -26,8 +28,14 @@ describe("the audience of a memory", () => {
   });
 });
 
-it("names the person who asked for it, as far as that is known", () => {
-  expect(getAskerName(MEMORY)).toBe("Ada");
-  expect(getAskerName({ ...MEMORY, is_author: true })).toBe("You");
-  expect(getAskerName({ ...MEMORY, author_name: null })).toBe("someone");
+it.each([
+  [{}, "Ada"],
+  [{ is_author: true }, "You"],
+  [{ author_name: null }, "someone"],
+  [{ origin: "agent" }, "Saved by the agent for Ada"],
+  [{ origin: "agent", is_author: true }, "Saved by the agent"],
+  [{ origin: "learned" }, "Learned by the agent from Ada"],
+  [{ origin: "learned", is_author: true }, "Learned by the agent"],
+] as const)("says where a memory is from: %o", (fields, description) => {
+  expect(describeOrigin({ ...MEMORY, ...fields })).toBe(description);
 });

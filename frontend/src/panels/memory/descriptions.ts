@@ -1,4 +1,4 @@
-/** Describes a memory: who asked for it, when, and who knows it. Pure, except for the language. */
+/** Describes a memory: where it is from, since when, and who knows it. Pure, except for the language. */
 import { formatRecent } from "../../format/time";
 import { getLocale, words } from "../../words";
 import type { Memory } from "../shared/calls";
@@ -17,8 +17,11 @@ export function describeAudience({ shared, other_names: others, other_count }: M
   return words.memorySharedWith(joinNames(more > 0 ? [...names, words.memoryMorePeople(more)] : names));
 }
 
-export function getAskerName({ author_name: asked_by, is_author: asked_by_me }: Memory): string {
-  return asked_by_me ? words.memoryYou : nameOrUnknown(asked_by);
+/** Describes how a memory came about: the person who wrote it, or that the agent did. */
+export function describeOrigin({ origin, author_name, is_author }: Memory): string {
+  if (origin === "person") return is_author ? words.memoryYou : nameOrUnknown(author_name);
+  const name = is_author ? null : nameOrUnknown(author_name);
+  return origin === "agent" ? words.memoryByAgent(name) : words.memoryLearned(name);
 }
 
 /** Not every platform reports the names of people. */
@@ -27,5 +30,5 @@ function nameOrUnknown(name: string | null): string {
 }
 
 export function describeMemory(memory: Memory, now = Date.now()): string {
-  return `${getAskerName(memory)} · ${formatRecent(memory.created_at, now)} · ${describeAudience(memory)}`;
+  return `${describeOrigin(memory)} · ${formatRecent(memory.created_at, now)} · ${describeAudience(memory)}`;
 }

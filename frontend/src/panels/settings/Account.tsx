@@ -1,4 +1,4 @@
-/** The name and password of the signed-in person. */
+/** The name, time zone and password of the signed-in person. */
 import { useState, type SubmitEvent } from "react";
 import { MAX_NAME_CHARS, MAX_PASSWORD_CHARS, MIN_PASSWORD_CHARS } from "../../api/accountLimits";
 import { attempt } from "../../api/attempt";
@@ -8,11 +8,13 @@ import { useAccount } from "../../live/context";
 import { toast } from "../../ui/toasts";
 import { useSingleFlight } from "../../ui/useSingleFlight";
 import { words } from "../../words";
+import { TimezoneInput } from "../shared/TimezoneInput";
 
 export function Account({ me }: { me: Me }) {
   return (
     <>
       <NameForm name={me.person.name} />
+      <TimezoneForm timezone={me.person.timezone} serverTimezone={me.server_timezone} />
       <PasswordForm hasPassword={me.sign_in_methods.has_password} name={me.person.name} />
     </>
   );
@@ -35,6 +37,30 @@ function NameForm(props: { name: string }) {
         <span className="hint">{words.yourNameHint}</span>
       </label>
       <button type="submit" className="button" disabled={name.trim() === "" || name.trim() === props.name}>
+        {words.save}
+      </button>
+    </form>
+  );
+}
+
+/** The time zone for what runs by the clock, such as jobs. Empty: that of the server. */
+function TimezoneForm(props: { timezone: string | null; serverTimezone: string }) {
+  const [timezone, setTimezone] = useState(props.timezone ?? "");
+  const { refetch } = useAccount();
+  const runOnce = useSingleFlight();
+  const save = async () => {
+    if (!(await attempt(() => calls.setTimezone(timezone.trim() || null)))) return;
+    toast(words.timezoneSaved);
+    await refetch();
+  };
+  return (
+    <form className="setting-form" onSubmit={(event) => handleSubmit(event, () => runOnce(save))}>
+      <label className="field">
+        {words.yourTimezone}
+        <TimezoneInput value={timezone} placeholder={props.serverTimezone} onChange={setTimezone} />
+        <span className="hint">{words.yourTimezoneHint(Intl.DateTimeFormat().resolvedOptions().timeZone)}</span>
+      </label>
+      <button type="submit" className="button" disabled={timezone.trim() === (props.timezone ?? "")}>
         {words.save}
       </button>
     </form>

@@ -24,6 +24,7 @@ export type Linking = Schemas["LinkingOut"];
 export type SharedCopy = Schemas["SharedConversationOut"];
 export type Memory = Schemas["MemoryOut"];
 export type Memories = Schemas["MemoriesOut"];
+export type MemoryOrigin = Memory["origin"];
 export type Policy = Schemas["PolicyOut"];
 export type ResetRule = Schemas["ResetRuleOut"];
 
@@ -32,8 +33,8 @@ const itemPath = (noun: string, id: string, rest = "") => `/${noun}/${encodeURIC
 export const getUsage = (groupBy: Grouping, first: string, last: string, all: boolean) =>
   request<UsageReport>("GET", "/usage", { query: { group_by: groupBy, from: first, to: last, all } });
 
-export const listMemories = (query: string, cursor: string | null) =>
-  request<Memories>("GET", "/memories", { query: { query, cursor } });
+export const listMemories = (query: string, origin: MemoryOrigin | null, cursor: string | null) =>
+  request<Memories>("GET", "/memories", { query: { query, origin, cursor } });
 export const createMemory = (text: string) => request<Memory>("POST", "/memories", { body: { text } });
 export const updateMemory = (id: string, text: string) => request<Memory>("PATCH", itemPath("memories", id), { body: { text } });
 export const deleteMemory = (id: string) => request<undefined>("DELETE", itemPath("memories", id));

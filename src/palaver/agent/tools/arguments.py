@@ -39,6 +39,16 @@ class Arguments:
             raise ToolFailed(f"{name}: must be a non-empty text, not {_format_value(value)}.")
         return make_storable(value.strip())
 
+    def get_texts(self, name: str, *, max_count: int) -> tuple[str, ...] | None:
+        """Return a list of texts without those that are empty; one text is split at its commas. None if missing."""
+        value = self._values.get(name)
+        if value is None:
+            return None
+        texts = value.split(",") if isinstance(value, str) else value
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts) or len(texts) > max_count:
+            raise ToolFailed(f"{name}: must be a list of at most {max_count} texts, not {_format_value(value)}.")
+        return tuple(make_storable(text.strip()) for text in texts if text.strip())
+
     def get_integer(self, name: str, *, maximum: int = _MAX_INTEGER) -> int | None:
         """Return a whole number from 1 to `maximum`, or None if the argument is missing."""
         value = self._values.get(name)

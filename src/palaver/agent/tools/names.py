@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from palaver.agent.tools import history, memory
+from palaver.agent.tools import history, job_run, memory, messaging, schedule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from palaver.agent.base import Tool
 
 MAX_TOOL_NAME_CHARS: Final = 64  # what every provider accepts
-PALAVER_TOOL_NAMES: Final = history.TOOL_NAMES | memory.TOOL_NAMES
+PALAVER_TOOL_NAMES: Final = frozenset().union(
+    *(toolset.TOOL_NAMES for toolset in (history, job_run, memory, messaging, schedule))
+)
 
 
 def build_tool_name(server: str, tool: str) -> str:

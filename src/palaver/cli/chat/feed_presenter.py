@@ -7,12 +7,17 @@ growing draft and as messages of the log.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from palaver.domain.answer_assembly import AnswerAssembly
 from palaver.domain.draft import Piece
 from palaver.domain.events import EventKind
 from palaver.domain.feed_events import DeliveryChanged, DraftGrew, EventAppended, NoticeSent, TurnChanged
+from palaver.domain.job_proposal import format_cost_per_day
+from palaver.domain.sender_words import describe_sender
+from palaver.domain.sent_message import find_sent_by
 from palaver.domain.turn import InterruptReason, TurnState
 
 if TYPE_CHECKING:
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PersonMessage:
-    """A message that a person sent from somewhere else."""
+    """A message that a person, a job, or the agent in another conversation sent from somewhere else."""
 
     author: str
     text: str
@@ -126,6 +131,9 @@ class FeedPresenter:
         elif message.role == "user":
             if self._only_turn_id is None and not self._is_own_event(event):
                 yield PersonMessage(self._get_author_name(event, message), message.text)
+        elif (sent_by := find_sent_by(message.extra)) is not None:
+            if self._only_turn_id is None:
+                yield PersonMessage(describe_sender(sent_by), message.text)
         elif self._only_turn_id is None or self._is_followed_answer(message):
             yield from self._answer.confirm_message(message)
             if (
@@ -155,10 +163,12 @@ class FeedPresenter:
                 yield self._make_unfinished_note(event)
                 if detail := _format_provider_message(facts):
                     yield Note(detail)
+        elif event.kind is EventKind.JOB_PROPOSED:
+            yield Note(_format_proposal(facts))  # also during the only answer: it waits for the person
         elif self._only_turn_id is None and not self._is_own_event(event):
             text = _NOTICE_TEXTS.get(event.kind)
             if text is not None and not facts.get("automatic"):
-                yield Note(text.format(title=facts.get("title") or "untitled"))
+                yield Note(text.format(title=facts.get("title") or "untitled", name=facts.get("name") or ""))
 
     def _make_unfinished_note(self, event: Event) -> Note:
         reason, minutes = str(event.facts.get("reason") or ""), event.facts.get("minutes")
@@ -183,7 +193,42 @@ def _format_provider_message(facts: Mapping[str, Any]) -> str:
     return f"{facts.get('model') or 'The model'}{status}: {facts['detail']}"
 
 
+def _format_proposal(facts: Mapping[str, Any]) -> str:
+    """Format a job that the agent proposes, with the commands to decide."""
+    name = facts.get("name") or ""
+    what = "Change the job" if facts.get("is_change") else "Create the job"
+    times = [_format_slot(slot) for slot in facts.get("next_slots") or ()]
+    cost = facts.get("cost_per_day")
+    lines = [
+        f"{what} “{name}”? It runs {facts.get('words')}.",
+        f"Next: {', '.join(times) or 'never'}. Tools: {', '.join(facts.get('toolsets') or ()) or 'none'}."
+        f" Estimated cost: {format_cost_per_day(None if cost is None else Decimal(cost))}.",
+        f"Sends to: {', '.join(_list_places(facts)) or 'nobody'}.",
+        f"Task: {facts.get('prompt')}",
+        f"Type /jobs confirm {name} or /jobs reject {name}.",
+    ]
+    return "\n".join(lines)
+
+
+def _list_places(facts: Mapping[str, Any]) -> list[str]:
+    """Name the places that a proposed job sends to."""
+    targets = facts.get("targets") or ()
+    places = facts.get("target_words") or targets
+    is_here = not facts.get("is_change")
+    return [
+        "this conversation" if target == "origin" and is_here else place
+        for target, place in zip(targets, places, strict=False)
+    ]
+
+
+def _format_slot(slot: str) -> str:
+    moment = datetime.fromisoformat(slot)
+    return f"{moment:%a %b} {moment.day}, {moment:%H:%M}"
+
+
 _NOTICE_TEXTS = {
+    EventKind.JOB_CONFIRMED: "The job “{name}” was confirmed",
+    EventKind.JOB_REJECTED: "The job “{name}” was rejected",
     EventKind.RENAMED: "Renamed to “{title}”",
     EventKind.UNDONE: "The last messages were undone elsewhere",
     EventKind.REDONE: "The undone messages were restored elsewhere",

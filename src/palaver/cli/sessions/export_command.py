@@ -36,7 +36,7 @@ def export(
 
     Prints it, or writes a FILE that only you can read.
     """
-    from palaver.cli.atomic_file import write_file_atomically
+    from palaver.services.atomic_file import write_file_atomically
 
     to_stdout = path is None or str(path) == "-"
     if file_format is None:

@@ -30,12 +30,17 @@ _COLUMNS = (
     Column("TITLE", fills_width=True),
 )
 
+_EXPIRED_COLUMNS = (*_COLUMNS[:2], Column("ENDED"), *_COLUMNS[2:])
+
 
 @click.command("list")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many to list.")
 @click.option("--cursor", metavar="CURSOR", help="Continue an earlier list, with the cursor that it printed.")
 @click.option("--archived", is_flag=True, help="List archived conversations instead.")
 @click.option("--pinned", is_flag=True, help="List only pinned conversations, archived or not.")
+@click.option(
+    "--expired", is_flag=True, help="List only conversations that the reset policy has ended, archived or not."
+)
 @click.option("--project", metavar="PROJECT", help="List only conversations in this project (name or id).")
 @platform_option
 @after_option
@@ -52,6 +57,7 @@ def list_sessions(
     cursor: str | None,
     archived: bool,
     pinned: bool,
+    expired: bool,
     project: str | None,
     platform: str | None,
     after: datetime | None,
@@ -65,9 +71,10 @@ def list_sessions(
     Conversations without messages are left out. A star marks pinned conversations. --after and --before are about
     when a conversation was last active.
     """
-    if archived and pinned:
-        raise click.UsageError("Use either --archived or --pinned, not both.")
-    state = "archived" if archived else "pinned" if pinned else "active"
+    states = [name for name, is_set in (("archived", archived), ("pinned", pinned), ("expired", expired)) if is_set]
+    if len(states) > 1:
+        raise click.UsageError(f"Use only one of {' and '.join(f'--{name}' for name in states)}.")
+    state = states[0] if states else "active"
     with open_view(ctx, mine=mine) as view:
         project_id = lookup.find_project(view, project).id if project is not None else None
         page = view.list(
@@ -84,21 +91,22 @@ def list_sessions(
     if as_json:
         output.print_json({"sessions": [session_to_json(session) for session in page], "next_cursor": page.cursor})
     elif page or page.cursor is not None:
-        _print_page(page)
+        _print_page(page, with_end=expired)
     elif any((platform, after, before, query)):
         click.echo("No conversations match." if cursor is None else "No more conversations.")
     else:
         click.echo(_explain_empty_list(state, project, cursor, only_archived=only_archived))
 
 
-def _print_page(page: Page[Session]) -> None:
+def _print_page(page: Page[Session], *, with_end: bool) -> None:
     now = datetime.now(UTC)
     output.print_table(
-        _COLUMNS,
+        _EXPIRED_COLUMNS if with_end else _COLUMNS,
         [
             (
                 session.id,
                 output.format_relative_time(session.active_at, now),
+                *([f"{output.format_relative_time(session.ended_at, now)}, {session.end_reason}"] if with_end else []),
                 transcript.format_place(session),
                 str(session.message_count),
                 f"★ {transcript.format_heading(session)}" if session.pinned else transcript.format_heading(session),

@@ -26,6 +26,7 @@ from palaver.domain.account import (
 from palaver.domain.errors import LimitReached, NotAllowed, NotFound, SignInFailed, WrongPassword
 from palaver.domain.person import Role
 from palaver.domain.text import make_storable
+from palaver.domain.timezones import check_timezone
 from palaver.services.accounts import sign_in
 from palaver.services.accounts.passkeys import Passkeys
 from palaver.services.accounts.passwords import Passwords
@@ -202,6 +203,17 @@ class Accounts(Operations[AsyncRunner]):
         def run(tx: Transaction) -> Person:
             accounts.check_exists(tx, person_id)
             accounts.rename_person(tx, person_id, clean)
+            return _get_person(tx, person_id)
+
+        return Write(run)
+
+    @operation
+    def set_timezone(self, person_id: PersonId, timezone: str | None) -> Work[Person]:
+        """Set a person's time zone by its IANA name; None: the gateway's."""
+        zone = None if timezone is None else check_timezone(timezone)
+
+        def run(tx: Transaction) -> Person:
+            people.set_timezone(tx, person_id, zone)
             return _get_person(tx, person_id)
 
         return Write(run)

@@ -1,23 +1,24 @@
 """The administration of people by an owner of this gateway.
 
 Always true: the person at the terminal is an owner and stays one, so there is always an owner; a guest cannot sign in;
-a person who becomes a guest or is removed is signed out everywhere, and has no access to direct messages any more, in
-the same transaction.
+a person who becomes a guest or is removed is signed out everywhere, has no access to direct messages any more, their
+jobs are paused and the runs of these are stopped, in the same transaction.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from palaver.domain.account import INVITATION_LIFETIME, Invitation, clean_person_name, generate_secret, hash_secret
 from palaver.domain.errors import InvalidInput, NotAllowed, NotFound, OwnerRequired
 from palaver.domain.pairing import MAX_PENDING_REQUESTS
 from palaver.domain.person import Role
 from palaver.domain.text import is_storable
+from palaver.domain.turn import StopRequest
 from palaver.services import linking, pairing
 from palaver.services.operation import AsyncRunner, Operations, operation
-from palaver.storage import accounts, chat_access, pairing_requests, people, people_queries
+from palaver.storage import accounts, chat_access, job_runs, jobs, pairing_requests, people, people_queries, turns
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import from_micros, to_micros
 
@@ -25,11 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.domain.account import Member
+    from palaver.domain.ids import PersonId
     from palaver.domain.pairing import Grant, PairingRequest
     from palaver.domain.person import Principal
     from palaver.domain.session import Page
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction, Work
+
+_NO_ACCESS_REASON: Final = "The person of this job no longer has access."
 
 
 class People(Operations[AsyncRunner]):
@@ -90,6 +94,7 @@ class People(Operations[AsyncRunner]):
     def update(self, person_id: str, *, name: str | None = None, role: Role | None = None) -> Work[Member]:
         """Change a person's name or role; a person who becomes a guest is signed out everywhere."""
         clean = None if name is None else clean_person_name(name)
+        now = to_micros(self._clock.now())
 
         def run(tx: Transaction) -> Member:
             member = _get_member(tx, person_id)
@@ -97,8 +102,7 @@ class People(Operations[AsyncRunner]):
                 _check_not_at_terminal(member)
                 people.set_role(tx, member.person.id, role)
                 if role is Role.GUEST:
-                    accounts.close_account(tx, member.person.id)
-                    chat_access.revoke_from_person(tx, member.person.id)
+                    _revoke_access(tx, member.person.id, now)
             if clean is not None:
                 accounts.rename_person(tx, member.person.id, clean)
             return people_queries.find_person(tx, member.person.id) or _to_signed_out_guest(member)
@@ -108,13 +112,13 @@ class People(Operations[AsyncRunner]):
     @operation
     def remove(self, person_id: str) -> Work[None]:
         """Make a person a guest again, who cannot sign in. Their messages stay."""
+        now = to_micros(self._clock.now())
 
         def run(tx: Transaction) -> None:
             member = _get_member(tx, person_id)
             _check_not_at_terminal(member)
             people.set_role(tx, member.person.id, Role.GUEST)
-            accounts.close_account(tx, member.person.id)
-            chat_access.revoke_from_person(tx, member.person.id)
+            _revoke_access(tx, member.person.id, now)
 
         return Write(run)
 
@@ -172,6 +176,16 @@ def _get_member(tx: Transaction, person_id: str) -> Member:
     if member is None:
         raise NotFound(f"There is no person {person_id}.")
     return member
+
+
+def _revoke_access(tx: Transaction, person_id: PersonId, now: int) -> None:
+    """Sign a person out everywhere, end their access to direct messages, pause their jobs and stop their runs."""
+    accounts.close_account(tx, person_id)
+    chat_access.revoke_from_person(tx, person_id)
+    jobs.pause_all(tx, person_id, _NO_ACCESS_REASON, now)
+    for session_no in job_runs.list_running_sessions(tx, person_id):
+        turns.request_stop(tx, session_no, StopRequest.STOP)
+        turns.cancel_queued(tx, session_no, now, _NO_ACCESS_REASON)
 
 
 def _to_signed_out_guest(member: Member) -> Member:

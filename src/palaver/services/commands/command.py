@@ -48,6 +48,7 @@ class CommandAction(Generic[P]):
     function: Callable[Concatenate[CommandContext, P], CommandReply]
     reads: bool = False  # it changes nothing
     searches: bool = False  # the search index must be up to date before it runs
+    uses_prices: bool = False  # the prices of the agent's models must be loaded before it runs
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> CommandCall:
         """Build a call. Actions take named arguments only, so `args` is empty."""
@@ -96,17 +97,17 @@ class Command:
 
 
 def write_action(
-    command: str,
+    command: str, *, uses_prices: bool = False
 ) -> Callable[[Callable[Concatenate[CommandContext, P], CommandReply]], CommandAction[P]]:
     """Declare a function as an action that may change the database."""
-    return lambda function: CommandAction(command, function)
+    return lambda function: CommandAction(command, function, uses_prices=uses_prices)
 
 
 def read_action(
-    command: str, *, searches: bool = False
+    command: str, *, searches: bool = False, uses_prices: bool = False
 ) -> Callable[[Callable[Concatenate[CommandContext, P], CommandReply]], CommandAction[P]]:
     """Declare a function as an action that only reads."""
-    return lambda function: CommandAction(command, function, reads=True, searches=searches)
+    return lambda function: CommandAction(command, function, reads=True, searches=searches, uses_prices=uses_prices)
 
 
 def parse_no_arguments(action: CommandAction[[]]) -> Callable[[str], CommandCall]:

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    from palaver.domain.budget import TokenPrice
     from palaver.domain.events import Event
     from palaver.domain.gateway_config import GatewayConfig
     from palaver.domain.ids import PersonId, SessionKey
     from palaver.domain.person import Principal
     from palaver.domain.profile import AgentProfile, TurnRules
     from palaver.domain.source import Platform, SessionSource
+    from palaver.services.jobs.prices import ModelPrices
     from palaver.services.view import SessionViewInTransaction, ViewScope
     from palaver.storage.engines.base import Transaction
     from palaver.storage.session_rows import SessionRow
@@ -53,6 +55,10 @@ class AgentInfo(Protocol):
         """Raise if no model of this name can be used."""
         ...
 
+    async def get_price(self, name: str) -> TokenPrice | None:
+        """Return what a model costs, at most; None if that is unknown."""
+        ...
+
     def list_tool_servers(self) -> Sequence[str]:
         """List the servers that the agent has tools from."""
         ...
@@ -74,6 +80,7 @@ class CommandContext:
     config: GatewayConfig
     rules: TurnRules
     agent: AgentInfo
+    prices: ModelPrices  # of the agent's models, as far as they are loaded
     profile: AgentProfile  # the agent's configuration: the profiles and personalities to choose from
     connected_platforms: frozenset[Platform] = frozenset()
     address: str | None = None  # where answers are delivered; None where people read the session itself
@@ -119,13 +126,24 @@ class CommandContext:
             return self.require_session(action)
         return enter_lane(self)
 
+    def require_next_session(self) -> SessionRow:
+        """Return the session of the next message, for what holds from then on; start it if that message would."""
+        row = self.require_or_start_session()
+        if self.is_checked or turns.summarize_open(self.tx, row.no).is_busy:
+            return row
+        lane_row = lanes.find_current_session(self.tx, self.lane_key)
+        return enter_lane(self) if lane_row is not None and lane_row.no == row.no else row
+
+
+def build_arrival(context: CommandContext) -> lanes.Arrival:
+    return lanes.Arrival(
+        source=context.source, config=context.config, now=context.now, busy_since=lambda _session_id: None
+    )
+
 
 def enter_lane(context: CommandContext) -> SessionRow:
     """Return the session that the lane is on; starts one if there is none."""
-    arrival = lanes.Arrival(
-        source=context.source, config=context.config, now=context.now, busy_since=lambda _session_id: None
-    )
-    return sessions.get(context.tx, lanes.get_or_create_entry(context.tx, arrival).session_id)
+    return sessions.get(context.tx, lanes.get_or_create_entry(context.tx, build_arrival(context)).session_id)
 
 
 def switch_lane(context: CommandContext, target: SessionRow) -> None:

@@ -6,6 +6,7 @@ import difflib
 from typing import TYPE_CHECKING, Any
 
 from palaver.domain.errors import NothingToDo, SessionNotFound
+from palaver.domain.memory import MemoryTurnKind
 from palaver.domain.person import Action
 from palaver.services import surfaces
 from palaver.services.commands.command import BadArguments, Command, CommandReply, read_action, write_action
@@ -23,6 +24,7 @@ from palaver.services.commands.reply_text import (
     format_title,
     quote_text,
 )
+from palaver.services.memory_turns.queue import queue_memory_turn
 from palaver.storage import lanes, session_settings, sessions, turns
 
 if TYPE_CHECKING:
@@ -58,6 +60,9 @@ def start_session(context: CommandContext, *, title: str | None = None) -> Comma
 
 
 def _start_on_lane(context: CommandContext) -> SessionRow:
+    left_row = lanes.find_current_session(context.tx, context.lane_key)
+    if left_row is not None:
+        queue_memory_turn(context.tx, context.rules, left_row.no, MemoryTurnKind.NEW, context.now_micros)
     entry = lanes.reset_session(context.tx, context.lane_key, context.now_micros)
     return enter_lane(context) if entry is None else sessions.get(context.tx, entry.session_id)
 

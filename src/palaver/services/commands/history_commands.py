@@ -15,14 +15,19 @@ from palaver.services.commands.command import (
     parse_number,
     write_action,
 )
-from palaver.services.commands.command_context import describe_last_exchange, find_event, iterate_newest_messages
+from palaver.services.commands.command_context import (
+    build_arrival,
+    describe_last_exchange,
+    find_event,
+    iterate_newest_messages,
+)
 from palaver.services.commands.reply_text import format_code, format_count, format_session_name, quote_text
-from palaver.storage import compactions, events, lanes, message_log, turns
+from palaver.storage import compactions, events, lanes, message_log, sessions, turns
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from palaver.domain.events import Event
-    from palaver.domain.session import UndoResult
+    from palaver.domain.session import SessionEntry, UndoResult
     from palaver.services.commands.command import CommandCall
     from palaver.services.commands.command_context import CommandContext
     from palaver.storage.session_rows import SessionRow
@@ -71,6 +76,7 @@ def retry_turn(context: CommandContext) -> CommandReply:
     if question is None or question.message is None:
         raise NothingToUndo("There's no message here to retry.")
     events.undo_turns(context.tx, row.no, 1, context.now_micros, context.person_id)
+    sessions.reopen(context.tx, row.no, context.now_micros, context.person_id)
     seq = message_log.append_messages(
         context.tx,
         row.session.id,
@@ -102,7 +108,10 @@ def _find_last_question(context: CommandContext, row: SessionRow) -> Event | Non
 
 @write_action("restore")
 def restore_session(context: CommandContext) -> CommandReply:
-    """Revert the last move of the lane, or the last summary of its session if that is newer."""
+    """Revert what came last: the end of the lane's session by its reset policy, its last summary or its last move."""
+    expired = _continue_expired_session(context)
+    if expired is not None:
+        return expired
     moved_at = lanes.find_last_move_time(context.tx, context.lane_key)
     row = context.session_row
     compaction = compactions.find_current(context.tx, row.no) if row else None
@@ -111,6 +120,14 @@ def restore_session(context: CommandContext) -> CommandReply:
         if moved_at is None or event is None or to_micros(event.at) >= moved_at:
             return _remove_summary(context)
     return _move_back(context)
+
+
+def _continue_expired_session(context: CommandContext) -> CommandReply | None:
+    lane_row, row = lanes.find_current_session(context.tx, context.lane_key), context.session_row
+    if lane_row is None or row is None or lane_row.no != row.no:
+        return None
+    entry = lanes.continue_expired_session(context.tx, build_arrival(context), context.person_id)
+    return None if entry is None else _enter_restored(context, entry)
 
 
 def _remove_summary(context: CommandContext) -> CommandReply:
@@ -129,13 +146,17 @@ def _remove_summary(context: CommandContext) -> CommandReply:
 
 def _move_back(context: CommandContext) -> CommandReply:
     entry = lanes.restore_session(context.tx, context.lane_key, context.now_micros, context.person_id)
+    return _enter_restored(context, entry)
+
+
+def _enter_restored(context: CommandContext, entry: SessionEntry) -> CommandReply:
     try:
         row = context.scope.get_session_row(context.tx, entry.session_id, Action.READ)
     except SessionNotFound:
         raise NothingToRestore from None  # a session without access looks like one that doesn't exist
     text = f"Back in {format_session_name(row.session)}."
     left = context.session_row
-    if left is not None and left.session.message_count:
+    if left is not None and left.no != row.no and left.session.message_count:
         command = format_code(f"/resume {left.session.id}")
         text += f" The other conversation is saved. Use {command} to return to it."
     return CommandReply(

@@ -94,7 +94,7 @@ def choose_workspace(context: CommandContext, *, workspace: str | None) -> Comma
 
 
 def _choose(context: CommandContext, setting: TextSetting, value: str | None) -> CommandReply:
-    row = context.require_or_start_session()
+    row = context.require_next_session()
     previous = getattr(session_settings.load(context.tx, row.no), setting)
     session_settings.change(context.tx, row.no, setting, value, context.now_micros, context.person_id)
     if value is not None:

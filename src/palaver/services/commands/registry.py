@@ -7,8 +7,11 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from palaver.services.commands import (
+    budget_commands,
     conversation_commands,
     history_commands,
+    job_commands,
+    memory_commands,
     people_commands,
     place_commands,
     platform_commands,
@@ -143,10 +146,12 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         "While the agent is responding",
         (turn_commands.STOP, turn_commands.QUEUE, turn_commands.STEER, setting_commands.BUSY),
     ),
+    ("Jobs", (job_commands.JOBS,)),
     (
         "You and your accounts",
         (
             people_commands.WHOAMI,
+            memory_commands.MEMORY,
             people_commands.LINK,
             people_commands.UNLINK,
             place_commands.HANDOFF,
@@ -159,6 +164,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         (
             status_commands.STATUS,
             status_commands.USAGE,
+            budget_commands.BUDGET,
             status_commands.WHY,
             platform_commands.PLATFORMS,
             setting_commands.MODEL,

@@ -12,6 +12,7 @@ from palaver.domain.source import ChatType
 from palaver.services.commands.command_context import CommandContext
 from palaver.services.commands.permissions import check_guest_commands, check_permission
 from palaver.services.commands.registry import COMMANDS
+from palaver.services.jobs.prices import ModelPrices
 from palaver.services.view import SessionViewInTransaction, ViewScope
 from palaver.storage import lanes, sessions
 
@@ -57,6 +58,13 @@ class CommandRunner:
         self._agent = agent
         self._rules = rules
         self._profile = profile
+        self._prices = ModelPrices(agent)
+
+    async def load_prices(self) -> None:
+        """Load the prices of the models that are used by default, or by a profile, or can be chosen."""
+        profiles = self._profile.profiles.values()
+        models = [self._agent.model, *(each.model for each in profiles if each.model), *self._agent.list_models()]
+        await self._prices.load(models)
 
     def run(
         self,
@@ -112,6 +120,7 @@ class CommandRunner:
             config=self._store.config,
             rules=self._rules,
             agent=self._agent,
+            prices=self._prices,
             profile=self._profile,
             connected_platforms=frozenset(self._list_connected_platforms()),
             address=None if inbound.answer_address is None else str(inbound.answer_address),

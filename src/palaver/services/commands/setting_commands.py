@@ -57,7 +57,7 @@ def choose_model(context: CommandContext, *, model: str | None) -> CommandReply:
     """Set the model of this session; None means the default."""
     if model is not None:
         check_model_choice(context.agent, context.rules, context.principal.role, model)
-    row = context.require_or_start_session()
+    row = context.require_next_session()
     settings = session_settings.load(context.tx, row.no)
     previous = settings.model
     session_settings.change(context.tx, row.no, "model", model, context.now_micros, context.person_id)
@@ -86,7 +86,7 @@ def show_busy_policy(context: CommandContext) -> CommandReply:
 @write_action("busy")
 def choose_busy_policy(context: CommandContext, *, policy: BusyPolicy | None) -> CommandReply:
     """Set the busy policy of this session; None means the default."""
-    row = context.require_or_start_session()
+    row = context.require_next_session()
     previous = session_settings.load(context.tx, row.no).busy_policy
     session_settings.change(context.tx, row.no, "busy_policy", policy, context.now_micros, context.person_id)
     used = policy or context.rules.get_busy_policy(context.source)
@@ -126,7 +126,7 @@ def switch_tools(context: CommandContext, *, switches: Mapping[str, bool] | None
         exact_names = {name.lower(): name for name in names}
         switches = {exact_names.get(name.lower(), name): is_on for name, is_on in switches.items()}
         toolsets.check_toolsets_exist(switches, names)
-    row = context.require_or_start_session()
+    row = context.require_next_session()
     previous = session_settings.load(context.tx, row.no).disabled_toolsets
     session_settings.switch_toolsets(context.tx, row.no, switches, context.now_micros, context.person_id)
     off = session_settings.load(context.tx, row.no).disabled_toolsets

@@ -12,7 +12,7 @@ from palaver.domain.events import EventKind
 from palaver.domain.gateway_config import MULTI_SESSION_PLATFORMS
 from palaver.domain.person import Role
 from palaver.domain.policy import ResetReason
-from palaver.domain.session import AUTOMATIC_START_REASONS, StartReason
+from palaver.domain.session import AUTOMATIC_START_REASONS, EndReason, StartReason
 from palaver.domain.turn import InterruptReason
 from palaver.services import profiles
 from palaver.services.commands.command import Command, CommandReply, parse_no_arguments, read_action
@@ -110,7 +110,7 @@ def show_status(context: CommandContext) -> CommandReply:
             if settings.disabled_toolsets
             else []
         ),
-        *(_describe_state(row.session, open_turns) if row else ["**Conversation**: no messages yet"]),
+        *(_describe_state(context, row.session, open_turns) if row else ["**Conversation**: no messages yet"]),
         f"**While responding**: new messages {BUSY_POLICY_EFFECTS[busy]} ({format_code(busy)})",
         f"**Automatic restart**: {format_reset_policy(reset_policy)}",
         *_describe_unconnected(unconnected),
@@ -130,6 +130,8 @@ def show_status(context: CommandContext) -> CommandReply:
         "messages": row.session.message_count if row else 0,
         "tool_calls": row.session.tool_call_count if row else 0,
         "context_tokens": row.session.last_prompt_tokens if row else 0,
+        "ended_at": row.session.ended_at.isoformat() if row and row.session.ended_at else None,
+        "end_reason": row.session.end_reason if row else None,
         "reset": reset_policy.mode,
     }
     return CommandReply(text="\n".join(f"- {line}" for line in lines), data=data)
@@ -161,7 +163,7 @@ def _find_reset_source(context: CommandContext, row: SessionRow | None) -> Sessi
     return row.session.origin
 
 
-def _describe_state(session: Session, open_turns: turns.OpenTurns) -> Iterator[str]:
+def _describe_state(context: CommandContext, session: Session, open_turns: turns.OpenTurns) -> Iterator[str]:
     title = format_title(session.shown_title) if session.shown_title else "untitled"
     yield f"**Conversation**: {title}, {format_code(session.id)}, {format_count(session.message_count, 'message')}"
     if session.tool_call_count:
@@ -171,6 +173,22 @@ def _describe_state(session: Session, open_turns: turns.OpenTurns) -> Iterator[s
     state = "responding" if open_turns.running_no is not None else "idle"
     queued = f", {format_count(open_turns.queued_count, 'message')} queued" if open_turns.queued_count else ""
     yield f"**Now**: {state}{queued}"
+    if (end := _describe_end(context, session)) is not None:
+        yield f"**Ended**: {end}"
+
+
+def _describe_end(context: CommandContext, session: Session) -> str | None:
+    """Say when and why a session has ended, and how it continues; None if it is open."""
+    if session.ended_at is None or session.end_reason is None:
+        return None
+    reason = _END_REASONS[session.end_reason]
+    if context.source.platform in MULTI_SESSION_PLATFORMS:
+        advice = "A message here continues it."
+    elif session.is_expired:
+        advice = "Your next message starts a new conversation. Use /restore to continue this one."
+    else:
+        advice = f"Use {format_code(f'/resume {session.id}')} to continue it."
+    return f"{format_age(session.ended_at, context.now)}, {reason}. {advice}"
 
 
 # ---- history ------------------------------------------------------------------------------------------
@@ -181,6 +199,14 @@ _RECENT_EVENTS = {
     EventKind.COMPACTED: "the agent's view of older messages was shortened",
     EventKind.COMPACTION_UNDONE: "a summary was removed",
     EventKind.ANSWER_RESENT: "an answer was sent again",
+}
+_END_REASONS = {
+    EndReason.IDLE: "because nobody wrote for a while",
+    EndReason.DAILY: "because conversations here restart every day",
+    EndReason.MANUAL: "because someone started a new one",
+    EndReason.FORCED: "because a program started a new one",
+    EndReason.SWITCHED: "because the chat moved to another one",
+    EndReason.RESTORED: "because the chat went back to an earlier one",
 }
 _DELIVERY_PROBLEMS = {
     DeliveryState.FAILED: "wasn't delivered",
@@ -195,6 +221,7 @@ def explain_session(context: CommandContext) -> CommandReply:
     previous = _find_previous(context, row)
     lines = [
         f"{_describe_start(context, row.session)} Started {format_age(row.session.created_at, context.now)}.",
+        *([f"Ended {end}"] if (end := _describe_end(context, row.session)) else []),
         *_describe_previous(row.session, previous),
         *_describe_compaction(context, row),
     ]
@@ -203,6 +230,7 @@ def explain_session(context: CommandContext) -> CommandReply:
     lines += _describe_delivery_problems(context, row)
     data = {
         "reason": row.session.start_reason,
+        "end_reason": row.session.end_reason,
         "previous_id": previous and previous.id,
         "recent_events": [{"kind": event.kind, "at": event.at.isoformat()} for event in recent],
     }

@@ -5,19 +5,23 @@ A button is data that comes back from a platform, so it is trusted with nothing:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from palaver.domain.delivery import DeliveryKind
 from palaver.domain.errors import NotAllowed, NothingToDo, SessionNotFound
 from palaver.domain.ids import SessionId
-from palaver.domain.inbound import Inbound, Outcome, Receipt
+from palaver.domain.inbound import Inbound, Outcome, Receipt, find_delivery_address
+from palaver.domain.plain_text import strip_markdown
 from palaver.domain.platform_updates import parse_button
 from palaver.domain.turn import TurnState
 from palaver.services import access
 from palaver.services.commands.history_commands import retry_turn
+from palaver.services.commands.job_commands import JOBS, confirm_job, reject_job
 from palaver.services.commands.runner import CommandRejected
 from palaver.services.commands.turn_commands import stop_run
 from palaver.services.inbox.receipts import find_duplicate, save_receipt
-from palaver.storage import events, sessions, turns
+from palaver.storage import deliveries, events, jobs, sessions, turns
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
@@ -35,6 +39,7 @@ _NO_ACCESS: Final = "You don't have access to this agent."
 _NOT_YOURS: Final = "This button belongs to a conversation that you don't have access to."
 _OUTDATED: Final = "The conversation has continued since. Send your message again instead."
 _ENDED: Final = "This answer is already complete."
+_NOT_YOUR_JOB: Final = "Only the person who asked for this job can decide."
 _UNKNOWN: Final = "This button no longer works."
 _LAST_MESSAGES_READ: Final = 50
 
@@ -58,8 +63,22 @@ class ButtonHandler:
         call, row = _find_call(tx, press, speaker.person)
         command = Inbound(source=press.source, content="")
         receipt = self._commands.run(tx, command, call, speaker.person, row, now)
+        if call.command == JOBS.name:
+            line = (receipt.reply or "").partition("\n\n")[0]  # the details are in the question
+            receipt = replace(receipt, reply=strip_markdown(line))
+            _send_line(tx, press, line, to_micros(now))
         save_receipt(tx, record, receipt, to_micros(now))
         return receipt
+
+
+def _send_line(tx: Transaction, press: ButtonPressed, line: str, now: int) -> None:
+    """Let the chat keep what was decided: platforms show the reply to a press only for a moment."""
+    address = find_delivery_address(press.source)
+    if address is not None:
+        notice = deliveries.NewDelivery(
+            address=str(address), content=line, kind=DeliveryKind.NOTICE, reply_to=press.message_id
+        )
+        deliveries.enqueue(tx, notice, now)
 
 
 def build_press_record(press: ButtonPressed) -> Inbound:
@@ -78,8 +97,10 @@ def record_rejection(tx: Transaction, press: ButtonPressed, rejected: CommandRej
     return duplicate or receipt
 
 
-def _find_call(tx: Transaction, press: ButtonPressed, person: Person) -> tuple[CommandCall, SessionRow]:
+def _find_call(tx: Transaction, press: ButtonPressed, person: Person) -> tuple[CommandCall, SessionRow | None]:
     action, subject = parse_button(press.data)
+    if action in {"confirm", "reject"}:
+        return _find_decision(tx, action, subject, person), None
     if action in {"stop", "retry"}:
         turn = turns.find(tx, subject)
         if turn is None:
@@ -97,6 +118,16 @@ def _find_call(tx: Transaction, press: ButtonPressed, person: Person) -> tuple[C
     row = _get_session(tx, session_id, person)
     _check_last_question(tx, row, int(seq))
     return retry_turn.call(), row
+
+
+def _find_decision(tx: Transaction, action: str, job_id: str, person: Person) -> CommandCall:
+    """Return the call that confirms or rejects what the agent has proposed; only the job's person may decide."""
+    job_row = jobs.find_by_id(tx, job_id)
+    if job_row is None:
+        raise CommandRejected(NothingToDo(_UNKNOWN))
+    if job_row.job.person_id != person.id:
+        raise CommandRejected(NotAllowed(_NOT_YOUR_JOB))
+    return (confirm_job if action == "confirm" else reject_job).call(job=job_id)
 
 
 def _get_session(tx: Transaction, session_id: str, person: Person) -> SessionRow:

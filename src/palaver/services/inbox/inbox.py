@@ -140,6 +140,8 @@ class Inbox:
             inbound = replace(inbound, content=call.text, busy_policy=busy_policy)
         if inbound.files and not isinstance(call, CommandCall):
             inbound = (await self._files.receive(inbound)).add_to(inbound)
+        if isinstance(call, CommandCall) and call.action.uses_prices:
+            await self._commands.load_prices()
         receipt = None
         if isinstance(call, CommandCall) and call.action.reads:
             receipt = await self._try_accept_with_read(inbound, call, checkpoint)

@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.domain.attachment import add_attachments
 from palaver.domain.errors import ChatNotReachable
+from palaver.domain.gateway_config import MACHINE_PLATFORMS
 from palaver.domain.inbound import Outcome, Receipt, ReplyTo, find_delivery_address
+from palaver.domain.memory import MemoryTurnKind
 from palaver.domain.policy import ResetReason, explain_reset
+from palaver.domain.quoted_messages import limit_context
 from palaver.domain.turn import ALBUM_ID_KEY, QUOTED_SEQS_KEY, BusyPolicy, StopRequest, TurnKind
 from palaver.services import surfaces
 from palaver.services.attachments import find_attachments
 from palaver.services.inbox import group_chats
 from palaver.services.inbox.content import build_message
-from palaver.services.store import MACHINE_PLATFORMS
+from palaver.services.memory_turns.queue import queue_memory_turn
+from palaver.services.messaging.unanswered_posts import list_unanswered_posts
 from palaver.storage import attachments, lanes, session_settings, sessions, turns
 from palaver.storage.engines.base import Conflict
 from palaver.storage.timestamps import from_micros, to_micros
@@ -80,14 +84,18 @@ class MessageQueue:
         person_id = person.id if person else None
         files = find_attachments(tx, person_id, inbound.content, inbound.attachment_ids)
         context = group_chats.list_context(tx, inbound, lane_key) if row is None else group_chats.NO_CONTEXT
+        posts = list_unanswered_posts(tx, arrival, lane_key) if row is None else []
         content = add_attachments(inbound.content, [file for _, file in files])
-        message = build_message(inbound, content, context.messages, now)
+        quoted = limit_context([*posts, *context.messages]) if posts else context.messages
+        message = build_message(inbound, content, quoted, now)
         if row is None:
             is_human = inbound.source.platform not in MACHINE_PLATFORMS
             recorded = lanes.append_message(tx, arrival, message, from_human=is_human)
             group_chats.mark_seen(tx, recorded.session_key, context)
         else:
             recorded = lanes.append_to_session(tx, row, arrival, message, person_id)
+        if recorded.was_auto_reset:
+            self._queue_memory_turn(tx, recorded.session_key, to_micros(now))
         session_no = row.no if row else sessions.get_no(tx, recorded.session_id)
         attachments.use_in_session(tx, session_no, [no for no, _ in files])
         if recorded.start_reason is not None:  # a reset left the busy session behind
@@ -179,6 +187,12 @@ class MessageQueue:
         if origin.platform not in self._list_connected_platforms():
             raise ChatNotReachable(_NOT_CONNECTED.format(platform=origin.platform.label), platform=str(origin.platform))
         return str(origin)
+
+    def _queue_memory_turn(self, tx: Transaction, lane_key: SessionKey, now: int) -> None:
+        """Let the agent learn from the session that has just expired, unless the expiry watcher was faster."""
+        left = lanes.find_left_session(tx, lane_key)
+        if left is not None and left.session.is_expired:
+            queue_memory_turn(tx, self._rules, left.no, MemoryTurnKind.EXPIRY, now)
 
     def _explain_reset(self, inbound: Inbound, recorded: RecordedMessage) -> str | None:
         """Return what to tell the person if the reset policy has started a new session; resets are never silent."""

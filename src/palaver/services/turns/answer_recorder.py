@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.agent.base import Notice, ReasoningDelta, TextDelta, ToolCall, ToolResult, UsageReport
 from palaver.domain.draft import START_POSITION, Piece, PieceKind, build_turn_messages
+from palaver.services.budgets.call_records import add_usage_by_model
 from palaver.services.turns.finish import build_messages
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ class AnswerRecorder:
         self._live = live
         self._clock = clock
         self._parts = [_AnswerPart(0, input_seq)]
-        self._usage_by_model: dict[str, TurnUsage] = {}
+        self._usage: list[TurnUsage] = []
+        self._unrecorded_usage: list[TurnUsage] = []
         self._tool_started: dict[str, float] = {}  # by id of each call that has no result yet
         self._started = time.monotonic()
 
@@ -46,8 +48,13 @@ class AnswerRecorder:
 
     @property
     def usage(self) -> list[TurnUsage]:
-        """What the run has used so far, one entry for each model."""
-        return list(self._usage_by_model.values())
+        """What the run has used so far, as far as models have reported it: one entry for each model."""
+        return add_usage_by_model(self._usage)
+
+    @property
+    def unrecorded_usage(self) -> list[TurnUsage]:
+        """The part of it that the meter does not record."""
+        return add_usage_by_model(self._unrecorded_usage)
 
     @property
     def input_seq(self) -> int:
@@ -64,8 +71,8 @@ class AnswerRecorder:
                 self._record_call(call_id, name, arguments)
             case ToolResult(call_id, name, content, failed):
                 self._record_result(call_id, name, content, failed=failed)
-            case UsageReport(usage):
-                self.add_usage(usage)
+            case UsageReport():
+                self.add_usage(event)
             case Notice():
                 self._live.notices.append(event)
 
@@ -81,10 +88,10 @@ class AnswerRecorder:
             Piece(PieceKind.RESULT, content, call_id=call_id, name=name, failed=failed, duration_ms=duration)
         )
 
-    def add_usage(self, usage: TurnUsage) -> None:
-        model = usage.model or ""
-        total = self._usage_by_model.get(model)
-        self._usage_by_model[model] = usage if total is None else total.add(usage)
+    def add_usage(self, report: UsageReport) -> None:
+        self._usage.append(report.usage)
+        if not report.is_recorded:
+            self._unrecorded_usage.append(report.usage)
 
     def start_part(self, input_seq: int) -> None:
         """Let everything that follows answer another message: the person has steered the run."""

@@ -14,12 +14,16 @@ from palaver.agent import compaction as summaries
 from palaver.agent.base import Notice, TextDelta, UsageReport
 from palaver.agent.context_fitting import MIN_CONTEXT_TOKENS, count_tokens, shorten_messages
 from palaver.agent.history import build_messages
+from palaver.agent.notices import CUT_OFF_NOTICE
 from palaver.agent.tokens import estimate_message_tokens
+from palaver.domain.budget import CallPurpose
 from palaver.domain.crash_points import crash_point
 from palaver.domain.delivery import DeliveryKind
-from palaver.domain.errors import ContextOverflow, NothingToCompact
+from palaver.domain.errors import AgentError, ContextOverflow, NothingToCompact
+from palaver.domain.memory import MemoryTurnKind
 from palaver.domain.turn import TurnKind
 from palaver.domain.turn_codes import NoticeCode
+from palaver.services.memory_turns.queue import queue_memory_turn
 from palaver.services.turns.choices import load_turn_choices
 from palaver.storage import compactions, deliveries, events, session_settings, sessions, turn_leases, turns
 from palaver.storage.engines.base import Read, Write
@@ -31,12 +35,12 @@ if TYPE_CHECKING:
     from palaver.agent.base import AgentRequest
     from palaver.domain.compaction import Compaction
     from palaver.domain.events import Event
-    from palaver.domain.usage import TurnUsage
     from palaver.services.turns.dependencies import RunDependencies
     from palaver.storage.engines.base import Transaction
     from palaver.storage.turn_leases import TurnLease
 
 _MAX_SPLIT_DEPTH = 4  # messages that are too long for one request are split in half at most this often
+LIMITED_SUMMARY_ERROR = "What is left of the budget is not enough for a summary, so nothing was changed."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +75,7 @@ class Compactor:
         dependencies: RunDependencies,
         lease: TurnLease,
         *,
-        add_usage: Callable[[TurnUsage], None],
+        add_usage: Callable[[UsageReport], None],
         send_notice: Callable[[Notice], None],
     ) -> None:
         self._dependencies = dependencies
@@ -79,6 +83,7 @@ class Compactor:
         self._lease = lease
         self._add_usage = add_usage  # the usage of a summary belongs to the turn
         self._send_notice = send_notice
+        self._is_limited = False  # the budget allows a shorter summary only
 
     async def compact(self, focus: str | None, up_to_seq: int, *, exchanges: int, min_tokens: float = 0) -> Compaction:
         """Let the model of the conversation summarize everything before the last exchanges.
@@ -105,11 +110,20 @@ class Compactor:
             raise NothingToCompact
         self._send_notice(Notice("Summarizing older messages…", NoticeCode.SUMMARIZING))
 
+        meter = self._dependencies.budgets.make_meter(lease, CallPurpose.SUMMARY, on_notice=self._handle_budget_notice)
+
         def build_request(part: Sequence[Mapping[str, Any]], previous_summary: str | None) -> AgentRequest:
-            return replace(summaries.build_summary_request(part, focus, previous_summary), model=plan.model)
+            request = summaries.build_summary_request(part, focus, previous_summary)
+            return replace(request, model=plan.model, meter=meter)
 
         summary = await self._summarize(messages, build_request, previous.summary if previous else None)
         return await self._store_compaction(plan.build(summary, focus=focus))
+
+    def _handle_budget_notice(self, notice: Notice) -> None:
+        if notice.code == NoticeCode.ANSWER_LIMITED:  # it would be about the summary, which people did not ask for
+            self._is_limited = True
+        else:
+            self._send_notice(notice)
 
     async def omit(self, up_to_seq: int, *, exchanges: int) -> Compaction:
         """Let the messages before the last exchanges leave the agent's view, without a summary of them.
@@ -150,7 +164,11 @@ class Compactor:
         def write(tx: Transaction) -> Compaction:
             turn_leases.check_lease(tx, lease)
             compaction = compactions.create(tx, lease.session_no, new, now, lease.person_id)
-            if lease.kind is TurnKind.ANSWER and self._dependencies.rules.compaction.notify:
+            rules = self._dependencies.rules
+            queue_memory_turn(
+                tx, rules, lease.session_no, MemoryTurnKind.COMPACTION, now, up_to_seq=new.last_replaced_seq
+            )
+            if lease.kind is TurnKind.ANSWER and rules.compaction.notify:
                 self._enqueue_notice(tx, format_compaction_notice(compaction), now)
             return compaction
 
@@ -184,7 +202,9 @@ class Compactor:
                     if isinstance(event, TextDelta):
                         text.append(event.text)
                     elif isinstance(event, UsageReport):  # its prompt says nothing about the length of the conversation
-                        self._add_usage(replace(event.usage, last_prompt_tokens=None))
+                        self._add_usage(replace(event, usage=replace(event.usage, last_prompt_tokens=None)))
+                    elif event == CUT_OFF_NOTICE and self._is_limited:
+                        raise AgentError(LIMITED_SUMMARY_ERROR)
         except ContextOverflow:
             if depth < _MAX_SPLIT_DEPTH and len(messages) > 1:
                 half = len(messages) // 2

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from palaver.domain.redact import Redactor
     from palaver.domain.source import Platform
     from palaver.services.attachments import Attachments
+    from palaver.services.budgets.meter import Budgets
     from palaver.services.live.feed import Feed
     from palaver.services.store import SessionStore
     from palaver.services.turns.tools import Toolbox
@@ -26,6 +27,7 @@ class RunDependencies:
     rules: TurnRules
     toolbox: Toolbox
     feed: Feed
+    budgets: Budgets
     redactor: Redactor | None = None
     files: Attachments | None = None
     list_connected_platforms: Callable[[], Collection[Platform]] = frozenset

@@ -10,15 +10,19 @@ from palaver.domain.context import clean_chat_text
 from palaver.domain.delivery import DeliveryKind
 from palaver.domain.events import EventKind
 from palaver.domain.ids import PersonId
+from palaver.domain.job import JOB_RUN_KEY
 from palaver.domain.message import MAX_BYTES_PER_CHAR, MAX_MESSAGE_BYTES, Message
 from palaver.domain.turn import InterruptReason, TurnKind, TurnState
+from palaver.services.budgets import call_records
 from palaver.services.commands.reply_text import escape_markdown
+from palaver.services.jobs.run_end import EndedTurn, finish_job_run
 from palaver.storage import deliveries, drafts, events, message_log, people, turn_leases, turns, usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from palaver.domain.draft import Draft
+    from palaver.domain.gateway_config import GatewayConfig
     from palaver.domain.usage import TurnUsage
     from palaver.storage.engines.base import Transaction
     from palaver.storage.turn_leases import TurnLease
@@ -44,6 +48,7 @@ def build_text_only_messages(draft: Draft, input_seq: int) -> list[Message]:
 
 def finish_turn(
     tx: Transaction,
+    config: GatewayConfig,
     lease: TurnLease,
     messages: Sequence[Message],
     usages: Sequence[TurnUsage],
@@ -53,18 +58,21 @@ def finish_turn(
     *,
     facts: Mapping[str, object] | None = None,
     notices: Sequence[str] = (),
+    closing_notices: Sequence[str] = (),
 ) -> None:
-    """Store the messages, the usage, the final state and the delivery of a turn. All of it or nothing.
+    """Store the messages, the usage, the final state and the delivery of a turn, and end the run of a job that it is.
 
-    `facts` are details of a failure for those who want to know more; they are not sent to a chat. `notices` are sent
-    to the chat before the answer.
+    All of it or nothing. `usages` is what the meter has not recorded. `facts` are details of a failure for those who
+    want to know more; they are not sent to a chat. `notices` are sent to the chat before the answer,
+    `closing_notices` after it.
     """
     facts = {"reason": error, **(facts or {})}
     is_stopped = facts["reason"] == InterruptReason.STOPPED
     stopper_id = turn_leases.find_stopper(tx, lease) if is_stopped else None
     turn_leases.end_turn(tx, lease, state, now, error)
     drafts.delete(tx, lease.turn_no)
-    unrecorded = [replace(each, turn_id=lease.turn_id) for each in usages]
+    used = call_records.add_usage_by_model([*call_records.take_run_usage(tx, lease), *usages])
+    unrecorded = [replace(each, turn_id=lease.turn_id) for each in used]
     if messages:
         first = unrecorded.pop(0) if unrecorded else None  # recorded by the same statement as the messages
         message_log.append_messages(tx, lease.session_id, messages, now, usage=first)
@@ -76,15 +84,25 @@ def finish_turn(
         input_seq = messages[-1].extra.get("answers", lease.input_seq) if messages else lease.input_seq
         turn_facts = {"turn": lease.turn_id, "input_seq": input_seq}
         events.append_event(tx, lease.session_no, kind, now, person_id, **turn_facts, **facts)
-    if lease.address is None:
-        return
-    for notice in notices:
-        _enqueue_notice(tx, lease, lease.address, notice, now)
-    stopper_name = _load_name(tx, stopper_id) if stopper_id not in {None, lease.person_id} else None
-    ending = format_ending(lease.kind, state, error, is_stopped=is_stopped, stopper_name=stopper_name)
+    if JOB_RUN_KEY in lease.facts:
+        _finish_job_run(tx, config, lease, messages, state, error, facts, now)
+    if lease.address is not None:
+        stopper_name = _load_name(tx, stopper_id) if stopper_id not in {None, lease.person_id} else None
+        ending = format_ending(lease.kind, state, error, is_stopped=is_stopped, stopper_name=stopper_name)
+        for notice in notices:
+            _enqueue_notice(tx, lease, lease.address, notice, now)
+        _enqueue_answer(tx, lease, lease.address, messages, ending, now)
+        for notice in closing_notices:
+            _enqueue_notice(tx, lease, lease.address, notice, now)
+
+
+def _enqueue_answer(
+    tx: Transaction, lease: TurnLease, address: str, messages: Sequence[Message], ending: str, now: int
+) -> None:
+    """Queue the answer and why it did not complete, if so; after /compress there is only the latter."""
     if lease.kind is TurnKind.COMPACT:
         if ending:
-            _enqueue_notice(tx, lease, lease.address, ending, now)
+            _enqueue_notice(tx, lease, address, ending, now)
         return
     parts = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
     parts += [ending] if ending else []
@@ -93,7 +111,7 @@ def finish_turn(
     ]
     if parts or attachment_ids:
         delivery = deliveries.NewDelivery(
-            address=lease.address,
+            address=address,
             content="\n\n".join([*_format_quotes(tx, lease), *parts]),
             session_no=lease.session_no,
             turn_no=lease.turn_no,
@@ -101,6 +119,27 @@ def finish_turn(
             attachment_ids=attachment_ids,
         )
         deliveries.enqueue(tx, delivery, now)
+
+
+def _finish_job_run(
+    tx: Transaction,
+    config: GatewayConfig,
+    lease: TurnLease,
+    messages: Sequence[Message],
+    state: TurnState,
+    error: str | None,
+    facts: Mapping[str, object],
+    now: int,
+) -> None:
+    ended = EndedTurn(
+        run_id=str(lease.facts[JOB_RUN_KEY]),
+        turn_no=lease.turn_no,
+        state=state,
+        error=error,
+        facts=facts,
+        messages=messages,
+    )
+    finish_job_run(tx, config, ended, now)
 
 
 def _enqueue_notice(tx: Transaction, lease: TurnLease, address: str, text: str, now: int) -> None:
@@ -121,6 +160,7 @@ def _load_name(tx: Transaction, person_id: PersonId | None) -> str:
 
 def record_orphan_usage(tx: Transaction, lease: TurnLease, usages: Sequence[TurnUsage], now: int) -> None:
     """Record the usage of a run that lost its turn to another run, or whose conversation was deleted."""
+    call_records.record_run_calls(tx, lease, now)
     for each in usages:
         usage.record_orphan_usage(tx, lease, each, now)
 

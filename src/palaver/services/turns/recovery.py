@@ -12,6 +12,7 @@ from palaver.services.turns.finish import build_messages, build_text_only_messag
 from palaver.storage import drafts, turn_leases
 
 if TYPE_CHECKING:
+    from palaver.domain.gateway_config import GatewayConfig
     from palaver.domain.message import Message
     from palaver.storage.engines.base import Transaction
     from palaver.storage.turn_leases import OrphanTurn, TurnLease
@@ -23,20 +24,20 @@ def has_orphans(tx: Transaction, now: int) -> bool:
     return turn_leases.has_orphan(tx, now, is_owner_dead)
 
 
-def recover_orphans(tx: Transaction, now: int) -> int:
+def recover_orphans(tx: Transaction, config: GatewayConfig, now: int) -> int:
     """Requeue or end every turn whose worker died; return how many there were. Two callers cannot both get one."""
     orphans = turn_leases.list_orphans(tx, now, is_owner_dead)
     for orphan in orphans:
-        _recover(tx, orphan, now)
+        _recover(tx, config, orphan, now)
     return len(orphans)
 
 
-def recover_broken_run(tx: Transaction, lease: TurnLease, now: int) -> None:
+def recover_broken_run(tx: Transaction, config: GatewayConfig, lease: TurnLease, now: int) -> None:
     """Requeue or end the turn of a run that broke off in this process, without waiting for its lease to expire."""
-    _recover(tx, turn_leases.load_orphan(tx, lease), now)
+    _recover(tx, config, turn_leases.load_orphan(tx, lease), now)
 
 
-def _recover(tx: Transaction, orphan: OrphanTurn, now: int) -> None:
+def _recover(tx: Transaction, config: GatewayConfig, orphan: OrphanTurn, now: int) -> None:
     lease = orphan.lease
     action = decide_crashed_turn(
         had_side_effects=orphan.has_side_effects, attempt=lease.attempt, stop_request=orphan.stop_request
@@ -48,11 +49,12 @@ def _recover(tx: Transaction, orphan: OrphanTurn, now: int) -> None:
     if action is CrashedTurnAction.FAIL:
         error = TOO_MANY_CRASHES_REASON.format(attempts=lease.attempt)
         messages = _load_partial_answer(tx, lease, TurnState.FAILED)
-        finish_turn(tx, lease, messages, (), TurnState.FAILED, error, now)
+        finish_turn(tx, config, lease, messages, (), TurnState.FAILED, error, now)
         return
     reason = InterruptReason.SERVER_CRASHED if orphan.stop_request is None else InterruptReason.STOPPED
     messages = _load_partial_answer(tx, lease, TurnState.INTERRUPTED)
-    finish_turn(tx, lease, messages, (), TurnState.INTERRUPTED, reason.explain(), now, facts={"reason": reason.value})
+    facts = {"reason": reason.value}
+    finish_turn(tx, config, lease, messages, (), TurnState.INTERRUPTED, reason.explain(), now, facts=facts)
 
 
 def _load_partial_answer(tx: Transaction, lease: TurnLease, state: TurnState) -> list[Message]:

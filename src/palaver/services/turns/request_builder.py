@@ -8,23 +8,29 @@ from typing import TYPE_CHECKING
 
 from palaver.agent.base import AgentRequest
 from palaver.agent.history import build_messages
+from palaver.domain.budget import CallPurpose
 from palaver.domain.context import build_session_context, build_session_context_prompt
 from palaver.domain.errors import NothingToDo
 from palaver.domain.events import Event, EventKind
+from palaver.domain.job_prompt import build_job_run_prompt
 from palaver.domain.policy import ResetReason, explain_reset
 from palaver.domain.session import AUTOMATIC_START_REASONS, SessionEntry
 from palaver.services import profiles
 from palaver.services.home_channels import load_home_channels
+from palaver.services.jobs.run_context import load_active_run
 from palaver.services.toolsets import BUILT_IN_TOOLSETS
 from palaver.services.turns.choices import load_turn_choices
-from palaver.storage import compactions, events, people, session_settings, sessions
-from palaver.storage.engines.base import Read
+from palaver.services.turns.memory_block import load_memory_block
+from palaver.storage import compactions, events, memory_blocks, people, session_settings, sessions
+from palaver.storage.engines.base import Read, Write
+from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from palaver.agent.base import Notice, Tool
     from palaver.domain.message import Message
+    from palaver.services.jobs.run_context import ActiveRun
     from palaver.services.profiles import TurnChoices
     from palaver.services.turns.dependencies import RunDependencies
     from palaver.storage.engines.base import Transaction
@@ -57,9 +63,12 @@ class RequestBuilder:
         NothingToDo when the message was undone in the meantime.
         """
         engine, files = self.dependencies.store.engine, self.dependencies.files
-        request, last_prompt_tokens, notices = await engine.arun(
+        request, last_prompt_tokens, notices, chosen_ids = await engine.arun(
             Read(lambda tx: self._read_request(tx, input_seq, agent_tools, answer_so_far))
         )
+        if chosen_ids is not None:
+            now = to_micros(self.dependencies.store.clock.now())
+            await engine.arun(Write(lambda tx: memory_blocks.store(tx, self.lease.session_no, chosen_ids, now)))
         for notice in notices:
             self.send_notice(notice)
         if files is not None:
@@ -69,7 +78,7 @@ class RequestBuilder:
 
     def _read_request(
         self, tx: Transaction, input_seq: int, agent_tools: Sequence[Tool], answer_so_far: Sequence[Message]
-    ) -> tuple[AgentRequest, int, Sequence[Notice]]:
+    ) -> tuple[AgentRequest, int, Sequence[Notice], Sequence[str] | None]:
         session_no = self.lease.session_no
         row = sessions.get_by_no(tx, session_no)
         settings = session_settings.load(tx, session_no)
@@ -84,10 +93,12 @@ class RequestBuilder:
         if question.message is None:
             raise NothingToDo("I can't read this message: its entry in the log is damaged. Send it again.")
         reactions = events.list_reactions(tx, session_no, after=log[0].seq, before=input_seq)
-        tools = self._list_tools(tx, row, agent_tools, disabled)
+        job_run = load_active_run(tx, self.lease)
+        tools = self._list_tools(tx, row, agent_tools, disabled, job_run)
+        block = load_memory_block(tx, row, self.lease.person_id, tools)
         request = AgentRequest(
             turn_id=self.lease.turn_id,
-            instructions=self._build_instructions(tx, row, choices, settings.workspace, tools),
+            instructions=self._build_instructions(tx, row, choices, settings.workspace, tools, job_run, block.text),
             messages=build_messages(
                 [*log, *reactions, *_make_events(answer_so_far)],
                 input_seq=input_seq,
@@ -98,19 +109,30 @@ class RequestBuilder:
             tools=tools,
             model=choices.model,
             take_steering=self.take_steering,
+            meter=self.dependencies.budgets.make_meter(self.lease, CallPurpose.ANSWER, on_notice=self.send_notice),
         )
-        return request, row.session.last_prompt_tokens, choices.notices
+        return request, row.session.last_prompt_tokens, choices.notices, block.chosen_ids
 
     def _list_tools(
-        self, tx: Transaction, row: SessionRow, agent_tools: Sequence[Tool], disabled: Collection[str]
+        self,
+        tx: Transaction,
+        row: SessionRow,
+        agent_tools: Sequence[Tool],
+        disabled: Collection[str],
+        job_run: ActiveRun | None,
     ) -> list[Tool]:
-        """List the tools of Palaver and of the agent that the asking person may use; no person, no tools."""
+        """List the tools of Palaver and of the agent that the asking person or job may use; no person, no tools."""
         person_row = people.find_by_id(tx, self.lease.person_id) if self.lease.person_id else None
         if person_row is None:
             return []
-        principal, toolbox = person_row.person.principal, self.dependencies.toolbox
-        palaver_tools = toolbox.list_palaver_tools(principal, row, self.lease.input_seq, disabled=disabled)
-        allowed_agent_tools = toolbox.list_agent_tools(principal, row, agent_tools, disabled=disabled)
+        principal, granted = person_row.person.principal, None
+        if job_run is not None:
+            principal, granted = job_run.principal, job_run.job_row.job.toolsets
+        toolbox = self.dependencies.toolbox
+        palaver_tools = toolbox.list_palaver_tools(
+            principal, row, self.lease.input_seq, disabled=disabled, lease=self.lease, granted=granted
+        )
+        allowed_agent_tools = toolbox.list_agent_tools(principal, row, agent_tools, disabled=disabled, granted=granted)
         return [self.wrap_tool(tool) for tool in (*palaver_tools, *allowed_agent_tools)]
 
     def _build_instructions(
@@ -120,6 +142,8 @@ class RequestBuilder:
         choices: TurnChoices,
         workspace: str | None,
         tools: Sequence[Tool],
+        job_run: ActiveRun | None,
+        memory_text: str,
     ) -> str:
         """Build the system prompt. It is byte-stable for a conversation, so that providers' prompt caches hit."""
         session, config = row.session, self.dependencies.store.config
@@ -131,15 +155,19 @@ class RequestBuilder:
             home_channels=load_home_channels(tx, config),
             can_send=any(tool.sends_messages for tool in tools),
         )
-        context = replace(context, workspace=workspace)
+        context = replace(context, workspace=workspace, shared=context.shared and job_run is None)
         parts = [
             choices.instructions or DEFAULT_INSTRUCTIONS,
             *([choices.personality] if choices.personality else []),
             build_session_context_prompt(context, redact_pii=config.redact_pii, redactor=self.dependencies.redactor),
         ]
+        if job_run is not None:
+            parts.append(build_job_run_prompt(job_run.build_prompt_context()))
         if session.start_reason in AUTOMATIC_START_REASONS and session.previous_had_messages:
             reason = explain_reset(ResetReason(session.start_reason.value), config.get_reset_policy(session.origin))
             parts.append(f"When this conversation started, the user was told: {reason}")
+        if memory_text:
+            parts.append(memory_text)
         return "\n\n".join(parts)
 
 

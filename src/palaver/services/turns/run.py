@@ -14,7 +14,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from palaver.agent.base import Notice, TextDelta
+from palaver.agent.base import Notice, TextDelta, ToolCall
+from palaver.agent.notices import CUT_OFF_NOTICE
 from palaver.domain.crash_points import crash_point
 from palaver.domain.draft import PieceKind, Position
 from palaver.domain.errors import (
@@ -30,6 +31,8 @@ from palaver.domain.errors import (
 )
 from palaver.domain.turn import InterruptReason, TurnKind, TurnState
 from palaver.domain.turn_codes import FailureCode, NoticeCode
+from palaver.services.jobs.run_context import is_job_run
+from palaver.services.jobs.run_reports import RunReports
 from palaver.services.live.live_run import LiveRun
 from palaver.services.turns.answer_recorder import AnswerRecorder
 from palaver.services.turns.compaction import Compactor, format_compaction_reply
@@ -57,7 +60,10 @@ END_RETRY_SECONDS = 0.5  # pause before an answer that could not be stored is st
 MIN_COMPACTION_GAIN = 0.1  # fraction of the context window; compacting less than that is not worth its price
 INTERNAL_ERROR_REASON = "Internal error in Palaver ({kind}). See its log for details."
 # The facts of an error that are stored with the failed turn.
-FAILURE_FACTS = ("code", "provider", "provider_title", "model", "seconds", "limit", "status", "detail")
+FAILURE_FACTS = (
+    *("code", "provider", "provider_title", "model", "seconds", "limit", "status", "detail"),
+    *("scope", "subject", "period", "unit", "used", "resets_at", "timezone"),  # of a budget
+)
 NEARLY_FULL_NOTICE = Notice(
     "This conversation nearly filled the model's context, so the agent now sees a summary of it.",
     NoticeCode.NEARLY_FULL,
@@ -90,6 +96,7 @@ class Run:
         )
         self._has_started = False
         self._chat_notices: list[str] = []  # what people in a chat are told, before the answer
+        self._closing_notices: list[str] = []  # what people in a chat are told, after the answer
         self._end_facts: dict[str, object] = {}  # why it was interrupted, or what the provider itself said
         self._give_up_at = time.monotonic() + dependencies.rules.timeout.total_seconds() + STOP_TIMEOUT_SECONDS
         self._stop_reason: InterruptReason | None = None
@@ -110,6 +117,11 @@ class Run:
     @property
     def usage(self) -> list[TurnUsage]:
         return self._recorder.usage
+
+    @property
+    def unrecorded_usage(self) -> list[TurnUsage]:
+        """What the run has used and the meter does not record."""
+        return self._recorder.unrecorded_usage
 
     def get_unsaved_pieces(self) -> tuple[list[Piece], Position]:
         """Return the pieces of the draft that are not stored yet, and the position after them."""
@@ -266,7 +278,21 @@ class Run:
         async with contextlib.aclosing(self._dependencies.agent.run(request)) as agent_events:  # type: ignore[type-var]
             async for event in agent_events:
                 self._record(event)
+                if event == CUT_OFF_NOTICE:
+                    self._report_cut_off()
+                if isinstance(event, ToolCall) and is_job_run(self.lease):
+                    await self._check_granted(event, request.tools)
                 crash_point("turn.agent_event")
+
+    def _report_cut_off(self) -> None:
+        """Tell people in a chat that the answer is not complete, and why if the budget has shortened it."""
+        reasons = [notice.text for notice in self._live.notices if notice.code == NoticeCode.ANSWER_LIMITED]
+        self._closing_notices.insert(0, " ".join([CUT_OFF_NOTICE.text, *reasons]))
+
+    async def _check_granted(self, call: ToolCall, tools: Sequence[Tool]) -> None:
+        """Record that a run of a job wanted a tool that it does not have; its driver refuses the call."""
+        if all(call.name != tool.name for tool in tools):
+            await RunReports(self._engine, self.lease).add_refused_tool(call.name)
 
     def _record(self, event: AgentEvent) -> None:
         self._recorder.record(event)
@@ -275,6 +301,8 @@ class Run:
     def _send_notice_once(self, notice: Notice) -> None:
         if notice not in self._live.notices:
             self._record(notice)
+            if notice.code == NoticeCode.BUDGET_NEARLY_USED:
+                self._closing_notices.append(notice.text)
 
     # -- tools and steering --------------------------------------------------------------------------------
 
@@ -346,15 +374,27 @@ class Run:
         return turn_leases.has_ended_at(tx, self.lease, now)
 
     def _finish(self, tx: Transaction, state: TurnState, error: str | None, now: int) -> None:
+        config = self._dependencies.store.config
         messages = [] if self.lease.kind is TurnKind.COMPACT else self._recorder.build_answer(state)
         finish_turn(
-            tx, self.lease, messages, self.usage, state, error, now, facts=self._end_facts, notices=self._chat_notices
+            tx,
+            config,
+            self.lease,
+            messages,
+            self.unrecorded_usage,
+            state,
+            error,
+            now,
+            facts=self._end_facts,
+            notices=self._chat_notices,
+            closing_notices=self._closing_notices,
         )
 
     def _finish_with_text(self, tx: Transaction, error: str, now: int) -> None:
         """End a turn whose driver produced something that the log cannot hold: keep the text of its answer."""
+        config = self._dependencies.store.config
         messages = build_text_only_messages(self._recorder.draft, self.lease.input_seq)
-        finish_turn(tx, self.lease, messages, self.usage, TurnState.FAILED, error, now)
+        finish_turn(tx, config, self.lease, messages, self.unrecorded_usage, TurnState.FAILED, error, now)
 
     def _now(self) -> int:
         return to_micros(self._dependencies.store.clock.now())

@@ -15,16 +15,21 @@ from typing import TYPE_CHECKING
 from palaver.agent.base import AgentRequest, TextDelta, UsageReport
 from palaver.agent.demo import DEMO_MODEL
 from palaver.agent.local import LOCAL_MODEL
+from palaver.domain.budget import CallPurpose
 from palaver.domain.errors import PalaverError
 from palaver.domain.titles import clean_model_title
 from palaver.domain.turn import TurnKind, TurnState
+from palaver.services.budgets import call_records
 from palaver.services.turns.choices import load_turn_choices
 from palaver.storage import auto_titles, events, session_settings, usage
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from palaver.domain.usage import TurnUsage
+    from palaver.services.budgets.meter import BudgetMeter
     from palaver.services.turns.dependencies import RunDependencies
     from palaver.services.turns.run import Run
     from palaver.storage.engines.base import Transaction
@@ -88,7 +93,8 @@ class TitleWriter:
             )
             if may_ask:  # the messages are read outside the write, because they may be long
                 request = await self._engine.arun(Read(lambda tx: self._build_request(tx, lease)))
-                await self._ask_model(lease, request)
+                meter = self._dependencies.budgets.make_meter(lease, CallPurpose.TITLE)
+                await self._ask_model(lease, replace(request, meter=meter), meter)
         except PalaverError as error:  # the first words stay
             log.info("title_not_made", extra=facts | {"error": str(error)})
         except TimeoutError:
@@ -112,9 +118,9 @@ class TitleWriter:
             max_tokens=MAX_TITLE_TOKENS,
         )
 
-    async def _ask_model(self, lease: TurnLease, request: AgentRequest) -> None:
+    async def _ask_model(self, lease: TurnLease, request: AgentRequest, meter: BudgetMeter) -> None:
         text: list[str] = []
-        usages: list[TurnUsage] = []
+        reports: list[UsageReport] = []
         try:
             async with asyncio.timeout(TITLE_TIMEOUT_SECONDS):
                 run = self._dependencies.agent.run(request)
@@ -123,17 +129,22 @@ class TitleWriter:
                         if isinstance(event, TextDelta):
                             text.append(event.text)
                         elif isinstance(event, UsageReport):
-                            usages.append(event.usage)
+                            reports.append(event)
         finally:  # what was used has to be paid for, also without a title
-            title = None if any(map(_is_built_in, usages)) else clean_model_title("".join(text))
-            await self._store(lease, title, usages)
+            is_built_in = any(_is_built_in(report.usage) for report in reports)
+            title = None if is_built_in else clean_model_title("".join(text))
+            unrecorded = [report.usage for report in reports if not report.is_recorded]
+            await self._store(lease, title, unrecorded, meter.call_ids)
 
-    async def _store(self, lease: TurnLease, title: str | None, usages: list[TurnUsage]) -> None:
-        if title is None and not usages:
+    async def _store(
+        self, lease: TurnLease, title: str | None, usages: Sequence[TurnUsage], call_ids: Sequence[str]
+    ) -> None:
+        if title is None and not usages and not call_ids:
             return
         now = to_micros(self._dependencies.store.clock.now())
 
         def write(tx: Transaction) -> None:
+            call_records.record_calls(tx, call_ids, now)
             for each in usages:
                 usage.record_orphan_usage(tx, lease, replace(each, last_prompt_tokens=None), now)
             if title is not None:

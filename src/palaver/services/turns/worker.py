@@ -65,6 +65,7 @@ class TurnWorker:
     async def start(self) -> None:
         """Recover the turns of dead workers, then start to claim turns."""
         await self.recover_orphans()
+        await self._dependencies.budgets.recover_calls()
         self._dependencies.feed.add_work_listener(self.wake)
         self._claim_loop = asyncio.create_task(self._run_claim_loop(), name="palaver-turns")
         self._upkeep_loops = [
@@ -199,8 +200,8 @@ class TurnWorker:
         run.is_ending = True
 
         def recover(tx: Transaction, now: int) -> None:
-            recovery.recover_broken_run(tx, run.lease, now)
-            record_orphan_usage(tx, run.lease, run.usage, now)
+            recovery.recover_broken_run(tx, self._dependencies.store.config, run.lease, now)
+            record_orphan_usage(tx, run.lease, run.unrecorded_usage, now)
 
         while not self._is_stopping:
             try:
@@ -217,9 +218,7 @@ class TurnWorker:
 
     async def _record_orphan_usage(self, run: Run) -> None:
         """Record what a run used before it lost its turn: it has to be paid for, whichever run answers."""
-        if not run.usage:
-            return
-        record = partial(record_orphan_usage, lease=run.lease, usages=run.usage, now=self._now())
+        record = partial(record_orphan_usage, lease=run.lease, usages=run.unrecorded_usage, now=self._now())
         try:
             await self._engine.arun(Write(record))
         except StoreError as error:
@@ -277,6 +276,7 @@ class TurnWorker:
             try:
                 await self._extend_leases()
                 await self.recover_orphans()
+                await self._dependencies.budgets.recover_calls()
                 wait = HEARTBEAT_SECONDS
             except StoreError as error:
                 log.warning("turn_lease_extension_failed", extra={"error": str(error)})
@@ -307,7 +307,7 @@ class TurnWorker:
         crash_point("turn.before_recovery")
         recovered = await self._engine.arun(
             Write(
-                lambda tx: recovery.recover_orphans(tx, now),
+                lambda tx: recovery.recover_orphans(tx, self._dependencies.store.config, now),
                 read_first=lambda tx: None if recovery.has_orphans(tx, now) else 0,
             )
         )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class ListCriteria:
     """Which sessions a list contains; None stands for no condition."""
 
-    state: str = "active"  # active, archived or pinned
+    state: str = "active"  # active, archived, pinned or expired
     project: str | None = None  # id or name
     platform: str | None = None
     person: str | None = None  # the id of a person who takes part

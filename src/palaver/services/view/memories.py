@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.domain.errors import NotFound
+from palaver.domain.errors import NotAllowed, NotFound, NothingToDo
 from palaver.services.argument_checks import check_count
 from palaver.services.operation import R, operation
 from palaver.services.view.part import ViewPart
@@ -14,7 +14,8 @@ from palaver.storage.engines.base import Read, Write
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.domain.memory import MemoryEntry
+    from palaver.domain.ids import SessionId
+    from palaver.domain.memory import MemoryEntry, MemoryOrigin
     from palaver.domain.session import Page
     from palaver.storage.engines.base import Transaction, Work
 
@@ -25,27 +26,30 @@ class MemoryOperations(ViewPart[R]):
     """Lists and changes memories. An owner who sees everything still sees only the memories they may know."""
 
     @operation
-    def list(self, query: str = "", *, limit: int = 50, cursor: str | None = None) -> Work[Page[MemoryEntry]]:
-        """List the memories, newest first; with a query, those that have all its words."""
+    def list(
+        self, query: str = "", *, origin: MemoryOrigin | None = None, limit: int = 50, cursor: str | None = None
+    ) -> Work[Page[MemoryEntry]]:
+        """List the memories, newest first; with a query, those that have all its words; with an origin, those of it."""
         check_count("limit", limit, maximum=MAX_PAGE_MEMORIES)
 
         def run(tx: Transaction) -> Page[MemoryEntry]:
             return memory_queries.list_memories(
-                tx, self._list_audiences(tx), self._scope.person_id, query, limit, cursor
+                tx, self._list_audiences(tx), self._scope.person_id, query, limit, cursor, origin=origin
             )
 
         return Read(run)
 
     @operation
-    def remember(self, text: str) -> Work[MemoryEntry]:
-        """Remember a text for the person alone; a text that they have already is not added again."""
+    def remember(self, text: str, *, session_id: SessionId | None = None) -> Work[MemoryEntry]:
+        """Remember a text for the person alone or, in a shared chat, for that chat; the same text is not added twice.
+
+        `session_id` is the conversation that it is from, if any.
+        """
         now, person_id = self._scope.now(), self._scope.person_id
 
         def run(tx: Transaction) -> MemoryEntry:
-            person_row = people.find_by_id(tx, person_id)
-            if person_row is None:
-                raise NotFound(f"There is no person {person_id}.")
-            memory = memories.add(tx, person_row.audience_no, person_id, text, now)
+            new = memories.NewMemory(text=text, person_id=person_id, session_id=session_id)
+            memory = memories.add(tx, self._find_new_audience(tx), new, now)
             return self._get_entry(tx, memory.id).entry
 
         return Write(run)
@@ -72,6 +76,19 @@ class MemoryOperations(ViewPart[R]):
             return entry.entry
 
         return Write(run)
+
+    def _find_new_audience(self, tx: Transaction) -> int:
+        """Return the audience of a memory that the person adds."""
+        person_row = people.find_by_id(tx, self._scope.person_id)
+        if person_row is None:
+            raise NotFound(f"There is no person {self._scope.person_id}.")
+        if self._scope.is_personal_lane_in_group:
+            raise NotAllowed("Other people read this chat. Manage your memories in a direct message.")
+        if self._scope.audience_no is None:
+            return person_row.audience_no
+        if self._scope.audience_no not in self._scope.list_own_audiences(tx):
+            raise NothingToDo("There is no conversation here yet. Send a message first.")
+        return self._scope.audience_no
 
     def _list_audiences(self, tx: Transaction) -> Sequence[int]:
         if self._scope.is_personal_lane_in_group:  # the others there would read what the person knows

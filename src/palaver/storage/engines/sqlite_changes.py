@@ -25,11 +25,13 @@ class ChangeMarks:
     access_change_no: int = 0
     open_turns: frozenset[tuple[int, int, str, int, str | None]] = field(default_factory=frozenset)
     sending: frozenset[tuple[int, int | None]] = field(default_factory=frozenset)  # (delivery, its session)
+    job_run_no: int = 0
+    next_job_slot: int = 0
 
     @property
     def work_state(self) -> tuple[object, ...]:
         """A value that differs from the last one if there may be something to run, to stop or to send."""
-        return self.turn_no, self.delivery_no, self.open_turns
+        return self.turn_no, self.delivery_no, self.open_turns, self.job_run_no, self.next_job_slot
 
 
 def read_marks(tx: Transaction) -> ChangeMarks:
@@ -44,10 +46,11 @@ def find_changed_sessions(tx: Transaction, marks: ChangeMarks | None) -> tuple[C
     """
     last_numbers = tx.fetch_one(
         "SELECT (SELECT MAX(no) FROM event), (SELECT MAX(no) FROM draft), (SELECT MAX(no) FROM turn),"
-        " (SELECT MAX(no) FROM delivery), (SELECT no FROM access_change WHERE id = 1)"
+        " (SELECT MAX(no) FROM delivery), (SELECT no FROM access_change WHERE id = 1),"
+        " (SELECT MAX(no) FROM job_run), (SELECT MIN(next_slot) FROM job WHERE next_slot IS NOT NULL)"
     )
     assert last_numbers is not None  # noqa: S101
-    event_no, draft_no, turn_no, delivery_no, access_change_no = (int(no or 0) for no in last_numbers)
+    event_no, draft_no, turn_no, delivery_no, access_change_no, *job_marks = (int(no or 0) for no in last_numbers)
     open_turns = frozenset(
         tx.fetch_all(f"{_SELECT_OPEN_TURNS} WHERE state = 'running'")
         + tx.fetch_all(
@@ -55,7 +58,7 @@ def find_changed_sessions(tx: Transaction, marks: ChangeMarks | None) -> tuple[C
         )
     )
     sending = frozenset(tx.fetch_all("SELECT no, session_no FROM delivery WHERE state = 'sending'"))
-    new_marks = ChangeMarks(event_no, draft_no, turn_no, delivery_no, access_change_no, open_turns, sending)
+    new_marks = ChangeMarks(event_no, draft_no, turn_no, delivery_no, access_change_no, open_turns, sending, *job_marks)
     if marks is None:
         return new_marks, frozenset()
     changed = {turn[1] for turn in open_turns ^ marks.open_turns}

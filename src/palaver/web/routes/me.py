@@ -53,12 +53,16 @@ class MeOut(ResponseModel):
     version: str
     command: str = Field(description="How to call Palaver in a terminal of the server.")
     agent: AgentOut
+    server_timezone: str = Field(description="The time zone of people who have chosen none.")
 
 
-class MyNameIn(RequestModel):
-    """Your new name."""
+class MyAccountIn(RequestModel):
+    """What you change about yourself; a field that is missing stays as it is."""
 
-    name: Name
+    name: Name | None = None
+    timezone: Annotated[str, Field(max_length=100)] | None = Field(
+        None, description="An IANA name; null: the server's time zone.", examples=["Europe/Berlin"]
+    )
 
 
 class NewPasswordIn(RequestModel):
@@ -155,13 +159,19 @@ async def get_me(caller: Caller, state: State) -> MeOut:
         version=__version__,
         command=format_command(hide_folders=not is_owner),
         agent=AgentOut(model=agent.model, description=agent.description),
+        server_timezone=state.gateway.store.config.timezone,
     )
 
 
 @router.patch("")
-async def rename_me(body: MyNameIn, caller: BrowserCaller, state: State) -> PersonOut:
-    """Change your name. You also sign in with it."""
-    return PersonOut.from_person(await state.accounts.rename(caller.person.id, body.name))
+async def update_me(body: MyAccountIn, caller: BrowserCaller, state: State) -> PersonOut:
+    """Change your name, with which you also sign in, or your time zone, in which new jobs run."""
+    person = caller.person
+    if "timezone" in body.model_fields_set:
+        person = await state.accounts.set_timezone(person.id, body.timezone)
+    if body.name is not None:
+        person = await state.accounts.rename(person.id, body.name)
+    return PersonOut.from_person(person)
 
 
 @router.post("/welcome", status_code=204)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Path, Query
 from pydantic import Field
 
-from palaver.domain.memory import MAX_MEMORY_CHARS
+from palaver.domain.memory import MAX_MEMORY_CHARS, MemoryOrigin
 from palaver.services.toolsets import find_memory_rule
 from palaver.services.view.memories import MAX_PAGE_MEMORIES
 from palaver.web.api_route import make_router
@@ -39,6 +39,11 @@ class MemoryOut(ResponseModel):
     )
     other_names: list[str] = Field(description="Names of other people who can see it; at most ten.")
     other_count: int = Field(description="How many other people can see it.")
+    origin: MemoryOrigin = Field(
+        description="`person`: a person wrote or edited it; `agent`: the agent saved it during a conversation;"
+        " `learned`: the agent learned it from a conversation that had ended or was compacted."
+    )
+    session_id: str | None = Field(description="The conversation that it is from, if you can see that one.")
 
 
 class AgentMemoryOut(ResponseModel):
@@ -47,6 +52,7 @@ class AgentMemoryOut(ResponseModel):
     enabled: bool = Field(description="Whether the agent's memory is turned on.")
     allowed: bool = Field(description="Whether the agent may use it for people with your role.")
     platforms: list[str] | None = Field(description="The platforms on which the agent may use it; null for all.")
+    learn: bool = Field(description="Whether the agent learns facts by itself when a conversation ends.")
 
 
 class MemoriesOut(ResponseModel):
@@ -72,11 +78,12 @@ async def list_memories(
     state: State,
     caller: Caller,
     query: Annotated[str, Query(max_length=1000, description="Words or beginnings of words to search for.")] = "",
+    origin: Annotated[MemoryOrigin | None, Query(description="Only memories of this origin.")] = None,
     cursor: Annotated[str, Query(max_length=100)] | None = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_MEMORIES)] = 50,
 ) -> MemoriesOut:
     """List the memories that you can see, newest first. With a query, list those that contain all its words."""
-    page = await view.memories.list(query, limit=limit, cursor=cursor)
+    page = await view.memories.list(query, origin=origin, limit=limit, cursor=cursor)
     return MemoriesOut(
         memories=[_to_memory_out(each, caller) for each in page],
         next_cursor=page.cursor,
@@ -113,6 +120,8 @@ def _to_memory_out(entry: MemoryEntry, caller: SignedInPerson) -> MemoryOut:
         shared=entry.shared,
         other_names=list(entry.other_names),
         other_count=entry.other_count,
+        origin=memory.origin,
+        session_id=entry.session_id,
     )
 
 
@@ -122,4 +131,5 @@ def _to_agent_memory_out(state: WebState, caller: SignedInPerson) -> AgentMemory
         enabled=rule is not None,
         allowed=rule is not None and caller.person.role in rule.roles,
         platforms=None if rule is None or rule.platforms is None else sorted(rule.platforms),
+        learn=state.gateway.rules.memory.learn,
     )

@@ -61,6 +61,9 @@ async def list_sessions(
     view: CallerView,
     include_all: IncludeAll,
     session_state: Annotated[Literal["active", "archived", "pinned"], Query(alias="state")] = "active",
+    expired: Annotated[
+        bool, Query(description="Only those that the reset policy has ended, archived or not; `state` does not matter.")
+    ] = False,
     project: Annotated[str | None, Query(description="One of your projects, by id or name.")] = None,
     platform: Annotated[str | None, Query(description="The platform they come from.", examples=["telegram"])] = None,
     person_id: Annotated[str | None, Query(description="The id of a person who takes part.")] = None,
@@ -77,7 +80,7 @@ async def list_sessions(
 ) -> SessionsOut:
     """List conversations, newest first. Empty ones are left out."""
     page = await view.summaries.list(
-        state=session_state,
+        state="expired" if expired else session_state,
         limit=limit,
         cursor=cursor,
         project=project,

@@ -35,10 +35,11 @@ class PersonOut(ResponseModel):
     id: str
     name: str
     role: Role
+    timezone: str | None = Field(description="The person's time zone, an IANA name; null: the server's.")
 
     @classmethod
     def from_person(cls, person: Person) -> PersonOut:
-        return cls(id=person.id, name=person.name, role=person.role)
+        return cls(id=person.id, name=person.name, role=person.role, timezone=person.timezone)
 
 
 class SignInOut(ResponseModel):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.cli.atomic_file import write_file_atomically
 from palaver.domain.errors import InvalidInput, PalaverError
+from palaver.services.atomic_file import write_file_atomically
 
 
 @pytest.mark.parametrize("force", [False, True])

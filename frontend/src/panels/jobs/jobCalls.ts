@@ -1,0 +1,48 @@
+/** The requests of the jobs panel. */
+import { request } from "../../api/http";
+import type { components } from "../../api/schema";
+
+type Schemas = components["schemas"];
+
+export type Job = Schemas["JobOut"];
+export type JobDetails = Schemas["JobDetailsOut"];
+export type JobPreview = Schemas["JobPreviewOut"];
+export type JobOptions = Schemas["JobOptionsOut"];
+export type JobRun = Schemas["JobRunOut"];
+export type Jobs = Schemas["JobsOut"];
+
+/** What a person has filled in for a job. */
+export interface JobFields {
+  name: string;
+  prompt: string;
+  schedule: string;
+  timezone: string;
+  targets: readonly string[];
+  toolsets: readonly string[];
+  repeat: number | null;
+}
+
+type JobAction = "pause" | "resume" | "run" | "confirm" | "reject";
+
+const jobPath = (id: string, rest = "") => `/jobs/${encodeURIComponent(id)}${rest}`;
+
+export const listJobs = (all: boolean, cursor: string | null) => request<Jobs>("GET", "/jobs", { query: { all, cursor } });
+export const getJob = (id: string, all: boolean) => request<JobDetails>("GET", jobPath(id), { query: { all } });
+export const getJobOptions = () => request<JobOptions>("GET", "/jobs/options");
+export const previewJob = (fields: Partial<JobFields>, jobId: string | null, all: boolean, signal?: AbortSignal) =>
+  request<JobPreview>("POST", "/jobs/preview", { body: { ...withoutEmpty(fields), job_id: jobId }, query: { all }, ...(signal && { signal }) });
+export const createJob = (fields: JobFields) => request<JobDetails>("POST", "/jobs", { body: withoutEmpty(fields) });
+export const updateJob = (id: string, fields: Partial<JobFields>, all: boolean) =>
+  request<JobDetails>("PATCH", jobPath(id), { body: withoutEmpty(fields), query: { all } });
+export const deleteJob = (id: string, all: boolean) => request<undefined>("DELETE", jobPath(id), { query: { all } });
+export const changeJob = (id: string, action: JobAction, all: boolean) => request<unknown>("POST", jobPath(id, `/${action}`), { query: { all } });
+export const listJobRuns = (id: string, all: boolean, before: string | null) =>
+  request<Schemas["JobRunsOut"]>("GET", jobPath(id, "/runs"), { query: { all, before, limit: RUNS_PER_PAGE } });
+
+export const RUNS_PER_PAGE = 20;
+
+/** Without a name, the server makes one or keeps the old one. */
+function withoutEmpty(fields: Partial<JobFields>): Partial<JobFields> {
+  const { name, ...rest } = fields;
+  return name?.trim() === "" ? rest : fields;
+}

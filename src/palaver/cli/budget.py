@@ -1,0 +1,155 @@
+"""`palaver budget`: what everybody may spend and has spent."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from palaver.cli import output
+from palaver.cli.options import json_option, load_cli_settings
+from palaver.cli.output import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from palaver.domain.budget import BudgetKey, BudgetStatus
+    from palaver.domain.person import Principal
+    from palaver.services.budgets.overview import BudgetOverview
+    from palaver.services.operation import BlockingRunner
+
+_COLUMNS = (
+    Column("PERIOD"),
+    Column("USED", align="right"),
+    Column("LIMIT", align="right"),
+    Column("TOKENS", align="right"),
+    Column("LIMIT", align="right"),
+    Column("SHARE", align="right"),
+    Column("RESETS", min_terminal_width=100),
+    Column("BUDGET", fills_width=True),
+)
+_LIMIT_WORDS = """WHO is `all` (everybody together), `everyone` (each person), a person's name or id, `jobs` (each
+    job), `job NAME` or `profile NAME`. PERIOD is `day` or `month`."""
+
+
+@click.group()
+def budget() -> None:
+    """Show and limit what the models may cost."""
+
+
+@budget.command("show")
+@json_option
+@click.pass_context
+def show_budgets(ctx: click.Context, as_json: bool) -> None:
+    """Show everybody's budgets.
+
+    Lists those that have a limit or were used this month: used, held for running calls, limit, and when it resets.
+    """
+    from palaver.services.budgets.budget_json import status_to_json
+
+    with _open_overview(ctx) as (overview, principal):
+        page = overview.list_everything(principal)
+        statuses = list(page)
+        while page.cursor is not None:
+            page = overview.list_everything(principal, cursor=page.cursor)
+            statuses += page
+    if as_json:
+        output.print_json({"budgets": [status_to_json(status) for status in statuses]})
+    else:
+        output.print_table(_COLUMNS, [_make_row(status) for status in statuses])
+
+
+@budget.command(
+    "set",
+    help=f"""Set a limit.
+
+    {_LIMIT_WORDS} AMOUNT is dollars such as 5usd or '$5' (in quotes), tokens such as 200k or 1.5M, or `none` for no
+    limit. It wins over config.yaml.
+    """,
+)
+@click.argument("words", nargs=-1, required=True, metavar="WHO PERIOD AMOUNT")
+@json_option
+@click.pass_context
+def set_limit(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None:
+    from palaver.services.budgets.limit_words import parse_set
+
+    who, period, amounts = parse_set(" ".join(words))
+    with _open_overview(ctx) as (overview, principal):
+        key = _find_key(overview, principal, who, period.value)
+        status = overview.set_limits(principal, key, amounts)
+    _print_status("Limit set.", status, as_json=as_json)
+
+
+@budget.command(
+    "clear",
+    help=f"""Remove a limit that was set, so that config.yaml applies.
+
+    {_LIMIT_WORDS}
+    """,
+)
+@click.argument("words", nargs=-1, required=True, metavar="WHO PERIOD")
+@json_option
+@click.pass_context
+def clear_limit(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None:
+    from palaver.services.budgets.limit_words import parse_clear
+
+    who, period = parse_clear(" ".join(words))
+    with _open_overview(ctx) as (overview, principal):
+        key = _find_key(overview, principal, who, period.value)
+        has_changed = overview.clear_limits(principal, key)
+        status = overview.get_status(principal, key)
+    text = "Limit removed; config.yaml applies." if has_changed else "No limit was set here."
+    _print_status(text, status, as_json=as_json)
+
+
+def _print_status(text: str, status: BudgetStatus, *, as_json: bool) -> None:
+    from palaver.services.budgets.budget_json import status_to_json
+    from palaver.services.budgets.texts import describe_named_status
+
+    if as_json:
+        output.print_json({"budget": status_to_json(status)})
+    else:
+        click.echo(f"{text} {describe_named_status(status, output.clean_line(status.subject_name))}")
+
+
+@contextmanager
+def _open_overview(ctx: click.Context) -> Iterator[tuple[BudgetOverview[BlockingRunner], Principal]]:
+    """Open the store, and yield the budgets and the owner of this gateway."""
+    from palaver.app import open_store
+    from palaver.services.budgets.overview import BudgetOverview
+    from palaver.services.operation import BlockingRunner
+
+    settings = load_cli_settings(ctx)
+    with open_store(settings) as store:
+        profiles = settings.agent.profiles.keys()
+        runner = BlockingRunner(store.engine)
+        yield BudgetOverview(runner, settings.turns.budgets, store.clock, profiles), store.get_owner().principal
+
+
+def _find_key(overview: BudgetOverview[BlockingRunner], principal: Principal, who: str, period: str) -> BudgetKey:
+    from palaver.domain.budget import BudgetKey, BudgetPeriod
+    from palaver.services.budgets.limit_words import parse_subject
+
+    scope, name = parse_subject(who)
+    return BudgetKey(scope, overview.find_subject(principal, scope, name), BudgetPeriod(period))
+
+
+def _make_row(status: BudgetStatus) -> tuple[str, ...]:
+    from palaver.domain.budget import BudgetScope
+    from palaver.domain.budget_amounts import format_dollars
+    from palaver.services.budgets.texts import format_reset_time
+
+    scope = status.key.scope
+    name = output.clean_line(status.subject_name)
+    is_common = scope is not BudgetScope.ALL and not status.key.subject  # a limit for each of them uses nothing itself
+    return (
+        status.key.period.value,
+        "" if is_common else format_dollars(status.used_nanos + status.held_nanos),
+        "" if status.limit_nanos is None else format_dollars(status.limit_nanos),
+        "" if is_common else f"{status.used_tokens + status.held_tokens:,}",
+        "" if status.limit_tokens is None else f"{status.limit_tokens:,}",
+        "" if is_common or status.percent is None else f"{status.percent}%",
+        format_reset_time(status.resets_at, status.timezone),
+        f"{scope.value} {name}" if status.key.subject else name.lower(),
+    )

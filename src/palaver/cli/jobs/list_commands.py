@@ -1,0 +1,133 @@
+"""`palaver jobs list|show|history`: jobs and their runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from palaver.cli import output
+from palaver.cli.jobs.job_access import all_option, job_argument, print_lines, print_preview, run_with_jobs
+from palaver.cli.options import json_option
+from palaver.cli.output import Column
+from palaver.invocation import format_command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.cli.jobs.job_access import JobAccess
+    from palaver.domain.job import JobRun
+    from palaver.services.jobs.job_details import JobDetails, JobSummary
+
+_COLUMNS = (
+    Column("ID", style="dim"),
+    Column("STATE"),
+    Column("NEXT", min_terminal_width=70),
+    Column("LAST RUN", min_terminal_width=110),
+    Column("SCHEDULE", width_divisor=3, min_terminal_width=90),
+    Column("NAME", fills_width=True),
+)
+_PERSON_COLUMN = Column("PERSON")
+
+
+@click.command("list")
+@all_option
+@json_option
+@click.pass_context
+def list_jobs(ctx: click.Context, everything: bool, as_json: bool) -> None:
+    """List your jobs by name.
+
+    With --all, the jobs of all people, oldest first. Times are in the time zone of each job.
+    """
+    from palaver.services.jobs.job_json import summary_to_json
+
+    async def run(access: JobAccess) -> list[JobSummary]:
+        page = await access.jobs.list(access.principal, everything=everything)
+        found = list(page)
+        while page.cursor is not None:
+            page = await access.jobs.list(access.principal, everything=everything, cursor=page.cursor)
+            found += page
+        return found
+
+    summaries = run_with_jobs(ctx, run)
+    if as_json:
+        output.print_json({"jobs": [summary_to_json(summary) for summary in summaries]})
+    elif not summaries:
+        command = format_command("jobs add 'every 2h' 'PROMPT'")
+        click.echo(f"No jobs yet. Make one with `{command}`.")
+    elif everything:
+        columns = (*_COLUMNS[:1], _PERSON_COLUMN, *_COLUMNS[1:])
+        output.print_table(columns, [_make_row(summary, with_person=True) for summary in summaries])
+    else:
+        output.print_table(_COLUMNS, [_make_row(summary) for summary in summaries])
+
+
+@click.command()
+@job_argument
+@all_option
+@json_option
+@click.pass_context
+def show(ctx: click.Context, job: str, everything: bool, as_json: bool) -> None:
+    """Show a job: when it runs, what it may cost, where it sends to.
+
+    If the agent has proposed a change, shows the job as it would be.
+    """
+    from palaver.services.jobs import job_json, job_words
+
+    async def run(access: JobAccess) -> JobDetails:
+        return await access.get(job, everything=everything)
+
+    details = run_with_jobs(ctx, run)
+    if as_json:
+        output.print_json({"job": job_json.details_to_json(details)})
+        return
+    print_preview(details.preview)
+    last_run = job_words.describe_last_run(details.last_run, details.job.timezone)
+    print_lines([("State", job_words.describe_state(details.job)), ("Last run", last_run), ("Id", details.job.id)])
+    if details.proposed_change is not None:
+        click.echo("\nThe agent proposes this change:")
+        print_preview(details.proposed_change)
+
+
+@click.command()
+@job_argument
+@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="How many runs to show.")
+@all_option
+@json_option
+@click.pass_context
+def history(ctx: click.Context, job: str, limit: int, everything: bool, as_json: bool) -> None:
+    """Show the latest runs of a job, newest first.
+
+    Shows for each run how it ended, its result, and whether it reached each target.
+    """
+    from palaver.services.jobs import job_json, job_words
+
+    async def run(access: JobAccess) -> tuple[JobDetails, Sequence[JobRun]]:
+        details = await access.jobs.get(access.principal, job, everything=everything)
+        runs = await access.jobs.list_runs(access.principal, job, limit=limit, everything=everything)
+        return details, runs
+
+    details, runs = run_with_jobs(ctx, run)
+    if as_json:
+        output.print_json({"job_id": details.job.id, "runs": [job_json.run_to_json(each) for each in runs]})
+        return
+    name = output.clean_line(details.job.name)
+    click.echo(f"Runs of {name} ({details.job.timezone}):" if runs else f"{name} has not run yet.")
+    for each in runs:
+        click.echo(f"\n{job_words.format_slot(each.slot, details.job.timezone)}")
+        print_lines(job_words.list_run_lines(each))
+
+
+def _make_row(summary: JobSummary, *, with_person: bool = False) -> tuple[str, ...]:
+    from palaver.services.jobs import job_words
+
+    job = summary.job
+    row = (
+        job.id,
+        f"{job.state}*" if job.proposed_change is not None else str(job.state),
+        job_words.describe_next(job),
+        job_words.describe_last_run(summary.last_run, job.timezone),
+        summary.words,
+        output.clean_line(job.name),
+    )
+    return (row[0], output.clean_line(summary.person_name), *row[1:]) if with_person else row

@@ -1,0 +1,60 @@
+"""Who has sent a message to a chat that is no answer: a job, or the agent at the request of another conversation.
+
+It is stored with the message, so that people, exports and the agent itself know where it came from. `sender_words` says
+it in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, Self
+
+SENT_BY_KEY: Final = "sent_by"  # in the message
+
+
+class SenderKind(StrEnum):
+    JOB = "job"
+    AGENT = "agent"  # somebody asked for it in another conversation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentBy:
+    """The sender of a message that is no answer."""
+
+    kind: SenderKind
+    name: str = ""  # of the job; of the person on whose behalf the agent sent it
+    job_id: str | None = None
+    run_id: str | None = None
+    session_id: str | None = None  # the conversation of the run, or in which the agent was asked
+
+    def to_dict(self) -> dict[str, str | None]:
+        """Return it as JSON-ready fields; `from_dict` reads them."""
+        return {
+            "kind": self.kind.value,
+            "name": self.name,
+            "job_id": self.job_id,
+            "run_id": self.run_id,
+            "session_id": self.session_id,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self | None:
+        """Read what `to_dict` returned; None if it is something else."""
+        texts = {key: value for key, value in fields.items() if isinstance(value, str)}
+        if texts.get("kind") not in set(SenderKind):
+            return None
+        return cls(
+            kind=SenderKind(texts["kind"]),
+            name=texts.get("name", ""),
+            job_id=texts.get("job_id"),
+            run_id=texts.get("run_id"),
+            session_id=texts.get("session_id"),
+        )
+
+
+def find_sent_by(extra: Mapping[str, Any]) -> SentBy | None:
+    """Return who sent a message with these fields; None for an answer, and for messages of people."""
+    fields = extra.get(SENT_BY_KEY)
+    return SentBy.from_dict(fields) if isinstance(fields, Mapping) else None

@@ -1,0 +1,1 @@
+"""Budgets: limits on what models cost, held before each call and settled after it."""

@@ -1,0 +1,67 @@
+"""Queues memory turns, in the transaction of what they follow, and decides for whom they may run.
+
+Always true: nothing is learned where `memory.learn` is off, where the memory toolset is not available, from guests,
+from jobs and webhooks, or in a person's own lane in a group, where other people read the answers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from palaver.agent.tools import memory
+from palaver.domain.gateway_config import MACHINE_PLATFORMS
+from palaver.services import toolsets
+from palaver.storage import memory_turns, people, session_privacy, session_settings, sessions
+
+if TYPE_CHECKING:
+    from palaver.domain.ids import PersonId
+    from palaver.domain.memory import MemoryTurnKind
+    from palaver.domain.person import Person
+    from palaver.domain.profile import TurnRules
+    from palaver.storage.engines.base import Transaction
+    from palaver.storage.session_rows import SessionRow
+
+_END_OF_LOG = 2**62
+
+
+def queue_memory_turn(
+    tx: Transaction,
+    rules: TurnRules,
+    session_no: int,
+    kind: MemoryTurnKind,
+    now: int,
+    *,
+    up_to_seq: int = _END_OF_LOG,
+) -> bool:
+    """Queue a memory turn for what people wrote in a session since the last one; False if none is due or allowed."""
+    if not rules.memory.learn:
+        return False
+    row = sessions.get_by_no(tx, session_no)
+    unread = memory_turns.find_unread_messages(tx, session_no, up_to_seq)
+    if unread is None:
+        return False
+    candidates = unread.author_ids if row.session.shared else (memory_turns.find_audience_person(tx, row.audience_no),)
+    for person_id in candidates:
+        if find_learner(tx, rules, row, person_id) is not None and person_id is not None:
+            memory_turns.queue(tx, session_no, unread.last_seq, person_id, kind, now)
+            return True
+    return False
+
+
+def find_learner(tx: Transaction, rules: TurnRules, row: SessionRow, person_id: PersonId | None) -> Person | None:
+    """Return the person if the agent may learn for them in this conversation; None otherwise."""
+    session = row.session
+    person_row = people.find_by_id(tx, person_id) if person_id is not None else None
+    if person_row is None or session.platform in MACHINE_PLATFORMS:
+        return None
+    if not is_memory_available(row, rules, person_row.person):
+        return None
+    if memory.TOOLSET in session_settings.load(tx, row.no).disabled_toolsets:
+        return None
+    is_private = session_privacy.is_private_to(tx, row, person_row.person.id)
+    return person_row.person if is_private else None
+
+
+def is_memory_available(row: SessionRow, rules: TurnRules, person: Person) -> bool:
+    """Whether the operator's rules give a person the memory toolset in a conversation."""
+    return memory.TOOLSET in toolsets.list_session_toolsets(row.session, rules, (), person.role)

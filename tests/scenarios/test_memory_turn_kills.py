@@ -1,0 +1,70 @@
+"""`kill -9` around a memory turn: it never runs twice, stores everything or nothing, and keeps nobody waiting."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+import pytest
+
+from palaver.domain.crash_points import CrashPoint
+
+sys.path.insert(0, str(Path(__file__).parent))
+pytest.register_assert_rewrite("gateway_harness")
+
+from gateway_harness import KILLED, FakePlatform, GatewayLauncher  # noqa: E402
+from gateway_process import LEARNED_FACTS  # noqa: E402
+from store_harness import fetch_rows, find_inconsistencies  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.slow
+
+# How the turn ends when the process is killed there, how often the model was asked, and what is remembered.
+OUTCOMES: dict[str, tuple[str, int, tuple[str, ...]]] = {
+    "memory.before_claim": ("done", 1, LEARNED_FACTS),
+    "memory.claimed": ("failed", 0, ()),
+    "memory.before_end": ("failed", 1, ()),
+    "memory.ended": ("done", 1, LEARNED_FACTS),
+}
+
+
+@pytest.fixture(scope="module")
+def launcher() -> Iterator[GatewayLauncher]:
+    with GatewayLauncher() as started:
+        yield started
+
+
+def test_the_table_has_every_crash_point() -> None:
+    assert set(OUTCOMES) == {point for point in get_args(CrashPoint) if point.startswith("memory.")}
+
+
+@pytest.mark.parametrize("point", OUTCOMES)
+def test_a_process_is_killed_during_a_memory_turn(
+    launcher: GatewayLauncher, store_url: str, tmp_path: Path, point: str
+) -> None:
+    platform = FakePlatform(store_url, tmp_path)
+    victim = launcher.start(platform.build_options(learns=True, is_server=True, crash_at=[point, 1]))
+    platform.add_messages("my cat is called Ada")
+    platform.send_messages(victim)
+    platform.wait_for_acknowledgements(victim)
+    victim.wait_until_idle()
+    platform.add_messages("/new")
+    platform.send_messages(victim)
+    assert victim.wait_for_exit() == KILLED
+    survivor = launcher.start(platform.build_options(learns=True, is_server=True))
+    platform.add_messages("plain again")
+    platform.send_messages(survivor)  # and what was not acknowledged
+    platform.wait_for_acknowledgements(survivor)
+    survivor.wait_until_idle()
+    assert survivor.stop() == 0
+    state, ask_count, facts = OUTCOMES[point]
+    assert fetch_rows(store_url, "SELECT state, kind FROM memory_turn") == [(state, "new")]
+    assert [text for (text,) in fetch_rows(store_url, "SELECT text FROM memory ORDER BY no")] == list(facts)
+    actions = tmp_path / "actions"
+    asked = [json.loads(line) for line in actions.read_text().splitlines()] if actions.exists() else []
+    assert asked == [{"question": "learn"}] * ask_count
+    assert find_inconsistencies(store_url) == []
