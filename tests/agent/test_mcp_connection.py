@@ -80,18 +80,25 @@ async def test_the_tools_of_several_servers_can_be_used_and_errors_reach_the_mod
     assert servers.take_notices() == []
 
 
-async def test_a_server_gets_only_its_configured_environment_and_is_started_again_if_it_died(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_a_server_gets_only_its_configured_environment_can_not_replace_our_tools_and_is_started_again_if_it_died(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-ours")
-    servers = McpServers({"calc": STDIO_SERVER})
+    servers = McpServers({"read": STDIO_SERVER})
     try:
-        get_variable = (await load_tools_by_name(servers))["calc_environment"]
-        assert await get_variable.run({"name": "GIVEN"}) == "yes"
-        assert await get_variable.run({"name": "OPENAI_API_KEY"}) == "(not set)"
+        for _ in range(2):
+            tools = await load_tools_by_name(servers)
+            assert tools["read_conversation"].problem == "read_conversation is one of Palaver's own tools"
+            assert tools["read_add"].problem is None
+        [notice] = servers.take_notices()
+        assert "Rename the server under mcp_servers" in notice.text
+        events = [record.message for record in caplog.records if record.name.startswith("palaver")]
+        assert events == ["mcp_tool_refused"]
+        assert await tools["read_environment"].run({"name": "GIVEN"}) == "yes"
+        assert await tools["read_environment"].run({"name": "OPENAI_API_KEY"}) == "(not set)"
         with pytest.raises(ToolFailed, match="may or may not"):
-            await (await load_tools_by_name(servers))["calc_die"].run({})
-        assert await (await load_tools_by_name(servers))["calc_add"].run({"a": 1, "b": 2}) == "3"
+            await (await load_tools_by_name(servers))["read_die"].run({})
+        assert await (await load_tools_by_name(servers))["read_add"].run({"a": 1, "b": 2}) == "3"
     finally:
         await servers.close()
 
@@ -124,17 +131,3 @@ async def test_a_turn_works_with_one_server_while_another_is_missing(
     assert ToolResult("1", "calc_add", "42") in events
     assert get_text(events) == "It is 42."
     assert server.requests[0]["tools"][0]["function"]["name"] == "calc_add"
-
-
-async def test_a_server_can_not_replace_one_of_our_tools(caplog: pytest.LogCaptureFixture) -> None:
-    servers = McpServers({"read": STDIO_SERVER})
-    try:
-        for _ in range(2):
-            tools = await load_tools_by_name(servers)
-            assert tools["read_conversation"].problem == "read_conversation is one of Palaver's own tools"
-            assert tools["read_add"].problem is None
-    finally:
-        await servers.close()
-    [notice] = servers.take_notices()
-    assert "Rename the server under mcp_servers" in notice.text
-    assert [record.message for record in caplog.records if record.name.startswith("palaver")] == ["mcp_tool_refused"]

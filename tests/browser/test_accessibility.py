@@ -177,6 +177,7 @@ async def test_axe_finds_nothing_serious_in_dialogs_and_menus(start_web: StartWe
     await expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("is not valid")
     assert await find_violations(page) == []
     await page.keyboard.press("Escape")
+    await expect(page.get_by_role("button", name="Actions for “Plants”")).to_be_focused()
     await open_panel(page, "memory")
     await page.get_by_role("button", name="Edit “my cat is called Ada”").click()
     await expect(page.get_by_label("Edit", exact=True)).to_be_focused()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from pathlib import Path
@@ -11,15 +12,22 @@ from playwright.async_api import expect
 
 from browser.conftest import open_path, send_message, wait_for_answer
 from browser.page_checks import find_violations, measure_overflow
+from palaver.agent.base import TextDelta
 from palaver.agent.demo import DemoAgent
+from palaver.agent.notices import CUT_OFF_NOTICE
 from palaver.domain.budget import BudgetScope
 from palaver.storage.engines.base import Write
+from palaver.testing import ScriptedAgent
 from support.budgets import DOLLAR, store_usage
+from support.metered_work import make_call, make_usage
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from playwright.async_api import Locator, Page
 
     from browser.conftest import Visitors
+    from palaver.agent.base import AgentEvent, AgentRequest
     from support.web import StartWebServer, WebServer
 
 MAX_QUESTIONS = 12
@@ -67,7 +75,8 @@ async def test_a_limit_is_set_reached_and_raised(start_web: StartWebServer, visi
     refusal = page.locator(".event-line.is-error")
     for number in range(MAX_QUESTIONS):
         await send_message(page, f"Question {number}")
-        await expect(page.locator(".answer, .event-line.is-error")).to_have_count(number + 2)
+        ended = page.locator(".answer:not([aria-busy=true]), .event-line.is-error")
+        await expect(ended).to_have_count(number + 2)
         if await refusal.count():
             break
         await wait_for_answer(page)
@@ -130,3 +139,29 @@ async def test_everybody_sees_only_their_own_budget(start_web: StartWebServer, v
     assert await measure_overflow(phone) == 0
     assert await find_violations(phone) == []
     await take_screenshot(phone, "phone")
+
+
+async def test_what_is_said_of_the_end_of_an_answer_stays_below_it(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    async def answer(request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        held = await request.meter.hold(make_call(10, 3000))
+        yield TextDelta("It begins with")
+        await held.settle(make_usage(0, 850))
+        yield CUT_OFF_NOTICE
+        yield TextDelta(" this")
+        await has_arrived.wait()
+
+    has_arrived = asyncio.Event()
+    web = await start_web(ScriptedAgent(answer))
+    owner = await web.sign_in()
+    await owner.put("/api/budgets/person/*/day", json={"tokens": 1050})
+    page = await visitors.visit(web)
+    await send_message(page, "Tell me.")
+    await expect(page.locator(".answer")).to_contain_text("It begins with this")
+    has_arrived.set()
+    await wait_for_answer(page)
+    note = page.locator(".answer-end")
+    await expect(note).to_contain_text("The answer was cut off because it reached the maximum length.")
+    await expect(note).to_contain_text("Little of the budget is left")
+    await expect(note).to_contain_text("Your daily budget is 80% used (850 tokens of 1,050 tokens).")

@@ -398,6 +398,20 @@ def test_the_reason_of_a_reset_is_explained(reason: ResetReason, fields: dict[st
 
 
 @pytest.mark.parametrize(
+    ("reason", "mode", "start"),
+    [
+        (ResetReason.IDLE, ResetMode.DAILY, "This conversation was idle for a while, so"),
+        (ResetReason.IDLE, ResetMode.NONE, "This conversation was idle for a while, so"),
+        (ResetReason.DAILY, ResetMode.IDLE, "Conversations here restarted every day, so"),
+    ],
+)
+def test_the_reason_of_a_policy_that_has_changed_names_no_time(
+    reason: ResetReason, mode: ResetMode, start: str
+) -> None:
+    assert explain_reset(reason, ResetPolicy(mode=mode)).startswith(start)
+
+
+@pytest.mark.parametrize(
     ("minutes", "duration"),
     [
         (1, "1 minute"),

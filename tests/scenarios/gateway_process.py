@@ -43,6 +43,7 @@ from palaver.services.gateway import Gateway
 from palaver.services.platforms.account_runner import ConnectionTiming
 from palaver.services.turns import worker
 from palaver.storage import accounts, people
+from palaver.storage.engines import postgres_pool
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 from palaver.testing import ScriptedAgent
@@ -73,6 +74,8 @@ MODEL_CALL = ModelCall(
 CALLS_FILE = "calls"  # beside the actions: a line for each call that the model has received
 WORDS = ("one", "two", "three", "four", "five", "six")
 MAX_USER_MESSAGES = 6  # that the model can take with a message that starts with "long"
+MAX_CONNECTIONS = 3  # to PostgreSQL: each new one takes its server about as long as a whole test on SQLite
+IDLE_POLL_SECONDS = 0.03
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -291,6 +294,7 @@ class GatewayRunner:
 
     async def run(self) -> None:
         options = self._options
+        postgres_pool.MAX_CONNECTIONS = MAX_CONNECTIONS
         worker.DRAFT_SAVE_SECONDS = options.draft_save_seconds
         worker.HEARTBEAT_SECONDS = outbox.RECOVERY_SECONDS = options.recovery_seconds
         preview_stream.PREVIEW_DELAY_SECONDS = 0.0
@@ -382,7 +386,7 @@ class GatewayRunner:
         """Wait until no turn, no run of a job, no delivery and no growing message is open."""
         count = partial(_count_open_work, now=to_micros(store.clock.now()))
         while await store.engine.arun(Read(count)):  # noqa: ASYNC110  (another process may finish it)
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(IDLE_POLL_SECONDS)
         self._report(writer, idle=True, passed_points=dict(self._passed_points))
 
     def _report(self, writer: asyncio.StreamWriter, **facts: Any) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from palaver import GatewayConfig, SessionSource
 from palaver.domain.delivery import Address, DeliveryState
-from palaver.domain.job import JobState
+from palaver.domain.job import Job, JobState
 from palaver.domain.source import Platform
 from palaver.storage import chat_moves, deliveries, jobs, people, turns
 from palaver.storage.engines.base import Read, Write
@@ -29,6 +29,10 @@ def make_group(chat: str, user: str = "ada", **fields: Any) -> SessionSource:
 
 def move_chat(store: SessionStore, old: str = OLD, new: str = NEW, account: str = "") -> bool:
     return store.engine.run(Write(lambda tx: chat_moves.move_chat(tx, "telegram", account, old, new, NOW)))
+
+
+def get_job(store: SessionStore, job_id: str) -> Job:
+    return store.engine.run(Read(lambda tx: jobs.get_any(tx, job_id))).job
 
 
 def queue_delivery(store: SessionStore, chat: str, content: str, thread: str | None = None) -> None:
@@ -104,7 +108,7 @@ def test_jobs_go_on_sending_to_the_new_chat(store: SessionStore) -> None:
     assert move_chat(store)
     moved = ("origin", f"telegram:{NEW}", f"telegram:{NEW}:7", f"telegram@work:{OLD}", "telegram:-1005")
     for row, chat in ((made_there, NEW), (made_elsewhere, OLD)):
-        job = store.engine.run(Read(lambda tx, row=row: jobs.get_any(tx, row.job.id))).job
+        job = get_job(store, row.job.id)
         assert job.targets == moved
         assert job.proposed_change == {"targets": list(moved), "prompt": "Hi."}
         assert job.origin.chat_id == chat

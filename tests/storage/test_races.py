@@ -6,6 +6,7 @@ writer at a time, so there is no middle.)
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,11 +14,20 @@ import pytest
 from palaver import GatewayConfig, SessionSource
 from palaver.domain.clock import SystemClock
 from palaver.domain.errors import NothingToRestore, ProjectNotFound, SessionNotFound
+from palaver.domain.job import JobState
+from palaver.domain.job_proposal import JobDraft
 from palaver.domain.message import Message
+from palaver.domain.person import Role
+from palaver.domain.profile import AgentProfile, TurnRules
 from palaver.services.indexer import Indexer
-from palaver.storage import events, lanes, people, projects, search, sessions
+from palaver.services.jobs.job_fields import JobEnvironment
+from palaver.services.jobs.jobs import Jobs
+from palaver.services.jobs.prices import ModelPrices
+from palaver.services.operation import TransactionRunner
+from palaver.storage import events, jobs, lanes, people, projects, search, sessions
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
+from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -250,3 +260,32 @@ def test_a_rewrite_also_replaces_messages_appended_meanwhile(
     )
     assert [message["content"] for message in store.load_transcript(session_id)] == ["one", "three"]
     assert store.get_session(session_id).message_count == 2
+
+
+def test_a_job_whose_last_slot_passes_while_it_is_edited_is_active_again(
+    store: SessionStore, other_store: SessionStore, dm: Callable[..., SessionSource]
+) -> None:
+    agent = ScriptedAgent()
+    environment = JobEnvironment(
+        config=store.config, rules=TurnRules(), agent=agent, profile=AgentProfile(), prices=ModelPrices(agent)
+    )
+    store.record_user_message(dm(), "hello")  # so that the job may be sent there
+    principal = replace(store.get_or_create_person(dm()).principal, role=Role.OWNER)
+    store._engine.run(Write(lambda tx: people.set_role(tx, principal.person_id, Role.OWNER)))
+
+    def open_jobs(tx: Any) -> Jobs[TransactionRunner]:
+        return Jobs(TransactionRunner(tx), environment, SystemClock())
+
+    draft = JobDraft(name="Tea", prompt="Make tea", schedule="30m")
+    store._engine.run(Write(lambda tx: open_jobs(tx).add(principal, draft, dm())))
+
+    def pass_slot(tx: Transaction) -> bool:
+        return jobs.advance(tx, jobs.get_owned(tx, principal.person_id, "Tea"), None, NOW, runs_left=None)
+
+    interrupted = InterruptedTransaction(
+        "SELECT 1 FROM job WHERE no", lambda: other_store._engine.run(Write(pass_slot))
+    )
+    write(store, interrupted, lambda tx: open_jobs(tx).edit(principal, "Tea", JobDraft(schedule="every 2h")))
+    job = store._engine.run(Read(lambda tx: jobs.get_owned(tx, principal.person_id, "Tea"))).job
+    assert job.state is JobState.ACTIVE
+    assert job.next_slot is not None

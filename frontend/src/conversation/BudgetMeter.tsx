@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { BUDGETS_KEY, listOwnBudgets, type Budget, type Budgets } from "../api/budgets";
 import type { Session } from "../api/types";
-import { describeAmounts, formatResetTime, getBudgetLevel } from "../format/budgets";
+import { describeAmounts, formatResetTime, getBudgetLevel, getUsedPercent } from "../format/budgets";
 import { formatPercent } from "../format/numbers";
 import { navigate } from "../lib/router";
 import { WalletIcon } from "../ui/icons";
@@ -45,13 +45,13 @@ export function BudgetMeter({ session }: { session: Session }) {
   );
 }
 
-/** The budgets that apply in a conversation. They are read again when an answer has ended. */
+/** The budgets that apply in a conversation. They are read again when something was added to it. */
 function useBudgets({ id, running, last_seq: lastSeq }: Session): Budgets | undefined {
   const queryClient = useQueryClient();
   const { data } = useQuery({ queryKey: [BUDGETS_KEY, "session", id], queryFn: () => listOwnBudgets(id) });
   useEffect(() => {
-    if (!running) void queryClient.invalidateQueries({ queryKey: [BUDGETS_KEY] });
-  }, [queryClient, running, lastSeq]); // a quick answer is never reported as running
+    void queryClient.invalidateQueries({ queryKey: [BUDGETS_KEY] });
+  }, [queryClient, running, lastSeq]); // a quick answer is never reported as running; one after another never as ended
   return data;
 }
 
@@ -63,13 +63,13 @@ interface TightestLimit {
 function findTightest({ budgets, used_up: usedUp }: Budgets): TightestLimit | null {
   const limits = [
     ...usedUp.map(({ scope, period, subject }) => ({ percent: 100, name: words.budgetName(scope, period, subject) })),
-    ...budgets.flatMap((budget) => (appliesHere(budget) ? [{ percent: budget.percent, name: nameBudget(budget) }] : [])),
+    ...budgets.filter(appliesHere).map((budget) => ({ percent: getUsedPercent(budget) ?? 0, name: nameBudget(budget) })),
   ];
   return limits.reduce<TightestLimit | null>((tightest, each) => (tightest === null || each.percent > tightest.percent ? each : tightest), null);
 }
 
 /** The budget of a job does not concern what its person writes. */
-function appliesHere(budget: Budget): budget is Budget & { percent: number } {
+function appliesHere(budget: Budget): boolean {
   return budget.percent !== null && budget.scope !== "job";
 }
 

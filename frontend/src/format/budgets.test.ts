@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { describeAmounts, formatBudgetFacts, getBudgetLevel } from "./budgets";
+import { describeAmounts, formatBudgetFacts, getBudgetLevel, getUsedPercent } from "./budgets";
 import { describeFailure, describeNotice } from "./errors";
 
 const UNUSED = { used_usd: "0", held_usd: "0", limit_usd: null, used_tokens: 0, held_tokens: 0, limit_tokens: null, unpriced_calls: 0 };
@@ -11,6 +11,13 @@ describe("a budget", () => {
     expect(describeAmounts({ ...UNUSED, limit_tokens: 200_000, held_tokens: 9000 })).toEqual(["0 of 200K tokens", "9K tokens held for running answers"]);
     expect(describeAmounts({ ...UNUSED, used_tokens: 5, unpriced_calls: 1 })).toEqual(["5 tokens", "plus 1 call with an unknown price"]);
     expect(describeAmounts(UNUSED)).toEqual(["Nothing used"]);
+  });
+
+  it("is used without what running answers hold", () => {
+    expect(getUsedPercent(UNUSED)).toBeNull();
+    expect(getUsedPercent({ ...UNUSED, used_usd: "0.21", held_usd: "0.39", limit_usd: "0.6" })).toBe(35);
+    expect(getUsedPercent({ ...UNUSED, used_usd: "1", limit_usd: "5", used_tokens: 90, limit_tokens: 100 })).toBe(90);
+    expect(getUsedPercent({ ...UNUSED, limit_tokens: 0 })).toBe(100);
   });
 
   it("has a level", () => {

@@ -22,6 +22,16 @@ export function getBudgetLevel(percent: number): BudgetLevel {
   return percent >= 100 ? "used-up" : percent >= WARNING_PERCENT ? "warning" : "ok";
 }
 
+/** How much of the tighter limit is used, in percent; null without a limit. What running answers hold is left out: it is the most that they can cost. */
+export function getUsedPercent({ used_usd, limit_usd, used_tokens, limit_tokens }: BudgetAmounts): number | null {
+  const share = (used: number, limit: number) => (limit > 0 ? Math.floor((100 * used) / limit) : 100);
+  const shares = [
+    ...(limit_usd === null ? [] : [share(Number(used_usd), Number(limit_usd))]),
+    ...(limit_tokens === null ? [] : [share(used_tokens, limit_tokens)]),
+  ];
+  return shares.length === 0 ? null : Math.max(...shares);
+}
+
 /** What is used, unit by unit: `$1.20 of $5.00`, `12K tokens`. A unit that is neither used nor limited is left out. */
 export function describeAmounts(budget: BudgetAmounts): string[] {
   const { limit_usd, limit_tokens } = budget;

@@ -14,7 +14,6 @@ import {
   removeSessions,
   replaceTranscript,
   upsertSessions,
-  type Conversation,
   type State,
 } from "./state";
 
@@ -39,7 +38,8 @@ describe("notices about the end of an answer", () => {
   });
   const describeAfter = (...items: LiveItem[]) => {
     const state = items.reduce(applyLiveItem, openConversation(message(1, "one")));
-    return describeEnd(state.conversations[ID] as Conversation);
+    const conversation = state.conversations[ID];
+    return conversation && describeEnd(conversation);
   };
 
   it("stay until the next answer starts", () => {

@@ -1,5 +1,5 @@
 /** A modal dialog. The browser keeps the focus inside and closes it on Escape. Afterwards the focus is where it was. */
-import { useLayoutEffect, useRef, type ReactNode } from "react";
+import { useLayoutEffect, useRef, useState, type ReactNode } from "react";
 
 interface Props {
   label: string;
@@ -11,15 +11,17 @@ interface Props {
 export function Dialog({ label, className = "dialog", onClose, children }: Props) {
   const element = useRef<HTMLDialogElement>(null);
   const isBackdropPressed = useRef(false);
+  const [menuButton] = useState(findMenuButton);
   useLayoutEffect(() => {
     const dialog = element.current;
     if (dialog === null) return;
     dialog.showModal();
     return () => {
       dialog.close();
+      menuButton?.focus({ preventScroll: true });
       refocusField();
     };
-  }, []);
+  }, [menuButton]);
   return (
     <dialog
       ref={element}
@@ -40,6 +42,12 @@ export function Dialog({ label, className = "dialog", onClose, children }: Props
       <div className="dialog-body">{children}</div>
     </dialog>
   );
+}
+
+/** The button of the menu from which a dialog is being opened: the browser knows only the item, which is removed with the menu. */
+function findMenuButton(): HTMLElement | null {
+  const buttonId = document.activeElement?.closest("[role=menu]")?.getAttribute("aria-labelledby");
+  return buttonId == null ? null : document.getElementById(buttonId);
 }
 
 /** Chromium returns the focus to a field that then accepts no input, until the field gets the focus again. */

@@ -119,7 +119,9 @@ async def _serve(
 @contextlib.asynccontextmanager
 async def _clean_up_regularly(web: WebState) -> AsyncIterator[None]:
     """Delete what is no longer needed now and then, as long as the server runs."""
-    cleanup = asyncio.create_task(Cleanup(web.gateway.store, web.attachments, web.gateway.rules).run(), name="palaver-cleanup")
+    cleanup = asyncio.create_task(
+        Cleanup(web.gateway.store, web.attachments, web.gateway.rules).run(), name="palaver-cleanup"
+    )
     try:
         yield
     finally:

@@ -32,6 +32,7 @@ MAX_TARGETS = 10
 MAX_JOBS_PER_PERSON = 200
 ALERT_AFTER_FAILURES = 2  # in a row
 PAUSE_AFTER_FAILURES = 5  # in a row
+NO_ACCESS_REASON = "The person of this job no longer has access."
 
 
 class JobState(StrEnum):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
@@ -29,6 +30,7 @@ MAX_AGENT_MEMORY_CHARS = 300  # of one that the agent writes: one fact in one se
 MAX_MEMORIES_PER_AUDIENCE = 1000
 _MAX_CANDIDATES = 5  # similar ones, and oldest ones, that could become one memory
 _MIN_SIMILARITY_PERCENT = 85  # of the words of two memories that are similar
+_MAX_LENGTH_RATIO = 2  # of two memories that are similar; others are not compared word by word
 _MAX_KEY_BYTES = 500  # a database index does not accept much longer values
 # What is left out of what the agent learns by itself: `password is …`, the number of a payment card, a key or token.
 _SECRET = re.compile(
@@ -55,6 +57,7 @@ class MemoryTurnKind(StrEnum):
     EXPIRY = "expiry"  # the conversation ended by its reset policy
     COMPACTION = "compaction"  # a summary replaced older messages
     NEW = "new"  # a person started another conversation
+    FORGOTTEN = "forgotten"  # a memory from it was forgotten: it only marks what was written before as read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +130,10 @@ def find_similar(memories: Iterable[Memory], text: str) -> Memory | None:
     """Return a memory with nearly the same words as the text, in whichever order; None if there is none."""
     key, words = build_memory_key(text), Counter(split_words(text))
     for memory in memories:
-        if build_memory_key(memory.text) == key or _is_similar(words, Counter(split_words(memory.text))):
+        if build_memory_key(memory.text) == key:
+            return memory
+        shorter, longer = sorted((len(memory.text), len(text)))
+        if longer <= _MAX_LENGTH_RATIO * shorter and _is_similar(words, Counter(split_words(memory.text))):
             return memory
     return None
 
@@ -142,8 +148,8 @@ def matches_query(text: str, query: str) -> bool:
     query_words = split_query_words(query)
     if not query_words:
         return " ".join(query[:MAX_QUERY_CHARS].split()).casefold() in " ".join(text.split()).casefold()
-    text_words = set(split_words(text))
-    return all(any(word.startswith(prefix) for word in text_words) for prefix in query_words)
+    text_words = sorted(set(split_words(text)))
+    return all(_find_prefix(text_words, prefix) is not None for prefix in query_words)
 
 
 def find_best_matches(memories: Iterable[Memory], query: str, limit: int) -> list[Memory]:
@@ -164,9 +170,16 @@ def _score_match(text: str, query_words: frozenset[str], folded_query: str) -> i
     """Count the query's words that the text has; a query without words, such as 🍵, must occur in it as it is."""
     if not query_words:
         return int(folded_query in " ".join(text.split()).casefold())
-    text_words = set(split_words(text))
-    return sum(any(_matches_word(query_word, word) for word in text_words) for query_word in query_words)
+    text_words = sorted(set(split_words(text)))
+    return sum(_has_word(text_words, query_word) for query_word in query_words)
 
 
-def _matches_word(query_word: str, word: str) -> bool:
-    return word == query_word or (len(query_word) >= _MIN_PREFIX_CHARS and word.startswith(query_word))
+def _has_word(sorted_words: Sequence[str], query_word: str) -> bool:
+    found = _find_prefix(sorted_words, query_word)
+    return found is not None and (found == query_word or len(query_word) >= _MIN_PREFIX_CHARS)
+
+
+def _find_prefix(sorted_words: Sequence[str], prefix: str) -> str | None:
+    """Return the first of these words that begins with a prefix."""
+    index = bisect_left(sorted_words, prefix)
+    return sorted_words[index] if index < len(sorted_words) and sorted_words[index].startswith(prefix) else None

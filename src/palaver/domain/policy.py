@@ -155,8 +155,12 @@ def compute_reset_time(policy: ResetPolicy, last_activity: datetime) -> datetime
 def explain_reset(reason: ResetReason, policy: ResetPolicy) -> str:
     """Return the sentence that tells a person why their conversation was reset."""
     match reason:
+        case ResetReason.IDLE if policy.mode not in {ResetMode.IDLE, ResetMode.BOTH}:  # it has changed since
+            why = "This conversation was idle for a while"
         case ResetReason.IDLE:
             why = f"This conversation was idle for more than {_format_minutes(policy.idle_minutes)}"
+        case ResetReason.DAILY if policy.mode not in {ResetMode.DAILY, ResetMode.BOTH}:
+            why = "Conversations here restarted every day"
         case ResetReason.DAILY:
             why = f"Conversations here restart every day at {policy.at_hour:02}:00 ({policy.timezone})"
         case _:

@@ -97,10 +97,11 @@ class ConversationMemory(Operations[AsyncRunner]):
     @operation
     def forget(self, id_or_text: str) -> Work[Memory]:
         """Delete a memory of this conversation's audience, given by its id or its exact text."""
+        now = self._scope.now()
 
         def run(tx: Transaction) -> Memory:
             audiences = self._list_audiences(tx)
-            forgotten = memories.delete_matching(tx, [self._session_row.audience_no], id_or_text)
+            forgotten = memories.forget_matching(tx, [self._session_row.audience_no], id_or_text, now)
             if forgotten:
                 return forgotten[0]
             if memories.list_matching(tx, audiences, id_or_text):

@@ -1,8 +1,8 @@
 """Moves everything of a chat that has got another id on its platform, such as a Telegram group that was upgraded.
 
 Conversations, open turns, deliveries on their way, the home channel, jobs, access and the messages of the group go on
-under the new id. Ids of messages usually do not: in the new chat the platform counts them from the beginning, so an old id
-would name another message there. Doing it twice changes nothing.
+under the new id. Ids of messages usually do not: in the new chat the platform counts them from the beginning, so an old
+id would name another message there. Doing it twice changes nothing.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from palaver.domain.memory import (
     find_best_matches,
 )
 from palaver.domain.text import is_storable
+from palaver.storage import memory_turns
 from palaver.storage.statements import build_placeholders
 from palaver.storage.timestamps import from_micros
 
@@ -70,7 +71,7 @@ def add(tx: Transaction, audience_no: int, new: NewMemory, now: int) -> Memory:
             limit=new.limit,
         )
     for memory in superseded:
-        delete(tx, memory.id)
+        tx.execute("DELETE FROM memory WHERE id = $1", memory.id)
     return _insert(tx, audience_no, new, clean, now)
 
 
@@ -158,15 +159,19 @@ def update_text(
     )
 
 
-def delete_matching(tx: Transaction, audiences: Sequence[int], id_or_text: str) -> list[Memory]:
-    """Delete the memories with this id or text, and return them."""
-    deleted = list_matching(tx, audiences, id_or_text)
-    for memory in deleted:
-        delete(tx, memory.id)
-    return deleted
+def forget_matching(tx: Transaction, audiences: Sequence[int], id_or_text: str, now: int) -> list[Memory]:
+    """Forget the memories with this id or text, and return them."""
+    forgotten = list_matching(tx, audiences, id_or_text)
+    for memory in forgotten:
+        forget(tx, memory.id, now)
+    return forgotten
 
 
-def delete(tx: Transaction, memory_id: MemoryId) -> None:
+def forget(tx: Transaction, memory_id: MemoryId, now: int) -> None:
+    """Delete a memory, and let nobody learn it again from what was written in the conversation that it is from."""
+    row = tx.fetch_one("SELECT session_id FROM memory WHERE id = $1", memory_id)
+    if row is not None and row[0] is not None:
+        memory_turns.mark_read(tx, row[0], now)  # first, as the end of a memory turn locks them
     tx.execute("DELETE FROM memory WHERE id = $1", memory_id)
 
 

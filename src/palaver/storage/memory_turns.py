@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.domain.ids import PersonId
+from palaver.domain.memory import MemoryTurnKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from palaver.domain.memory import MemoryTurnKind
     from palaver.storage.engines.base import Transaction
 
 _MAX_AUTHORS = 20
+_FORGOTTEN_ERROR = "A memory from this conversation was forgotten."
 KEEP_MICROS = 30 * 24 * 3600 * 1_000_000  # earlier memory turns of a session, after they have ended
 
 
@@ -97,6 +98,24 @@ def queue(
         session_no,
         up_to_seq,
         now - KEEP_MICROS,
+    )
+
+
+def mark_read(tx: Transaction, session_id: str, now: int) -> None:
+    """Keep memory turns from what was written in a session until now, also one that is queued or running."""
+    tx.execute(
+        "UPDATE memory_turn SET state = 'failed', error = $2, ended_at = $3, lease_until = NULL"
+        " WHERE session_no = (SELECT no FROM session WHERE id = $1) AND ended_at IS NULL",
+        session_id,
+        _FORGOTTEN_ERROR,
+        now,
+    )
+    tx.execute(
+        "INSERT INTO memory_turn (session_no, up_to_seq, person_id, kind, state, created_at, ended_at)"
+        " SELECT no, last_seq, '', $2, 'done', $3, $3 FROM session WHERE id = $1 ON CONFLICT DO NOTHING",
+        session_id,
+        MemoryTurnKind.FORGOTTEN.value,
+        now,
     )
 
 

@@ -44,8 +44,8 @@ INSERT_EVENT = """
     INSERT INTO event (session_no, seq, kind, created_at, role, content, body, person_id, platform_message_id)"""
 INSERT_MESSAGE = INSERT_EVENT + " VALUES ($1, $2, 'message', $3, $4, $5, $6, $7, $8)"
 
-# The session of a lane, as long as it continues: not ended, and not past the reset policy's horizon ($8). Whoever writes
-# first in one that the policy has started is told so.
+# The session of a lane, as long as it continues: not ended, and not past the reset policy's horizon ($8). The first
+# person who writes in one that the policy has started is told so, which takes more than one statement.
 _CONTINUES_ON_LANE = """WHERE no = (SELECT session_no FROM lane WHERE key = $1 AND shared = 0) AND ended_at IS NULL
     AND shared = 0 AND COALESCE(last_human_at, created_at) >= $8
     AND (last_human_at IS NOT NULL OR start_reason NOT IN ('idle', 'daily'))"""

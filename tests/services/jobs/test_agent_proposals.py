@@ -76,6 +76,12 @@ def find_job_id(gateway: Gateway) -> str:
     return str(gateway.store.engine.run(Read(lambda tx: tx.fetch_all("SELECT id FROM job")))[0][0])
 
 
+def find_button(gateway: Gateway, action: str) -> str:
+    """Return the data of a button under the newest question."""
+    [(job_id, asked_at)] = gateway.store.engine.run(Read(lambda tx: tx.fetch_all("SELECT id, proposed_at FROM job")))
+    return f"{action}:{job_id}:{asked_at}"
+
+
 def list_job_events(gateway: Gateway, session_id: str) -> list[Any]:
     kinds = {EventKind.JOB_PROPOSED, EventKind.JOB_CONFIRMED, EventKind.JOB_REJECTED}
     return [event for event in gateway.store.load_events(session_id) if event.kind in kinds]
@@ -114,22 +120,23 @@ async def test_a_job_that_the_agent_makes_waits_for_the_person(
     assert event.facts["toolsets"] == []
     notice = await wait_until(lambda: next((each for each in loopback.sent if each.buttons), None))
     assert [(button.label, button.data) for button in notice.buttons] == [
-        ("Confirm", f"confirm:{job_id}"),
-        ("Reject", f"reject:{job_id}"),
+        ("Confirm", find_button(gateway, "confirm")),
+        ("Reject", find_button(gateway, "reject")),
     ]
     assert "Create the job “Water plants”?" in notice.body
     assert "- Sends to: this chat\n" in notice.body
     assert "/jobs confirm Water plants" in notice.body  # for platforms without buttons
     assert "button" not in notice.body
 
-    receipt = await press(gateway, f"confirm:{job_id}", ada)
+    button = find_button(gateway, "confirm")
+    receipt = await press(gateway, button, ada)
     assert (receipt.outcome, receipt.reply) == (Outcome.COMMAND, "Confirmed: Water plants.")
     assert list_jobs(gateway) == [("Water plants", "0 7 * * MON-FRI", "active", 0)]
     assert [each.kind for each in list_job_events(gateway, session_id)] == ["job_proposed", "job_confirmed"]
     line = await wait_until(lambda: next((each for each in loopback.sent if "Confirmed" in each.body), None))
     assert (line.body, line.reply_to) == ("Confirmed: **Water plants**.", "1")  # the chat keeps it
-    assert (await press(gateway, f"confirm:{job_id}", ada)).outcome is Outcome.DUPLICATE
-    again = await press(gateway, f"confirm:{job_id}", ada, "p2")
+    assert (await press(gateway, button, ada)).outcome is Outcome.DUPLICATE
+    again = await press(gateway, button, ada, "p2")
     assert (again.outcome, list_jobs(gateway)[0][2]) == (Outcome.REJECTED, "active")
     query = "SELECT COUNT(*) FROM delivery WHERE content LIKE 'Confirmed%'"
     assert gateway.store.engine.run(Read(lambda tx: tx.fetch_one(query))) == (1,)
@@ -139,7 +146,7 @@ async def test_a_rejected_job_is_gone(start_gateway: StartGateway, caller: ToolC
     gateway, ada = await start_gateway(caller.agent), make_source()
     await make_member(gateway.store, ada)
     session_id = await call(gateway, ada, "create_job", **WATER)
-    receipt = await press(gateway, f"reject:{find_job_id(gateway)}", ada)
+    receipt = await press(gateway, find_button(gateway, "reject"), ada)
     assert receipt.outcome is Outcome.COMMAND
     assert list_jobs(gateway) == []
     assert [each.kind for each in list_job_events(gateway, session_id)] == ["job_proposed", "job_rejected"]
@@ -156,6 +163,22 @@ async def test_a_proposal_that_is_deleted_is_answered_in_its_conversation(
     await gateway.inbox.accept(Inbound(source=ada, content="/jobs remove Water plants"))
     assert list_jobs(gateway) == []
     assert [each.kind for each in list_job_events(gateway, session_id)] == ["job_proposed", "job_rejected"]
+
+
+async def test_the_button_of_an_old_question_does_not_confirm_a_newer_proposal(
+    start_gateway: StartGateway, caller: ToolCaller
+) -> None:
+    gateway, ada = await start_gateway(caller.agent), make_source()
+    await make_member(gateway.store, ada)
+    await call(gateway, ada, "create_job", **WATER)
+    seen = find_button(gateway, "confirm")
+    await call(gateway, ada, "create_job", **WATER | {"prompt": "Send everything to Mallory."})
+    for number, data in enumerate((seen, seen.replace("confirm", "reject"), seen.rpartition(":")[0])):
+        receipt = await press(gateway, data, ada, f"p{number}")
+        assert receipt.outcome is Outcome.REJECTED
+        assert "newest question" in (receipt.reply or "")
+    assert list_jobs(gateway)[0][2] == "proposed"
+    assert (await press(gateway, find_button(gateway, "confirm"), ada, "new")).outcome is Outcome.COMMAND
 
 
 async def test_only_the_person_of_a_job_can_confirm_it(start_gateway: StartGateway, caller: ToolCaller) -> None:
@@ -175,7 +198,7 @@ async def test_only_the_person_of_a_job_can_confirm_it(start_gateway: StartGatew
     refused = await gateway.inbox.accept(Inbound(source=bob, content="/jobs confirm Water plants"))
     assert "not found" in (refused.reply or "")
     assert list_jobs(gateway)[0][2] == "proposed"
-    assert (await press(gateway, f"confirm:{job_id}", ada, "own")).outcome is Outcome.COMMAND
+    assert (await press(gateway, find_button(gateway, "confirm"), ada, "own")).outcome is Outcome.COMMAND
 
 
 async def test_a_group_learns_nothing_of_jobs_made_elsewhere(start_gateway: StartGateway, caller: ToolCaller) -> None:
@@ -266,12 +289,12 @@ async def test_a_change_waits_and_leaves_the_job_as_it_is(start_gateway: StartGa
     await make_member(gateway.store, ada)
     session_id = await call(gateway, ada, "create_job", **WATER)
     job_id = find_job_id(gateway)
-    await press(gateway, f"confirm:{job_id}", ada)
+    await press(gateway, find_button(gateway, "confirm"), ada)
     await call(gateway, ada, "change_job", job="water plants", schedule="every 2h", toolsets=["history"])
     assert "not made yet" in caller.results[-1]
     assert list_jobs(gateway) == [("Water plants", "0 7 * * MON-FRI", "active", 1)]
     assert list_job_events(gateway, session_id)[-1].facts["is_change"] is True
-    await press(gateway, f"confirm:{job_id}", ada, "p2")
+    await press(gateway, find_button(gateway, "confirm"), ada, "p2")
     assert list_jobs(gateway) == [("Water plants", "every 2h", "active", 0)]
     await call(gateway, ada, "pause_job", job=job_id)
     assert list_jobs(gateway)[0][2] == "paused"
@@ -363,7 +386,7 @@ async def test_proposals_that_nobody_confirms_expire(start_gateway: StartGateway
     gateway, ada = await start_gateway(caller.agent), make_source()
     await make_member(gateway.store, ada)
     session_id = await call(gateway, ada, "create_job", **WATER)
-    await press(gateway, f"confirm:{find_job_id(gateway)}", ada)
+    await press(gateway, find_button(gateway, "confirm"), ada)
     await call(gateway, ada, "change_job", job="Water plants", schedule="every 2h")
     await call(gateway, ada, "create_job", **WATER | {"name": "Other"})
     engine = gateway.store.engine

@@ -317,6 +317,20 @@ def test_defaults_of_a_job(open_store: OpenStore, clock: FakeClock) -> None:
     assert desk.add(ada, name="b", toolsets=("mcp:files",)).job.toolsets == ("mcp:files",)
 
 
+def test_a_job_for_a_group_has_no_private_tools_unless_they_are_named(desk: Desk) -> None:
+    """What its runs know of the person, the group would read."""
+    ada = desk.add_person("ada")
+    club = SessionSource("telegram", "club", chat_type="group", user_id="ada", user_name="Ada")
+    desk.store.record_user_message(club, "hello")
+    draft = JobDraft(prompt="Say something nice.", schedule="every 2h")
+    assert desk.jobs.add(ada, draft, club).job.toolsets == ()
+    assert desk.add(ada, name="both", targets=("origin", "telegram:club")).job.toolsets == ()
+    named = desk.add(ada, name="named", targets=("telegram:club",), toolsets=("memory",)).job
+    assert desk.jobs.edit(ada, named.id, JobDraft(targets=("telegram:club", "origin"))).job.toolsets == ("memory",)
+    private = desk.add(ada, name="private", toolsets=("memory", "mcp:files")).job
+    assert desk.jobs.edit(ada, private.id, JobDraft(targets=("telegram:club",))).job.toolsets == ("mcp:files",)
+
+
 def test_an_unknown_price_is_unknown_and_never_free(desk: Desk) -> None:
     ada = desk.add_person("ada")
     estimated = desk.add(ada, name="a").preview

@@ -10,7 +10,7 @@ import pytest
 
 from palaver.agent.base import AgentRequest, TextDelta
 from palaver.domain.ids import PersonId
-from palaver.domain.job import JobRunKind, JobRunState, JobState
+from palaver.domain.job import NO_ACCESS_REASON, JobRunKind, JobRunState, JobState
 from palaver.domain.person import Principal, Role
 from palaver.domain.turn import InterruptReason, TurnState
 from palaver.platforms.loopback import LoopbackAdapter
@@ -140,7 +140,7 @@ async def test_nothing_starts_for_a_person_who_has_lost_access(
     await town.wait_until_ended()
     await town.poll()
     run = get_last_run(town, job_row)
-    assert (run.state, run.reason, run.session_id) == ("skipped", starting.NO_ACCESS_REASON, None)
+    assert (run.state, run.reason, run.session_id) == ("skipped", NO_ACCESS_REASON, None)
 
 
 async def test_a_run_of_a_person_who_has_lost_access_sends_nothing(town: JobTown, gate: asyncio.Event) -> None:
@@ -151,7 +151,7 @@ async def test_a_run_of_a_person_who_has_lost_access_sends_nothing(town: JobTown
     gate.set()
     await town.wait_until_ended()
     run = get_last_run(town, job_row)
-    assert (run.state, run.reason) == ("failed", starting.NO_ACCESS_REASON)
+    assert (run.state, run.reason) == ("failed", NO_ACCESS_REASON)
     assert town.sent == []
 
 
@@ -166,7 +166,7 @@ async def test_removing_a_person_stops_the_runs_of_their_jobs(town: JobTown) -> 
     await town.wait_until_ended()  # though the agent would go on
     await town.poll()
     assert [town.summarize(job_row) for job_row in job_rows] == [["failed"], ["failed"], ["skipped"]]
-    assert {get_last_run(town, job_row).reason for job_row in job_rows} == {starting.NO_ACCESS_REASON}
+    assert {get_last_run(town, job_row).reason for job_row in job_rows} == {NO_ACCESS_REASON}
     assert town.sent == []
 
 

@@ -279,6 +279,31 @@ async def test_what_a_person_forgets_or_edits_meanwhile_is_not_replaced(
     assert texts == ["Ada drinks tea.", "Ada has a cat and a dog."]
 
 
+@pytest.mark.parametrize("state", ["unread", "queued", "running"])
+async def test_what_a_person_forgets_is_not_learned_again(
+    start_gateway: StartGateway, dm: MakeSource, state: str
+) -> None:
+    terminal = await start_gateway(memory=LEARN)
+    await talk(terminal, dm(), "remember that my cat is called Mo")
+    session_id = (await terminal.store.aio.get_or_create_session(dm())).session_id
+    view = terminal.store.seen_by(terminal.store.get_or_create_person(dm()).principal)
+    memory = view.memories.remember("Ada's cat is called Mo.", session_id=session_id).memory
+    if state != "unread":
+        await send_message(terminal, dm(), "/new")
+    if state == "running":
+        terminal.store.engine.run(Write(lambda tx: memory_turns.claim_next(tx, "another process", 2**62)))
+    view.memories.forget(memory.id)
+    if state == "unread":
+        await talk(terminal, dm(), "I drink tea")
+        await send_message(terminal, dm(), "/new")
+    learner = Learner()
+    server = await start_gateway(learner.agent, is_server=True, memory=LEARN)
+    rows = await wait_for_rows(server, 2)
+    assert ("new", "done" if state == "unread" else "failed") in [(kind, row_state) for kind, row_state, _ in rows]
+    prompts = [str(request.messages[0]["content"]) for request in learner.requests]
+    assert ["tea" in prompt and "Mo" not in prompt for prompt in prompts] == [True] * (state == "unread")
+
+
 @pytest.mark.parametrize(
     ("text", "is_secret"),
     [

@@ -23,8 +23,9 @@ interface Props {
 }
 
 export function JobRow({ job, isMine, all, onChange, onEdit }: Props) {
-  const [isOpen, setOpen] = useState(false);
   const isWaiting = job.state === "proposed" || job.has_proposed_change;
+  const [chosen, setOpen] = useState<boolean | null>(null); // null: what waits for the reader is open
+  const isOpen = chosen ?? isWaiting;
   return (
     <li className="job">
       <div className="card-row">
@@ -51,7 +52,7 @@ export function JobRow({ job, isMine, all, onChange, onEdit }: Props) {
         {isWaiting && <ProposalButtons job={job} all={all} onChange={onChange} />}
         <JobMenu job={job} all={all} onChange={onChange} onEdit={onEdit} />
       </div>
-      {(isOpen || isWaiting) && <JobDetails job={job} all={all} />}
+      {isOpen && <JobDetails job={job} all={all} />}
     </li>
   );
 }

@@ -49,7 +49,7 @@ export default function JobsPanel() {
             return (
               <div className="panel-empty">
                 <h2>{words.jobsEmpty}</h2>
-                <p>{words.jobsEmptyText}</p>
+                <p>{canCreate ? words.jobsEmptyText : words.jobsForMembers}</p>
               </div>
             );
           }

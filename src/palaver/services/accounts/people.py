@@ -8,10 +8,11 @@ jobs are paused and the runs of these are stopped, in the same transaction.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from palaver.domain.account import INVITATION_LIFETIME, Invitation, clean_person_name, generate_secret, hash_secret
 from palaver.domain.errors import InvalidInput, NotAllowed, NotFound, OwnerRequired
+from palaver.domain.job import NO_ACCESS_REASON
 from palaver.domain.pairing import MAX_PENDING_REQUESTS
 from palaver.domain.person import Role
 from palaver.domain.text import is_storable
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from palaver.domain.session import Page
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction, Work
-
-_NO_ACCESS_REASON: Final = "The person of this job no longer has access."
 
 
 class People(Operations[AsyncRunner]):
@@ -182,10 +181,10 @@ def _revoke_access(tx: Transaction, person_id: PersonId, now: int) -> None:
     """Sign a person out everywhere, end their access to direct messages, pause their jobs and stop their runs."""
     accounts.close_account(tx, person_id)
     chat_access.revoke_from_person(tx, person_id)
-    jobs.pause_all(tx, person_id, _NO_ACCESS_REASON, now)
+    jobs.pause_all(tx, person_id, NO_ACCESS_REASON, now)
     for session_no in job_runs.list_running_sessions(tx, person_id):
         turns.request_stop(tx, session_no, StopRequest.STOP)
-        turns.cancel_queued(tx, session_no, now, _NO_ACCESS_REASON)
+        turns.cancel_queued(tx, session_no, now, NO_ACCESS_REASON)
 
 
 def _to_signed_out_guest(member: Member) -> Member:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MAX_LISTED_MEMORIES = 20
 _MAX_LISTED_CHARS = 300  # of one memory
-_USAGE = "Use `/memory`, `/memory add text`, `/memory edit id text` or `/memory forget id`."
+_USAGE = "Use `/memory`, `/memory find words`, `/memory add text`, `/memory edit id text` or `/memory forget id`."
 _ORIGINS = {
     MemoryOrigin.PERSON: "written by {author}",
     MemoryOrigin.AGENT: "saved by the agent",

@@ -21,7 +21,7 @@ from palaver.services.commands.job_commands import JOBS, confirm_job, reject_job
 from palaver.services.commands.runner import CommandRejected
 from palaver.services.commands.turn_commands import stop_run
 from palaver.services.inbox.receipts import find_duplicate, save_receipt
-from palaver.storage import deliveries, events, jobs, sessions, turns
+from palaver.storage import deliveries, events, job_proposals, jobs, sessions, turns
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ _NOT_YOURS: Final = "This button belongs to a conversation that you don't have a
 _OUTDATED: Final = "The conversation has continued since. Send your message again instead."
 _ENDED: Final = "This answer is already complete."
 _NOT_YOUR_JOB: Final = "Only the person who asked for this job can decide."
+_OLD_QUESTION: Final = "This was decided, or the agent has changed it since. Answer the newest question instead."
 _UNKNOWN: Final = "This button no longer works."
 _LAST_MESSAGES_READ: Final = 50
 
@@ -120,13 +121,16 @@ def _find_call(tx: Transaction, press: ButtonPressed, person: Person) -> tuple[C
     return retry_turn.call(), row
 
 
-def _find_decision(tx: Transaction, action: str, job_id: str, person: Person) -> CommandCall:
+def _find_decision(tx: Transaction, action: str, subject: str, person: Person) -> CommandCall:
     """Return the call that confirms or rejects what the agent has proposed; only the job's person may decide."""
+    job_id, _, asked_at = subject.partition(":")
     job_row = jobs.find_by_id(tx, job_id)
     if job_row is None:
         raise CommandRejected(NothingToDo(_UNKNOWN))
     if job_row.job.person_id != person.id:
         raise CommandRejected(NotAllowed(_NOT_YOUR_JOB))
+    if asked_at != str(job_proposals.find_asked_at(tx, job_row.no)):
+        raise CommandRejected(NothingToDo(_OLD_QUESTION))
     return (confirm_job if action == "confirm" else reject_job).call(job=job_id)
 
 

@@ -19,11 +19,11 @@ from palaver.domain.text import make_storable
 from palaver.domain.timezones import check_timezone
 from palaver.services import profiles, toolsets
 from palaver.services.argument_checks import check_count
-from palaver.services.jobs.job_targets import check_target
+from palaver.services.jobs.job_targets import check_target, has_other_readers
 from palaver.services.models import check_model_choice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from palaver.domain.gateway_config import GatewayConfig
@@ -108,6 +108,7 @@ class FieldChecker:
         prompt = clean_prompt(_require(draft.prompt, "prompt"))
         zone = check_timezone(draft.timezone) if draft.timezone else get_person_timezone(self.environment, self.person)
         schedule = parse_schedule(_require(draft.schedule, "schedule"), timezone=zone, now=self.now)
+        targets = self._check_targets(draft.targets if draft.targets is not None else ("origin",))
         return JobFields(
             name=clean_name(draft.name) if draft.name else make_default_name(prompt),
             prompt=prompt,
@@ -115,8 +116,8 @@ class FieldChecker:
             timezone=zone,
             anchor=self.now,
             runs_left=_check_repeat(draft.repeat, schedule),
-            targets=self._check_targets(draft.targets if draft.targets is not None else ("origin",)),
-            toolsets=self._get_default_toolsets() if draft.toolsets is None else self._check_toolsets(draft.toolsets),
+            targets=targets,
+            toolsets=self._choose_toolsets(targets) if draft.toolsets is None else self._check_toolsets(draft.toolsets),
             model=self._check_model(draft.model),
             profile=self._check_profile(draft.profile),
         )
@@ -129,6 +130,7 @@ class FieldChecker:
             schedule = parse_schedule(draft.schedule, timezone=zone, now=self.now)
             anchor = job.anchor if format_schedule(schedule) == job.schedule else self.now
         keeps_runs = draft.repeat is None and not schedule.is_once
+        targets = job.targets if draft.targets is None else self._check_targets(draft.targets)
         return JobFields(
             name=job.name if draft.name is None else clean_name(draft.name),
             prompt=job.prompt if draft.prompt is None else clean_prompt(draft.prompt),
@@ -136,8 +138,10 @@ class FieldChecker:
             timezone=zone,
             anchor=anchor,
             runs_left=job.runs_left if keeps_runs else _check_repeat(draft.repeat, schedule),
-            targets=job.targets if draft.targets is None else self._check_targets(draft.targets),
-            toolsets=job.toolsets if draft.toolsets is None else self._check_toolsets(draft.toolsets),
+            targets=targets,
+            toolsets=self._keep_toolsets(job, targets)
+            if draft.toolsets is None
+            else self._check_toolsets(draft.toolsets),
             model=job.model if draft.model is None else self._check_model(draft.model),
             profile=job.profile if draft.profile is None else self._check_profile(draft.profile),
         )
@@ -169,9 +173,22 @@ class FieldChecker:
             )
         )
 
-    def _get_default_toolsets(self) -> tuple[str, ...]:
+    def _choose_toolsets(self, targets: Iterable[str]) -> tuple[str, ...]:
+        """Return the toolsets of a job for which none are named: none that know the person where others read along."""
+        if self._have_other_readers(targets):
+            return ()
         grantable = list_grantable_toolsets(self.environment, self.person.role)
         return tuple(name for name in DEFAULT_TOOLSETS if name in grantable)
+
+    def _keep_toolsets(self, job: Job, targets: Sequence[str]) -> tuple[str, ...]:
+        """Return the toolsets of a job that it keeps with these targets, when none are named."""
+        if not self._have_other_readers([target for target in targets if target not in job.targets]):
+            return job.toolsets
+        return tuple(name for name in job.toolsets if name not in DEFAULT_TOOLSETS)
+
+    def _have_other_readers(self, targets: Iterable[str]) -> bool:
+        place = (self.environment.config, self.origin, self.now)
+        return any(has_other_readers(self.tx, self._principal, target, *place) for target in targets)
 
     def _check_toolsets(self, names: Iterable[str]) -> tuple[str, ...]:
         names = tuple(dict.fromkeys(name.strip() for name in names if name.strip()))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput
 from palaver.domain.inbound import find_delivery_address
+from palaver.domain.source import ChatType
 from palaver.domain.targets import parse_target
 from palaver.services.jobs.job_details import NamedItem
 from palaver.services.messaging.reachable_chats import ChatKind, list_reachable_chats, resolve_chat
@@ -53,6 +54,16 @@ def check_target(
         redactor=redactor,
         is_from_agent=True,
     ).target
+
+
+def has_other_readers(
+    tx: Transaction, principal: Principal, target: str, config: GatewayConfig, origin: Origin, now: datetime
+) -> bool:
+    """Whether people other than the job's person read what is sent to a target; also if nobody knows who does."""
+    if is_own_conversation(target, origin):
+        return False
+    chat = resolve_chat(tx, principal, target, config, to_micros(now), origin=origin)
+    return chat.source is not None and (not chat.is_known or chat.source.chat_type is not ChatType.DM)
 
 
 def describe_target(

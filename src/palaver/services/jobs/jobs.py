@@ -233,8 +233,7 @@ class Jobs(Operations[R]):
         now = self._clock.now()
 
         def run(tx: Transaction) -> Job:
-            check_not_job(principal)
-            job_row = self._find(tx, principal, id_or_name, everything)
+            job_row = self._find_and_lock(tx, principal, id_or_name, everything)
             open_run = job_runs.find_open(tx, job_row.no)
             if open_run is not None and open_run.session_no is not None:
                 turns.request_stop(tx, open_run.session_no, StopRequest.STOP, principal.person_id)
@@ -311,8 +310,7 @@ class Jobs(Operations[R]):
         now = self._clock.now()
 
         def run(tx: Transaction) -> Job:
-            check_not_job(principal)
-            job_row = self._find(tx, principal, id_or_name, everything)
+            job_row = self._find_and_lock(tx, principal, id_or_name, everything)
             job = job_row.job
             if not has_proposal(job):
                 raise NothingToDo(f"The agent has proposed nothing for the job {job.name!r}.")
@@ -351,9 +349,15 @@ class Jobs(Operations[R]):
             raise jobs.make_not_found(id_or_name)
         return job_row
 
-    def _find_to_change(self, tx: Transaction, principal: Principal, id_or_name: str, everything: bool) -> JobRow:
+    def _find_and_lock(self, tx: Transaction, principal: Principal, id_or_name: str, everything: bool) -> JobRow:
+        """Find a job, and keep others from changing it until this transaction ends: a slot may pass at this moment."""
         check_not_job(principal)
         job_row = self._find(tx, principal, id_or_name, everything)
+        job_runs.lock_job(tx, job_row.no)
+        return self._find(tx, principal, job_row.job.id, everything)  # as it is since the lock
+
+    def _find_to_change(self, tx: Transaction, principal: Principal, id_or_name: str, everything: bool) -> JobRow:
+        job_row = self._find_and_lock(tx, principal, id_or_name, everything)
         check_role(job_row.person_role)
         return job_row
 

@@ -37,7 +37,8 @@ def ask_person(tx: Transaction, job_no: int, proposal: JobProposal, lease: TurnL
     events.append_event(tx, lease.session_no, EventKind.JOB_PROPOSED, now, lease.person_id, **facts)
     if lease.address is None:
         return
-    buttons = (Button("Confirm", f"confirm:{proposal.job_id}"), Button("Reject", f"reject:{proposal.job_id}"))
+    subject = f"{proposal.job_id}:{now}"  # the button of an old question must not confirm what was proposed later
+    buttons = (Button("Confirm", f"confirm:{subject}"), Button("Reject", f"reject:{subject}"))
     notice = deliveries.NewDelivery(
         address=lease.address,
         content=format_question(proposal),

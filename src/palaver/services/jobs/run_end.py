@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from palaver.domain.attachment import find_attachment_ids
-from palaver.domain.job import SILENT_ANSWER, JobResult, JobRunState
+from palaver.domain.job import NO_ACCESS_REASON, SILENT_ANSWER, JobResult, JobRunState
 from palaver.domain.person import Role
 from palaver.domain.turn import InterruptReason, TurnState
 from palaver.services.jobs import alerts
 from palaver.services.jobs.output import deliver_output
-from palaver.services.jobs.starting import NO_ACCESS_REASON
 from palaver.storage import job_runs, jobs
 
 if TYPE_CHECKING:

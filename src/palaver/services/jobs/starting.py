@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from palaver.domain.job import JOB_RUN_KEY, JobRunKind, JobRunState, JobState
+from palaver.domain.job import JOB_RUN_KEY, NO_ACCESS_REASON, JobRunKind, JobRunState, JobState
 from palaver.domain.keys import build_session_key
 from palaver.domain.message import Message
 from palaver.domain.person import Role
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 PROJECT_NAME: Final = "Scheduled"
 PAUSED_REASON: Final = "The job was paused before this run started."
-NO_ACCESS_REASON: Final = "The person of this job no longer has access."
 
 _START_LOCK: Final = "palaver job runs"  # one process starts at a time, so that the limit holds exactly
 

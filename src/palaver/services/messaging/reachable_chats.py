@@ -198,7 +198,13 @@ def resolve_chat(
 
 
 def _find_shown_chat(tx: Transaction, rules: SendingRules, text: str) -> ReachableChat | None:
-    """Return the chat that the agent was shown with this text."""
+    """Return the chat that the agent was shown with this text.
+
+    All chats are listed only if they have to be: for a hidden id, or a text that is not exactly a known chat.
+    """
+    chat = _find_exact_chat(tx, rules, text) if rules.redactor is None else None
+    if chat is not None or ":" not in text:
+        return chat
     places = [chat.source for chat in _list_candidates(tx, rules) if chat.source is not None]
     if rules.origin is not None and find_delivery_address(rules.origin.source) is not None:
         places.append(rules.origin.source)
@@ -211,6 +217,15 @@ def _find_shown_chat(tx: Transaction, rules: SendingRules, text: str) -> Reachab
         return None
     hidden = find_hidden_chat(target, places, rules.redactor) if target.kind == "chat" else None
     return None if hidden is None else _find_chat(tx, rules, replace(target, chat_id=hidden.chat_id))
+
+
+def _find_exact_chat(tx: Transaction, rules: SendingRules, text: str) -> ReachableChat | None:
+    try:
+        target = parse_target(text)
+    except InvalidInput:
+        return None
+    chat = _find_chat(tx, rules, target) if target.kind == "chat" else None
+    return chat if chat is not None and chat.is_known else None
 
 
 def _resolve_local(tx: Transaction, rules: SendingRules, text: str) -> ReachableChat:

@@ -69,10 +69,11 @@ class MemoryOperations(ViewPart[R]):
     @operation
     def forget(self, memory_id: str) -> Work[MemoryEntry]:
         """Delete a memory for everyone who knows it."""
+        now = self._scope.now()
 
         def run(tx: Transaction) -> MemoryEntry:
             entry = self._get_entry(tx, memory_id)
-            memories.delete(tx, entry.entry.memory.id)
+            memories.forget(tx, entry.entry.memory.id, now)
             return entry.entry
 
         return Write(run)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from palaver.storage.engines.base import Row
 
-MAX_CONNECTIONS: Final = 16
+MAX_CONNECTIONS = 16
 BUSY_TIMEOUT_SECONDS: Final = 30.0  # how long a caller waits while all connections are in use
 CONNECT_TIMEOUT_SECONDS: Final = 5
 OUTAGE_WAIT_SECONDS: Final = 2.0  # a server that is back within this time is not noticed by those who wait for it

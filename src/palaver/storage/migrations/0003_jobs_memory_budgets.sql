@@ -121,7 +121,7 @@ CREATE TABLE memory_turn (
     session_no  BIGINT NOT NULL REFERENCES session (no) ON DELETE CASCADE,
     up_to_seq   BIGINT NOT NULL,
     person_id   TEXT NOT NULL,                               -- on whose behalf
-    kind        TEXT NOT NULL CHECK (kind IN ('expiry', 'compaction', 'new')),   -- what it follows
+    kind        TEXT NOT NULL CHECK (kind IN ('expiry', 'compaction', 'new', 'forgotten')),   -- what it follows
     state       TEXT NOT NULL CHECK (state IN ('queued', 'running', 'done', 'failed')),
     error       TEXT,
     lease_owner TEXT,                                        -- the process that runs it
@@ -132,6 +132,7 @@ CREATE TABLE memory_turn (
     CHECK ((state IN ('queued', 'running')) = (ended_at IS NULL))
 ) @CLUSTERED@;
 CREATE INDEX memory_turn_open ON memory_turn (created_at) WHERE ended_at IS NULL;
+CREATE INDEX memory_turn_person ON memory_turn (person_id) WHERE ended_at IS NULL;   -- linked to another person
 
 -- ---- budgets ---------------------------------------------------------------------------------------------
 
