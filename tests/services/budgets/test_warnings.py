@@ -97,8 +97,8 @@ async def test_a_chat_is_told_that_the_budget_cut_an_answer_off(start_gateway: S
     await ask(gateway, dm(), "tell me")
     assert list_deliveries(gateway, "ada") == [
         "It begins with",
-        "The answer was cut off because it reached the maximum length. Little of the budget is left, so answers have to be"
-        " shorter.",
+        "The answer was cut off because it reached the maximum length. Little of the budget is left, so answers have to"
+        " be shorter.",
     ]
 
 

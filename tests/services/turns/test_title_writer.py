@@ -56,7 +56,8 @@ async def get_session(gateway: Gateway) -> Session:
 
 
 async def wait_for_titles(gateway: Gateway) -> None:
-    await wait_until(lambda: not gateway.turn_worker._title_writer._tasks)
+    worker = gateway.turn_worker  # a run that has stored its answer asks for the title just after that
+    await wait_until(lambda: not worker.running_count and not worker._title_writer._tasks)
 
 
 async def test_the_first_words_are_the_title_at_once(start_gateway: StartGateway) -> None:
