@@ -1,8 +1,8 @@
 """Opens the page in a real browser.
 
 Always true: a test fails when the page logs an error, violates its content security policy, or sends a request to
-another host. The browser is launched once, each visitor has their own profile, and most pages are used again by later
-tests, so all of these tests share the browser's event loop.
+another host. The browser is launched once and each visitor has their own profile, so all of these tests share the
+browser's event loop.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ import pytest_asyncio
 from playwright.async_api import async_playwright, expect
 from pytest_asyncio import is_async_test
 
-from browser.kept_pages import KeptPage, KeptPages
-from palaver.domain.errors import PortInUse
 from palaver.web.app import PAGE_FOLDER
 from support.web import web_server_factory
 from web.conftest import web_store_url
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 
     from playwright.async_api import Browser, BrowserContext, Page
 
-    from palaver.agent.base import Agent
     from support.web import StartWebServer, WebServer
 
 __all__ = ["web_store_url"]
@@ -42,9 +39,6 @@ BROWSER_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome
 BROWSER_FLAGS = ("--ignore-certificate-errors",)  # the proxy of a test has a self-signed certificate
 DESKTOP_VIEWPORT = {"width": 1280, "height": 820}
 PHONE_VIEWPORT = {"width": 390, "height": 844}
-# Without a service worker, unless the test is about it: starting one for each profile takes a third of the time.
-DEFAULT_OPTIONS = {"viewport": DESKTOP_VIEWPORT, "locale": "en-GB", "service_workers": "block"}
-KEPT_OPTIONS = frozenset({*DEFAULT_OPTIONS, "color_scheme", "has_touch", "is_mobile", "reduced_motion"})
 
 # The page logs violations itself, because not every browser logs them as errors.
 _LOG_CSP_VIOLATIONS = (
@@ -96,27 +90,11 @@ async def browser() -> AsyncIterator[Browser]:
         yield browser
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def kept_pages() -> AsyncIterator[KeptPages]:
-    async with KeptPages() as kept_pages:
-        yield kept_pages
-
-
 @pytest_asyncio.fixture(loop_scope="session")
-async def start_web(web_store_url: str, tmp_path: Path, kept_pages: KeptPages) -> AsyncIterator[StartWebServer]:
-    """Start servers on the database of this test, each with its own store, and stop them at the end.
-
-    The first one has the same address in every test, for the sake of the kept pages.
-    """
+async def start_web(web_store_url: str, tmp_path: Path) -> AsyncIterator[StartWebServer]:
+    """Start servers on the database of this test, each with its own store, and stop them at the end."""
     async with web_server_factory(web_store_url, tmp_path) as start:
-
-        async def start_at_port(agent: Agent | None = None, **options: Any) -> WebServer:
-            try:
-                return await start(agent, **({"port": kept_pages.port} | options))
-            except PortInUse:
-                return await start(agent, **options)
-
-        yield start_at_port
+        yield start
 
 
 @dataclass
@@ -124,61 +102,33 @@ class Visitors:
     """Opens the page for people and records problems."""
 
     browser: Browser
-    kept_pages: KeptPages
     stack: AsyncExitStack
     problems: list[str] = field(default_factory=list)
     allowed_errors: tuple[str, ...] = ()  # parts of console errors that the test causes on purpose
 
     async def open_context(self, url: str, **options: Any) -> BrowserContext:
-        """Open a new browser profile that is not signed in."""
-        context = await self._open_context(DEFAULT_OPTIONS | options)
+        """Open a new browser profile that is not signed in.
+
+        Without a service worker, unless the test is about it: starting one for each profile takes a third of the time.
+        """
+        defaults = {"viewport": DESKTOP_VIEWPORT, "locale": "en-GB", "service_workers": "block"}
+        context = await self.browser.new_context(**(defaults | options))
         self.stack.push_async_callback(context.close)
-        self._watch(context, url)
+        await context.add_init_script(_LOG_CSP_VIOLATIONS)
+        context.on("console", lambda line: self._check_console(line.type, line.text))
+        context.on("weberror", lambda error: self.problems.append(f"error: {error.error}"))
+        context.on("request", lambda request: self._check_request(url, request.url))
         return context
 
-    async def visit(
-        self, web: WebServer, person: str = "owner", *, path: str = "", is_new: bool = False, **options: Any
-    ) -> Page:
-        """Sign a person in in a browser profile of their own, and open the home page or another one.
-
-        `is_new` is for tests that change the profile or the page in a way that cannot be undone.
-        """
-        options = DEFAULT_OPTIONS | options
-        if is_new or options["service_workers"] == "allow" or not options.keys() <= KEPT_OPTIONS:
-            page = await (await self.open_context(web.url, **options)).new_page()
-        else:
-            page = await self._take_page(web.url, options)
-        await sign_in_context(page.context, web, person)
+    async def visit(self, web: WebServer, person: str = "owner", *, path: str = "", **options: Any) -> Page:
+        """Sign a person in in a new browser profile, and open the home page or another one."""
+        context = await self.open_context(web.url, **options)
+        await sign_in_context(context, web, person)
+        page = await context.new_page()
         await page.goto(f"{web.url}{path}")
         if not path:
             await expect(page.locator("main.main h1")).to_be_visible()
         return page
-
-    async def _take_page(self, url: str, options: dict[str, Any]) -> Page:
-        """Take a page that another test has used, or open one for later tests, too."""
-        kept = self.kept_pages.take(self.browser, options)
-        if kept is None:
-            page = await (await self._open_context(options)).new_page()
-            kept = KeptPage(page, options, self.browser, await page.context.new_cdp_session(page))
-        self.stack.push_async_callback(self.kept_pages.put_back, kept)
-        self._watch(kept.page.context, url)
-        return kept.page
-
-    async def _open_context(self, options: dict[str, Any]) -> BrowserContext:
-        context = await self.browser.new_context(**options)
-        await context.add_init_script(_LOG_CSP_VIOLATIONS)
-        return context
-
-    def _watch(self, context: BrowserContext, url: str) -> None:
-        """Record the problems of a browser profile until the end of the test."""
-        listeners: dict[Any, Any] = {
-            "console": lambda line: self._check_console(line.type, line.text),
-            "weberror": lambda error: self.problems.append(f"error: {error.error}"),
-            "request": lambda request: self._check_request(url, request.url),
-        }
-        for event, listener in listeners.items():
-            context.on(event, listener)
-            self.stack.callback(context.remove_listener, event, listener)
 
     async def go_offline(self, page: Page) -> None:
         """Take the connection from a page. Requests fail, which it logs, perhaps only when it is online again."""
@@ -195,12 +145,12 @@ class Visitors:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def visitors(browser: Browser, kept_pages: KeptPages) -> AsyncIterator[Visitors]:
+async def visitors(browser: Browser) -> AsyncIterator[Visitors]:
     """Let a test open pages, and fail it if a page has reported a problem."""
     if not (PAGE_FOLDER / "index.html").is_file():
         pytest.fail("the page is not built: run `npm ci && npm run build` in frontend/")
     async with AsyncExitStack() as stack:
-        visitors = Visitors(browser, kept_pages, stack)
+        visitors = Visitors(browser, stack)
         yield visitors
     assert visitors.problems == []
 

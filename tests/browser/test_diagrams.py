@@ -159,7 +159,7 @@ async def test_hostile_diagrams_do_no_harm_and_their_frame_is_isolated(
 ) -> None:
     """Mermaid lets some of it through, but the content security policy of its frame blocks it."""
     web = await start_web(ScriptedAgent(format_diagrams(*HOSTILE_DIAGRAMS)))
-    page = await visitors.visit(web, is_new=True)
+    page = await visitors.visit(web)
     visitors.allowed_errors = (
         *("violates the following Content Security Policy", "Refused to connect"),
         *("CSP script-src-attr", "CSP img-src", "CSP connect-src"),

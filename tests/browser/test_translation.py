@@ -41,7 +41,7 @@ _COLLECT_TEXTS = """() => {
 # Names and texts of people.
 SAME_IN_BOTH_LANGUAGES = {
     *("Palaver", "English", "Deutsch", "Agent", "Name", "Person", "Token", "Passkeys", "Web", "Terminal", "API"),
-    *("Tools", "System", "Version"),
+    *("Tools", "System", "Version", "Budget", "UTC"),
     *("owner", "Travels", "Alpha", "Beta", "demo", "Chrome, Linux"),
 }
 

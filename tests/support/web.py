@@ -136,7 +136,6 @@ async def run_web_server(
     limits: ConnectionLimits | None = None,
     timeouts: Timeouts | None = None,
     is_server: bool = False,  # jobs run by the clock, too
-    port: int = 0,
     **options: Any,
 ) -> AsyncIterator[WebServer]:
     """Run a server on a database, with its own store and gateway. `options` override fields of `WebState`."""
@@ -159,7 +158,7 @@ async def run_web_server(
         port = await stack.enter_async_context(
             run_server(
                 app,
-                open_socket("127.0.0.1", port),
+                open_socket("127.0.0.1", 0),
                 before_stop=state.live.stop,
                 trusted_proxies=state.trusted_proxies,
                 limits=limits,
