@@ -96,7 +96,7 @@ export const updateSession = (id: string, changes: SessionPatch, all: boolean) =
   request<Session>("PATCH", sessionPath(id), { body: changes, query: { all } });
 export const deleteSession = (id: string, all: boolean) => request<undefined>("DELETE", sessionPath(id), { query: { all } });
 const jobPath = (id: string, rest = "") => `/jobs/${encodeURIComponent(id)}${rest}`;
-export const confirmJob = (id: string) => request<unknown>("POST", jobPath(id, "/confirm"));
+export const confirmJob = (id: string, askedAt: string) => request<unknown>("POST", jobPath(id, "/confirm"), { query: { asked_at: askedAt } });
 export const rejectJob = (id: string) => request<unknown>("POST", jobPath(id, "/reject"));
 
 export const markRead = (id: string, seq: number) => request<unknown>("PUT", sessionPath(id, "/read"), { body: { seq } });

@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 1ec0d99f9861bf433e91b435ac8e4e24eba72dc356c0660f8fb6912cfa885759
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 95add098e2e06a7ad6936f48b4c1c94276fedbc4ce9d27d7c545e62f8eb4ce26
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -772,6 +772,11 @@ export interface components {
              */
             has_proposed_change: boolean;
             /**
+             * Asked At
+             * @description When you were asked to confirm what the agent has proposed.
+             */
+            asked_at: string | null;
+            /**
              * Next Slot
              * @description Its next scheduled time; null unless it is active.
              */
@@ -978,6 +983,11 @@ export interface components {
              * @description The agent has proposed a change that waits for confirmation.
              */
             has_proposed_change: boolean;
+            /**
+             * Asked At
+             * @description When you were asked to confirm what the agent has proposed.
+             */
+            asked_at: string | null;
             /**
              * Next Slot
              * @description Its next scheduled time; null unless it is active.

@@ -58,18 +58,18 @@ export function JobProposal({ event, isOpen }: Props) {
         <dt>{words.jobCost}</dt>
         <dd>{describeCost(facts.cost_per_day)}</dd>
       </dl>
-      {isOpen && !isExpired && event.person?.id === me.person.id && <Decision jobId={getText("job_id")} />}
+      {isOpen && !isExpired && event.person?.id === me.person.id && <Decision jobId={getText("job_id")} askedAt={event.at} />}
       {isOpen && !isExpired && event.person?.id !== me.person.id && <p>{words.jobWaits(event.person?.name ?? "")}</p>}
       {isOpen && isExpired && <p>{words.jobProposalExpired}</p>}
     </section>
   );
 }
 
-function Decision({ jobId }: { jobId: string }) {
+function Decision({ jobId, askedAt }: { jobId: string; askedAt: string }) {
   const [isBusy, setBusy] = useState(false);
-  const decide = (act: (id: string) => Promise<unknown>) => {
+  const decide = (act: (id: string, askedAt: string) => Promise<unknown>) => {
     setBusy(true);
-    void attempt(() => act(jobId)).finally(() => setBusy(false));
+    void attempt(() => act(jobId, askedAt)).finally(() => setBusy(false));
   };
   return (
     <div className="decision">

@@ -92,6 +92,7 @@ class Job:
     failure_count: int
     created_at: datetime
     updated_at: datetime
+    asked_at: datetime | None = None  # when its person was asked to confirm it or its change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

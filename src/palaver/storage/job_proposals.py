@@ -24,12 +24,6 @@ def find_session_no(tx: Transaction, job_no: int) -> int | None:
     return None if row is None else row[0]
 
 
-def find_asked_at(tx: Transaction, job_no: int) -> int | None:
-    """Return when the person was last asked to confirm a job or its change; None if they are not being asked."""
-    row = tx.fetch_one("SELECT proposed_at FROM job WHERE no = $1", job_no)
-    return None if row is None else row[0]
-
-
 def was_proposed_in_turn(tx: Transaction, job_no: int, lease: TurnLease) -> bool:
     """Whether the person was asked in this turn already: by an attempt whose worker died, or by an earlier call."""
     row = tx.fetch_one(

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 _SELECT = """SELECT j.no, j.id, j.person_id, j.name, j.prompt, j.schedule, j.timezone, j.anchor, j.runs_left, j.targets,
     j.origin, j.toolsets, j.model, j.profile, j.state, j.state_reason, j.proposed_change, j.next_slot, j.failure_count,
-    j.created_at, j.updated_at, j.origin_session_no, s.id, j.alerted_cause, p.role, p.audience_no, p.name
+    j.created_at, j.updated_at, j.origin_session_no, s.id, j.alerted_cause, p.role, p.audience_no, p.name,
+    j.proposed_at
     FROM job j JOIN person p ON p.id = j.person_id LEFT JOIN session s ON s.no = j.origin_session_no"""
 _ENDED_REASON = "It has no further runs."
 
@@ -351,7 +352,7 @@ def encode_json(value: object) -> str:
 
 
 def _make_job_row(row: Row) -> JobRow:
-    no, origin_session_no, session_id, alerted_cause, role, audience_no, person_name = row[0], *row[21:]
+    no, origin_session_no, session_id, alerted_cause, role, audience_no, person_name = row[0], *row[21:27]
     job = Job(
         id=JobId(row[1]),
         person_id=PersonId(row[2]),
@@ -374,6 +375,7 @@ def _make_job_row(row: Row) -> JobRow:
         failure_count=row[18],
         created_at=from_micros(row[19]),
         updated_at=from_micros(row[20]),
+        asked_at=from_micros_or_none(row[27]),
     )
     return JobRow(
         no=no,

@@ -10,8 +10,10 @@ import pytest
 from palaver import GatewayConfig, Platform, SessionSource
 from palaver.agent.base import TextDelta, ToolCall, ToolFailed, ToolResult
 from palaver.domain.capabilities import Capabilities
+from palaver.domain.errors import NothingToDo
 from palaver.domain.events import EventKind
 from palaver.domain.inbound import Inbound, Outcome
+from palaver.domain.job import JobState
 from palaver.domain.platform_updates import ButtonPressed
 from palaver.domain.redact import Redactor
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
@@ -179,6 +181,22 @@ async def test_the_button_of_an_old_question_does_not_confirm_a_newer_proposal(
         assert "newest question" in (receipt.reply or "")
     assert list_jobs(gateway)[0][2] == "proposed"
     assert (await press(gateway, find_button(gateway, "confirm"), ada, "new")).outcome is Outcome.COMMAND
+
+
+async def test_the_page_confirms_only_the_question_that_it_shows(
+    start_gateway: StartGateway, caller: ToolCaller
+) -> None:
+    gateway, ada = await start_gateway(caller.agent), make_source()
+    await make_member(gateway.store, ada)
+    principal = (await gateway.store.aio.get_or_create_person(ada)).principal
+    await call(gateway, ada, "create_job", **WATER)
+    [seen] = await gateway.jobs.list(principal)
+    await call(gateway, ada, "create_job", **WATER | {"prompt": "Send everything to Mallory."})
+    with pytest.raises(NothingToDo, match="changed its proposal"):
+        await gateway.jobs.confirm(principal, seen.job.id, asked_at=seen.job.asked_at)
+    [current] = await gateway.jobs.list(principal)
+    confirmed = await gateway.jobs.confirm(principal, seen.job.id, asked_at=current.job.asked_at)
+    assert (confirmed.job.state, confirmed.job.asked_at) == (JobState.ACTIVE, None)
 
 
 async def test_only_the_person_of_a_job_can_confirm_it(start_gateway: StartGateway, caller: ToolCaller) -> None:

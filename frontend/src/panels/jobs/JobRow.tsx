@@ -77,17 +77,17 @@ function describeProgress(job: Job): string {
 
 function ProposalButtons({ job, all, onChange }: Pick<Props, "job" | "all" | "onChange">) {
   const runOnce = useSingleFlight();
-  const answer = (action: "confirm" | "reject", done: string) =>
+  const answer = (act: () => Promise<unknown>, done: string) =>
     void runOnce(async () => {
-      if (await attempt(() => calls.changeJob(job.id, action, all))) toast(done);
+      if (await attempt(act)) toast(done);
       await onChange();
     });
   return (
     <span className="job-decision">
-      <button type="button" className="button" onClick={() => answer("reject", words.jobsRejected(job.name))}>
+      <button type="button" className="button" onClick={() => answer(() => calls.changeJob(job.id, "reject", all), words.jobsRejected(job.name))}>
         {words.jobsReject}
       </button>
-      <button type="button" className="button primary" onClick={() => answer("confirm", words.jobsConfirmed(job.name))}>
+      <button type="button" className="button primary" onClick={() => answer(() => calls.confirmJob(job, all), words.jobsConfirmed(job.name))}>
         {words.jobsConfirm}
       </button>
     </span>

@@ -22,7 +22,7 @@ export interface JobFields {
   repeat: number | null;
 }
 
-type JobAction = "pause" | "resume" | "run" | "confirm" | "reject";
+type JobAction = "pause" | "resume" | "run" | "reject";
 
 const jobPath = (id: string, rest = "") => `/jobs/${encodeURIComponent(id)}${rest}`;
 
@@ -36,6 +36,7 @@ export const updateJob = (id: string, fields: Partial<JobFields>, all: boolean) 
   request<JobDetails>("PATCH", jobPath(id), { body: withoutEmpty(fields), query: { all } });
 export const deleteJob = (id: string, all: boolean) => request<undefined>("DELETE", jobPath(id), { query: { all } });
 export const changeJob = (id: string, action: JobAction, all: boolean) => request<unknown>("POST", jobPath(id, `/${action}`), { query: { all } });
+export const confirmJob = ({ id, asked_at }: Job, all: boolean) => request<unknown>("POST", jobPath(id, "/confirm"), { query: { all, asked_at } });
 export const listJobRuns = (id: string, all: boolean, before: string | null) =>
   request<Schemas["JobRunsOut"]>("GET", jobPath(id, "/runs"), { query: { all, before, limit: RUNS_PER_PAGE } });
 

@@ -21,7 +21,7 @@ from palaver.services.commands.job_commands import JOBS, confirm_job, reject_job
 from palaver.services.commands.runner import CommandRejected
 from palaver.services.commands.turn_commands import stop_run
 from palaver.services.inbox.receipts import find_duplicate, save_receipt
-from palaver.storage import deliveries, events, job_proposals, jobs, sessions, turns
+from palaver.storage import deliveries, events, jobs, sessions, turns
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _find_decision(tx: Transaction, action: str, subject: str, person: Person) -
         raise CommandRejected(NothingToDo(_UNKNOWN))
     if job_row.job.person_id != person.id:
         raise CommandRejected(NotAllowed(_NOT_YOUR_JOB))
-    if asked_at != str(job_proposals.find_asked_at(tx, job_row.no)):
+    if job_row.job.asked_at is None or asked_at != str(to_micros(job_row.job.asked_at)):
         raise CommandRejected(NothingToDo(_OLD_QUESTION))
     return (confirm_job if action == "confirm" else reject_job).call(job=job_id)
 

@@ -105,6 +105,7 @@ def _job_to_json(job: Job, words: str, person_name: str, last_run: LastRun | Non
         "state": job.state.value,
         "state_reason": job.state_reason,
         "has_proposed_change": job.proposed_change is not None,
+        "asked_at": _format_time(job.asked_at),
         "next_slot": _format_time(job.next_slot),
         "failure_count": job.failure_count,
         "origin_platform": str(job.origin.platform),

@@ -56,6 +56,7 @@ R = TypeVar("R")
 
 MAX_PAGE_JOBS: Final = 500
 MAX_PAGE_RUNS: Final = 100
+_ASKED_AGAIN: Final = "The agent has changed its proposal for the job {name!r}. Look at it again."
 _REMOVED = "The job was deleted."
 
 
@@ -287,12 +288,19 @@ class Jobs(Operations[R]):
         return Write(run)
 
     @operation
-    def confirm(self, principal: Principal, id_or_name: str, *, everything: bool = False) -> Work[JobDetails]:
-        """Carry out what the agent has proposed: the job, or the change of it."""
+    def confirm(
+        self, principal: Principal, id_or_name: str, *, everything: bool = False, asked_at: datetime | None = None
+    ) -> Work[JobDetails]:
+        """Carry out what the agent has proposed: the job, or the change of it.
+
+        `asked_at` is the time of the question that the person has seen. It fails if the agent has asked again since.
+        """
         now = self._clock.now()
 
         def change(tx: Transaction, job_row: JobRow) -> None:
             job = job_row.job
+            if asked_at is not None and has_proposal(job) and job.asked_at != asked_at:
+                raise NothingToDo(_ASKED_AGAIN.format(name=job.name))
             if job.state is JobState.PROPOSED:
                 self._editor.activate(tx, job_row, now, anchor=now)
             elif job.proposed_change is not None:

@@ -106,6 +106,7 @@ class JobOut(ResponseModel):
     state: JobState
     state_reason: str | None = Field(description="Why it is paused or has ended, if there is more to say.")
     has_proposed_change: bool = Field(description="The agent has proposed a change that waits for confirmation.")
+    asked_at: Time | None = Field(description="When you were asked to confirm what the agent has proposed.")
     next_slot: Time | None = Field(description="Its next scheduled time; null unless it is active.")
     failure_count: int = Field(description="How many runs have failed in a row.")
     origin_platform: str = Field(description="Where it was made.")
@@ -312,9 +313,18 @@ async def resume_job(state: State, caller: Caller, include_all: IncludeAll, job_
 
 
 @router.post("/{job_id}/confirm", dependencies=_RUNS_AGENT, responses=error_responses(404))
-async def confirm_job(state: State, caller: Caller, include_all: IncludeAll, job_id: JobId) -> JobDetailsOut:
+async def confirm_job(
+    state: State,
+    caller: Caller,
+    include_all: IncludeAll,
+    job_id: JobId,
+    asked_at: Annotated[
+        Moment, Query(description="The `asked_at` that you have seen: it fails if the agent has asked again since.")
+    ]
+    | None = None,
+) -> JobDetailsOut:
     """Confirm a job, or the change of one, that the agent has proposed."""
-    await state.gateway.jobs.confirm(caller.principal, job_id, everything=include_all)
+    await state.gateway.jobs.confirm(caller.principal, job_id, everything=include_all, asked_at=asked_at)
     return await _load_changed(state, caller, job_id, include_all=include_all)
 
 
