@@ -54,6 +54,7 @@ it("every error text is translated", () => {
     field: "z",
     platform: "w",
     retry_after: "1",
+    schedule: "s",
   };
   const untranslated = Object.entries(errorsEn).filter(
     ([code, describe]) => describe(facts) === errorsDe[code as keyof typeof errorsEn](facts),
