@@ -196,6 +196,7 @@ def serve_launches(control: socket.socket) -> dict[str, Any] | None:
             message += control.recv(1 << 16)
         if os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored by everything below a `nohup make test`
             control.close()
             _fork_program(handles)
             return dict(json.loads(message))
