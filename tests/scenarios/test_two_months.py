@@ -7,6 +7,7 @@ With `-s` the rows and bytes of every table are printed.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import sys
@@ -84,6 +85,11 @@ _OPEN_WORK = """SELECT (SELECT COUNT(*) FROM turn WHERE state IN ('queued', 'run
     + (SELECT COUNT(*) FROM delivery WHERE state IN ('pending', 'sending'))
     + (SELECT COUNT(*) FROM job_run WHERE state = 'running') + (SELECT COUNT(*) FROM model_call)
     + (SELECT COUNT(*) FROM memory_turn WHERE ended_at IS NULL)"""
+
+
+def _has_running_tasks() -> bool:
+    """Whether an answer or a title is being made: a title is asked for only after the turn has ended."""
+    return any(task.get_name().startswith(("palaver-turn-", "palaver-title-")) for task in asyncio.all_tasks())
 
 
 async def answer(request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
@@ -180,9 +186,9 @@ class Simulation:
         await self.say(user, "/compress")
 
     async def settle(self) -> None:
-        """Wait until everything is answered, sent and learned."""
+        """Wait until everything is answered, sent, learned and has its title."""
         self.gateway.memory_runner.wake()
-        await wait_until(lambda: list_rows(self.store, _OPEN_WORK)[0][0] == 0)
+        await wait_until(lambda: not _has_running_tasks() and list_rows(self.store, _OPEN_WORK)[0][0] == 0)
 
     async def pass_hours(self) -> None:
         for _ in range(HOURS_PER_STEP):
