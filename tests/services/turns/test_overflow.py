@@ -308,6 +308,8 @@ def test_a_conversation_that_overflows_is_always_answered(tmp_path: Path) -> Non
         @given(st.lists(steps, max_size=12), st.sampled_from([300, 600, 1500]), st.sampled_from(["They talked.", ""]))
         @example([("ask while busy", [300, 300, 300, 300])] * 3 + [("command", "/compress"), ("ask", 10)], 300, "x")
         @example([("fail", 300)] * 12, 300, "They talked.")
+        @example([("ask with tools", [3000] * 3)], 300, "They talked.")
+        @example([("ask with tools", [3000] * 8)], 300, "")
         def check(script: list[tuple[str, Any]], window: int, summary: str) -> None:
             runner.run(play(script, window, summary))
 

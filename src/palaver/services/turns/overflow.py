@@ -2,8 +2,9 @@
 
 The steps, until the model accepts one: the newest message alone is shortened if it is most of the conversation; a
 summary replaces everything before the last exchanges, then before the last one, then before the messages that wait for
-their answer; the longest texts are shortened more and more. Where no summary can be made, the older messages leave the
-agent's view. So every conversation is answered, as long as the instructions and tools alone fit into the model.
+their answer; the longest texts are shortened more and more, and again whenever new results of tools make it too long.
+Where no summary can be made, the older messages leave the agent's view. So every conversation is answered, as long as
+the instructions and tools alone fit into the model.
 """
 
 from __future__ import annotations
@@ -72,12 +73,16 @@ class OverflowHandler:
         for exchanges in sorted({self._rules.keep_exchanges, 1, 0}, reverse=True):
             if await self._make_room(exchanges):
                 yield await self._build_shortened()
-        tokens = count_tokens((await self._build_request()).messages)
-        max_tokens = min(self._max_tokens or tokens, tokens)
-        while max_tokens > MIN_CONTEXT_TOKENS:
-            max_tokens //= 2
+        messages = (await self._build_request()).messages
+        max_tokens = min(self._max_tokens or count_tokens(messages), count_tokens(messages))
+        message_count, has_grown = len(messages), False
+        while has_grown or max_tokens > MIN_CONTEXT_TOKENS:
+            # After the model has accepted a request and called more tools, the same length is enough again.
+            max_tokens = max_tokens if has_grown else max_tokens // 2
             self._max_tokens = max_tokens
             yield await self._build_shortened()
+            count_now = len((await self._build_request()).messages)
+            has_grown, message_count = count_now > message_count, count_now
 
     async def _make_room(self, exchanges: int) -> bool:
         """Let a summary, or nothing, replace the messages before the last exchanges; False if there are none."""
