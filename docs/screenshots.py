@@ -36,6 +36,22 @@ def main() -> None:
             _capture_conversation(browser, f"{url}/{session_id}", "desktop-dark", dark)
             _capture_conversation(browser, f"{url}/{session_id}", "phone", phone)
             _capture_usage(browser, f"{url}/usage", "usage", light)
+            _capture_setup(browser, url, light)
+
+
+def _capture_setup(browser: Browser, url: str, options: dict[str, Any]) -> None:
+    """Take the screens that set up the server: the first run, models, a platform."""
+    page = _open_page(browser, url, options)
+    page.get_by_role("button", name="Add a provider").click()
+    page.locator(".provider-form").wait_for()
+    page.locator("#setup-title").scroll_into_view_if_needed()
+    _save_screenshot(page, "first-run")
+    page = _open_page(browser, f"{url}/server#models", options)
+    page.locator(".provider-form").wait_for()
+    _save_screenshot(page, "settings-models")
+    page = _open_page(browser, f"{url}/platforms#telegram", options)
+    page.get_by_role("button", name="Save and connect").wait_for()
+    _save_screenshot(page, "platform-telegram")
 
 
 def _sign_in(browser: Browser, link: str) -> StorageState:

@@ -16,8 +16,9 @@ const LAYERS = [
   ["api", "markdown"],
   ["outbox"],
   ["live"],
-  ["agent", "sessions"],
+  ["agent", "imports", "sessions", "temporary"],
   ["composer", "notifications", "panels/shared"],
+  ["panels/forms"],
   ["conversation", "home", "palette", "panels/*", "sidebar", "sign-in"],
   ["shell"],
 ];

@@ -23,7 +23,9 @@ from palaver.domain.search_text import MAX_QUERY_WORDS, build_snippet, parse_que
 from palaver.domain.share import build_shared_copy
 from palaver.domain.text import normalize_unicode
 from palaver.logs import remove_secrets
+from palaver.services.document_text.html_text import read_html
 from palaver.services.platforms.splitting import split_markdown
+from palaver.services.transfer.html_export import _fold, _indent_json, _render_text, render_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +53,10 @@ def split_messages(text: str) -> object:
     return split_markdown(text, Capabilities(max_length=4096, length_unit=LengthUnit.UTF16))
 
 
+def export_texts(text: str) -> object:
+    return [_render_text(text), _fold(text, _indent_json(text)), _indent_json(f"[{text}")]
+
+
 @pytest.mark.parametrize(
     ("function", "unit"),
     [
@@ -74,6 +80,14 @@ def split_messages(text: str) -> object:
         (split_messages, "[a](b"),
         (split_messages, "|a|b|\n|-|-|\n"),
         (split_messages, "```py\n"),
+        (render_answer, "["),
+        (render_answer, "![a]("),
+        (export_texts, "&\0<"),
+        (export_texts, "["),
+        (read_html, "<div>"),
+        (read_html, '<a b="'),
+        (read_html, "<b><p>"),
+        (read_html, "<a href=x>y"),
     ],
     ids=lambda value: getattr(value, "__name__", None) or ascii(value),
 )

@@ -1,4 +1,4 @@
-"""The wheel contains the web page and the migrations."""
+"""The wheel contains the web page, the migrations and the update notes."""
 
 from __future__ import annotations
 
@@ -21,3 +21,4 @@ def test_the_wheel_contains_the_page_with_its_assets_and_the_migrations(tmp_path
     assert assets
     assert assets <= files
     assert "palaver/storage/migrations/0001_initial.sql" in files
+    assert "palaver/CHANGELOG.md" in files

@@ -3,6 +3,7 @@
  * derived from their content. Nothing that the server sends about people and conversations is cached here.
  */
 const CACHE_NAME = "palaver-shell";
+const LANGUAGE_CACHE_NAME = "palaver-language"; // survives the worker, which the browser stops when it has nothing to do
 const baseUrl = new URL("./", self.location.href);
 const assets = new URL("assets/", baseUrl).href;
 
@@ -12,15 +13,23 @@ self.addEventListener("activate", (event) => {
   event.waitUntil(self.clients.claim());
 });
 
-// The page reports which files it has loaded. They are in the browser's own cache, so they are not downloaded again.
+// The page reports its language and which files it has loaded. They are in the browser's own cache, so they are not
+// downloaded again.
 self.addEventListener("message", (event) => {
-  if (event.data?.kind === "loaded") event.waitUntil(cacheLoadedFiles(event.data.files));
+  if (event.data?.kind !== "loaded") return;
+  event.waitUntil(Promise.all([saveLanguage(event.data.language), cacheLoadedFiles(event.data.files)]));
+});
+
+// A notification that arrives while the page is closed, or open in the background. A person who looks at the page sees the
+// answer itself. The tag is that of the page's own notification, so that there is one for each conversation.
+self.addEventListener("push", (event) => {
+  event.waitUntil(showPush(event.data));
 });
 
 // A click on a notification opens its conversation, in a tab that is already open if there is one.
 self.addEventListener("notificationclick", (event) => {
   event.notification.close();
-  event.waitUntil(openSession(event.notification.data.session));
+  event.waitUntil(Promise.all([openSession(event.notification.data.session), updateBadge()]));
 });
 
 self.addEventListener("fetch", (event) => {
@@ -36,12 +45,56 @@ function isPage(url) {
   return !path.includes("/") && path !== "api" && path !== "metrics" && !path.includes(".");
 }
 
+async function showPush(data) {
+  const message = readPush(data);
+  const windows = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
+  const isVisible = windows.some((page) => page.url.startsWith(baseUrl.href) && page.visibilityState === "visible");
+  if (isVisible && message.kind !== "test") return;
+  const texts = await loadTexts();
+  await self.registration.showNotification(message.title || "Palaver", {
+    body: message.body || texts[message.kind === "test" ? "test" : "answer"],
+    tag: message.session || "test",
+    icon: new URL("icons/192.png", baseUrl).href,
+    data: { session: message.session || "" },
+  });
+  await updateBadge();
+}
+
+function readPush(data) {
+  try {
+    const message = data.json();
+    return typeof message === "object" && message !== null ? message : {};
+  } catch {
+    return {};
+  }
+}
+
+async function saveLanguage(language) {
+  if (typeof language !== "string") return;
+  await (await caches.open(LANGUAGE_CACHE_NAME)).put(baseUrl.href, new Response(language));
+}
+
+/** The page may be closed, and its texts are not here: these two are, in the language that the page had. */
+async function loadTexts() {
+  const saved = await (await caches.open(LANGUAGE_CACHE_NAME)).match(baseUrl.href);
+  return (saved === undefined ? self.navigator.language : await saved.text()).startsWith("de")
+    ? { answer: "Deine Antwort ist fertig.", test: "Benachrichtigungen funktionieren." }
+    : { answer: "Your answer is ready.", test: "Notifications work." };
+}
+
+/** While the page is closed, the badge counts the notifications. */
+async function updateBadge() {
+  const { length } = await self.registration.getNotifications();
+  if (!("setAppBadge" in self.navigator)) return;
+  await (length === 0 ? self.navigator.clearAppBadge() : self.navigator.setAppBadge(length)).catch(() => undefined);
+}
+
 async function openSession(session) {
   const windows = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
   const pages = windows.filter(({ url }) => url.startsWith(baseUrl.href) && new URL(url).pathname !== `${baseUrl.pathname}shared`);
   const page = pages.find((page) => page.visibilityState === "visible") ?? pages[0];
   if (page === undefined) return self.clients.openWindow(new URL(encodeURIComponent(session), baseUrl));
-  page.postMessage({ kind: "open", session });
+  if (session !== "") page.postMessage({ kind: "open", session }); // a test is about no conversation
   return page.focus();
 }
 

@@ -6,41 +6,131 @@ and build none themselves.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from palaver.services.store import SessionStore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from palaver.agent.base import Agent
+    from palaver.agent.tools.web import WebAccess
     from palaver.config import Settings
-    from palaver.domain.profile import WebRules
+    from palaver.domain.gateway_config import GatewayConfig
+    from palaver.domain.profile import AgentProfile, WebRules
     from palaver.domain.redact import Redactor
+    from palaver.domain.web_page import WebToolRules
+    from palaver.services.attachments import Attachments
+    from palaver.services.backup_scheduler import BackupScheduler
+    from palaver.services.doctor.diagnosis import DoctorEnvironment
     from palaver.services.gateway import Gateway
     from palaver.services.jobs.job_fields import JobEnvironment
     from palaver.services.jobs.jobs import Jobs
     from palaver.services.operation import AsyncRunner
     from palaver.services.platforms.configured_account import ConfiguredAccount
+    from palaver.services.push.notifier import PushNotifier
+    from palaver.services.settings.editor import SettingsEditor
+    from palaver.services.settings.live_settings import LiveSettings
+    from palaver.services.settings.platform_catalog import PlatformCatalog
+    from palaver.services.settings.reader import LoadedSettings
+    from palaver.services.transfer.importer import Importer
     from palaver.web.state import WebState
 
 
 def open_store(settings: Settings, accounts: Sequence[ConfiguredAccount] = ()) -> SessionStore:
-    """Open the store that the settings name, and create it if it does not exist yet; a server names its accounts."""
+    """Open the store that the settings name, and create it if it does not exist yet; a server names its accounts.
+
+    The settings in the database apply to it, too; `load_stored_settings` returns them.
+    """
+    store = SessionStore.open(settings.database_url, config=_make_config(settings, accounts))
+    try:
+        loaded = load_stored_settings(store, settings)
+        if loaded.rows:
+            store.replace_config(_make_config(loaded.settings, accounts))
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def load_stored_settings(store: SessionStore, base: Settings) -> LoadedSettings:
+    """Return the settings of config.yaml and the environment with those of the database below them."""
+    from palaver.services.settings.reader import SettingsReader
+
+    return SettingsReader(store.engine, base).load()
+
+
+def _make_config(settings: Settings, accounts: Sequence[ConfiguredAccount]) -> GatewayConfig:
     windows = {account.platform: account.capabilities.reply_window for account in accounts}
     hours = {platform: window.total_seconds() / 3600 for platform, window in windows.items() if window is not None}
-    config = replace(settings.gateway, reply_hours=hours, saves_local_files=True)
-    return SessionStore.open(settings.database_url, config=config)
+    return replace(settings.gateway, reply_hours=hours, saves_local_files=True)
 
 
-def list_accounts(settings: Settings, environ: Mapping[str, str]) -> list[ConfiguredAccount]:
+def use_accounts(store: SessionStore, settings: Settings, accounts: Sequence[ConfiguredAccount]) -> None:
+    """Tell a store which accounts its server connects."""
+    store.replace_config(_make_config(settings, accounts))
+
+
+def list_accounts(loaded: LoadedSettings) -> list[ConfiguredAccount]:
     """Return the accounts on chat platforms that are set up. Only `palaver serve` connects them: a chat never does."""
-    from palaver.logs import hide_in_logs
-    from palaver.platforms.registry import list_configured_accounts, load_manifests
+    return make_catalog(loaded.settings).list_accounts(loaded.settings, loaded.unreadable)
 
-    accounts = list_configured_accounts(settings, environ, load_manifests())
-    hide_in_logs(secret for account in accounts for secret in account.secrets)
-    return accounts
+
+def make_catalog(settings: Settings) -> PlatformCatalog:
+    from palaver.platforms.settings_catalog import InstalledPlatforms
+
+    return InstalledPlatforms(settings.fixed_layers.environ)
+
+
+def make_editor(store: SessionStore, base: Settings) -> SettingsEditor:
+    """Build what changes the settings in a store."""
+    from palaver.services.settings.agent_check import AgentCheck
+    from palaver.services.settings.editor import SettingsEditor
+    from palaver.services.settings.reader import SettingsReader
+
+    environ = base.fixed_layers.environ
+    checks = [AgentCheck(environ).find_problems]
+    return SettingsEditor(SettingsReader(store.engine, base), store.clock, make_catalog(base), checks)
+
+
+def make_live_settings(
+    gateway: Gateway, base: Settings, loaded: LoadedSettings | None = None, catalog: PlatformCatalog | None = None
+) -> LiveSettings:
+    """Build what follows the settings and applies them to a gateway. The caller starts and stops it."""
+    from palaver.services.settings.agent_check import choose_available_agent
+    from palaver.services.settings.live_settings import LiveSettings
+    from palaver.services.settings.reader import SettingsReader
+
+    store, environ = gateway.store, base.fixed_layers.environ
+    catalog = catalog or make_catalog(base)
+
+    async def apply(before: LoadedSettings, after: LoadedSettings) -> None:
+        settings, agent = after.settings, gateway.agent
+        if settings.agent != before.settings.agent or after.unreadable != before.unreadable:
+            agent = await asyncio.to_thread(choose_available_agent, settings.agent, environ, _explain(after))
+        accounts: list[ConfiguredAccount] = []
+        if gateway.is_server:
+            accounts = await asyncio.to_thread(catalog.list_accounts, settings, after.unreadable)
+        gateway.use_settings(
+            agent=agent,
+            profile=settings.agent,
+            rules=settings.turns,
+            config=_make_config(settings, accounts),
+            redactor=_make_redactor(settings),
+        )
+        if gateway.is_server:
+            gateway.replace_accounts(accounts)
+
+    reader = SettingsReader(store.engine, base)
+    return LiveSettings(reader, make_editor(store, base), catalog, loaded or reader.load(), apply)
+
+
+def _explain(loaded: LoadedSettings) -> str:
+    """Say which secrets of model providers can't be decrypted, and what to do about it."""
+    return " ".join(str(each) for each in loaded.problems if each.path[0] in ("providers", "mcp_servers"))
 
 
 def make_gateway(
@@ -50,6 +140,7 @@ def make_gateway(
     accounts: Sequence[ConfiguredAccount] = (),
     *,
     is_server: bool = False,
+    agent: Agent | None = None,
 ) -> Gateway:
     """Build a gateway on a store, with the agent that the settings name; it connects the given accounts."""
     from palaver.agent.selection import choose_agent
@@ -58,45 +149,115 @@ def make_gateway(
 
     return Gateway(
         store,
-        choose_agent(settings.agent, environ),
+        agent or choose_agent(settings.agent, environ),
         profile=settings.agent,
         rules=settings.turns,
         accounts=accounts,
         redactor=_make_redactor(settings),
         files=Attachments(store, settings.home / "attachments"),
         outputs=settings.home / "outputs",
+        make_web_access=_make_web_access,
+        push=make_push_notifier(store, settings),
+        environ=environ,
         is_server=is_server,
     )
 
 
-def make_jobs(
-    store: SessionStore, settings: Settings, environ: Mapping[str, str]
-) -> tuple[Jobs[AsyncRunner], JobEnvironment]:
-    """Build access to the jobs of a store without a gateway, for the terminal; nothing runs there."""
+def make_push_notifier(store: SessionStore, settings: Settings, trusted_hosts: Collection[str] = ()) -> PushNotifier:
+    """Build what sends notifications to browsers; tests name the hosts of their push services."""
+    from palaver.config.push_key import load_push_key
+    from palaver.services.push.notifier import PushNotifier
+    from palaver.services.web_access.guarded_requests import GuardedRequests
+
+    public_url = settings.web.public_url or ""
+    return PushNotifier(
+        store,
+        lambda: load_push_key(settings.home),
+        GuardedRequests(trusted_hosts),
+        settings.turns.push,
+        default_contact=public_url if public_url.startswith("https://") else "mailto:palaver@localhost",
+        trusted_hosts=trusted_hosts,
+    )
+
+
+def choose_agent_for(loaded: LoadedSettings, base: Settings) -> Agent:
+    """Create the agent of the settings. Raises ConfigError if config.yaml or the environment is wrong.
+
+    With settings from the database that do not work, such as a key that can't be decrypted, it says so in its answers.
+    """
     from palaver.agent.selection import choose_agent
+    from palaver.services.settings.agent_check import choose_available_agent
+
+    environ = base.fixed_layers.environ
+    if loaded.settings.agent == base.agent and not loaded.unreadable:
+        return choose_agent(base.agent, environ)
+    return choose_available_agent(loaded.settings.agent, environ, _explain(loaded))
+
+
+def make_jobs(store: SessionStore, loaded: LoadedSettings, base: Settings) -> tuple[Jobs[AsyncRunner], JobEnvironment]:
+    """Build access to the jobs of a store without a gateway, for the terminal; nothing runs there."""
     from palaver.services.jobs.job_fields import JobEnvironment
     from palaver.services.jobs.jobs import Jobs
     from palaver.services.jobs.prices import ModelPrices
     from palaver.services.operation import AsyncRunner
 
-    agent = choose_agent(settings.agent, environ)
+    settings, agent = loaded.settings, choose_agent_for(loaded, base)
     environment = JobEnvironment(
         config=store.config, rules=settings.turns, agent=agent, profile=settings.agent, prices=ModelPrices(agent)
     )
     return Jobs(AsyncRunner(store.engine), environment, store.clock), environment
 
 
-def make_web_state(gateway: Gateway, rules: WebRules) -> WebState:
+def make_attachments(store: SessionStore, settings: Settings) -> Attachments:
+    """Build access to the files of a store."""
+    from palaver.services.attachments import Attachments
+
+    return Attachments(store, settings.home / "attachments")
+
+
+def make_importer(store: SessionStore, settings: Settings) -> Importer:
+    """Build what imports the files of other programs."""
+    profile = load_stored_settings(store, settings).settings.agent
+    return _make_importer(store, make_attachments(store, settings), profile)
+
+
+def _make_importer(store: SessionStore, attachments: Attachments, profile: AgentProfile) -> Importer:
+    from palaver.services.transfer.import_request import ImportOptions
+    from palaver.services.transfer.importer import Importer
+
+    options = ImportOptions(profiles=frozenset(profile.profiles), personalities=frozenset(profile.personalities))
+    return Importer(store, attachments, options)
+
+
+def make_backup_scheduler(store: SessionStore, settings: Settings) -> BackupScheduler | None:
+    """Build what makes backups of the store by itself; None for a store on a PostgreSQL server."""
+    from palaver.services.backup_scheduler import BackupScheduler
+
+    if not settings.database_url.startswith("sqlite:///"):
+        return None
+    database = Path(settings.database_url.removeprefix("sqlite:///"))
+    return BackupScheduler(store, database, settings.home, settings.backup)
+
+
+def make_web_state(gateway: Gateway, rules: WebRules, settings: LiveSettings) -> WebState:
     """Build the services that the web's routes use. The caller starts and stops the gateway and `live`."""
     from urllib.parse import urlsplit
 
     from palaver.services.accounts.accounts import Accounts
     from palaver.services.completions import Completions
     from palaver.services.conversations import Conversations
+    from palaver.services.erasure import Erasures
+    from palaver.services.health_check import HealthCheck
     from palaver.services.live.clients import LiveClients
     from palaver.services.metrics import MetricsReader
     from palaver.services.policies import Policies
+    from palaver.services.retention import Retention
     from palaver.services.shares import Shares
+    from palaver.services.transfer.archive import PersonArchives
+    from palaver.services.transfer.documents import Documents
+    from palaver.services.transfer.person_exports import PersonExports
+    from palaver.services.transfer.personal_imports import PersonalImports
+    from palaver.services.transfer.uploads import UPLOADS_FOLDER, ImportUploads
     from palaver.web.state import WebState
 
     store, attachments = gateway.store, gateway.files
@@ -108,9 +269,22 @@ def make_web_state(gateway: Gateway, rules: WebRules) -> WebState:
         attachments=attachments,
         completions=Completions(gateway, attachments),
         conversations=Conversations(store),
+        documents=Documents(store, attachments),
+        erasures=Erasures(store, attachments, gateway.outputs),
+        health=HealthCheck(settings.reader.base.home),
+        imports=PersonalImports(
+            store,
+            _make_importer(store, attachments, settings.current.settings.agent),
+            ImportUploads(settings.reader.base.home / UPLOADS_FOLDER, store.clock),
+            get_max_bytes=lambda: settings.current.settings.web.max_import_mb * 1_000_000,
+        ),
         live=LiveClients(store, gateway.feed),
-        metrics=MetricsReader(store, gateway.rules.budgets),
-        policies=Policies(store, gateway.rules),
+        metrics=MetricsReader(store, lambda: gateway.rules.budgets),
+        person_exports=PersonExports(PersonArchives(store, attachments), store.clock),
+        policies=Policies(store, lambda: gateway.rules),
+        retention=Retention(store, lambda: gateway.rules.retention),
+        push=gateway.push or make_push_notifier(store, settings.reader.base),
+        settings=settings,
         shares=Shares(store),
         base_path=public_url.path.rstrip("/"),
         public_host=public_url.netloc or None,
@@ -119,11 +293,45 @@ def make_web_state(gateway: Gateway, rules: WebRules) -> WebState:
     )
 
 
-def describe_agent(settings: Settings, environ: Mapping[str, str]) -> str:
-    """Describe the agent that would answer with these settings, and why."""
-    from palaver.agent.selection import choose_agent
+def make_doctor_environment(
+    environ: Mapping[str, str],
+    home: Path | None,
+    find_server_url: Callable[[Path], str | None],
+    find_port_user: Callable[[int], str | None],
+) -> DoctorEnvironment:
+    """Build what `palaver doctor` checks. Nothing is opened or loaded yet."""
+    from palaver.config import find_home, load_settings
+    from palaver.services.doctor.diagnosis import DoctorEnvironment
+    from palaver.services.doctor.fix_commands import FixCommands
 
-    return choose_agent(settings.agent, environ).description
+    folder = find_home(environ, home)
+    return DoctorEnvironment(
+        home=folder,
+        environ=environ,
+        commands=FixCommands(home),
+        load_settings=lambda: load_settings(environ, home),
+        open_store=open_store,
+        load_stored_settings=load_stored_settings,
+        list_accounts=list_accounts,
+        find_server_url=lambda: find_server_url(folder),
+        find_port_user=find_port_user,
+    )
+
+
+def describe_agent(loaded: LoadedSettings, base: Settings) -> str:
+    """Describe the agent that would answer with these settings, and why."""
+    return choose_agent_for(loaded, base).description
+
+
+def _make_web_access(rules: WebToolRules) -> WebAccess | None:
+    """Build what reads the web for the agent; None without the library for it, which models need, too."""
+    from importlib.util import find_spec
+
+    if find_spec("httpx2") is None:
+        return None
+    from palaver.services.web_access.web_reader import WebReader
+
+    return WebReader(rules)
 
 
 def _make_redactor(settings: Settings) -> Redactor | None:

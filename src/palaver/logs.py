@@ -12,16 +12,23 @@ What goes wrong thousands of times a second, or what a stranger can cause, canno
 a warning with the same fields is written once, and warnings of one kind with different fields `MAX_LINES_PER_KIND`
 times. How many were left out is written afterwards, with the next line or when logging stops. Lines below a warning are
 not limited.
+
+The last `MAX_KEPT_RECORDS` lines stay in memory, for owners who look at them on the page: exactly what was written,
+after secrets were removed.
 """
 
 from __future__ import annotations
 
 import logging
 import re
+import secrets as secrets_module
 import sys
+import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 from urllib.parse import quote
 
@@ -30,6 +37,8 @@ import structlog
 REMOVED: Final = "[removed]"
 INTERVAL_SECONDS: Final = 10.0
 MAX_LINES_PER_KIND: Final = 50
+MAX_KEPT_RECORDS: Final = 2000
+MAX_RECORD_CHARS: Final = 4000  # of the fields of a kept record, so that all of them take a few megabytes at most
 _STANDARD_FIELDS: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 # A field is secret if its name ends like this: `token` and `api_token` are secret, `input_tokens` is not.
@@ -137,6 +146,7 @@ class _SecretRemovingFormatter(structlog.stdlib.ProcessorFormatter):
                 self.remove_processors_meta,
                 structlog.processors.format_exc_info,
                 _remove_event_secrets,
+                _keep_record,
                 structlog.dev.ConsoleRenderer() if for_terminal else structlog.processors.JSONRenderer(),
             ],
         )
@@ -156,6 +166,75 @@ def _remove_field_secrets(name: str, value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [_remove_field_secrets("", inner) for inner in value]
     return remove_secrets(str(value))
+
+
+# ---- the last lines --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """A line of the log, without secrets."""
+
+    no: int  # 1, 2, 3 … in this process
+    at: str  # ISO 8601, in UTC
+    level: str
+    logger: str
+    event: str
+    fields: Mapping[str, str]
+
+    def contains(self, text: str) -> bool:
+        """Whether a text, in lower case, occurs anywhere in the line."""
+        texts = (self.event, self.logger, *self.fields, *self.fields.values())
+        return any(text in each.lower() for each in texts)
+
+
+class RecentRecords:
+    """The last log lines of this process."""
+
+    def __init__(self) -> None:
+        self.process_id = secrets_module.token_hex(4)  # tells the records of this process from those of others
+        self.started_at = datetime.now(UTC)
+        self._records: deque[LogRecord] = deque(maxlen=MAX_KEPT_RECORDS)
+        self._last_no = 0
+        self._lock = threading.Lock()
+
+    def add(self, event: Mapping[str, Any]) -> None:
+        known = {"timestamp", "level", "logger", "event"}
+        fields, chars_left = {}, MAX_RECORD_CHARS
+        for name, value in event.items():
+            if name not in known and chars_left > 0:
+                text = _shorten(str(value), chars_left)
+                fields[name[:100]] = text
+                chars_left -= len(text) + len(name)
+        with self._lock:
+            self._last_no += 1
+            self._records.append(
+                LogRecord(
+                    self._last_no,
+                    str(event.get("timestamp") or datetime.now(UTC).isoformat()),
+                    str(event.get("level", "info")),
+                    str(event.get("logger", "")),
+                    _shorten(str(event.get("event", "")), MAX_RECORD_CHARS),
+                    fields,
+                )
+            )
+
+    def list_records(self) -> list[LogRecord]:
+        """List what is kept, oldest first."""
+        with self._lock:
+            return list(self._records)
+
+
+RECENT_RECORDS: Final = RecentRecords()
+
+
+def _shorten(text: str, max_chars: int) -> str:
+    return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"
+
+
+def _keep_record(_logger: object, _name: str, event: Mapping[str, Any]) -> Mapping[str, Any]:
+    RECENT_RECORDS.add(event)
+    return event
 
 
 # ---- repeated lines --------------------------------------------------------------------------------------

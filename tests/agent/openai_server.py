@@ -11,6 +11,8 @@ import json
 import socket
 import struct
 import threading
+from email import policy
+from email.parser import BytesParser
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
@@ -213,6 +215,52 @@ def _abort_connection(to: Exchange) -> None:
     to.writer.transport.abort()
 
 
+# ---- the audio API -------------------------------------------------------------------------------------------
+
+
+def reply_with_transcript(text: str, usage: dict[str, Any] | None = None) -> Reply:
+    async def reply(to: Exchange) -> None:
+        await to.send_json(200, {"text": text} | ({} if usage is None else {"usage": usage}))
+
+    return reply
+
+
+def reply_with_audio(data: bytes, media_type: str = "audio/mpeg") -> Reply:
+    async def reply(to: Exchange) -> None:
+        await to.send_head(200, media_type, {"content-length": str(len(data))})
+        to.writer.write(data)
+        await to.writer.drain()
+
+    return reply
+
+
+def parse_form(content_type: str, body: bytes) -> dict[str, Any]:
+    """Parse a form: a text field by its value, a file as its name, type and bytes."""
+    message = BytesParser(policy=policy.HTTP).parsebytes(b"content-type: " + content_type.encode() + b"\r\n\r\n" + body)
+    fields: dict[str, Any] = {}
+    for part in message.iter_parts():
+        name = str(part.get_param("name", header="content-disposition"))
+        content = part.get_payload(decode=True)
+        assert isinstance(content, bytes)
+        if part.get_filename() is None:
+            fields[name] = content.decode()
+        else:
+            fields[name] = {"name": part.get_filename(), "type": part.get_content_type(), "data": content}
+    return fields
+
+
+def check_audio_request(path: str, fields: dict[str, Any]) -> None:
+    """Check a request as OpenAI documents it: the required fields are there, and no others than the known ones."""
+    if path == "/v1/audio/transcriptions":
+        assert {"file", "model"} <= fields.keys() <= {"file", "model", "language", "response_format", "prompt"}, fields
+        assert fields["file"]["name"].rpartition(".")[2] in {"flac", "mp3", "mp4", "m4a", "ogg", "wav", "webm"}
+        assert fields["file"]["data"]
+    else:
+        assert path == "/v1/audio/speech"
+        assert fields.keys() == {"model", "input", "voice", "response_format"}, fields
+        assert 0 < len(fields["input"]) <= 4096
+
+
 # ---- the server ----------------------------------------------------------------------------------------------
 
 
@@ -282,7 +330,10 @@ class OpenAIServer:
             data = {"object": "list", "data": [{"id": name, "object": "model"} for name in self.models]}
             await Exchange(writer, "").send_json(200, data)
             return
-        data = json.loads(body)
+        is_form = headers.get("content-type", "").startswith("multipart/")
+        data: dict[str, Any] = parse_form(headers["content-type"], body) if is_form else json.loads(body)
+        if "/audio/" in request:
+            check_audio_request(request.split()[1], data)
         self.requests.append(data)
         self.bodies.append(body)
         self.keys.append(headers.get("authorization", ""))

@@ -36,7 +36,7 @@ __all__ = ["web_store_url"]
 HERE = Path(__file__).parent
 HEADLESS_SHELL = "chromium-headless-shell"  # Chromium without windows: three times as fast
 BROWSER_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-BROWSER_FLAGS = ("--ignore-certificate-errors",)  # the proxy of a test has a self-signed certificate
+BROWSER_FLAGS: tuple[str, ...] = ("--ignore-certificate-errors",)  # the proxy of a test has a self-signed certificate
 DESKTOP_VIEWPORT = {"width": 1280, "height": 820}
 PHONE_VIEWPORT = {"width": 390, "height": 844}
 

@@ -59,7 +59,7 @@ async def test_a_message_during_an_answer_is_queued(start_web: StartWebServer, v
     await other.reload()
     await wait_for_answer(other)
     assert await list_rows(page) == await list_rows(other) == ["first", "word0", "second", "word0"]
-    await page.get_by_role("button", name="Regenerate", exact=True).click()
+    await page.get_by_role("button", name="Regenerate", exact=True).last.click()
     slow_agent.allow_words(40)
     await wait_for_answer(page)
     await expect(page.locator(".answer")).to_have_count(2)  # the answer to the first message stays

@@ -203,7 +203,7 @@ async def test_an_edited_message_is_sent_in_a_new_branch(start_web: StartWebServ
     await page.keyboard.press("Shift+Enter")
     await page.keyboard.type("and three")
     await expect(page.get_by_role("textbox", name="Edit")).to_have_value("what is two\nand three")
-    await page.keyboard.press("Enter")
+    await page.get_by_role("button", name="Send in a new branch").click()
     await page.wait_for_url(lambda url: url != original)
     await expect(page.locator(".user-message")).to_have_text(re.compile("what is two\\s+and three"))
     await expect(page.locator(".user-message")).to_have_attribute("aria-label", "You")

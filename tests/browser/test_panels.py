@@ -290,7 +290,7 @@ async def test_members_have_no_people_panel(start_web: StartWebServer, visitors:
     await expect(about).to_contain_text("The server’s owner can connect a real model.")
     await expect(about).not_to_contain_text("terminal")
     await page.get_by_role("button", name="Jonas").click()
-    await expect(page.get_by_role("menuitem", name="Settings")).to_be_visible()
+    await expect(page.get_by_role("menuitem", name="Settings", exact=True)).to_be_visible()
     await expect(page.get_by_role("menuitem", name="People")).to_have_count(0)
 
 
@@ -373,7 +373,7 @@ async def test_settings_show_policies_and_the_config_lines_that_change_them(
     )
     web = await start_web(DemoAgent(word_delay=0), config=config, rules={"busy_policy": BusyPolicy.STEER})
     page = await visitors.visit(web, permissions=["clipboard-read", "clipboard-write"], path="/settings")
-    places = page.get_by_role("region", name="Conversations").locator("li")
+    places = page.get_by_role("region", name="Conversations", exact=True).locator("li")
     everywhere = places.filter(has_text="Everywhere else")
     await expect(everywhere).to_contain_text("After 2 days of inactivity, or every day at 04:00 (Europe/Berlin)")
     await expect(everywhere).to_contain_text("New messages are sent to the agent at its next step")
@@ -391,7 +391,7 @@ async def test_settings_show_policies_and_the_config_lines_that_change_them(
     assert settings.turns.busy_policy_by_platform == {Platform.TELEGRAM: BusyPolicy.STEER}
 
     other = await visitors.visit(web, "Jonas", path="/settings")
-    region = other.get_by_role("region", name="Conversations")
+    region = other.get_by_role("region", name="Conversations", exact=True)
     await expect(region).to_contain_text("Only the server’s owner can change this.")
     await expect(region.get_by_text("How to change this")).to_have_count(0)
 
@@ -560,7 +560,7 @@ async def test_the_page_works_below_a_base_path(start_web: StartWebServer, visit
     await expect(page.get_by_role("img", name="Diagram: A, B")).to_be_visible()
     assert f"{web.url}/talk/diagram.html" in {frame.url for frame in page.frames}
     await page.get_by_role("button", name="owner").click()
-    await page.get_by_role("menuitem", name="Settings").click()
+    await page.get_by_role("menuitem", name="Settings", exact=True).click()
     await expect(page.get_by_role("heading", name="Settings", level=1)).to_be_visible()
     assert page.url == f"{web.url}/talk/settings"
     await page.reload()

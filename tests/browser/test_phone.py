@@ -80,7 +80,7 @@ async def test_the_panels_fit_a_phone(start_web: StartWebServer, visitors: Visit
     for panel, title in PANELS.items():
         await page.get_by_role("button", name="Show conversations").tap()
         await page.get_by_role("navigation").get_by_role("button", name="owner").tap()
-        await page.get_by_role("menuitem", name=title).tap()
+        await page.get_by_role("menuitem", name=title, exact=True).tap()
         await expect(page.get_by_role("heading", name=title, level=1)).to_be_visible()
         await expect(page.get_by_role("navigation", name="Conversations")).to_have_count(0)  # the drawer is closed
         assert page.url == f"{web.url}/{panel}"

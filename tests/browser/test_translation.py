@@ -41,7 +41,8 @@ _COLLECT_TEXTS = """() => {
 # Names and texts of people.
 SAME_IN_BOTH_LANGUAGES = {
     *("Palaver", "English", "Deutsch", "Agent", "Name", "Person", "Token", "Passkeys", "Web", "Terminal", "API"),
-    *("Tools", "System", "Version", "Budget", "UTC"),
+    *("Tools", "System", "Version", "Budget", "UTC", "Prompts"),
+    *("Discord", "Matrix", "Signal", "Slack", "Telegram", "WhatsApp", "WhatsApp Web", "Webhook"),
     *("owner", "Travels", "Alpha", "Beta", "demo", "Chrome, Linux"),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -63,3 +64,19 @@ def test_a_share_that_was_ended_no_longer_works(home: Home) -> None:
     with home.open_store() as store, pytest.raises(ShareNotFound):
         asyncio.run(Shares(store).open(secret))
     assert "not found" in home("shares", "end", share_id, "--yes", code=3).stderr
+
+
+def test_when_a_link_expires_can_be_changed(home: Home) -> None:
+    share_id, secret = share_conversation(home)
+    assert home.get_json("shares", "list")["shares"][0]["expires_at"] is None
+    assert home("shares", "expire", share_id, "7d").stdout.startswith("The link expires on ")
+    in_days = datetime.fromisoformat(home.get_json("shares", "list")["shares"][0]["expires_at"]) - datetime.now(UTC)
+    assert timedelta(days=6, hours=23) < in_days <= timedelta(days=7)
+    share = home.get_json("shares", "expire", share_id, "2099-12-31")
+    assert datetime.fromisoformat(share["expires_at"]) == datetime(2100, 1, 1).astimezone()
+    assert "2100-01-01 00:00" in home("shares", "list").stdout
+    assert home("shares", "expire", share_id, "never").stdout == "The link no longer expires.\n"
+    assert "never, 7d or a date" in home("shares", "expire", share_id, "tomorrow", code=2).stderr
+    assert "has passed" in home("shares", "expire", share_id, "2020-01-01", code=1).stderr
+    assert "not found" in home("shares", "expire", "sh_0123456789abcdef", "1d", code=3).stderr
+    assert secret not in home("shares", "list").stdout

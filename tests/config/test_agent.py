@@ -81,6 +81,7 @@ def test_the_turn_rules_have_all_settings_of_the_file(load: LoadSettings, full_c
             ),
             "schedule": ToolsetRule(),
             "messaging": ToolsetRule(),
+            "web": ToolsetRule(),
         },
         models_by_role={
             Role.MEMBER: ("openai:gpt-5-mini", "ollama:*", f"local:{tmp_path}/models/small.gguf"),
@@ -111,6 +112,7 @@ def test_a_toolset_that_is_not_in_the_file_keeps_its_default_rule(load: LoadSett
         "memory": ToolsetRule(roles=frozenset({Role.GUEST})),
         "schedule": ToolsetRule(),
         "messaging": ToolsetRule(),
+        "web": ToolsetRule(),
     }
 
 
@@ -313,7 +315,7 @@ def test_the_numbers_of_summaries_have_limits(
         ("platforms: {irc: {access: all}}", 'platforms.irc.access: "all" is not allowed (known or everyone)'),
         ("platforms: {irc: {access: }}", "platforms.irc.access: an empty value is not allowed (known or everyone)"),
         ("toolsets: {memroy: {}}", "toolsets.memroy: unknown name (did you mean memory?)"),
-        ("toolsets: {xyz: {}}", "toolsets.xyz: unknown name (known: history, memory, schedule, messaging)"),
+        ("toolsets: {xyz: {}}", "toolsets.xyz: unknown name (known: history, memory, schedule, messaging, web)"),
         ("toolsets: {memory: {enabled: 1}}", "toolsets.memory.enabled: 1 is not allowed (true or false)"),
         ("toolsets: {memory: {role: [owner]}}", "toolsets.memory.role: unknown key (did you mean roles?)"),
         ("toolsets: {memory: {roles: owner}}", 'toolsets.memory.roles: "owner" is not allowed (a list)'),

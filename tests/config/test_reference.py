@@ -19,13 +19,23 @@ REFERENCE = Path(__file__).parents[2] / "docs/reference/settings.md"
 
 def test_every_key_and_variable_is_documented() -> None:
     text = REFERENCE.read_text(encoding="utf-8")
-    names = [*list_setting_keys(), "PALAVER_HOME", *(variable.name for variable in ENVIRONMENT_VARIABLES)]
+    names = [
+        *list_setting_keys(),
+        "PALAVER_HOME",
+        "PALAVER_SECRET_KEY",
+        *(variable.name for variable in ENVIRONMENT_VARIABLES),
+    ]
     assert [name for name in names if f"\n| `{name}` |" not in text] == []
 
 
 def test_every_documented_key_and_variable_exists() -> None:
     rows = re.findall(r"^\| `([^`]+)` \|", REFERENCE.read_text(encoding="utf-8"), re.MULTILINE)
-    names = {*list_setting_keys(), "PALAVER_HOME", *(variable.name for variable in ENVIRONMENT_VARIABLES)}
+    names = {
+        *list_setting_keys(),
+        "PALAVER_HOME",
+        "PALAVER_SECRET_KEY",
+        *(variable.name for variable in ENVIRONMENT_VARIABLES),
+    }
     assert [row for row in rows if row not in names] == []
 
 

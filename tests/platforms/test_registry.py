@@ -209,7 +209,7 @@ KEY = "platforms.pigeon.settings"
         (
             "{}",
             {},
-            f"{KEY}.token is required. Set it in config.yaml, or PIGEON_TOKEN, and start the server again.",
+            f"{KEY}.token is required. Set it in the settings, or with PIGEON_TOKEN.",
         ),
         (f"{{token: {TOKEN}, loftt: x}}", {}, f"{KEY}.loftt is an unknown key (did you mean loft?)."),
         (f"{{token: {TOKEN}, {TOKEN}: x}}", {}, f"{KEY}.… is an unknown key (known: flights, loft, token)."),

@@ -478,6 +478,39 @@ def _open_later_store(url: str, hours: float) -> SessionStore:
 
 
 @command
+def change_settings(
+    url: str, home: str, values: dict[str, Any] | None = None, rotate: bool = False, crash_at: str | None = None
+) -> list[str]:
+    """Change settings, or rotate their key; the process kills itself at a crash point. Return those that it passed."""
+    from pathlib import Path
+
+    from palaver.app import make_editor
+    from palaver.config import load_settings
+    from palaver.domain.crash_points import set_crash_hook
+    from palaver.services.settings.editor import SettingsEdit
+    from palaver.services.settings.key_rotation import rotate_key
+    from palaver.services.settings.reader import SettingsReader
+
+    passed: list[str] = []
+
+    def pass_crash_point(name: str) -> None:
+        passed.append(name)
+        if name == crash_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with SessionStore.open(url) as store:
+        base = load_settings({"HOME": home}, Path(home))
+        owner = store.get_owner().principal
+        set_crash_hook(pass_crash_point)
+        if rotate:
+            rotate_key(SettingsReader(store.engine, base))
+        else:
+            make_editor(store, base).change(owner, SettingsEdit(values=values or {}, origin="terminal"))
+        set_crash_hook(None)
+    return passed
+
+
+@command
 def drop_root() -> None:
     """Continue as the user `nobody`; import everything first, because that user may not be able to."""
     preload()

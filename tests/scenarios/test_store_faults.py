@@ -34,7 +34,7 @@ from palaver.domain.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from palaver.storage.engines import postgres_pool
+from palaver.storage.engines import integrity, postgres_pool
 from palaver.storage.engines import sqlite as sqlite_engine
 from palaver.storage.engines.base import Read, Write
 
@@ -303,6 +303,7 @@ def test_a_lost_page_raises_only_errors_of_palaver(
 def test_a_store_on_a_damaged_database_can_be_closed(used_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The readers that met the damage have ended: closing does not wait for them."""
     monkeypatch.setattr(sqlite_engine, "READER_CLOSE_SECONDS", 3600.0)
+    monkeypatch.setattr(integrity, "_check_pages", lambda *_: None)  # in a large file, it does not reach this page
     [(page,)] = fetch_rows(f"sqlite:///{used_file}", "SELECT rootpage FROM sqlite_master WHERE name = 'search_data'")
     data = used_file.read_bytes()
     used_file.write_bytes(data[: (page - 1) * 4096] + bytes(4096) + data[page * 4096 :])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from palaver import SessionSource
 from palaver.domain.inbound import Inbound, Outcome
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.services import cleanup
 from palaver.services.attachments import Attachments
 from palaver.services.cleanup import MAX_GROUP_MESSAGE_AGE, MAX_RECEIPT_AGE, Cleanup
+from palaver.services.shares import Shares
 from palaver.storage.engines.base import Read
 from palaver.testing import FakeClock, ScriptedAgent
 from support.gateway import wait_for_turn
@@ -48,6 +51,26 @@ async def test_receipts_are_kept_for_thirty_days(
         ("5",)
     ]
     assert await send(5)
+
+
+async def test_copies_are_deleted_seven_days_after_their_links_expired(
+    store: SessionStore, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cleanup, "ROWS_PER_BATCH", 2)
+    owner = store.get_owner().principal
+    session_id = store.record_user_message(SessionSource("local", "1", user_id="1"), "hello").session_id
+    shares = Shares(store)
+    expires_at = clock.now() + timedelta(days=1)
+    for expiry in (expires_at, expires_at, expires_at, expires_at + timedelta(hours=1), None):
+        await shares.create(owner, session_id, everything=True, expires_at=expiry)
+    clean_up = Cleanup(store, Attachments(store, tmp_path))
+    clock.advance(days=8)
+    assert await clean_up.delete_expired_shares() == 0
+    clock.advance(seconds=1)
+    assert await clean_up.delete_expired_shares() == 3
+    clock.advance(days=400)
+    assert await clean_up.delete_expired_shares() == 1
+    assert [share.expires_at for share in await shares.list(owner)] == [None]
 
 
 async def test_group_messages_are_kept_for_seven_days(

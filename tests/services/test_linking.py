@@ -10,7 +10,7 @@ from palaver import GatewayConfig, SessionSource
 from palaver.domain.inbound import Outcome
 from palaver.domain.keys import DmScope
 from palaver.domain.person import Role
-from palaver.storage import memories, people, person_merge, projects, read_marks, sessions
+from palaver.storage import memories, people, person_merge, projects, read_marks, saved_prompts, sessions
 from palaver.storage.timestamps import to_micros
 from support.people import Town, chat, find_code, group
 
@@ -73,7 +73,9 @@ async def test_everything_of_both_belongs_to_the_one_who_stays(town: Town) -> No
     def add_belongings(tx: Transaction) -> None:
         for person in (ada, guest):
             projects.create(tx, person.id, "Trips", None, now)
+            saved_prompts.create(tx, person.id, "Explain", f"Explain, {person.name}", now)
         projects.create(tx, guest.id, "Garden", None, now)
+        saved_prompts.create(tx, guest.id, "Translate", "Translate {{text}}", now)
         row = people.find_by_id(tx, guest.id)
         assert row is not None
         memories.add(tx, row.audience_no, memories.NewMemory(text="likes tea", person_id=guest.id), now)
@@ -90,6 +92,9 @@ async def test_everything_of_both_belongs_to_the_one_who_stays(town: Town) -> No
     assert not (await view.memories.list())[0].shared
     found = {project.name: project.session_count for project in await view.projects.list()}
     assert found == {"Garden": 0, "Trips": 1}
+    prompts = {prompt.name: prompt.text for prompt in await view.saved_prompts.list()}
+    assert prompts == {"Explain": "Explain, Ada", "Translate": "Translate {{text}}"}
+    assert await town.rows("SELECT id FROM saved_prompt WHERE person_id = $1", guest.id) == []
     no = await town.read(lambda tx: sessions.get_no(tx, in_chat.session_id or ""))
     assert await town.read(lambda tx: read_marks.list_read_seqs(tx, no)) == {ada.id: 2}
     hits = await view.search("chat")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import SessionSource, SessionStore, SessionView
-from palaver.domain.errors import InvalidInput, ProjectNotFound
-from palaver.domain.search_filter import SearchFilter
-from palaver.storage import search_scope
+from palaver.domain.errors import InvalidInput, NotFound, ProjectNotFound
+from palaver.domain.search_filter import ArchivedFilter, SearchFilter
+from palaver.storage import people, person_merge, search_scope
 from palaver.storage.engines.base import Write
 from palaver.storage.search_scope import _iter_periods
 
@@ -124,13 +124,88 @@ def test_a_project_is_searched_however_many_sessions_it_has(trip: Trip, monkeypa
     assert trip.find(project="journeys") == []
     trip.ada.move(trip.slack, "Journeys")
     for most_sessions in (100, 0):  # looked up in the index, and checked for each match
-        monkeypatch.setattr(search_scope, "MAX_PROJECT_SESSIONS", most_sessions)
+        monkeypatch.setattr(search_scope, "MAX_LISTED_SESSIONS", most_sessions)
         assert trip.find(project="journeys") == [PORTO_TRAIN, PORTO]
         assert trip.find(project=project.id, role="user") == [PORTO]
         with pytest.raises(ProjectNotFound):
             trip.bob.search("train", search_filter=SearchFilter(project=project.id))
     trip.ada.move(trip.slack, None)
     assert trip.find(project="journeys") == []
+
+
+def test_archived_conversations_are_searched_alone_or_left_out(trip: Trip, monkeypatch: pytest.MonkeyPatch) -> None:
+    trip.ada.archive(trip.slack)
+    for most_sessions in (100, 0):  # looked up in the index, and checked for each match
+        monkeypatch.setattr(search_scope, "MAX_LISTED_SESSIONS", most_sessions)
+        assert trip.find(archived=ArchivedFilter.ONLY) == [PORTO_TRAIN, PORTO]
+        assert trip.find(archived=ArchivedFilter.WITHOUT) == [TABLE, LEAVES, LISBON]
+        assert trip.find(archived=ArchivedFilter.BOTH) == [TABLE, PORTO_TRAIN, PORTO, LEAVES, LISBON]
+        only = SearchFilter(archived=ArchivedFilter.ONLY)
+        assert list(trip.bob.search("train", search_filter=only)) == []
+        assert list(trip.open_view("eve").search("train", search_filter=only)) == []
+    trip.ada.archive(trip.slack, archived=False)
+    assert trip.find(archived=ArchivedFilter.ONLY) == []
+
+
+class GroupTrip:
+    """Ada and Bob write in one group, and each of them with the agent alone; Eve writes elsewhere."""
+
+    def __init__(self, store: SessionStore) -> None:
+        self.store = store
+        self.ids = {}
+        for user in ("ada", "bob", "eve"):
+            source = SessionSource("telegram", user, user_id=user, user_name=user.title())
+            store.record_user_message(source, f"private train of {user}")
+            self.ids[user] = store.get_or_create_person(source).id
+        for user in ("ada", "bob"):
+            source = SessionSource(
+                "telegram", "trip", chat_type="group", user_id=user, user_name=user.title(), thread_id="t"
+            )
+            store.record_user_message(source, f"group train of {user}")
+
+    def open_view(self, user: str) -> SessionView:
+        source = SessionSource("telegram", user, user_id=user)
+        return self.store.seen_by(self.store.get_or_create_person(source).principal)
+
+    def find(self, user: str, person: str) -> list[str]:
+        hits = self.open_view(user).search("train", search_filter=SearchFilter(person=person))
+        return [hit.message.text for hit in hits]
+
+
+def test_a_search_by_person_finds_what_they_wrote_where_both_take_part(store: SessionStore) -> None:
+    trip = GroupTrip(store)
+    assert trip.find("ada", "Bob") == ["group train of bob"]
+    assert trip.find("ada", trip.ids["bob"]) == ["group train of bob"]
+    assert trip.find("ada", "ada") == ["group train of ada", "private train of ada"]
+    owner = store.seen_by(store.get_owner().principal, everything=True)
+    found = [hit.message.text for hit in owner.search("train", search_filter=SearchFilter(person="eve"))]
+    assert found == ["private train of eve"]
+
+
+def test_people_of_other_conversations_look_as_if_they_did_not_exist(store: SessionStore) -> None:
+    trip = GroupTrip(store)
+    assert {person.id for person in trip.open_view("ada").list_people()} == {trip.ids["ada"], trip.ids["bob"]}
+    assert [person.id for person in trip.open_view("eve").list_people()] == [trip.ids["eve"]]
+    texts = set()
+    for person in ("Eve", trip.ids["eve"], "p_0123456789ab", "Zoe"):
+        with pytest.raises(NotFound) as refused:
+            trip.find("ada", person)
+        texts.add(str(refused.value).replace(person, "…"))
+    assert len(texts) == 1
+    assert [session.id for session in trip.open_view("ada").list(person="Eve")] == []
+
+
+def test_a_person_who_was_linked_is_found_under_both_accounts(store: SessionStore) -> None:
+    trip = GroupTrip(store)
+
+    def merge(tx: Any) -> None:
+        survivor, other = people.find_by_id(tx, trip.ids["ada"]), people.find_by_id(tx, trip.ids["eve"])
+        assert survivor is not None
+        assert other is not None
+        person_merge.merge_people(tx, survivor, other, 0)
+
+    store.engine.run(Write(merge))
+    assert set(trip.find("ada", "ada")) == {"group train of ada", "private train of ada", "private train of eve"}
 
 
 def test_pages_of_a_filtered_search_continue(trip: Trip) -> None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import httpx2
 
 from palaver import Platform, Principal, SessionSource, SessionStore
-from palaver.app import make_web_state
+from palaver.app import make_live_settings, make_web_state
+from palaver.config import FixedLayers, Settings
 from palaver.domain.clock import SystemClock
 from palaver.domain.ids import PersonId
 from palaver.domain.profile import AgentProfile, TurnRules, WebRules
@@ -152,20 +153,37 @@ async def run_web_server(
             is_server=is_server,
         )
         await stack.enter_async_context(gateway.run(grace_seconds=5))
-        state = replace(make_web_state(gateway, WebRules()), **options)
+        settings = make_live_settings(gateway, make_base_settings(store_url, home, gateway))
+        await stack.enter_async_context(settings.follow(gateway.feed))
+        state = replace(make_web_state(gateway, WebRules(), settings), **options)
         await state.live.start()
+        await state.imports.start()
         app = create_app(state, page_folder)
         port = await stack.enter_async_context(
             run_server(
                 app,
                 open_socket("127.0.0.1", 0),
-                before_stop=state.live.stop,
+                before_stop=state.close_streams,
                 trusted_proxies=state.trusted_proxies,
                 limits=limits,
                 timeouts=timeouts,
             )
         )
         yield WebServer(f"http://127.0.0.1:{port}", app, state, stack)
+
+
+def make_base_settings(
+    store_url: str, home: Path, gateway: Gateway, environ: Mapping[str, str] | None = None
+) -> Settings:
+    """Make settings that fit a gateway, as if config.yaml had them, without the environment of the tests."""
+    return Settings(
+        home=home,
+        database_url=store_url,
+        gateway=gateway.store.config,
+        agent=gateway.profile,
+        turns=gateway.rules,
+        fixed_layers=FixedLayers(environ={"HOME": str(home), **(environ or {})}),
+    )
 
 
 @asynccontextmanager

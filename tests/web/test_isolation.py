@@ -37,8 +37,12 @@ BODIES: dict[str, Any] = {
     "mark_read": {"seq": 1},
     "undo_turns": {"turns": 1},
     "edit_message": {"seq": 2, "content": "let me in", "key": "k2"},
+    "retry_turn": {"seq": 2},
+    "choose_version": {"seq": 2, "version": 1},
     "update_project": {"name": "mine now"},
     "update_memory": {"text": "what I say"},
+    "update_saved_prompt": {"text": "what I say"},
+    "change_share": {"expires_at": None},
     "update_person": {"name": "someone else"},
     "approve_pairing_request": {"grant": "me"},
     "unlink_account": {"platform": "telegram", "account": "1"},
@@ -48,11 +52,14 @@ MISSING = {
     "session_id": "20200101_000000_00000000",
     "project_id": "proj_00000000",
     "memory_id": "m_00000000",
+    "prompt_id": "sp_000000000000",
+    "seq": "2",
     "job_id": "j_00000000",
     "person_id": "p_000000000000",
     "request_id": "pr_000000000000",
     "attachment_id": "att_000000000000",
     "share_id": "shr_000000000000",
+    "import_id": "imp_0000000000000000",
     "delivery_id": "d_0000000000000000",
     "passkey_id": "pk_000000000000",
     "device_id": "dev_000000000000",
@@ -104,18 +111,22 @@ async def create_resources(web: WebServer) -> TwoPeople:
     await web.create_conversation(bob, "hello")
     project = await ada.post("/api/projects", json={"name": f"{SECRET} project"})
     memory = await ada.post("/api/memories", json={"text": f"the {SECRET} is out of tune"})
+    prompt = await ada.post("/api/prompts", json={"name": SECRET, "text": f"about my {SECRET}"})
     job = await ada.post("/api/jobs", json={"prompt": f"tune the {SECRET}", "schedule": "every 2h"})
     uploaded = await ada.post("/api/attachments", files={"file": ("notes.txt", SECRET.encode(), "text/plain")})
     shared = await ada.post(f"/api/sessions/{session_id}/shares", json={})
+    imported = await ada.post("/api/imports", params={"name": f"{SECRET}.zip"}, content=SECRET.encode())
     token = await ada.post("/api/me/tokens", json={"name": SECRET, "scopes": ["read"]})
     devices = (await ada.get("/api/me/devices")).json()
     ids = {
         "session_id": session_id,
         "project_id": project.json()["id"],
         "memory_id": memory.json()["id"],
+        "prompt_id": prompt.json()["id"],
         "job_id": job.json()["id"],
         "attachment_id": uploaded.json()["id"],
         "share_id": shared.json()["id"],
+        "import_id": imported.json()["id"],
         "token_id": token.json()["token"]["id"],
         "device_id": next(iter(devices.values()))[0]["id"],
         "request_id": await add_pairing_request(web),
@@ -297,7 +308,7 @@ async def test_two_people_create_edit_and_complete_with_the_same_key(two: TwoPeo
         for event in (await two.ada.get(f"/api/sessions/{session_id}/messages")).json()["events"]
         if event["message"]
     )
-    edit = {"seq": seq, "content": "hi", "key": "1"}
+    edit = {"seq": seq, "content": "hi", "key": "1", "branch": True}
     edited = [await client.post(f"/api/sessions/{session_id}/edit", json=edit) for client in (two.ada, two.bob)]
     assert len({response.json()["session"]["id"] for response in edited}) == 2, [each.text for each in edited]
     assert [response.json()["receipt"]["outcome"] for response in edited] == ["accepted", "accepted"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import zipfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -212,6 +214,7 @@ async def test_toolsets_can_be_listed_switched_and_inherited(start_web: StartWeb
         "memory": True,
         "schedule": True,
         "messaging": True,
+        "web": True,
         "mcp:files": True,
     }
     changed = await owner.patch(url, json={"toolsets": {"memory": False, "mcp:files": False}})
@@ -223,11 +226,12 @@ async def test_toolsets_can_be_listed_switched_and_inherited(start_web: StartWeb
         "memory": False,
         "schedule": True,
         "messaging": True,
+        "web": True,
         "mcp:files": True,
     }
     rejected = await owner.patch(url, json={"toolsets": {"kitchen": False}, "title": "Loud"})
     assert rejected.status_code == 422
-    assert "Valid values: history, memory, schedule, messaging, mcp:files" in rejected.text
+    assert "Valid values: history, memory, schedule, messaging, web, mcp:files" in rejected.text
     copy = (await owner.post(f"{url}/fork", json={})).json()
     assert copy["disabled_toolsets"] == ["memory"]
     reset = (await owner.patch(url, json={"toolsets": None})).json()
@@ -350,7 +354,7 @@ async def test_an_edited_message_is_sent_in_a_fork(web: WebServer, index: int, k
     session_id = await web.create_conversation(owner, "one", "two")
     events = (await owner.get(f"/api/sessions/{session_id}/messages")).json()["events"]
     question_seqs = [event["seq"] for event in events if event["message"] and event["message"]["role"] == "user"]
-    body = {"seq": question_seqs[index], "content": "instead", "key": "edit-1"}
+    body = {"seq": question_seqs[index], "content": "instead", "key": "edit-1", "branch": True}
     edited = await owner.post(f"/api/sessions/{session_id}/edit", json=body)
     assert edited.status_code == 202
     copy = edited.json()["session"]["id"]
@@ -370,7 +374,7 @@ async def test_an_edit_and_a_fork_keep_the_title_and_make_nothing_unread(web: We
     await owner.put(f"{url}/read", json={"seq": 10_000})
     events = (await owner.get(f"{url}/messages")).json()["events"]
     question_seqs = [event["seq"] for event in events if event["message"] and event["message"]["role"] == "user"]
-    body = {"seq": question_seqs[index], "content": "instead", "key": "edit-1"}
+    body = {"seq": question_seqs[index], "content": "instead", "key": "edit-1", "branch": True}
     edited = (await owner.post(f"{url}/edit", json=body)).json()
     await wait_for_turn(web.gateway, edited["receipt"]["turn_id"])
     copy = (await owner.get(f"/api/sessions/{edited['session']['id']}")).json()
@@ -400,17 +404,61 @@ async def test_an_edited_message_keeps_its_files(web: WebServer) -> None:
     parts = next(event["message"]["content"] for event in events if event["message"])
     assert [part.get("id") or part.get("text") for part in parts] == ["read it aloud", file]
     ben_session = await web.create_conversation(ben, "hello")
-    response = await ben.post(f"/api/sessions/{ben_session}/edit", json=body | {"seq": 2})
-    assert response.status_code == 404
+    for branch, status in ((True, 404), (False, 409)):
+        other = body | {"seq": 2, "branch": branch, "key": f"three-{branch}"}
+        response = await ben.post(f"/api/sessions/{ben_session}/edit", json=other)
+        assert response.status_code == status
+    assert await read_texts(ben, ben_session) == ["hello", "Done."]
 
 
-async def test_only_messages_of_people_can_be_edited(web: WebServer) -> None:
+@pytest.mark.parametrize(("branch", "error"), [(True, (422, "invalid_input")), (False, (409, "request_rejected"))])
+async def test_only_messages_of_people_can_be_edited(web: WebServer, branch: bool, error: tuple[int, str]) -> None:
     owner = await web.sign_in()
     session_id = await web.create_conversation(owner, "one")
     events = (await owner.get(f"/api/sessions/{session_id}/messages")).json()["events"]
     for seq in (events[0]["seq"], events[-1]["seq"], 999):
-        rejected = await owner.post(f"/api/sessions/{session_id}/edit", json={"seq": seq, "content": "x", "key": "k"})
-        assert (rejected.status_code, rejected.json()["error"]["code"]) == (422, "invalid_input")
+        body = {"seq": seq, "content": "x", "key": f"k{seq}", "branch": branch}
+        rejected = await owner.post(f"/api/sessions/{session_id}/edit", json=body)
+        assert (rejected.status_code, rejected.json()["error"]["code"]) == error
+
+
+# ---- versions -------------------------------------------------------------------------------------------
+
+
+@BOTH_ENGINES
+async def test_a_message_is_edited_in_place_and_its_versions_can_be_chosen(web: WebServer) -> None:
+    owner = await web.sign_in()
+    session_id = await web.create_conversation(owner, "one", "two")
+    url = f"/api/sessions/{session_id}"
+
+    async def find_versions() -> dict[str, tuple[int, dict[str, Any] | None]]:
+        events = (await owner.get(f"{url}/messages")).json()["events"]
+        questions = [event for event in events if event["message"] and event["message"]["role"] == "user"]
+        return {event["message"]["content"]: (event["seq"], event["version"]) for event in questions}
+
+    first, version = (await find_versions())["one"]
+    assert version is None
+    body = {"seq": first, "content": "instead", "key": "edit-1"}
+    edited = (await owner.post(f"{url}/edit", json=body)).json()
+    assert edited["session"]["id"] == session_id
+    await wait_for_turn(web.gateway, edited["receipt"]["turn_id"])
+    assert (await owner.post(f"{url}/edit", json=body)).json()["receipt"]["outcome"] == "duplicate"
+    assert await read_texts(owner, session_id) == ["instead", "Done."]
+    second, version = (await find_versions())["instead"]
+    assert version == {"number": 2, "count": 2, "has_edits": True}
+    assert (await owner.get("/api/sessions")).json()["sessions"][0]["message_count"] == 2
+    chosen = await owner.post(f"{url}/version", json={"seq": second, "version": 1, "key": "c1"})
+    assert chosen.json()["facts"] == {"seq": first, "version": 1, "versions": 2}
+    assert await read_texts(owner, session_id) == ["one", "Done.", "two", "Done."]
+    assert (await find_versions())["one"][1] == {"number": 1, "count": 2, "has_edits": True}
+    retried = (await owner.post(f"{url}/retry", json={"seq": first})).json()
+    await wait_for_turn(web.gateway, retried["turn_id"])
+    assert await read_texts(owner, session_id) == ["one", "Done."]
+    refused = await owner.post(f"{url}/version", json={"seq": second, "version": 1})
+    assert refused.status_code == 409  # that message is not shown now
+    exported = (await owner.get(f"{url}/export", params={"format": "markdown"})).text
+    assert "instead" not in exported
+    assert "instead" in (await owner.get(f"{url}/export")).text
 
 
 # ---- export ---------------------------------------------------------------------------------------------
@@ -426,3 +474,37 @@ async def test_a_conversation_can_be_exported_as_json_and_markdown(web: WebServe
     assert text.headers["content-type"].startswith("text/markdown")
     assert text.text.startswith("# Chat")
     assert "what is up?" in text.text
+
+
+@pytest.mark.parametrize(
+    ("export_format", "media_type", "start"),
+    [("html", "text/html", "<!DOCTYPE html>"), ("jsonl", "application/jsonl", '{"type":"header"')],
+)
+async def test_a_conversation_can_be_exported_as_a_streamed_document(
+    web: WebServer, export_format: str, media_type: str, start: str
+) -> None:
+    owner, grace = await web.sign_in(), await web.sign_in("grace")
+    session_id = await web.create_conversation(owner, "what is <b>up</b>?", title="Chat")
+    path = f"/api/sessions/{session_id}/export"
+    response = await owner.get(path, params={"format": export_format})
+    assert response.headers["content-type"].startswith(media_type)
+    assert response.headers["content-disposition"] == f'attachment; filename="{session_id}.{export_format}"'
+    assert response.text.startswith(start)
+    assert (await grace.get(path, params={"format": export_format})).status_code == 404
+
+
+async def test_everybody_downloads_their_own_data_and_only_that(web: WebServer) -> None:
+    owner, grace = await web.sign_in(), await web.sign_in("grace")
+    await web.create_conversation(owner, "the owner's zebra")
+    await web.create_conversation(grace, "grace's giraffe")
+    response = await grace.get("/api/me/export")
+    assert response.headers["content-type"] == "application/zip"
+    with zipfile.ZipFile(io.BytesIO(response.content)) as archive:
+        content = b"".join(archive.read(name) for name in archive.namelist()).decode()
+    assert "grace's giraffe" in content or "grace&#x27;s giraffe" in content
+    assert "zebra" not in content
+    for _ in range(4):
+        assert (await grace.get("/api/me/export")).status_code == 200
+    refused = await grace.get("/api/me/export")
+    assert refused.status_code == 429
+    assert int(refused.headers["retry-after"]) > 3000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -131,7 +132,7 @@ async def test_other_people_cannot_create_list_or_delete_a_share(web: WebServer)
     hidden = await ben.post(f"/api/sessions/{session}/shares")
     assert hidden.status_code == missing.status_code == 404
     assert hidden.text.replace(session, "") == missing.text.replace("20200101_000000_00000000", "")
-    assert (await ben.get("/api/shares")).json() == {"shares": [], "next_cursor": None}
+    assert (await ben.get("/api/shares")).json() == {"shares": [], "next_cursor": None, "default_days": None}
     assert (await ben.get("/api/shares?all=true")).status_code == 403
     assert (await ben.get(f"/api/shares?cursor={created['id']}")).status_code == 422
     assert (await ben.delete(f"/api/shares/{created['id']}")).status_code == 404
@@ -193,7 +194,7 @@ async def fork(client: httpx2.AsyncClient, session_id: str) -> str:
 async def edit_last_message(web: WebServer, client: httpx2.AsyncClient, session_id: str) -> str:
     events = (await client.get(f"/api/sessions/{session_id}/messages")).json()["events"]
     seq = [event["seq"] for event in events if (event["message"] or {}).get("role") == "user"][-1]
-    body = {"seq": seq, "content": "something else", "key": f"edit-{session_id}"}
+    body = {"seq": seq, "content": "something else", "key": f"edit-{session_id}", "branch": True}
     response = await client.post(f"/api/sessions/{session_id}/edit", json=body)
     assert response.is_success, response.text
     await wait_for_turn(web.gateway, response.json()["receipt"]["turn_id"])
@@ -374,3 +375,71 @@ def test_files_and_tool_results_are_left_out_of_a_share() -> None:
     assert build_shared_copy(None, log)["messages"] == [{"role": "user", "name": "Person", "text": "look\n\n(file)"}]
     with pytest.raises(NothingToDo):
         build_shared_copy(None, log[1:])
+
+
+# ---- expiry ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("web_store_url", ["sqlite", "postgres"], indirect=True)
+async def test_an_expired_link_says_so_and_nothing_else(start_web: StartWebServer) -> None:
+    clock = FakeClock()
+    web = await start_web(clock=clock)
+    ada = await web.sign_in("Ada")
+    session = await web.create_conversation(ada, "a private trip", title="Lisbon")
+    expires_at = clock.now() + timedelta(days=1)
+    response = await ada.post(f"/api/sessions/{session}/shares", json={"expires_at": expires_at.isoformat()})
+    assert response.status_code == 201, response.text
+    created = response.json()
+    assert datetime.fromisoformat(created["expires_at"]) == expires_at
+
+    anonymous = await web.open_anonymous_client()
+    url = f"/api/shared/{created['secret']}"
+    clock.advance(seconds=86_399)
+    assert (await anonymous.get(url)).status_code == 200
+    clock.advance(seconds=1)
+    expired = await anonymous.get(url)
+    assert expired.status_code == 410
+    assert expired.json() == {"error": {"code": "share_expired", "message": "This link has expired.", "facts": {}}}
+
+    later = (clock.now() + timedelta(days=30)).isoformat()
+    changed = await ada.patch(f"/api/shares/{created['id']}", json={"expires_at": later})
+    assert changed.status_code == 200, changed.text
+    assert (await anonymous.get(url)).status_code == 200
+    assert (await ada.patch(f"/api/shares/{created['id']}", json={"expires_at": None})).json()["expires_at"] is None
+
+
+async def test_only_the_creator_and_the_owners_change_when_a_link_expires(web: WebServer) -> None:
+    owner, ada, ben = await web.sign_in(), await web.sign_in("Ada"), await web.sign_in("Ben")
+    created = await create_share(ada, await web.create_conversation(ada, "hello"))
+    later = {"expires_at": (web.state.gateway.store.clock.now() + timedelta(days=3)).isoformat()}
+    hidden = await ben.patch(f"/api/shares/{created['id']}", json=later)
+    missing = await ben.patch("/api/shares/sh_0123456789abcdef", json=later)
+    assert (hidden.status_code, hidden.text) == (404, missing.text)
+    assert (await ben.patch(f"/api/shares/{created['id']}?all=true", json=later)).status_code == 403
+    [unchanged] = (await ada.get("/api/shares")).json()["shares"]
+    assert unchanged["expires_at"] is None
+    assert (await owner.patch(f"/api/shares/{created['id']}?all=true", json=later)).status_code == 200
+
+
+@pytest.mark.parametrize("expires_at", ["2020-01-01T00:00:00Z", "2400-01-01T00:00:00Z", "soon"])
+async def test_a_link_expires_in_the_future(web: WebServer, expires_at: str) -> None:
+    owner = await web.sign_in()
+    session = await web.create_conversation(owner, "hello")
+    refused = await owner.post(f"/api/sessions/{session}/shares", json={"expires_at": expires_at})
+    assert refused.status_code == 422
+    assert "expires_at" in refused.text
+    assert (await owner.get("/api/shares")).json()["shares"] == []
+
+
+async def test_new_links_expire_as_the_settings_say(web: WebServer) -> None:
+    owner = await web.sign_in()
+    session = await web.create_conversation(owner, "hello")
+    assert (await create_share(owner, session))["expires_at"] is None
+    changed = await owner.patch("/api/settings", json={"set": {"web.shared_link_days": 7}})
+    assert changed.status_code == 200, changed.text
+    assert (await owner.get("/api/shares")).json()["default_days"] == 7
+    created = await create_share(owner, session)
+    lifetime = datetime.fromisoformat(created["expires_at"]) - datetime.fromisoformat(created["created_at"])
+    assert timedelta(days=7) - lifetime < timedelta(minutes=1)
+    never = await owner.post(f"/api/sessions/{session}/shares", json={"expires_at": None})
+    assert never.json()["expires_at"] is None

@@ -1,5 +1,6 @@
-/** How to connect a real model, as long as a placeholder answers. Only an owner can do that. */
+/** Says that a placeholder answers, and leads an owner to where a real model is connected. */
 import type { Me } from "../api/types";
+import { Link } from "../ui/Link";
 import { words } from "../words";
 
 const PLACEHOLDER_MODELS = new Set(["demo", "local"]);
@@ -10,10 +11,8 @@ export function ModelSetupHint({ me }: { me: Me }) {
   return (
     <div className="model-setup">
       <h3>{words.connectModel}</h3>
-      <p>{words.connectModelStep}</p>
-      <pre dir="ltr">ANTHROPIC_API_KEY=… {me.command} serve</pre>
       <p>
-        {words.connectModelOthers} {words.placeholderModel}
+        {words.placeholderModel} <Link to="server" section="models" className="button">{words.connectModelLink}</Link>
       </p>
     </div>
   );

@@ -1,5 +1,6 @@
 /** The requests of the page, except those that only panels make (`panels/shared/calls.ts`). */
-import { request } from "./http";
+import { buildUrl, fetchResponse, readError, request } from "./http";
+import type { components } from "./schema";
 import type {
   Attachment,
   BusyPolicy,
@@ -11,6 +12,7 @@ import type {
   Profiles,
   Project,
   Receipt,
+  SavedPrompt,
   ReplyTo,
   MessageSearchResults,
   Session,
@@ -27,6 +29,7 @@ interface SessionListQuery {
   after?: string;
   before?: string;
   title?: string;
+  person_id?: string;
   query?: string;
   all: boolean;
 }
@@ -37,6 +40,8 @@ export interface SearchFilterQuery {
   project?: string;
   after?: string;
   before?: string;
+  person?: string;
+  archived?: string;
 }
 
 /** How to create a conversation. */
@@ -45,10 +50,11 @@ export interface NewSession {
   profile?: string;
   personality?: string;
   workspace?: string;
+  model?: string;
 }
 
 export interface OutgoingMessage {
-  content: string;
+  content: string | unknown[];
   key: string;
   busy_policy?: BusyPolicy | undefined;
   attachment_ids: string[];
@@ -124,27 +130,39 @@ export const stopTurn = (id: string, clearQueue = false) =>
 export const undoTurn = (id: string) =>
   request<Receipt>("POST", sessionPath(id, "/undo"), { body: { turns: 1, ...withNewKey() } });
 export const redoTurn = (id: string) => request<Receipt>("POST", sessionPath(id, "/redo"), { body: withNewKey() });
-export const retryTurn = (id: string) => request<Receipt>("POST", sessionPath(id, "/retry"), { body: withNewKey() });
+export const retryTurn = (id: string, seq: number | null) =>
+  request<Receipt>("POST", sessionPath(id, "/retry"), { body: { seq, ...withNewKey() } });
+export const chooseVersion = (id: string, seq: number, version: number) =>
+  request<Receipt>("POST", sessionPath(id, "/version"), { body: { seq, version, ...withNewKey() } });
 export const restoreSession = (id: string) => request<Receipt>("POST", sessionPath(id, "/restore"), { body: withNewKey() });
 export const compactSession = (id: string) => request<Receipt>("POST", sessionPath(id, "/compact"), { body: withNewKey() });
 export const forkSession = (id: string, upToSeq: number | null) =>
   request<Session>("POST", sessionPath(id, "/fork"), { body: { up_to_seq: upToSeq } });
-export const editMessage = (id: string, seq: number, content: string, attachmentIds: string[]) =>
+export const editMessage = (id: string, seq: number, content: string, attachmentIds: string[], branch: boolean) =>
   request<{ session: Session; receipt: Receipt }>("POST", sessionPath(id, "/edit"), {
-    body: { seq, content, attachment_ids: attachmentIds, ...withNewKey() },
+    body: { seq, content, attachment_ids: attachmentIds, branch, ...withNewKey() },
   });
-export const buildExportPath = (id: string, format: "json" | "markdown") => `api${sessionPath(id, "/export")}?format=${format}`;
+export const buildExportPath = (id: string, format: "markdown" | "html" | "jsonl") => `api${sessionPath(id, "/export")}?format=${format}`;
 
 // -- everything else
 
 /** Also finds words that begin with the last one, which may not be complete yet. */
 export const searchMessages = (query: string, filters: SearchFilterQuery, all: boolean, signal: AbortSignal) =>
   request<MessageSearchResults>("GET", "/search", { query: { query, typing: true, ...filters, limit: 20, all }, signal });
+export const listSearchPeople = (all: boolean) =>
+  request<{ people: { id: string; name: string }[] }>("GET", "/search/people", { query: { all } });
 export const listProjects = () => request<{ projects: Project[] }>("GET", "/projects");
 export const createProject = (name: string, color: string) => request<Project>("POST", "/projects", { body: { name, color } });
-export const updateProject = (id: string, changes: { name?: string; color?: string }) =>
+export const updateProject = (id: string, changes: { name?: string; color?: string; instructions?: string }) =>
   request<Project>("PATCH", `/projects/${encodeURIComponent(id)}`, { body: changes });
 export const deleteProject = (id: string) => request<undefined>("DELETE", `/projects/${encodeURIComponent(id)}`);
+export const listPrompts = () => request<{ prompts: SavedPrompt[] }>("GET", "/prompts");
+export const createPrompt = (name: string, text: string) => request<SavedPrompt>("POST", "/prompts", { body: { name, text } });
+export const updatePrompt = (id: string, changes: { name?: string; text?: string }) =>
+  request<SavedPrompt>("PATCH", `/prompts/${encodeURIComponent(id)}`, { body: changes });
+export const deletePrompt = (id: string) => request<undefined>("DELETE", `/prompts/${encodeURIComponent(id)}`);
+export const setStepSkipped = (step: "model" | "platform", skipped: boolean) =>
+  request<undefined>("PUT", "/me/steps", { body: { step, skipped } });
 export const listModels = (include: string | null) => request<Models>("GET", "/models", { query: { include } });
 export const listProfiles = () => request<Profiles>("GET", "/profiles");
 export const listToolsets = (id: string) => request<Toolsets>("GET", sessionPath(id, "/toolsets"));
@@ -155,4 +173,47 @@ export function uploadFile(file: File): Promise<Attachment> {
   const form = new FormData();
   form.append("file", file);
   return request<Attachment>("POST", "/attachments", { body: form });
+}
+
+// ---- speech ----------------------------------------------------------------------------------------------
+
+type Schemas = components["schemas"];
+
+export function getSpeech(): Promise<Schemas["SpeechOut"]> {
+  return request("GET", "/speech");
+}
+
+export function transcribe(attachmentId: string): Promise<Schemas["TranscriptOut"]> {
+  return request("POST", `/attachments/${attachmentId}/transcript`);
+}
+
+/** Returns one piece of an answer as audio, and how many pieces there are. */
+export async function speakAnswer(
+  session: string,
+  seq: number,
+  piece: number,
+  signal: AbortSignal,
+): Promise<{ audio: Blob; pieces: number }> {
+  const url = buildUrl(`api/sessions/${session}/messages/${seq}/speech`, { piece });
+  const response = await fetchResponse(url, { method: "POST", signal });
+  if (!response.ok) throw await readError(response);
+  return { audio: await response.blob(), pieces: Number(response.headers.get("Palaver-Pieces") ?? 1) };
+}
+
+// ---- notifications ---------------------------------------------------------------------------------------
+
+export function getPushStatus(): Promise<Schemas["PushStatusOut"]> {
+  return request("GET", "/me/push-subscriptions");
+}
+
+export function subscribeToPush(body: Schemas["PushSubscriptionIn"]): Promise<void> {
+  return request("POST", "/me/push-subscriptions", { body });
+}
+
+export function unsubscribeFromPush(): Promise<void> {
+  return request("DELETE", "/me/push-subscriptions");
+}
+
+export function sendTestPush(): Promise<void> {
+  return request("POST", "/me/push-subscriptions/test");
 }

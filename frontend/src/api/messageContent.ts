@@ -5,6 +5,8 @@ export interface FilePart {
   name: string;
   media_type: string;
   size: number;
+  transcript?: string | undefined; // of a recording: what is said in it
+  transcriptError?: string | undefined; // why that is not known
 }
 
 interface ToolCall {
@@ -41,6 +43,8 @@ export function readFiles(content: Content): FilePart[] {
         name: toText(part.name) || "file",
         media_type: toText(part.media_type),
         size: typeof part.size === "number" ? part.size : 0,
+        transcript: toText(part.transcript) || undefined,
+        transcriptError: toText(part.transcript_error) || undefined,
       },
     ];
   });

@@ -1,8 +1,50 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 95add098e2e06a7ad6936f48b4c1c94276fedbc4ce9d27d7c545e62f8eb4ce26
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: e1fbbd410c690976a64b337d0223e77d20bc014805a1f2bfe002455595265018
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * AccountTestIn
+         * @description Settings of an account, which need not be stored; a stored one that is left out is used.
+         */
+        AccountTestIn: {
+            /**
+             * Account
+             * @description Its name; empty for the only one.
+             * @default
+             */
+            account?: string;
+            /** Settings */
+            settings?: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * AccountTestOut
+         * @description How signing in went. The account is not connected.
+         */
+        AccountTestOut: {
+            /** Ok */
+            ok: boolean;
+            /** Seconds */
+            seconds: number;
+            /**
+             * Name
+             * @description The name of the account on the platform.
+             */
+            name: string | null;
+            /**
+             * Is Linked
+             * @description False: it has to be linked with a phone after it is saved.
+             */
+            is_linked: boolean;
+            /** Warnings */
+            warnings: string[];
+            /** Details */
+            details: string[];
+            /** Error */
+            error: string | null;
+        };
         /**
          * ActionIn
          * @description An action without parameters.
@@ -107,6 +149,17 @@ export interface components {
             id?: string | null;
         };
         /**
+         * AvailableModelsOut
+         * @description The models of a provider, as it lists them.
+         */
+        AvailableModelsOut: {
+            /**
+             * Models
+             * @description Without the provider: `provider:name` is the name of a model in settings.
+             */
+            models: string[];
+        };
+        /**
          * BudgetOut
          * @description One window of a budget: a day or a month of everybody together, a person, a job or a profile.
          */
@@ -207,6 +260,20 @@ export interface components {
          * @enum {string}
          */
         BusyPolicy: "queue" | "steer" | "interrupt" | "reject";
+        /**
+         * ChangeItemOut
+         * @description One key of a change. A secret is shown as `set`, with its last characters if it is long.
+         */
+        ChangeItemOut: {
+            /** Key */
+            key: string;
+            /** Before */
+            before: unknown;
+            /** After */
+            after: unknown;
+            /** Is Secret */
+            is_secret: boolean;
+        };
         /**
          * ChatAccountOut
          * @description An account on a chat platform.
@@ -327,6 +394,27 @@ export interface components {
             finish_reason: "stop" | "length";
             /** Logprobs */
             logprobs?: null;
+        };
+        /**
+         * ChooseVersionIn
+         * @description Which version to show.
+         */
+        ChooseVersionIn: {
+            /**
+             * Key
+             * @description Your own id for this request. Repeating it with the same key has no effect.
+             */
+            key?: string | null;
+            /**
+             * Seq
+             * @description The number of the message whose versions these are.
+             */
+            seq: number;
+            /**
+             * Version
+             * @description The number of the version, from 1.
+             */
+            version: number;
         };
         /**
          * CommandIn
@@ -532,7 +620,7 @@ export interface components {
         };
         /**
          * EditIn
-         * @description A new version of an earlier message, sent in a copy of what came before it.
+         * @description A new version of an earlier message.
          */
         EditIn: {
             /**
@@ -552,14 +640,63 @@ export interface components {
              * @description Ids of files to attach: those of the earlier message or others.
              */
             attachment_ids?: string[];
+            /**
+             * Branch
+             * @description Send it in a new conversation, with a copy of everything before it. Otherwise it replaces the message in place, and the other version is kept.
+             * @default false
+             */
+            branch?: boolean;
         };
         /**
          * EditOut
-         * @description The new conversation, and what happened to the message.
+         * @description The conversation that the message was sent in, and what happened to it.
          */
         EditOut: {
             session: components["schemas"]["SessionOut"];
             receipt: components["schemas"]["ReceiptOut"];
+        };
+        /**
+         * ErasureIn
+         * @description The name of the person, typed to confirm.
+         */
+        ErasureIn: {
+            /** Name */
+            name: string;
+        };
+        /**
+         * ErasureOut
+         * @description How much was erased.
+         */
+        ErasureOut: {
+            /**
+             * Counts
+             * @description How many there were of each kind.
+             */
+            counts: {
+                [key: string]: number;
+            };
+            /** Ended At */
+            ended_at: string | null;
+        };
+        /**
+         * ErasurePreviewOut
+         * @description Who would be erased, and how much would go.
+         */
+        ErasurePreviewOut: {
+            /** Person Id */
+            person_id: string;
+            /**
+             * Name
+             * @description Send it back to confirm.
+             */
+            name: string;
+            /**
+             * Counts
+             * @description How many there are of each kind: conversations, messages, files …
+             */
+            counts: {
+                [key: string]: number;
+            };
         };
         /**
          * ErrorBody
@@ -625,7 +762,7 @@ export interface components {
             at: string;
             /**
              * Hidden
-             * @description The message was hidden by an undo or an edit. It is not deleted.
+             * @description It was hidden by an undo, an edit or another version. It is not deleted.
              */
             hidden: boolean;
             person: components["schemas"]["EventPersonOut"] | null;
@@ -638,6 +775,8 @@ export interface components {
             facts: {
                 [key: string]: unknown;
             };
+            /** @description For a person's message that has several versions. Not on the live stream. */
+            version?: components["schemas"]["VersionOut"] | null;
         };
         /**
          * EventPersonOut
@@ -662,6 +801,26 @@ export interface components {
             has_more_after: boolean;
         };
         /**
+         * FindingOut
+         * @description What a check has found.
+         */
+        FindingOut: {
+            /** Subject */
+            subject: string;
+            /**
+             * Severity
+             * @enum {string}
+             */
+            severity: "ok" | "warning" | "problem";
+            /** Text */
+            text: string;
+            /**
+             * Fix
+             * @description How to fix it: a command, or a key of the settings with what to write there.
+             */
+            fix: string | null;
+        };
+        /**
          * ForkIn
          * @description Where to branch off, and the title of the new conversation.
          */
@@ -680,6 +839,28 @@ export interface components {
          * @enum {string}
          */
         Grant: "member" | "guest" | "me";
+        /**
+         * HealthDetailsOut
+         * @description What `palaver doctor` has found.
+         */
+        HealthDetailsOut: {
+            /**
+             * Ok
+             * @description Whether there are no problems; there may be warnings.
+             */
+            ok: boolean;
+            /** Findings */
+            findings: components["schemas"]["FindingOut"][];
+            /** Version */
+            version: string;
+            /**
+             * Checked At
+             * Format: date-time
+             */
+            checked_at: string;
+            /** Duration Seconds */
+            duration_seconds: number;
+        };
         /**
          * HealthOut
          * @description The health of the server.
@@ -708,6 +889,60 @@ export interface components {
              * @description Where deliveries to the platform go, such as `telegram:42`.
              */
             target: string;
+        };
+        /**
+         * ImportOut
+         * @description A file that was uploaded to import it, and what has become of it.
+         */
+        ImportOut: {
+            /**
+             * Id
+             * @example imp_0123456789abcdef
+             */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * Size
+             * @description In bytes.
+             */
+            size: number;
+            /** Created At */
+            created_at: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "checking" | "ready" | "importing" | "done" | "failed";
+            /**
+             * Format
+             * @description `chatgpt`, `claude`, `open-webui` or `palaver`, once it is recognized.
+             */
+            format: string | null;
+            /**
+             * Progress
+             * @description The conversations that were looked at or imported so far.
+             */
+            progress: number;
+            /**
+             * Total
+             * @description All conversations in the file, if that is known.
+             */
+            total: number | null;
+            /** @description What would come in (`ready`), or has come in (`done`). */
+            report: components["schemas"]["ReportOut"] | null;
+            /** @description Why it failed. */
+            error: components["schemas"]["ErrorBody"] | null;
+        };
+        /**
+         * ImportsOut
+         * @description Your imports of the last day, and how large a file may be.
+         */
+        ImportsOut: {
+            /** Imports */
+            imports: components["schemas"]["ImportOut"][];
+            /** Max Bytes */
+            max_bytes: number;
         };
         /**
          * InvitationOut
@@ -1305,6 +1540,62 @@ export interface components {
             expires_at: string | null;
         };
         /**
+         * LogProcessOut
+         * @description The process whose lines are listed. Other servers on the same database have their own.
+         */
+        LogProcessOut: {
+            /** Id */
+            id: string;
+            /** Host */
+            host: string;
+            /** Pid */
+            pid: number;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+        };
+        /**
+         * LogRecordOut
+         * @description A line of the log. Secrets are removed from it; messages of people are never in it.
+         */
+        LogRecordOut: {
+            /** No */
+            no: number;
+            /** At */
+            at: string;
+            /** Level */
+            level: string;
+            /** Logger */
+            logger: string;
+            /** Event */
+            event: string;
+            /** Fields */
+            fields: {
+                [key: string]: string;
+            };
+        };
+        /**
+         * LogsOut
+         * @description Lines of the log, oldest first.
+         */
+        LogsOut: {
+            process: components["schemas"]["LogProcessOut"];
+            /** Records */
+            records: components["schemas"]["LogRecordOut"][];
+            /**
+             * Cursor
+             * @description Pass this as `cursor` to get what is logged later.
+             */
+            cursor: string;
+            /**
+             * Is Continued
+             * @description Whether these lines follow those before the given `cursor`. If not, they replace them: another process has answered, or more was logged meanwhile than is kept.
+             */
+            is_continued: boolean;
+        };
+        /**
          * MarkReadIn
          * @description How far you have read.
          */
@@ -1340,6 +1631,11 @@ export interface components {
              * @description The time zone of people who have chosen none.
              */
             server_timezone: string;
+            /**
+             * Skipped Steps
+             * @description The steps of setting up the server that you have skipped: `model`, `platform`.
+             */
+            skipped_steps: string[];
         };
         /**
          * MemberOut
@@ -1653,6 +1949,19 @@ export interface components {
             color?: string | null;
         };
         /**
+         * NewSavedPromptIn
+         * @description A new saved prompt.
+         */
+        NewSavedPromptIn: {
+            /** Name */
+            name: string;
+            /**
+             * Text
+             * @example Explain {{topic}} to {{audience}}.
+             */
+            text: string;
+        };
+        /**
          * NewSessionIn
          * @description A new conversation.
          */
@@ -1691,6 +2000,17 @@ export interface components {
             key?: string | null;
         };
         /**
+         * NewShareIn
+         * @description A new shared link.
+         */
+        NewShareIn: {
+            /**
+             * Expires At
+             * @description null: never. Without it, as `web.shared_link_days` says.
+             */
+            expires_at?: string | null;
+        };
+        /**
          * NewTokenIn
          * @description A new API token.
          */
@@ -1713,6 +2033,16 @@ export interface components {
              * @description Shown only once: store it now.
              */
             secret: string;
+        };
+        /**
+         * NotesOut
+         * @description Notes about an import: how many, and the first of them.
+         */
+        NotesOut: {
+            /** Count */
+            count: number;
+            /** Listed */
+            listed: string[];
         };
         /**
          * OpenAIError
@@ -1980,6 +2310,85 @@ export interface components {
             home_channel: components["schemas"]["HomeChannelOut"] | null;
         };
         /**
+         * PlatformFieldOut
+         * @description One setting of an account, for a form: `platforms.<platform>.settings.<name>`.
+         */
+        PlatformFieldOut: {
+            /** Name */
+            name: string;
+            /** Label */
+            label: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "text" | "integer" | "number" | "boolean" | "choice";
+            /** Help */
+            help: string;
+            /**
+             * Where
+             * @description Where to get the value.
+             */
+            where: string;
+            /** Is Secret */
+            is_secret: boolean;
+            /** Is Required */
+            is_required: boolean;
+            /** Is List */
+            is_list: boolean;
+            /** Is Terminal Only */
+            is_terminal_only: boolean;
+            /** Choices */
+            choices: string[];
+            /** Pattern */
+            pattern: string | null;
+            /** Minimum */
+            minimum: number | null;
+            /** Maximum */
+            maximum: number | null;
+            /** Default */
+            default: unknown;
+            /**
+             * Variable
+             * @description The environment variable that can set it.
+             */
+            variable: string | null;
+        };
+        /**
+         * PlatformFormOut
+         * @description A platform that can be connected.
+         */
+        PlatformFormOut: {
+            /** Platform */
+            platform: string;
+            /** Label */
+            label: string;
+            /** Summary */
+            summary: string;
+            /**
+             * Problem
+             * @description Why it can't be connected here, such as a package that is missing.
+             */
+            problem: string | null;
+            /**
+             * Steps
+             * @description How to connect it.
+             */
+            steps: string[];
+            /**
+             * Needs Public Url
+             * @description The platform calls this server, so `web.public_url` has to be set.
+             */
+            needs_public_url: boolean;
+            /**
+             * Can Be Linked
+             * @description An account is linked with a QR code after it was saved.
+             */
+            can_be_linked: boolean;
+            /** Fields */
+            fields: components["schemas"]["PlatformFieldOut"][];
+        };
+        /**
          * PlatformsOut
          * @description Accounts, sorted by platform and name.
          */
@@ -2030,6 +2439,16 @@ export interface components {
         ProfileOut: {
             /** Name */
             name: string;
+            /**
+             * Title
+             * @description For people to read; empty: its name.
+             */
+            title: string;
+            /**
+             * Picture
+             * @description A small picture as a data URL.
+             */
+            picture: string | null;
             /** Description */
             description: string;
             /**
@@ -2062,6 +2481,11 @@ export interface components {
             name?: string | null;
             /** Color */
             color?: string | null;
+            /**
+             * Instructions
+             * @description Empty: without any.
+             */
+            instructions?: string | null;
         };
         /**
          * ProjectOut
@@ -2081,6 +2505,11 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Instructions
+             * @description What the agent is told in your own conversations of this project.
+             */
+            instructions: string | null;
         };
         /**
          * ProjectsOut
@@ -2089,6 +2518,154 @@ export interface components {
         ProjectsOut: {
             /** Projects */
             projects: components["schemas"]["ProjectOut"][];
+        };
+        /**
+         * ProviderPresetOut
+         * @description A provider of models that many people use.
+         */
+        ProviderPresetOut: {
+            /** Name */
+            name: string;
+            /** Title */
+            title: string;
+            /**
+             * Base Url
+             * @description Set `providers.<name>.base_url` to this; null: not needed.
+             */
+            base_url: string | null;
+            /** Needs Key */
+            needs_key: boolean;
+            /**
+             * Key Page
+             * @description Where to get an API key.
+             */
+            key_page: string | null;
+            /** Default Model */
+            default_model: string | null;
+        };
+        /**
+         * ProviderTestIn
+         * @description A provider to test, with values that need not be stored.
+         */
+        ProviderTestIn: {
+            /** Provider */
+            provider: string;
+            /**
+             * Api Key
+             * @description Null: the key of the settings.
+             */
+            api_key?: string | null;
+            /**
+             * Base Url
+             * @description Null: the address of the settings. A stored key is not sent to another address.
+             */
+            base_url?: string | null;
+            /**
+             * Model
+             * @description Without the provider; null: its usual model, or its first.
+             */
+            model?: string | null;
+        };
+        /**
+         * ProviderTestOut
+         * @description How a round trip to a model went.
+         */
+        ProviderTestOut: {
+            /** Ok */
+            ok: boolean;
+            /** Model */
+            model: string | null;
+            /** Seconds */
+            seconds: number;
+            /**
+             * Reply
+             * @description What the model has answered.
+             */
+            reply: string | null;
+            /** Error */
+            error: string | null;
+            /**
+             * Detail
+             * @description What the provider itself said.
+             */
+            detail: string | null;
+        };
+        /**
+         * PruneIn
+         * @description Which conversations to delete.
+         */
+        PruneIn: {
+            /** Older Than Days */
+            older_than_days: number;
+            /** Platform */
+            platform?: string | null;
+            /**
+             * Dry Run
+             * @description Only count. Send false to delete.
+             * @default true
+             */
+            dry_run?: boolean;
+        };
+        /**
+         * PruneOut
+         * @description What was deleted, or would be.
+         */
+        PruneOut: {
+            /** Sessions */
+            sessions: number;
+            /** Messages */
+            messages: number;
+            /**
+             * Bytes
+             * @description Of the logs, about.
+             */
+            bytes: number;
+            /**
+             * Oldest
+             * @description The last activity of the conversation unused for longest.
+             */
+            oldest: string | null;
+            /** Newest */
+            newest: string | null;
+            /** Is Dry Run */
+            is_dry_run: boolean;
+        };
+        /**
+         * PushKeysIn
+         * @description The keys of a subscription, in base64url.
+         */
+        PushKeysIn: {
+            /** P256Dh */
+            p256dh: string;
+            /** Auth */
+            auth: string;
+        };
+        /**
+         * PushStatusOut
+         * @description Whether this browser gets notifications, and the key to subscribe to.
+         */
+        PushStatusOut: {
+            /**
+             * Is Enabled
+             * @description Whether the operator allows notifications.
+             */
+            is_enabled: boolean;
+            /** Is Subscribed */
+            is_subscribed: boolean;
+            /**
+             * Server Key
+             * @description The `applicationServerKey` for `PushManager.subscribe()`.
+             */
+            server_key: string;
+        };
+        /**
+         * PushSubscriptionIn
+         * @description The result of `PushManager.subscribe()` as JSON.
+         */
+        PushSubscriptionIn: {
+            /** Endpoint */
+            endpoint: string;
+            keys: components["schemas"]["PushKeysIn"];
         };
         /**
          * QuotedMessageOut
@@ -2174,6 +2751,32 @@ export interface components {
          */
         ReplyTo: "session" | "origin";
         /**
+         * ReportOut
+         * @description What an import would bring in, or has brought in.
+         */
+        ReportOut: {
+            /** Format */
+            format: string;
+            /**
+             * Dry Run
+             * @description True: this is what would come in.
+             */
+            dry_run: boolean;
+            /**
+             * Counts
+             * @description By what is counted: `conversations`, `messages`, `unchanged`, …
+             */
+            counts: {
+                [key: string]: number;
+            };
+            /** @description What could not be read or stored, and where. */
+            problems: components["schemas"]["NotesOut"];
+            /** @description What was stored several times there and comes in once. */
+            folded: components["schemas"]["NotesOut"];
+            /** @description What is different here, or was left as it is. */
+            notes: components["schemas"]["NotesOut"];
+        };
+        /**
          * ResetMode
          * @description What triggers an automatic reset.
          * @enum {string}
@@ -2223,6 +2826,43 @@ export interface components {
             is_default: boolean;
         };
         /**
+         * RetentionOut
+         * @description The policy that the operator has set.
+         */
+        RetentionOut: {
+            /**
+             * Max Age Days
+             * @description Conversations are deleted so long after the last activity.
+             */
+            max_age_days: number | null;
+            /**
+             * Max Database Mb
+             * @description Above this size, those unused for longest are deleted (SQLite).
+             */
+            max_database_mb: number | null;
+            /**
+             * Text
+             * @description The policy as a sentence.
+             */
+            text: string;
+        };
+        /**
+         * RetryIn
+         * @description Which answer to regenerate.
+         */
+        RetryIn: {
+            /**
+             * Key
+             * @description Your own id for this request. Repeating it with the same key has no effect.
+             */
+            key?: string | null;
+            /**
+             * Seq
+             * @description The number of the message to ask again; null: the last one.
+             */
+            seq?: number | null;
+        };
+        /**
          * Role
          * @enum {string}
          */
@@ -2246,6 +2886,46 @@ export interface components {
             error: string | null;
             /** Ended At */
             ended_at: string | null;
+        };
+        /**
+         * SavedPromptChangesIn
+         * @description Changes to a saved prompt. Fields that you leave out stay as they are.
+         */
+        SavedPromptChangesIn: {
+            /** Name */
+            name?: string | null;
+            /** Text */
+            text?: string | null;
+        };
+        /**
+         * SavedPromptOut
+         * @description A saved prompt. `{{word}}` in its text is a placeholder.
+         */
+        SavedPromptOut: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Text */
+            text: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+        };
+        /**
+         * SavedPromptsOut
+         * @description Your saved prompts, sorted by name.
+         */
+        SavedPromptsOut: {
+            /** Prompts */
+            prompts: components["schemas"]["SavedPromptOut"][];
         };
         /**
          * Scope
@@ -2291,6 +2971,24 @@ export interface components {
                 number,
                 number
             ][];
+        };
+        /**
+         * SearchPeopleOut
+         * @description People in your conversations, by name.
+         */
+        SearchPeopleOut: {
+            /** People */
+            people: components["schemas"]["SearchPersonOut"][];
+        };
+        /**
+         * SearchPersonOut
+         * @description A person whose messages can be searched.
+         */
+        SearchPersonOut: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
         };
         /**
          * SearchResultsOut
@@ -2599,6 +3297,294 @@ export interface components {
             next_cursor: string | null;
         };
         /**
+         * SettingOut
+         * @description One setting now.
+         */
+        SettingOut: {
+            /**
+             * Key
+             * @example turns.max_running
+             * @example providers.openai.api_key
+             */
+            key: string;
+            /**
+             * Template
+             * @description The key of its template, with `<name>` for names that you choose.
+             */
+            template: string;
+            /**
+             * Value
+             * @description Null for a secret.
+             */
+            value: unknown;
+            /**
+             * Is Set
+             * @description Whether it has a value that is not the default.
+             */
+            is_set: boolean;
+            /** Is Secret */
+            is_secret: boolean;
+            /**
+             * Hint
+             * @description The last characters of a long secret in the database.
+             */
+            hint: string | null;
+            source: components["schemas"]["SettingSourceOut"];
+            /**
+             * Can Change
+             * @description Whether it can be changed with this API.
+             */
+            can_change: boolean;
+            /**
+             * Problem
+             * @description Why the stored value can't be used; the default applies instead.
+             */
+            problem: string | null;
+        };
+        /**
+         * SettingProblemOut
+         * @description A stored value that can't be used.
+         */
+        SettingProblemOut: {
+            /** Key */
+            key: string;
+            /** Message */
+            message: string;
+        };
+        /**
+         * SettingSourceOut
+         * @description Where the value of a setting comes from.
+         */
+        SettingSourceOut: {
+            /**
+             * Kind
+             * @description `file` (config.yaml) and `environment` pin a value: it can be changed only there.
+             * @enum {string}
+             */
+            kind: "default" | "database" | "file" | "environment";
+            /**
+             * Variable
+             * @description The environment variable that sets it.
+             */
+            variable: string | null;
+            /**
+             * Line
+             * @description The line of config.yaml.
+             */
+            line: number | null;
+            /**
+             * Set At
+             * @description When it was set in the database.
+             */
+            set_at: string | null;
+            /**
+             * Set By
+             * @description The id of the person who has set it.
+             */
+            set_by: string | null;
+        };
+        /**
+         * SettingTemplateOut
+         * @description A setting that exists, or all settings of one kind, with what a form needs.
+         */
+        SettingTemplateOut: {
+            /**
+             * Key
+             * @example providers.<name>.api_key
+             */
+            key: string;
+            /**
+             * Kind
+             * @description text, long_text, url, number, integer, boolean, choice, timezone, model or image. `adapter`: the form of its platform describes it.
+             */
+            kind: string;
+            /** Is List */
+            is_list: boolean;
+            /**
+             * Is Optional
+             * @description Null is a valid value.
+             */
+            is_optional: boolean;
+            /** Choices */
+            choices: string[];
+            /** Minimum */
+            minimum: number | null;
+            /** Maximum */
+            maximum: number | null;
+            /**
+             * Pattern
+             * @description A regular expression for the whole text.
+             */
+            pattern: string | null;
+            /**
+             * Allowed
+             * @description The valid values, in words.
+             */
+            allowed: string;
+            /** Default */
+            default: unknown;
+            /** Is Secret */
+            is_secret: boolean;
+            /**
+             * Needs Restart
+             * @description A change applies after the server was started again.
+             */
+            needs_restart: boolean;
+            /**
+             * Is Terminal Only
+             * @description It starts a program, so it can be changed only on the server itself.
+             */
+            is_terminal_only: boolean;
+            /**
+             * Unstorable Reason
+             * @description Why it can be set only in config.yaml or the environment.
+             */
+            unstorable_reason: string | null;
+            /** Help */
+            help: string;
+        };
+        /**
+         * SettingsChangeOut
+         * @description A change in the history.
+         */
+        SettingsChangeOut: {
+            /** Number */
+            number: number;
+            /**
+             * Changed At
+             * Format: date-time
+             */
+            changed_at: string;
+            /** Person Id */
+            person_id: string | null;
+            /** Person Name */
+            person_name: string | null;
+            /**
+             * Origin
+             * @enum {string}
+             */
+            origin: "page" | "terminal";
+            /**
+             * Undoes
+             * @description The change that this one has undone.
+             */
+            undoes: number | null;
+            /** Items */
+            items: components["schemas"]["ChangeItemOut"][];
+        };
+        /**
+         * SettingsChangedOut
+         * @description The settings after a change. They are in force on this server now, and on others within a second.
+         */
+        SettingsChangedOut: {
+            /** Version */
+            version: number;
+            /**
+             * Change
+             * @description The number of the change in the history; null if nothing was different.
+             */
+            change: number | null;
+            /** Changed */
+            changed: string[];
+            /** Pending Restart */
+            pending_restart: string[];
+        };
+        /**
+         * SettingsHistoryOut
+         * @description Changes, newest first.
+         */
+        SettingsHistoryOut: {
+            /** Changes */
+            changes: components["schemas"]["SettingsChangeOut"][];
+            /**
+             * Next Cursor
+             * @description Pass it as `before` to get older changes; null on the last page.
+             */
+            next_cursor: number | null;
+        };
+        /**
+         * SettingsIn
+         * @description What to change: all of it is stored, or nothing.
+         */
+        SettingsIn: {
+            /**
+             * Set
+             * @description Values by key. A section can be set as a whole: its keys are set.
+             * @example {
+             *       "providers.openai.api_key": "sk-…",
+             *       "turns.max_running": 4
+             *     }
+             */
+            set?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Unset
+             * @description Keys, or sections with all their keys.
+             */
+            unset?: string[];
+            /**
+             * Expected Version
+             * @description Refuse the change (409) if the settings have another version by now.
+             */
+            expected_version?: number | null;
+        };
+        /**
+         * SettingsOut
+         * @description All settings.
+         */
+        SettingsOut: {
+            /**
+             * Version
+             * @description Pass it as `expected_version`, so that no change of another person is lost.
+             */
+            version: number;
+            /** Settings */
+            settings: components["schemas"]["SettingOut"][];
+            /** Templates */
+            templates: components["schemas"]["SettingTemplateOut"][];
+            /** Platforms */
+            platforms: components["schemas"]["PlatformFormOut"][];
+            /** Providers */
+            providers: components["schemas"]["ProviderPresetOut"][];
+            /**
+             * Problems
+             * @description Stored values that can't be used, and what to do.
+             */
+            problems: components["schemas"]["SettingProblemOut"][];
+            /**
+             * Pending Restart
+             * @description Settings that were changed and apply after a restart.
+             */
+            pending_restart: string[];
+        };
+        /**
+         * SetupStep
+         * @description A step of setting up the server that the page offers to owners.
+         * @enum {string}
+         */
+        SetupStep: "model" | "platform";
+        /**
+         * SetupStepIn
+         * @description Whether a step of setting up the server is skipped.
+         */
+        SetupStepIn: {
+            step: components["schemas"]["SetupStep"];
+            /** Skipped */
+            skipped: boolean;
+        };
+        /**
+         * ShareExpiryIn
+         * @description When a link expires.
+         */
+        ShareExpiryIn: {
+            /**
+             * Expires At
+             * @description null: never.
+             */
+            expires_at: string | null;
+        };
+        /**
          * ShareOut
          * @description A shared copy of a conversation.
          */
@@ -2617,6 +3603,11 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Expires At
+             * @description From then on the link says that it has expired; null: never.
+             */
+            expires_at: string | null;
             /**
              * Secret
              * @description Opens the copy.
@@ -2683,6 +3674,11 @@ export interface components {
              * @description Pass this as `cursor` to get the next page; null on the last page.
              */
             next_cursor: string | null;
+            /**
+             * Default Days
+             * @description After how many days a new link expires by default (`web.shared_link_days`); null: never.
+             */
+            default_days: number | null;
         };
         /**
          * SignInLinkOut
@@ -2735,6 +3731,36 @@ export interface components {
             user_name: string | null;
         };
         /**
+         * SpeechOut
+         * @description What can be done with speech here.
+         */
+        SpeechOut: {
+            /** Can Transcribe */
+            can_transcribe: boolean;
+            /** Can Speak */
+            can_speak: boolean;
+            /**
+             * Max Seconds
+             * @description How long a recording may be.
+             */
+            max_seconds: number;
+            /**
+             * Transcription Engine
+             * @description A model or a program; null for everyone but owners.
+             */
+            transcription_engine: string | null;
+            /**
+             * Speaking Engine
+             * @description The same, for reading aloud.
+             */
+            speaking_engine: string | null;
+            /**
+             * Problems
+             * @description Settings that don't work; empty for everyone but owners.
+             */
+            problems: string[];
+        };
+        /**
          * StopIn
          * @description What to stop.
          */
@@ -2768,6 +3794,42 @@ export interface components {
             target: string;
             /** Error */
             error: string;
+        };
+        /**
+         * TemporaryMessageIn
+         * @description One message of a temporary conversation.
+         */
+        TemporaryMessageIn: {
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "user" | "assistant";
+            /** Content */
+            content: string;
+            /**
+             * Interrupted
+             * @description For an answer: it was stopped before it was complete.
+             * @default false
+             */
+            interrupted?: boolean;
+        };
+        /**
+         * TemporaryQuestionIn
+         * @description A temporary conversation, whose last message is to be answered.
+         */
+        TemporaryQuestionIn: {
+            /** Messages */
+            messages: components["schemas"]["TemporaryMessageIn"][];
+            /**
+             * Model
+             * @description None: that of the profile, or the default.
+             */
+            model?: string | null;
+            /** Profile */
+            profile?: string | null;
+            /** Personality */
+            personality?: string | null;
         };
         /**
          * TokenOut
@@ -2846,17 +3908,12 @@ export interface components {
             toolsets: components["schemas"]["ToolsetOut"][];
         };
         /**
-         * UndoIn
-         * @description How many turns to undo.
+         * TranscriptOut
+         * @description What is said in a recording.
          */
-        UndoIn: {
-            /**
-             * Turns
-             * @default 1
-             */
-            turns?: number;
-            /** Key */
-            key?: string | null;
+        TranscriptOut: {
+            /** Text */
+            text: string;
         };
         /**
          * UnlinkIn
@@ -2867,6 +3924,19 @@ export interface components {
             platform: string;
             /** Account */
             account: string;
+        };
+        /**
+         * UpdateNotesOut
+         * @description What is new in the running version.
+         */
+        UpdateNotesOut: {
+            /** Version */
+            version: string;
+            /**
+             * Text
+             * @description Markdown; empty if there are no notes.
+             */
+            text: string;
         };
         /**
          * UsageGrouping
@@ -2933,6 +4003,50 @@ export interface components {
             resets_at: string;
             /** Timezone */
             timezone: string;
+        };
+        /**
+         * VersionOut
+         * @description Which version of a message is shown. A version is a message with everything that followed it.
+         */
+        VersionOut: {
+            /**
+             * Number
+             * @description Of the version that is shown, from 1.
+             */
+            number: number;
+            /**
+             * Count
+             * @description How many versions there are.
+             */
+            count: number;
+            /**
+             * Has Edits
+             * @description The message was edited; otherwise only its answer was regenerated.
+             */
+            has_edits: boolean;
+        };
+        /**
+         * UndoIn
+         * @description How many turns to undo.
+         */
+        palaver__web__session_schemas__UndoIn: {
+            /**
+             * Turns
+             * @default 1
+             */
+            turns?: number;
+            /** Key */
+            key?: string | null;
+        };
+        /**
+         * UndoIn
+         * @description The change to undo.
+         */
+        palaver__web__settings_schemas__UndoIn: {
+            /** Change */
+            change: number;
+            /** Expected Version */
+            expected_version?: number | null;
         };
     };
     responses: never;

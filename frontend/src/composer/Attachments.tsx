@@ -21,6 +21,8 @@ export function MessageFiles({ files, all }: { files: readonly FilePart[]; all: 
               <a href={url} target="_blank" rel="noopener noreferrer" className="image-link">
                 <img src={url} alt={file.name} loading="lazy" />
               </a>
+            ) : file.media_type.startsWith("audio/") ? (
+              <Recording file={file} url={url} />
             ) : (
               <a href={url} download={file.name} className="file" aria-label={words.download(file.name)}>
                 <FileIcon />
@@ -32,6 +34,26 @@ export function MessageFiles({ files, all }: { files: readonly FilePart[]; all: 
         );
       })}
     </ul>
+  );
+}
+
+/** A recording with its player, and what is said in it. */
+function Recording({ file, url }: { file: FilePart; url: string }) {
+  return (
+    <figure className="recording">
+      <audio controls preload="none" src={url} aria-label={file.name} />
+      {file.transcript !== undefined && (
+        <figcaption>
+          <small>{words.transcript}</small>
+          <p dir="auto">{file.transcript}</p>
+        </figcaption>
+      )}
+      {file.transcriptError !== undefined && (
+        <figcaption>
+          <small>{words.transcriptMissing(file.transcriptError)}</small>
+        </figcaption>
+      )}
+    </figure>
   );
 }
 

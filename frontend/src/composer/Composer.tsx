@@ -11,11 +11,14 @@ import type { OutboxEntry } from "../outbox/entries";
 import { textSuggestion } from "../outbox/textSuggestions";
 import { ArrowUpIcon, ChevronDownIcon, PaperclipIcon, StopIcon } from "../ui/icons";
 import { Menu, MenuChoice, MenuChoices } from "../ui/Menu";
+import { toast } from "../ui/toasts";
 import { words } from "../words";
 import { DraftFiles } from "./Attachments";
 import { readPastedFiles } from "./pastedFiles";
+import { PromptMenu, usePromptInsertion } from "./SavedPrompts";
 import { isComposing, isSendKey, isTouch } from "./sendKey";
 import { useCompletion } from "./useCompletion";
+import { VoiceInput } from "./VoiceInput";
 
 interface Props {
   draftId: string; // a session id or `NEW_DRAFT`
@@ -24,27 +27,33 @@ interface Props {
   policy: BusyPolicy | null; // the conversation's own busy policy
   onSend: (message: Pick<OutboxEntry, "text" | "attachments" | "busy">) => void;
   onStop?: () => void;
+  isTextOnly?: boolean; // no files and no commands, and nothing can be sent while the agent answers
 }
 
-export function Composer({ draftId, placeholder, isRunning, policy, onSend, onStop }: Props) {
+export function Composer({ draftId, placeholder, isRunning, policy, onSend, onStop, isTextOnly = false }: Props) {
   const { composerDrafts: drafts } = useLiveClient();
   const [text, setText] = useDraftText(drafts, draftId);
   const files = useStore(
     drafts.files,
     useCallback(() => drafts.getFiles(draftId), [drafts, draftId]),
   );
-  const [busy, setBusy] = useBusyPolicy(policy, isRunning);
+  const [busy, setBusy] = useBusyPolicy(policy, isRunning && !isTextOnly);
   const field = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   const isUploading = files.some((file) => file.uploaded === null);
   const isEmpty = text.trim() === "" && files.length === 0;
-  const completion = useCompletion(text, setText);
+  const prompts = usePromptInsertion((filled) => {
+    setText(text.trim() === "" || text.startsWith("/") ? filled : `${text}\n${filled}`);
+    field.current?.focus();
+  });
+  const completion = useCompletion(isTextOnly ? "" : text, setText, prompts.choose);
 
   useEffect(() => {
     if (!isTouch() && field.current !== null) focusNewField(field.current); // on a touch screen a keyboard would cover the page
   }, []);
 
   const send = () => {
+    if (isTextOnly && isRunning) return;
     const current = drafts.getFiles(draftId); // `files` is one frame late
     if ((text.trim() === "" && current.length === 0) || current.some((file) => file.uploaded === null)) return;
     const attachments = current.flatMap((file) => file.uploaded ?? []);
@@ -64,79 +73,98 @@ export function Composer({ draftId, placeholder, isRunning, policy, onSend, onSt
     const pasted = readPastedFiles(event.clipboardData);
     if (pasted.length === 0) return;
     event.preventDefault();
-    drafts.addFiles(draftId, pasted);
+    if (isTextOnly) toast(words.temporaryNoFiles);
+    else drafts.addFiles(draftId, pasted);
   };
 
   return (
-    <form
-      className="composer"
-      onSubmit={(event) => {
-        event.preventDefault();
-        send();
-      }}
-    >
-      {completion.list}
-      <DraftFiles files={files} onRemove={(id) => drafts.removeFile(draftId, id)} />
-      <textarea
-        ref={field}
-        id="composer"
-        rows={1}
-        dir="auto"
-        value={text}
-        placeholder={placeholder}
-        aria-label={placeholder}
-        enterKeyHint={isTouch() ? "enter" : "send"}
-        onChange={(event) => setText(event.target.value)}
-        onKeyDown={onKeyDown}
-        onPaste={onPaste}
-        {...completion.field}
-      />
-      <div className="composer-bar">
-        <input
-          ref={picker}
-          type="file"
-          multiple
-          hidden
-          onChange={(event) => {
-            drafts.addFiles(draftId, event.target.files ?? []);
-            event.target.value = "";
-          }}
+    <>
+      <form
+        className="composer"
+        onSubmit={(event) => {
+          event.preventDefault();
+          send();
+        }}
+      >
+        {completion.list}
+        <DraftFiles files={files} onRemove={(id) => drafts.removeFile(draftId, id)} />
+        <textarea
+          ref={field}
+          id="composer"
+          rows={1}
+          dir="auto"
+          value={text}
+          placeholder={placeholder}
+          aria-label={placeholder}
+          autoComplete={isTextOnly ? "off" : undefined} // browsers would restore the text when the page is loaded again
+          enterKeyHint={isTouch() ? "enter" : "send"}
+          onChange={(event) => setText(event.target.value)}
+          onKeyDown={onKeyDown}
+          onPaste={onPaste}
+          {...completion.field}
         />
-        <button
-          type="button"
-          className="icon-button"
-          title={words.addFiles}
-          aria-label={words.addFiles}
-          onClick={() => picker.current?.click()}
-        >
-          <PaperclipIcon />
-        </button>
-        <span className="spacer" />
-        {isRunning && <BusyMenu busy={busy} onChange={setBusy} />}
-        {isRunning && onStop !== undefined && (
-          <button
-            type="button"
-            className="round-button stop"
-            title={words.stopAnswer}
-            aria-label={words.stopAnswer}
-            onClick={onStop}
-          >
-            <StopIcon />
-          </button>
-        )}
-        {(!isRunning || !isEmpty) && (
-          <button
-            type="submit"
-            className="round-button"
-            title={`${words.send} · ${words.enterKeyHint}`}
-            aria-label={words.send}
-            disabled={isEmpty || isUploading}
-          >
-            <ArrowUpIcon />
-          </button>
-        )}
-      </div>
-    </form>
+        <div className="composer-bar">
+          <input
+            ref={picker}
+            type="file"
+            multiple
+            hidden
+            onChange={(event) => {
+              drafts.addFiles(draftId, event.target.files ?? []);
+              event.target.value = "";
+            }}
+          />
+          {!isTextOnly && (
+            <button
+              type="button"
+              className="icon-button"
+              title={words.addFiles}
+              aria-label={words.addFiles}
+              onClick={() => picker.current?.click()}
+            >
+              <PaperclipIcon />
+            </button>
+          )}
+          {!isTextOnly && <PromptMenu onChoose={prompts.choose} />}
+          {!isTextOnly && (
+            <VoiceInput
+              canSend={isEmpty}
+              onText={(spoken) => {
+                setText(text.trim() === "" ? spoken : `${text.trimEnd()} ${spoken}`);
+                field.current?.focus();
+              }}
+              onVoice={(file) => onSend({ text: "", attachments: [file], ...(isRunning && { busy }) })}
+              onFailure={(file) => drafts.restoreFiles(draftId, [file])}
+            />
+          )}
+          <span className="spacer" />
+          {isRunning && !isTextOnly && <BusyMenu busy={busy} onChange={setBusy} />}
+          {isRunning && onStop !== undefined && (
+            <button
+              type="button"
+              className="round-button stop"
+              title={words.stopAnswer}
+              aria-label={words.stopAnswer}
+              onClick={onStop}
+            >
+              <StopIcon />
+            </button>
+          )}
+          {(!isRunning || (!isEmpty && !isTextOnly)) && (
+            <button
+              type="submit"
+              className="round-button"
+              title={`${words.send} · ${words.enterKeyHint}`}
+              aria-label={words.send}
+              disabled={isEmpty || isUploading}
+            >
+              <ArrowUpIcon />
+            </button>
+          )}
+        </div>
+      </form>
+      {prompts.dialog}
+    </>
   );
 }
 

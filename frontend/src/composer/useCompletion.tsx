@@ -2,15 +2,16 @@
 import { useQuery } from "@tanstack/react-query";
 import { useId, useLayoutEffect, useRef, useState, type KeyboardEvent } from "react";
 import * as calls from "../api/calls";
-import type { Command } from "../api/types";
+import type { SavedPrompt } from "../api/types";
 import { words } from "../words";
-import { completeCommand, findCompletions } from "./completion";
+import { completeCommand, findCompletions, type Completion } from "./completion";
 import { placeList } from "./placement";
+import { useSavedPrompts } from "./SavedPrompts";
 
-const NO_COMMANDS: readonly Command[] = [];
+const NO_MATCHES: readonly Completion[] = [];
 
-/** The list of commands that start with the text, and the keys that control it. */
-export function useCompletion(text: string, setText: (text: string) => void) {
+/** The list of commands and saved prompts that start with the text, and the keys that control it. */
+export function useCompletion(text: string, setText: (text: string) => void, onPrompt: (prompt: SavedPrompt) => void) {
   const id = useId();
   const isCommand = text.startsWith("/");
   const { data } = useQuery({ queryKey: ["commands"], queryFn: calls.listCommands, enabled: isCommand, staleTime: Infinity });
@@ -18,19 +19,25 @@ export function useCompletion(text: string, setText: (text: string) => void) {
   if (choice.text !== text && choice.index !== 0) setChoice({ text, index: 0 }); // another text starts at the first match
   const index = choice.text === text ? choice.index : 0;
   const [closedFor, setClosedFor] = useState<string | null>(null); // the text for which the list was closed
-  const matches = closedFor === text ? NO_COMMANDS : findCompletions(text, data?.commands ?? NO_COMMANDS);
+  const prompts = useSavedPrompts(isCommand);
+  const matches = closedFor === text ? NO_MATCHES : findCompletions(text, data?.commands ?? [], prompts);
   const highlighted = matches[Math.min(index, matches.length - 1)];
-  const isOpen = highlighted !== undefined && completeCommand(highlighted) !== text;
+  const isOpen = highlighted !== undefined && (highlighted.prompt !== undefined || completeCommand(highlighted) !== text);
   const listElement = usePlacement(highlighted);
 
-  const complete = (command: Command) => {
+  const complete = (command: Completion) => {
+    if (command.prompt !== undefined) {
+      setClosedFor(text);
+      onPrompt(command.prompt);
+      return;
+    }
     setText(completeCommand(command));
     setClosedFor(completeCommand(command));
   };
 
   /** Returns whether the list handled the key. */
   const onKeyDown = (event: KeyboardEvent): boolean => {
-    if (!isOpen || (event.key === "Enter" && text === highlighted.name)) return false; // a complete command is sent
+    if (!isOpen || (event.key === "Enter" && text === highlighted.name && highlighted.prompt === undefined)) return false; // a complete command is sent
     const keys: Record<string, () => void> = {
       ArrowDown: () => setChoice({ text, index: (index + 1) % matches.length }),
       ArrowUp: () => setChoice({ text, index: (index + matches.length - 1) % matches.length }),
@@ -48,10 +55,10 @@ export function useCompletion(text: string, setText: (text: string) => void) {
 
   const list = isOpen && (
     <ul ref={listElement} className="completion" role="listbox" id={id} aria-label={words.commands}>
-      {matches.map((command) => (
+      {matches.map((command, position) => (
         <li
-          key={command.name}
-          id={`${id}${command.name}`}
+          key={command.prompt?.id ?? command.name}
+          id={`${id}${position}`}
           role="option"
           aria-selected={command === highlighted}
           onPointerDown={(event) => {
@@ -70,14 +77,14 @@ export function useCompletion(text: string, setText: (text: string) => void) {
         role: "combobox",
         "aria-expanded": true,
         "aria-controls": id,
-        "aria-activedescendant": `${id}${highlighted.name}`,
+        "aria-activedescendant": `${id}${matches.indexOf(highlighted)}`,
       } as const)
     : {};
   return { list, field, onKeyDown };
 }
 
 /** Keeps the list where there is room for it, and the highlighted command visible in it. */
-function usePlacement(highlighted: Command | undefined) {
+function usePlacement(highlighted: Completion | undefined) {
   const element = useRef<HTMLUListElement>(null);
   useLayoutEffect(() => {
     const list = element.current;

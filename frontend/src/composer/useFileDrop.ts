@@ -1,5 +1,7 @@
-/** Accepts files that are dropped anywhere on a page with a composer. */
+/** Accepts files that are dropped anywhere on a page with a composer. An export of conversations is offered for import. */
 import { useState, type DragEvent } from "react";
+import { findExport } from "../imports/exportFiles";
+import { offerImport } from "../imports/importDialog";
 
 export function useFileDrop(onFiles: (files: readonly File[]) => void) {
   const [isDragging, setDragging] = useState(false);
@@ -17,7 +19,10 @@ export function useFileDrop(onFiles: (files: readonly File[]) => void) {
       setDragging(false);
       if (!hasFiles(event)) return;
       event.preventDefault();
-      onFiles([...event.dataTransfer.files]);
+      void findExport([...event.dataTransfer.files]).then(({ found, others }) => {
+        if (found !== null) offerImport(found);
+        if (others.length > 0) onFiles(others);
+      });
     },
   };
   return { isDragging, handlers };

@@ -11,10 +11,13 @@ import { DeliveryStatus } from "./DeliveryStatus";
 import { Fold } from "./Fold";
 import { isLongAnswer } from "./folding";
 import { MessageActions } from "./MessageActions";
+import { SpeakButton } from "./SpeakButton";
 import { Reasoning } from "./Reasoning";
 import type { AnswerRow } from "./rows";
 import { SentByLabel } from "./SentByLabel";
 import { ToolCard } from "./ToolCard";
+import { VersionSwitch } from "./VersionSwitch";
+import type { VersionPlace } from "./versionPlaces";
 
 interface Props {
   sessionId: string;
@@ -25,10 +28,11 @@ interface Props {
   canResend: boolean; // a delivery that failed
   notice: string | null;
   endNotice: string; // about the end of the answer; empty if there is none
+  versions: VersionPlace | undefined; // of the message that it answers
   deliveries: Conversation["deliveries"]; // all of the conversation: the same object until one of them changes
 }
 
-export const Answer = memo(function Answer({ sessionId, row, isShared, isLast, canAct, canResend, notice, endNotice, deliveries }: Props) {
+export const Answer = memo(function Answer({ sessionId, row, isShared, isLast, canAct, canResend, notice, endNotice, versions, deliveries }: Props) {
   const lastIndex = row.parts.length - 1;
   const last = row.parts[lastIndex];
   const isWaiting = row.running && (last === undefined || (last.kind === "tool" && last.result !== null));
@@ -66,14 +70,16 @@ export const Answer = memo(function Answer({ sessionId, row, isShared, isLast, c
             <DeliveryStatus key={delivery.id} sessionId={sessionId} delivery={delivery} canResend={canResend} />
           ))}
           {row.interrupted && <span className="tag">{words.answerStopped}</span>}
+          {versions !== undefined && <VersionSwitch sessionId={sessionId} place={versions} canAct={canAct} />}
           <MessageActions sessionId={sessionId} seq={seq} text={text} canFork={canAct}>
-            {isLast && canAct && row.sentBy === null && (
+            {text !== "" && <SpeakButton sessionId={sessionId} seq={seq} />}
+            {canAct && row.sentBy === null && (isLast || row.answers !== null) && (
               <button
                 type="button"
                 className="icon-button small"
                 title={words.regenerate}
                 aria-label={words.regenerate}
-                onClick={() => void retryTurn(sessionId)}
+                onClick={() => void retryTurn(sessionId, row.answers)}
               >
                 <RetryIcon />
               </button>

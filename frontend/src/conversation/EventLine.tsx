@@ -74,6 +74,8 @@ export function EventLine({ sessionId, event, canAct, delivery, canResend }: Pro
       return buildLine(words.compactionUndone);
     case "unreadable":
       return buildLine(words.unreadableEntry, null, true);
+    case "erased":
+      return buildLine(words.messageErased, null, true);
     case "answer_resent":
       return buildLine(words.answerResent(getPlatformOf(facts)));
     case "setting_changed":

@@ -29,6 +29,7 @@ import { ALL_FOLDED, estimateTextHeight, isLongAnswer, isLongMessage, isOpen, op
 import { addLiveRows, buildStoredRows, findRow, makeKeysUnique, type Row } from "./rows";
 import { UserMessage } from "./UserMessage";
 import { useShownMatch } from "./useShownMatch";
+import { findVersionPlaces, type VersionPlace } from "./versionPlaces";
 
 const LOAD_DISTANCE_PX = 800; // from an end; more is loaded then
 const MAX_SPOKEN_CHARS = 600; // of an answer that screen readers announce
@@ -55,6 +56,7 @@ function MessageList({ session, conversation, targetSeq, canAct, sentCount }: Pr
   const [isAtEnd, setAtEnd] = useState(true);
   const [isSettled, setSettled] = useState(false); // it has scrolled to its first position
   const isOffline = useStore(client.connection, (connection) => connection !== "live");
+  const versionPlaces = useMemo(() => findVersionPlaces(rows), [rows]);
   const lastMessage = rows.findLastIndex((row) => row.kind === "message" || row.kind === "answer");
 
   const targetIndex = targetSeq === null ? -1 : findRow(rows, targetSeq);
@@ -141,6 +143,7 @@ function MessageList({ session, conversation, targetSeq, canAct, sentCount }: Pr
                 >
                   <RowView
                     row={row}
+                    versions={versionPlaces.get(row.key)}
                     session={session}
                     isLast={item.index === lastMessage}
                     canAct={canAct}
@@ -215,6 +218,7 @@ function AnswerAnnouncement({ rows }: { rows: readonly Row[] }) {
 
 interface RowProps {
   row: Row;
+  versions: VersionPlace | undefined; // that can be stepped through here
   session: Session;
   isFirst: boolean;
   isLast: boolean;
@@ -223,7 +227,7 @@ interface RowProps {
   conversation: Conversation;
 }
 
-function RowView({ row, session, isLast, isFirst, canAct, isOffline, conversation }: RowProps) {
+function RowView({ row, versions, session, isLast, isFirst, canAct, isOffline, conversation }: RowProps) {
   switch (row.kind) {
     case "day":
       return (
@@ -239,6 +243,8 @@ function RowView({ row, session, isLast, isFirst, canAct, isOffline, conversatio
           event={row.event}
           isShared={session.shared}
           canAct={canAct}
+          isAnswering={session.running}
+          versions={versions}
           alsoSentTo={findMessageTarget(conversation, row.event.seq)}
         />
       );
@@ -253,6 +259,7 @@ function RowView({ row, session, isLast, isFirst, canAct, isOffline, conversatio
           canResend={canAct}
           notice={row.running ? conversation.notice : null}
           endNotice={isLast && !row.running ? describeEnd(conversation) : ""}
+          versions={versions}
           deliveries={conversation.deliveries}
         />
       );

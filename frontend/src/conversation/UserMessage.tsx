@@ -8,12 +8,14 @@ import { isComposing, isSendKey, isTouch } from "../composer/sendKey";
 import { formatDateTime, formatTime } from "../format/time";
 import { useLiveClient, useMe } from "../live/context";
 import UserText from "../markdown/UserText";
-import { editInFork } from "../sessions/actions";
+import { editInFork, editInPlace } from "../sessions/actions";
 import { EditIcon } from "../ui/icons";
 import { words } from "../words";
 import { Fold } from "./Fold";
 import { isLongMessage } from "./folding";
 import { MessageActions } from "./MessageActions";
+import { VersionSwitch } from "./VersionSwitch";
+import type { VersionPlace } from "./versionPlaces";
 
 interface Props {
   sessionId: string;
@@ -21,10 +23,13 @@ interface Props {
   event: LogEvent;
   isShared: boolean; // the conversation has several people
   canAct: boolean;
+  isAnswering: boolean; // the agent, so that no other version can be sent or chosen
+  versions: VersionPlace | undefined;
   alsoSentTo: string | null; // the platform that the message goes to together with its answer
 }
 
-export const UserMessage = memo(function UserMessage({ sessionId, rowKey, event, isShared, canAct, alsoSentTo }: Props) {
+export const UserMessage = memo(function UserMessage(props: Props) {
+  const { sessionId, rowKey, event, isShared, canAct, isAnswering, versions, alsoSentTo } = props;
   const client = useLiveClient();
   const me = useMe();
   const [edit, setEdit, hasJustStarted] = useEdit(sessionId, event.seq);
@@ -44,8 +49,10 @@ export const UserMessage = memo(function UserMessage({ sessionId, rowKey, event,
           takesFocus={hasJustStarted}
           onChange={setEdit}
           onCancel={() => setEdit(null)}
-          onDone={async () => {
-            if (await editInFork(client, sessionId, event, edit.trim())) setEdit(null);
+          canReplace={isMine && !isAnswering}
+          onDone={async (isBranch) => {
+            const send = isBranch ? editInFork(client, sessionId, event, edit.trim()) : editInPlace(sessionId, event, edit.trim());
+            if (await send) setEdit(null);
           }}
         />
       ) : (
@@ -56,6 +63,7 @@ export const UserMessage = memo(function UserMessage({ sessionId, rowKey, event,
             </Fold>
           )}
           <div className="message-foot">
+            {versions !== undefined && <VersionSwitch sessionId={sessionId} place={versions} canAct={canAct && !isAnswering} />}
             <MessageActions sessionId={sessionId} seq={event.seq} text={text} canFork={canAct}>
               {canAct && (
                 <button
@@ -125,23 +133,24 @@ interface EditFormProps {
   takesFocus: boolean;
   onChange: (text: string) => void;
   onCancel: () => void;
-  onDone: () => Promise<void>;
+  canReplace: boolean; // otherwise it can be sent in a new branch only
+  onDone: (isBranch: boolean) => Promise<void>;
 }
 
-function EditForm({ text, takesFocus, onChange, onCancel, onDone }: EditFormProps) {
+function EditForm({ text, takesFocus, canReplace, onChange, onCancel, onDone }: EditFormProps) {
   const [isBusy, setBusy] = useState(false);
   const isReady = !isBusy && text.trim() !== "";
-  const send = () => {
+  const send = (isBranch: boolean) => {
     if (!isReady) return;
     setBusy(true);
-    void onDone().finally(() => setBusy(false));
+    void onDone(isBranch).finally(() => setBusy(false));
   };
   return (
     <form
       className="edit-form"
       onSubmit={(event) => {
         event.preventDefault();
-        send();
+        send(!canReplace);
       }}
     >
       <textarea
@@ -156,16 +165,21 @@ function EditForm({ text, takesFocus, onChange, onCancel, onDone }: EditFormProp
           if (event.key === "Escape") onCancel();
           if (!isSendKey(event)) return;
           event.preventDefault();
-          send();
+          send(!canReplace);
         }}
       />
-      <p className="hint">{words.editHint}</p>
+      <p className="hint">{canReplace ? words.editHint : words.editBranchHint}</p>
       <div className="dialog-actions">
         <button type="button" className="button" onClick={onCancel}>
           {words.cancel}
         </button>
+        {canReplace && (
+          <button type="button" className="button" disabled={!isReady} onClick={() => send(true)}>
+            {words.sendInBranch}
+          </button>
+        )}
         <button type="submit" className="button primary" title={words.enterKeyHint} disabled={!isReady}>
-          {words.sendInBranch}
+          {canReplace ? words.send : words.sendInBranch}
         </button>
       </div>
     </form>

@@ -38,6 +38,14 @@ describe("the rows of a log", () => {
     expect(listKinds([message(1, "a"), { ...unreadable, hidden: true }])).toEqual(["day", "message"]);
   });
 
+  it("shows that a message was erased, but not what an undo had hidden, and not other erased entries", () => {
+    const listErased = (facts: Record<string, unknown>) => listKinds([message(1, "a"), { ...event(2, "erased"), facts }]);
+    expect(listErased({ stored_kind: "message" })).toEqual(["day", "message", "event"]);
+    expect(listErased({ stored_kind: "message", was_hidden: true })).toEqual(["day", "message"]);
+    expect(listErased({ stored_kind: "reaction" })).toEqual(["day", "message"]);
+    expect(listErased({})).toEqual(["day", "message"]);
+  });
+
   it("show that the reset policy ended the conversation, but not that its chat moved on", () => {
     const list = (reason: string) => listKinds([message(1, "a"), event(2, "ended", { reason })]);
     expect(list("idle")).toEqual(["day", "message", "event"]);

@@ -205,6 +205,7 @@ function isShown(event: LogEvent, undoneTurns: ReadonlyMap<number, number>): boo
   if (event.kind === "started") return SHOWN_START_REASONS.has(String(event.facts.reason));
   if (event.kind === "ended") return isPolicyReason(event.facts.reason);
   if (event.kind === "unreadable") return !event.hidden;
+  if (event.kind === "erased") return event.facts.stored_kind === "message" && event.facts.was_hidden !== true;
   if (event.kind === "undone") return undoneTurns.has(event.seq);
   return SHOWN_EVENTS.has(event.kind);
 }

@@ -1,7 +1,8 @@
 /** The start page: a composer and, until it is hidden, what this server is. */
-import { useEffect, useState } from "react";
+import { useEffect, useState, type ReactNode } from "react";
 import { describeAgent } from "../agent/description";
 import { ModelSetupHint } from "../agent/ModelSetupHint";
+import { NewModelMenu } from "../agent/NewModelMenu";
 import { ProfileMenu } from "../agent/ProfileMenu";
 import { NO_CHOICES, pickChoices } from "../agent/profiles";
 import { Composer } from "../composer/Composer";
@@ -19,7 +20,8 @@ import { suggestText } from "../outbox/textSuggestions";
 import { selectedView } from "../sessions/selectedView";
 import { words } from "../words";
 
-export function Home() {
+/** `setup` is what an owner can still set up; the shell passes it in. */
+export function Home({ setup }: { setup: ReactNode }) {
   const client = useLiveClient();
   const me = useMe();
   const entries = useStore(client.outbox.entries);
@@ -27,6 +29,7 @@ export function Home() {
   const { isDragging, handlers } = useFileDrop((files) => client.composerDrafts.addFiles(NEW_DRAFT, files));
   const [sentKey, setSentKey] = useState<string | null>(null); // of the message that was sent here last
   const [choices, setChoices] = useState(NO_CHOICES); // for the next conversation
+  const [model, setModel] = useState<string | null>(null);
   const [isAboutShown, setAboutShown] = useState(storage.get("about") !== "hidden");
   const sessionId = entries.find((entry) => entry.key === sentKey)?.session ?? null;
   const pending = entries.filter((entry) => entry.session === null || (entry.rejection !== null && entry.key === sentKey));
@@ -61,13 +64,14 @@ export function Home() {
           policy={null}
           onSend={(message) => {
             const { project } = selectedView.value;
-            const newSession = { ...(project !== null && { project }), ...pickChoices(choices) };
+            const newSession = { ...(project !== null && { project }), ...pickChoices(choices), ...(model !== null && { model }) };
             setSentKey(client.sendMessage({ ...message, session: null, newSession }).key);
           }}
         />
         {me.person.role !== "guest" && (
           <div className="home-choices">
             <ProfileMenu choices={choices} onChange={(changes) => setChoices({ ...choices, ...changes })} isLabeled />
+            <NewModelMenu profile={choices.profile} model={model} onChange={setModel} />
           </div>
         )}
         <div className="examples">
@@ -86,6 +90,7 @@ export function Home() {
               </button>
             ))}
         </div>
+        {setup}
         {isAboutShown ? (
           <AboutServer onHide={() => showAbout(false)} />
         ) : (

@@ -2,9 +2,19 @@
 import { navigate } from "../lib/router";
 import { hideSidebarIfNarrow, showSidebar } from "./sidebarVisibility";
 
+/** The address of the temporary conversation. */
+export const TEMPORARY_PATH = "temporary";
+
 /** Opens the start page, ready for the first message of a new conversation. */
 export function startConversation(): void {
   navigate("");
+  hideSidebarIfNarrow();
+  requestAnimationFrame(focusComposer);
+}
+
+/** Opens the temporary conversation of this tab. */
+export function openTemporaryConversation(): void {
+  navigate(TEMPORARY_PATH);
   hideSidebarIfNarrow();
   requestAnimationFrame(focusComposer);
 }

@@ -12,7 +12,7 @@ const STORAGE_KEY = "person";
  * Announces who is signed in in this tab (null: nobody), and calls `onChange` when another tab announces another person.
  * Returns a function that stops watching.
  */
-export function watchAccount(personId: string | null, onChange: () => void = () => location.reload()): () => void {
+export function watchAccount(personId: string | null, onChange: () => void): () => void {
   storage.set(STORAGE_KEY, personId);
   const onStorage = () => {
     if (storage.get(STORAGE_KEY) !== personId) onChange();

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { getLocation, navigate, parseSessionLocation } from "./router";
+import { getLocation, navigate, parseSessionLocation, setQuery } from "./router";
 
 const ID = "20261115_081200_1a2b3c4d";
 
@@ -14,4 +14,14 @@ it("accepts any text in an address, even an invalid escape sequence", () => {
   expect(getLocation().hash).toBe("%E0%");
   navigate("usage", { hash: "%C3%A4" });
   expect(getLocation().hash).toBe("ä");
+});
+
+it("keeps the query when another path is opened", () => {
+  navigate("usage");
+  setQuery("q=lisbon");
+  navigate(ID, { hash: "12" });
+  expect(getLocation()).toEqual({ path: ID, query: "q=lisbon", hash: "12" });
+  setQuery("", { replace: true });
+  expect(getLocation()).toEqual({ path: ID, query: "", hash: "12" });
+  expect(location.search).toBe("");
 });

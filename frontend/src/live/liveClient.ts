@@ -4,6 +4,7 @@
  * There is one client for each person who signs in. Components read its stores and call its methods.
  */
 import * as calls from "../api/calls";
+import { download } from "../api/download";
 import { ApiError } from "../api/errors";
 import type { LiveItem, Receipt, Session } from "../api/types";
 import { storage } from "../lib/storage";
@@ -238,6 +239,7 @@ export class LiveClient {
     const sessionId = receipt.session_id ?? entry.session;
     if (sessionId === null) return;
     if (receipt.reply !== null && receipt.outcome !== "rejected") this.addCommandReply(sessionId, receipt.reply);
+    if (receipt.outcome === "command" && typeof receipt.facts.download === "string") download(receipt.facts.download); // of /export
     if (receipt.outcome === "command") this.composerDrafts.restoreFiles(sessionId, entry.attachments); // commands do not accept files
     this.#onSessionCreated(entry, sessionId);
   }

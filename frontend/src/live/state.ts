@@ -158,16 +158,18 @@ function applyEvent(conversation: Conversation, event: LogEvent): Conversation {
   if (event.seq <= lastSeq || conversation.moreAfter) return conversation; // already there, or beyond a gap
   if (event.hidden) return conversation;
   const events = [...applyToMessages(removeUndone(conversation.events, event), event), event];
-  const stale = conversation.stale || event.kind === "redone" || event.kind === "rewritten";
+  const stale = conversation.stale || event.kind === "redone" || event.kind === "rewritten" || event.kind === "erased" || isVersionChange(event);
   const answeredSeq = event.message?.role === "assistant" ? event.message.answers_seq : null;
   const drafts = answeredSeq == null ? conversation.drafts : removeDraftFor(conversation, answeredSeq);
   return { ...conversation, events, stale, drafts };
 }
 
-/** Removes the messages that an undo hides. Answers to earlier messages stay, and what a job or the agent has sent here since. */
+const isVersionChange = ({ kind }: LogEvent) => kind === "version_started" || kind === "version_chosen";
+
+/** Removes the messages that an undo or a change of the version hides. Answers to earlier messages stay, and what a job or the agent has sent here since. */
 function removeUndone(events: readonly LogEvent[], event: LogEvent): readonly LogEvent[] {
   const { first_seq: firstSeq, answers_kept_before: keptBefore } = event.facts;
-  if (event.kind !== "undone" || typeof firstSeq !== "number") return events;
+  if (!(event.kind === "undone" || isVersionChange(event)) || typeof firstSeq !== "number") return events;
   return events.filter(({ seq, message }) => {
     const isAnswer = message?.role === "assistant" || message?.role === "tool";
     if (message === null || message.sent_by != null) return true;

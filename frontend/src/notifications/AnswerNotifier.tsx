@@ -3,10 +3,11 @@ import { useEffect, useMemo } from "react";
 import { setUnreadCountInTitle } from "../lib/documentTitle";
 import { getLocation, parseSessionLocation, useLocation } from "../lib/router";
 import { useStore } from "../lib/store";
-import { useLiveClient, useSessions } from "../live/context";
+import { useLiveClient, useMe, useSessions } from "../live/context";
 import type { LiveClient } from "../live/liveClient";
 import { countUnread } from "../sessions/unread";
 import { followNotificationClicks, notificationState, notifyAnswer } from "./browserNotifications";
+import { restorePush } from "./pushSubscription";
 
 const LOCK_NAME = "palaver-notifications";
 const READ_DELAY_MS = 1000; // time for another device that shows the answer to mark it as read
@@ -16,6 +17,8 @@ export function AnswerNotifier() {
   const isOn = useStore(notificationState) === "on";
   useEffect(() => (isOn ? watchAnswers(client) : undefined), [client, isOn]);
   useEffect(followNotificationClicks, []);
+  const personId = useMe().person.id;
+  useEffect(() => void restorePush(personId).catch(() => undefined), [personId]); // tried again when the page is opened the next time
   useUnreadCountInTitle(client);
   return null;
 }
@@ -29,7 +32,10 @@ function useUnreadCountInTitle(client: LiveClient): void {
     () => (isOwn ? countUnread(sessions.values(), client.firstVisitAt, isVisible ? openId : null) : 0),
     [sessions, client, isOwn, isVisible, openId],
   );
-  useEffect(() => setUnreadCountInTitle(count), [count]);
+  useEffect(() => {
+    setUnreadCountInTitle(count);
+    setAppBadge(count);
+  }, [count]);
 }
 
 /** Notifies of answers in the one tab that holds the lock. Returns a function that stops it. */
@@ -51,4 +57,10 @@ function notifyIfUnread(client: LiveClient, id: string): void {
   const isOpen = document.visibilityState === "visible" && parseSessionLocation(getLocation())?.id === id;
   if (session === undefined || isOpen || session.read_seq >= session.last_seq || client.showsAll.value) return;
   void notifyAnswer(session);
+}
+
+/** Shows the number of unread conversations on the icon of the installed app; other browsers show nothing. */
+function setAppBadge(count: number): void {
+  if (!("setAppBadge" in navigator)) return;
+  (count === 0 ? navigator.clearAppBadge() : navigator.setAppBadge(count)).catch(() => undefined);
 }

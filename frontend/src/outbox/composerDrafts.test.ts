@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { ComposerDrafts } from "./composerDrafts";
+import { ComposerDrafts, TEMPORARY_DRAFT } from "./composerDrafts";
 
 let finishUpload: ((response: Response) => void)[];
 
@@ -20,6 +20,14 @@ it("keeps a text until it is sent, and shows it to nobody else", () => {
   expect(new ComposerDrafts("p_2").getText("new")).toBe("");
   new ComposerDrafts("p_1").setText("new", "");
   expect(localStorage.length).toBe(0);
+});
+
+it("keeps the text of the temporary conversation only while the page is open", () => {
+  const drafts = new ComposerDrafts("p_1");
+  drafts.setText(TEMPORARY_DRAFT, "a secret");
+  expect(drafts.getText(TEMPORARY_DRAFT)).toBe("a secret");
+  expect(localStorage.length).toBe(0);
+  expect(new ComposerDrafts("p_1").getText(TEMPORARY_DRAFT)).toBe("");
 });
 
 it("keeps files with the conversation they were added to, even while they are uploading", async () => {

@@ -3,7 +3,7 @@
  * `NEW_DRAFT`.
  *
  * Always true: drafts belong to one person, and nobody else who signs in to this browser sees them. Texts stay in the browser
- * until they are sent; files and edited messages stay while the page is open.
+ * until they are sent, except that of the temporary conversation; it, files and edited messages stay while the page is open.
  */
 import * as calls from "../api/calls";
 import { describeError } from "../api/errors";
@@ -15,6 +15,9 @@ import { words } from "../words";
 
 /** The draft of a conversation that does not exist yet. */
 export const NEW_DRAFT = "new";
+
+/** The draft of the temporary conversation. Its text is never stored in the browser. */
+export const TEMPORARY_DRAFT = "temporary";
 
 const MAX_FILES = 10; // in one message
 
@@ -32,16 +35,18 @@ const NO_FILES: readonly DraftFile[] = [];
 export class ComposerDrafts {
   readonly files = new Store<ReadonlyMap<string, readonly DraftFile[]>>(new Map());
   #edits = new Map<string, string>();
+  #temporaryText = "";
   #lastFileId = 0;
 
   constructor(private readonly personId: string) {}
 
   getText(draftId: string): string {
-    return storage.get(this.#storageKey(draftId)) ?? "";
+    return draftId === TEMPORARY_DRAFT ? this.#temporaryText : (storage.get(this.#storageKey(draftId)) ?? "");
   }
 
   setText(draftId: string, text: string): void {
-    storage.set(this.#storageKey(draftId), text === "" ? null : text);
+    if (draftId === TEMPORARY_DRAFT) this.#temporaryText = text;
+    else storage.set(this.#storageKey(draftId), text === "" ? null : text);
   }
 
   /** The new text of a message that is being edited; null: it is not being edited. */

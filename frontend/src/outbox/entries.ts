@@ -4,7 +4,7 @@
  * Always true: an entry is shown until its message is shown, and never together with it.
  */
 import type { NewSession } from "../api/calls";
-import { readText } from "../api/messageContent";
+import { readText, type FilePart } from "../api/messageContent";
 import type { BusyPolicy, LogEvent, ReplyTo } from "../api/types";
 
 export interface OutboxEntry {
@@ -12,7 +12,7 @@ export interface OutboxEntry {
   session: string | null; // null: the conversation has to be created first
   newSession: NewSession; // how to create it
   text: string;
-  attachments: { id: string; name: string; media_type: string; size: number }[];
+  attachments: FilePart[];
   busy?: BusyPolicy | undefined;
   reply?: ReplyTo | undefined; // where the answer is delivered; by default only to the session
   at: string;

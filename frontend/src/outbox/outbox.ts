@@ -98,7 +98,7 @@ export class Outbox {
     try {
       const session = entry.session ?? (await this.#createSession(entry));
       const receipt = await calls.sendMessage(session, {
-        content: entry.text,
+        content: buildContent(entry),
         key: entry.key,
         busy_policy: entry.busy,
         attachment_ids: entry.attachments.map((file) => file.id),
@@ -144,4 +144,12 @@ export class Outbox {
 /** Whether the server rejected the request, and would reject it again. */
 function isFinal(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status < 500 && error.status !== 401 && error.status !== 429;
+}
+
+/** The text of a message or, if it has a recording with its words, the text and the files as parts. */
+function buildContent({ text, attachments }: OutboxEntry): string | unknown[] {
+  const voices = attachments.filter((file) => file.transcript !== undefined);
+  if (voices.length === 0) return text;
+  const parts = voices.map(({ id, transcript }) => ({ type: "attachment", id, transcript }));
+  return text === "" ? parts : [{ type: "text", text }, ...parts];
 }

@@ -6,7 +6,7 @@ import * as calls from "../api/calls";
 import type { Session } from "../api/types";
 import { formatRecent } from "../format/time";
 import { closePalette, openShortcutsDialog } from "../layout/dialogs";
-import { focusComposer, focusSearch, startConversation } from "../layout/focus";
+import { focusComposer, focusSearch, openTemporaryConversation, startConversation } from "../layout/focus";
 import { hideSidebarIfNarrow } from "../layout/sidebarVisibility";
 import { toggleTheme } from "../layout/theme";
 import { navigate, parseSessionLocation, useLocation } from "../lib/router";
@@ -196,6 +196,7 @@ function buildActions(client: LiveClient, panels: readonly PanelLink[], openId: 
         ];
   return [
     action("new", words.newConversation, startConversation),
+    action("temporary", words.temporaryConversation, openTemporaryConversation),
     ...sessionActions,
     action("search", words.search, focusSearch),
     ...panels.map(({ path, label, page }) => ({ ...action(path, label(), () => navigate(path)), preload: page.preload })),

@@ -1,7 +1,7 @@
 /** The menu of one conversation. */
 import type { ReactNode } from "react";
 import * as calls from "../api/calls";
-import { buildUrl } from "../api/http";
+import { download } from "../api/download";
 import type { Session } from "../api/types";
 import { openShareDialog } from "../layout/dialogs";
 import { useLiveClient } from "../live/context";
@@ -124,8 +124,11 @@ function SessionMenuItems({
           <MenuItem icon={<DownloadIcon />} onSelect={() => download(calls.buildExportPath(id, "markdown"))}>
             {words.exportMarkdown}
           </MenuItem>
-          <MenuItem icon={<DownloadIcon />} onSelect={() => download(calls.buildExportPath(id, "json"))}>
-            {words.exportJson}
+          <MenuItem icon={<DownloadIcon />} onSelect={() => download(calls.buildExportPath(id, "html"))}>
+            {words.exportHtml}
+          </MenuItem>
+          <MenuItem icon={<DownloadIcon />} onSelect={() => download(calls.buildExportPath(id, "jsonl"))}>
+            {words.exportJsonl}
           </MenuItem>
         </>
       )}
@@ -140,11 +143,4 @@ function SessionMenuItems({
       </MenuItem>
     </>
   );
-}
-
-function download(path: string): void {
-  const link = document.createElement("a");
-  link.href = buildUrl(path);
-  link.download = "";
-  link.click();
 }

@@ -82,7 +82,7 @@ export async function forkSession(client: LiveClient, id: string, at: number | n
 export async function editInFork(client: LiveClient, id: string, { seq, message }: LogEvent, text: string): Promise<boolean> {
   const files = readFiles(message?.content ?? null).map((file) => file.id);
   return attempt(async () => {
-    const { session } = await calls.editMessage(id, seq, text, files);
+    const { session } = await calls.editMessage(id, seq, text, files, true);
     client.storeSession(session);
     navigate(session.id);
     toast(words.branchOpened);
@@ -111,8 +111,25 @@ export async function redoTurn(id: string): Promise<void> {
   await runOnce(`redo ${id}`, () => calls.redoTurn(id));
 }
 
-export async function retryTurn(id: string): Promise<void> {
-  await runOnce(`retry ${id}`, () => calls.retryTurn(id));
+/** Regenerates the answer to a message; without a number, to the last one. */
+export async function retryTurn(id: string, seq: number | null = null): Promise<void> {
+  await runOnce(`retry ${id}`, () => calls.retryTurn(id, seq));
+}
+
+/** Sends another version of a message in its place. */
+export async function editInPlace(id: string, { seq, message }: LogEvent, text: string): Promise<boolean> {
+  const files = readFiles(message?.content ?? null).map((file) => file.id);
+  return attempt(() => calls.editMessage(id, seq, text, files, false));
+}
+
+/** Shows another version of a message. If its end is far from the message, the page goes to the message. */
+export async function chooseVersion(client: LiveClient, id: string, seq: number, version: number): Promise<void> {
+  await runOnce(`version ${id}`, async () => {
+    const { facts } = await calls.chooseVersion(id, seq, version);
+    await client.loadLatest(id);
+    const isShown = client.state.value.conversations[id]?.events.some((event) => event.seq === facts.seq);
+    if (typeof facts.seq === "number" && isShown !== true) navigate(id, { hash: String(facts.seq) });
+  });
 }
 
 export async function restoreSession(client: LiveClient, id: string): Promise<void> {

@@ -8,6 +8,7 @@ import { getTheme, setTheme, type Theme } from "../layout/theme";
 import { navigate } from "../lib/router";
 import { storage } from "../lib/storage";
 import { useMe } from "../live/context";
+import { temporaryChat } from "../temporary/temporaryChat";
 import { ChevronDownIcon, UserIcon } from "../ui/icons";
 import { Menu, MenuChoice, MenuChoices, MenuItem, MenuSeparator, SubMenu } from "../ui/Menu";
 import { getLanguage, LANGUAGES, words } from "../words";
@@ -75,7 +76,9 @@ export function AccountMenu({ panels }: { panels: readonly Panel[] }) {
       <MenuItem
         onSelect={() =>
           void attempt(calls.signOut).then((worked) => {
-            if (worked) location.assign(location.pathname);
+            if (!worked) return;
+            temporaryChat.clear();
+            location.assign(location.pathname);
           })
         }
       >

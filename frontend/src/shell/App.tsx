@@ -7,20 +7,22 @@ import { onSignedOut } from "../api/http";
 import { createQueryClient } from "../api/queryClient";
 import type { Me } from "../api/types";
 import { Home } from "../home/Home";
+import { closeImportDialog, shownImport } from "../imports/importDialog";
 import { closePalette, closeShareDialog, isPaletteOpen, sessionToShare } from "../layout/dialogs";
-import { focusContent } from "../layout/focus";
+import { focusContent, TEMPORARY_PATH } from "../layout/focus";
 import { SidebarButtons } from "../layout/SidebarButtons";
 import { isNarrow, isSidebarShown, toggleSidebar } from "../layout/sidebarVisibility";
 import { watchAccount } from "../lib/accountWatch";
 import { useDocumentTitle } from "../lib/documentTitle";
 import { lazyWithPreload } from "../lib/lazyWithPreload";
-import { getLocation, navigate, parseSessionLocation, useLocation } from "../lib/router";
+import { getLocation, navigate, parseSessionLocation, setQuery, useLocation } from "../lib/router";
 import { useStore } from "../lib/store";
 import { AccountContext, LiveClientContext, useMe, type Account } from "../live/context";
 import { ACTIVE_VIEW } from "../live/listViews";
 import { LiveClient } from "../live/liveClient";
 import { AnswerNotifier } from "../notifications/AnswerNotifier";
 import { selectView } from "../sessions/selectedView";
+import { temporaryChat } from "../temporary/temporaryChat";
 import { Sidebar } from "../sidebar/Sidebar";
 import { ConfirmDialog } from "../ui/ConfirmDialog";
 import { DialogLoadError, ErrorBoundary, LoadError } from "../ui/ErrorBoundary";
@@ -31,12 +33,16 @@ import { AccountMenu } from "./AccountMenu";
 import { ConnectionStatus } from "./ConnectionStatus";
 import { getPanelsFor, type Panel } from "./panels";
 import { ShortcutsDialog, useShortcuts } from "./Shortcuts";
-import { useIgnoreFileDrops } from "./useIgnoreFileDrops";
+import { useExportDrops } from "./useExportDrops";
+import { useLeaveWarning } from "./useLeaveWarning";
 
 const ConversationPage = lazyWithPreload(() => import("../conversation/ConversationPage"));
+const TemporaryPage = lazyWithPreload(() => import("../conversation/temporary/TemporaryPage"));
 const Palette = lazyWithPreload(() => import("../palette/Palette"));
 const ShareDialog = lazy(() => import("../panels/sharing/ShareDialog"));
+const ImportDialog = lazy(() => import("../panels/imports/ImportDialog"));
 const SharedPage = lazy(() => import("../panels/sharing/SharedPage"));
+const SetupSteps = lazy(() => import("../panels/setup/SetupSteps"));
 const SignIn = lazy(() => import("../sign-in/SignIn"));
 const Welcome = lazy(() => import("../sign-in/Welcome"));
 
@@ -44,6 +50,7 @@ const SIGN_IN_PATH = "sign-in";
 const SHARED_PATH = "shared";
 const PRELOAD_DELAY_MS = 200;
 const RETRY_DELAY_MS = 1500;
+const SETUP_STEP_COUNT = 2; // once an owner has skipped all of them, they are not even loaded
 
 export function App() {
   return useLocation().path === SHARED_PATH ? (
@@ -80,7 +87,7 @@ function SignedInPages() {
   }, [me, path]);
 
   const personId = me === null ? null : me?.person.id; // undefined: not known yet
-  useEffect(() => (personId === undefined ? undefined : watchAccount(personId)), [personId]);
+  useEffect(() => (personId === undefined ? undefined : watchAccount(personId, reloadForOtherPerson)), [personId]);
 
   const handleSignIn = useCallback(() => {
     setLinkPending(false);
@@ -105,6 +112,12 @@ function SignedInPages() {
     );
   }
   return <div className="page-loading" role="status" aria-label={words.loading} />;
+}
+
+/** Reloads without a question: another person is signed in now, and nothing of this one may remain. */
+function reloadForOtherPerson(): void {
+  temporaryChat.clear();
+  location.reload();
 }
 
 /** Everything below is created again for the next person who signs in, so that nothing of the previous person remains. */
@@ -135,9 +148,12 @@ function SignedIn({ me, refetch }: Account) {
 }
 
 function resetPage(): void {
+  temporaryChat.clear();
   selectView(ACTIVE_VIEW);
+  setQuery("", { replace: true }); // the search
   closePalette();
   closeShareDialog();
+  closeImportDialog();
 }
 
 function Frame() {
@@ -145,6 +161,7 @@ function Frame() {
   const isPageCovered = useStore(isNarrow) && isSidebarVisible;
   const isPaletteShown = useStore(isPaletteOpen);
   const sharedId = useStore(sessionToShare);
+  const importToShow = useStore(shownImport);
   const me = useMe();
   const panels = useMemo(() => getPanelsFor(me), [me]);
   const { path } = useLocation();
@@ -152,7 +169,8 @@ function Frame() {
   const onOrder = useCallback((ids: readonly string[]) => {
     listedIds.current = ids;
   }, []);
-  useIgnoreFileDrops();
+  useExportDrops();
+  useLeaveWarning();
   useShortcuts(useCallback(() => listedIds.current, []));
   return (
     <div className="frame" data-sidebar={isSidebarVisible}>
@@ -186,6 +204,13 @@ function Frame() {
         <ErrorBoundary fallback={<DialogLoadError close={closeShareDialog} />}>
           <Suspense>
             <ShareDialog sessionId={sharedId} />
+          </Suspense>
+        </ErrorBoundary>
+      )}
+      {importToShow !== null && (
+        <ErrorBoundary fallback={<DialogLoadError close={closeImportDialog} />}>
+          <Suspense>
+            <ImportDialog shown={importToShow} />
           </Suspense>
         </ErrorBoundary>
       )}
@@ -230,7 +255,21 @@ function Page({ panels }: { panels: readonly Panel[] }) {
   const panel = panels.find(({ path }) => path === location.path);
   if (session !== null) return <ConversationPage id={session.id} seq={session.seq} />;
   if (panel !== undefined) return <panel.page />;
-  return location.path === "" || location.path === SIGN_IN_PATH ? <Home /> : <UnknownPage />;
+  if (location.path === TEMPORARY_PATH) return <TemporaryPage />;
+  return location.path === "" || location.path === SIGN_IN_PATH ? <Home setup={<Setup />} /> : <UnknownPage />;
+}
+
+/** Nothing keeps people from writing: without these steps, and also if they fail to load, the start page works. */
+function Setup() {
+  const { person, skipped_steps: skipped } = useMe();
+  if (person.role !== "owner" || skipped.length === SETUP_STEP_COUNT) return null;
+  return (
+    <ErrorBoundary fallback={null}>
+      <Suspense>
+        <SetupSteps />
+      </Suspense>
+    </ErrorBoundary>
+  );
 }
 
 function skipToContent(event: React.MouseEvent): void {

@@ -3,13 +3,14 @@ import { useEffect } from "react";
 import { attempt } from "../api/attempt";
 import * as calls from "../api/calls";
 import { closeShortcutsDialog, isShortcutsDialogOpen, openPalette, openShortcutsDialog } from "../layout/dialogs";
-import { focusComposer, focusSearch, startConversation } from "../layout/focus";
+import { focusComposer, focusSearch, openTemporaryConversation, startConversation, TEMPORARY_PATH } from "../layout/focus";
 import { isNarrow, isSidebarShown, toggleSidebar } from "../layout/sidebarVisibility";
 import { areSingleKeysOn } from "../layout/singleKeyShortcuts";
 import { getLocation, navigate, parseSessionLocation } from "../lib/router";
 import { useStore } from "../lib/store";
 import { useLiveClient } from "../live/context";
 import { isAnswering } from "../live/state";
+import { temporaryChat } from "../temporary/temporaryChat";
 import { Dialog } from "../ui/Dialog";
 import { words } from "../words";
 
@@ -27,6 +28,7 @@ export function useShortcuts(getListedIds: () => readonly string[]): void {
       if (next !== undefined) navigate(next);
     };
     const stopAnswer = () => {
+      if (getLocation().path === TEMPORARY_PATH) temporaryChat.stop();
       const session = parseSessionLocation(getLocation());
       if (session !== null && isAnswering(client.state.value, session.id)) void attempt(() => calls.stopTurn(session.id));
     };
@@ -37,6 +39,7 @@ export function useShortcuts(getListedIds: () => readonly string[]): void {
         if (document.querySelector("dialog[open], .menu") !== null) return null;
         if (hasModifier && event.key.toLowerCase() === "k" && !event.shiftKey) return openPalette;
         if (hasModifier && event.shiftKey && event.key.toLowerCase() === "o") return startConversation;
+        if (hasModifier && event.shiftKey && event.key.toLowerCase() === "l") return openTemporaryConversation;
         if (hasModifier && event.shiftKey && event.key.toLowerCase() === "f") return focusSearch;
         if (event.altKey && event.key === "ArrowDown") return () => openAdjacent(1);
         if (event.altKey && event.key === "ArrowUp") return () => openAdjacent(-1);
@@ -69,6 +72,7 @@ export function ShortcutsDialog() {
   const keys: [string, string][] = [
     [`${MODIFIER} K`, words.shortcutPalette],
     [`${MODIFIER} ⇧ O`, words.shortcutNew],
+    [`${MODIFIER} ⇧ L`, words.shortcutTemporary],
     [`${MODIFIER} ⇧ F`, words.shortcutSearch],
     ["Alt ↓", words.shortcutNext],
     ["Alt ↑", words.shortcutPrevious],

@@ -2,7 +2,7 @@
 import type { ReactNode } from "react";
 import type { Me } from "../api/types";
 import { lazyWithPreload, type PreloadableComponent } from "../lib/lazyWithPreload";
-import { ChartIcon, ClockIcon, MemoryIcon, PeopleIcon, PlatformsIcon, SettingsIcon, WalletIcon } from "../ui/icons";
+import { BookmarkIcon, ChartIcon, ClockIcon, HealthIcon, LogIcon, MemoryIcon, PeopleIcon, PlatformsIcon, SettingsIcon, SlidersIcon, WalletIcon } from "../ui/icons";
 import { words } from "../words";
 
 export interface Panel {
@@ -39,6 +39,12 @@ const panels: readonly Panel[] = [
     page: lazyWithPreload(() => import("../panels/budget/BudgetPanel")),
   },
   {
+    path: "prompts",
+    label: () => words.savedPrompts,
+    icon: <BookmarkIcon />,
+    page: lazyWithPreload(() => import("../panels/prompts/PromptsPanel")),
+  },
+  {
     path: "people",
     label: () => words.people,
     icon: <PeopleIcon />,
@@ -50,6 +56,27 @@ const panels: readonly Panel[] = [
     label: () => words.platformsPanel,
     icon: <PlatformsIcon />,
     page: lazyWithPreload(() => import("../panels/platforms/PlatformsPanel")),
+  },
+  {
+    path: "health",
+    label: () => words.health,
+    icon: <HealthIcon />,
+    page: lazyWithPreload(() => import("../panels/operation/HealthPanel")),
+    isForOwner: true,
+  },
+  {
+    path: "logs",
+    label: () => words.logs,
+    icon: <LogIcon />,
+    page: lazyWithPreload(() => import("../panels/operation/LogsPanel")),
+    isForOwner: true,
+  },
+  {
+    path: "server",
+    label: () => words.serverSettings,
+    icon: <SlidersIcon />,
+    page: lazyWithPreload(() => import("../panels/server/ServerPanel")),
+    isForOwner: true,
   },
   {
     path: "settings",

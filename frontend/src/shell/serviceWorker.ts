@@ -3,6 +3,7 @@
  * notifications.
  */
 import { baseUrl } from "../lib/baseUrl";
+import { getLanguage } from "../words";
 
 export function registerServiceWorker(): void {
   if (import.meta.env.DEV || !("serviceWorker" in navigator)) return;
@@ -14,7 +15,7 @@ function register(): void {
   navigator.serviceWorker
     .register(new URL("sw.js", baseUrl))
     .then(() => navigator.serviceWorker.ready)
-    .then(({ active }) => active?.postMessage({ kind: "loaded", files: listLoadedFiles() }))
+    .then(({ active }) => active?.postMessage({ kind: "loaded", files: listLoadedFiles(), language: getLanguage() }))
     .catch(() => undefined); // private windows may forbid it, and the page works without it
 }
 

@@ -14,6 +14,7 @@ import { words } from "../words";
 import { readDraggedIds, SESSION_DRAG_TYPE } from "./sessionDrag";
 
 const MAX_NAME_CHARS = 100;
+const MAX_INSTRUCTION_CHARS = 20_000;
 const FOLDED_COUNT = 5; // projects that are shown before all are
 
 const LIST_ID = "projects";
@@ -35,11 +36,11 @@ export function Projects({ selectedId, onSelect }: Props) {
 
   useRefreshForNewProjects(projects, refresh);
 
-  const save = async (name: string, color: string) => {
+  const save = async (name: string, color: string, instructions: string) => {
     const act = () =>
       editing === "new" || editing === null
-        ? calls.createProject(name, color)
-        : calls.updateProject(editing.id, { name, color });
+        ? calls.createProject(name, color).then((project) => (instructions === "" ? project : calls.updateProject(project.id, { instructions })))
+        : calls.updateProject(editing.id, { name, color, instructions });
     if (await attempt(act)) setEditing(null);
     await refresh();
   };
@@ -171,11 +172,12 @@ function ProjectRow({ project, isSelected, onSelect, onEdit, onDelete }: RowProp
 interface DialogProps {
   project: Project | null;
   onClose: () => void;
-  onSave: (name: string, color: string) => Promise<void>;
+  onSave: (name: string, color: string, instructions: string) => Promise<void>;
 }
 
 function ProjectDialog({ project, onClose, onSave }: DialogProps) {
   const [color, setColor] = useState<string>(project?.color ?? PROJECT_COLORS[0]);
+  const [instructions, setInstructions] = useState(project?.instructions ?? "");
   return (
     <NameDialog
       title={project === null ? words.newProject : words.editProject}
@@ -183,7 +185,7 @@ function ProjectDialog({ project, onClose, onSave }: DialogProps) {
       name={project?.name ?? ""}
       maxLength={MAX_NAME_CHARS}
       onClose={onClose}
-      onDone={(name) => onSave(name, color)}
+      onDone={(name) => onSave(name, color, instructions.trim())}
     >
       <fieldset className="colors">
         <legend>{words.color}</legend>
@@ -195,6 +197,11 @@ function ProjectDialog({ project, onClose, onSave }: DialogProps) {
           </label>
         ))}
       </fieldset>
+      <label className="field">
+        {words.projectInstructions}
+        <textarea rows={4} dir="auto" value={instructions} maxLength={MAX_INSTRUCTION_CHARS} onChange={(event) => setInstructions(event.target.value)} />
+        <span className="hint">{words.projectInstructionsHint}</span>
+      </label>
     </NameDialog>
   );
 }

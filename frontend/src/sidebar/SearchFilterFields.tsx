@@ -1,12 +1,13 @@
-/** The fields that narrow a search down: who wrote it, platform, project, and days. */
-import type { ReactNode } from "react";
+/** The fields that narrow a search down: who wrote it, platform, project, archive, and days. */
+import { useState, type ReactNode } from "react";
 import { getPlatformName } from "../format/platforms";
 import { useProjects } from "../sessions/useProjects";
 import { ChevronDownIcon } from "../ui/icons";
 import { words } from "../words";
-import { countFilters, NO_FILTERS, type SearchFilters } from "./searchFilters";
+import type { SearchFilters } from "./searchFilters";
+import { useSearchPeople } from "./useSearchPeople";
 
-const PLATFORMS = ["web", "local", "api", "telegram", "discord", "slack", "whatsapp", "signal", "matrix", "webhook"];
+const PLATFORMS = ["web", "local", "api", "telegram", "discord", "slack", "whatsapp", "signal", "matrix", "email", "webhook"];
 
 interface Props {
   filters: SearchFilters;
@@ -15,12 +16,13 @@ interface Props {
 
 export function SearchFilterFields({ filters, onChange }: Props) {
   const projects = useProjects();
-  const count = countFilters(filters);
+  const [isOpen, setOpen] = useState(false);
+  const people = useSearchPeople(isOpen);
   const set = (change: Partial<SearchFilters>) => onChange({ ...filters, ...change });
   return (
-    <details className="search-filters">
+    <details className="search-filters" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
-        {count === 0 ? words.filters : words.filtersActive(count)}
+        {words.addFilter}
         <ChevronDownIcon />
       </summary>
       <div className="search-filter-fields">
@@ -36,6 +38,19 @@ export function SearchFilterFields({ filters, onChange }: Props) {
             </option>
           ))}
         </SelectField>
+        {people.length > 1 && (
+          <SelectField label={words.filterPerson} value={filters.person} onChange={(person) => set({ person })}>
+            {people.map((person) => (
+              <option key={person.id} value={person.id}>
+                {person.name}
+              </option>
+            ))}
+          </SelectField>
+        )}
+        <SelectField label={words.archived} value={filters.archived} onChange={(archived) => set({ archived })}>
+          <option value="only">{words.filterArchivedOnly}</option>
+          <option value="without">{words.filterArchivedWithout}</option>
+        </SelectField>
         {projects.length > 0 && (
           <SelectField label={words.filterProject} value={filters.project} onChange={(project) => set({ project })}>
             {projects.map((project) => (
@@ -47,11 +62,6 @@ export function SearchFilterFields({ filters, onChange }: Props) {
         )}
         <DayField label={words.filterFrom} value={filters.from} onChange={(from) => set({ from })} />
         <DayField label={words.filterTo} value={filters.to} onChange={(to) => set({ to })} />
-        {count > 0 && (
-          <button type="button" className="text-button" onClick={() => onChange(NO_FILTERS)}>
-            {words.clearFilters}
-          </button>
-        )}
       </div>
     </details>
   );

@@ -1,21 +1,24 @@
 /** The sidebar: search, projects, the list of conversations and the account menu. */
-import { useEffect, useState, type ReactNode } from "react";
-import { focusContent, startConversation } from "../layout/focus";
+import { useEffect, type ReactNode } from "react";
+import { focusContent, openTemporaryConversation, startConversation } from "../layout/focus";
 import { TOGGLE_ID, toggleSidebar } from "../layout/sidebarVisibility";
 import { useStore } from "../lib/store";
 import { useLiveClient, useMe } from "../live/context";
 import { ACTIVE_VIEW, ARCHIVE_VIEW } from "../live/listViews";
 import { selectedView, selectView } from "../sessions/selectedView";
-import { ArchiveIcon, CloseIcon, DoubleBubbleIcon, MenuIcon, PlusIcon } from "../ui/icons";
+import { temporaryChat } from "../temporary/temporaryChat";
+import { ArchiveIcon, CloseIcon, DoubleBubbleIcon, MenuIcon, PlusIcon, TemporaryIcon } from "../ui/icons";
 import { SearchField } from "../ui/SearchField";
 import { words } from "../words";
+import { FilterChips } from "./FilterChips";
 import { Projects } from "./Projects";
 import { SearchFilterFields } from "./SearchFilterFields";
-import { NO_FILTERS } from "./searchFilters";
+import { countFilters } from "./searchFilters";
 import { buildResultId, RESULTS_ID, SearchResults } from "./SearchResults";
 import { SelectionBar } from "./SelectionBar";
 import { SessionList } from "./SessionList";
 import { useResultKeys } from "./useResultKeys";
+import { useSearch } from "./useSearch";
 import { useSearchResults } from "./useSearchResults";
 import { useSelection } from "./useSelection";
 
@@ -26,12 +29,11 @@ interface Props {
 
 export function Sidebar({ accountMenu, onOrder }: Props) {
   const view = useStore(selectedView);
-  const [query, setQuery] = useState("");
-  const [filters, setFilters] = useState(NO_FILTERS);
+  const { text: query, filters, setText, setFilters } = useSearch();
   const results = useSearchResults(query, filters);
   const resultCount = results.sessions.length + results.hits.length;
   const keys = useResultKeys(query.trim(), resultCount, results.isDone, openResult, focusContent);
-  const isSearching = query.trim() !== "";
+  const isSearching = query.trim() !== "" || countFilters(filters) > 0;
   const selection = useSelection();
   const { end } = selection;
   const showsAll = useStore(useLiveClient().showsAll);
@@ -53,16 +55,19 @@ export function Sidebar({ accountMenu, onOrder }: Props) {
           <MenuIcon />
         </button>
       </div>
-      <button type="button" className="button primary wide" onClick={startConversation}>
-        <PlusIcon />
-        {words.newConversation}
-      </button>
+      <div className="new-buttons">
+        <button type="button" className="button primary wide" onClick={startConversation}>
+          <PlusIcon />
+          {words.newConversation}
+        </button>
+        <TemporaryButton />
+      </div>
       <SearchField
         id="search"
         text={query}
         label={words.searchPlaceholder}
         shortcut="/"
-        onChange={setQuery}
+        onChange={setText}
         list={{
           id: RESULTS_ID,
           isShown: isSearching,
@@ -72,6 +77,7 @@ export function Sidebar({ accountMenu, onOrder }: Props) {
       />
       {isSearching ? (
         <>
+          <FilterChips filters={filters} onChange={setFilters} />
           <SearchFilterFields filters={filters} onChange={setFilters} />
           <SearchResults results={results} highlighted={keys.highlighted} />
         </>
@@ -109,6 +115,24 @@ function selectProject(id: string | null): void {
 /** Opens a result as a click on it does. */
 function openResult(index: number): void {
   document.getElementById(buildResultId(index))?.click();
+}
+
+/** Opens the temporary conversation. A dot says that there is one. */
+function TemporaryButton() {
+  const isOpen = useStore(temporaryChat.state, (state) => state.messages.length > 0);
+  const label = isOpen ? words.temporaryOpen : words.temporaryConversation;
+  return (
+    <button
+      type="button"
+      className="icon-button temporary-button"
+      data-open={isOpen}
+      title={label}
+      aria-label={label}
+      onClick={openTemporaryConversation}
+    >
+      <TemporaryIcon />
+    </button>
+  );
 }
 
 /** Says what is listed, if it is not the person's own active conversations. */

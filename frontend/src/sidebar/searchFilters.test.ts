@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { buildFilterQuery, countFilters, NO_FILTERS } from "./searchFilters";
+import { buildFilterQuery, countFilters, formatSearch, NO_FILTERS, parseSearch } from "./searchFilters";
 
 it("asks for nothing that is not filtered", () => {
   expect(buildFilterQuery(NO_FILTERS)).toEqual({});
@@ -14,4 +14,18 @@ it("includes the last day, from midnight to midnight on the reader's clock", () 
     before: new Date(2026, 2, 1).toISOString(),
   });
   expect(countFilters(filters)).toBe(3);
+});
+
+it("writes a search into an address and reads it again", () => {
+  const filters = { ...NO_FILTERS, platform: "telegram", person: "p_0a1b2c", archived: "without", from: "2026-01-31" };
+  const search = { text: "two words & \"a phrase\"", filters };
+  expect(parseSearch(formatSearch(search))).toEqual(search);
+  expect(formatSearch({ text: " ", filters: NO_FILTERS })).toBe("");
+});
+
+it("leaves out what is not valid in an address", () => {
+  const query = "q=lisbon&platform=%3Cb%3E&role=boss&from=2026-13-01&to=soon&archived=maybe&other=1&person=";
+  expect(parseSearch(query)).toEqual({ text: "lisbon", filters: NO_FILTERS });
+  expect(parseSearch("%E0%&q").text).toBe("");
+  expect(parseSearch(`q=${"a".repeat(5000)}`).text).toHaveLength(1000);
 });

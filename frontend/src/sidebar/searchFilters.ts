@@ -1,28 +1,76 @@
-/** The filters of a search, and what they mean for a request. Pure. */
+/** The words and filters of a search, how they are written in an address, and what they mean for a request. Pure. */
 import type { SearchFilterQuery } from "../api/calls";
 
 export interface SearchFilters {
   platform: string;
   role: string;
-  project: string;
+  person: string; // an id
+  project: string; // an id
   from: string; // a day, as in 2026-01-31
   to: string; // the last day
+  archived: string; // "only" or "without"
 }
 
-export const NO_FILTERS: SearchFilters = { platform: "", role: "", project: "", from: "", to: "" };
+export type FilterName = keyof SearchFilters;
+
+export interface Search {
+  text: string;
+  filters: SearchFilters;
+}
+
+export const NO_FILTERS: SearchFilters = { platform: "", role: "", person: "", project: "", from: "", to: "", archived: "" };
+export const FILTER_NAMES = Object.keys(NO_FILTERS) as FilterName[];
+
+const MAX_TEXT_CHARS = 1000;
+const DAY = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$/;
+const SHORT_TEXT = /^[^\p{Cc}]{1,200}$/u;
+const VALID_VALUES: Record<FilterName, RegExp> = {
+  platform: /^[\w-]{1,64}$/,
+  role: /^(user|assistant|tool)$/,
+  person: SHORT_TEXT,
+  project: SHORT_TEXT,
+  from: DAY,
+  to: DAY,
+  archived: /^(only|without)$/,
+};
+
+export function listActiveFilters(filters: SearchFilters): FilterName[] {
+  return FILTER_NAMES.filter((name) => filters[name] !== "");
+}
 
 export function countFilters(filters: SearchFilters): number {
-  return Object.values(filters).filter((value) => value !== "").length;
+  return listActiveFilters(filters).length;
+}
+
+/** Reads a search from the query string of an address. People can type anything there, so what is not valid is left out. */
+export function parseSearch(query: string): Search {
+  const params = new URLSearchParams(query);
+  const filters = { ...NO_FILTERS };
+  for (const name of FILTER_NAMES) {
+    const value = params.get(name) ?? "";
+    if (VALID_VALUES[name].test(value)) filters[name] = value;
+  }
+  return { text: (params.get("q") ?? "").slice(0, MAX_TEXT_CHARS), filters };
+}
+
+/** Writes a search as a query string; empty if there is none. */
+export function formatSearch({ text, filters }: Search): string {
+  const params = new URLSearchParams();
+  if (text.trim() !== "") params.set("q", text.slice(0, MAX_TEXT_CHARS));
+  for (const name of listActiveFilters(filters)) params.set(name, filters[name]);
+  return params.toString();
 }
 
 /** Days begin at midnight on the reader's clock. */
-export function buildFilterQuery({ platform, role, project, from, to }: SearchFilters): SearchFilterQuery {
+export function buildFilterQuery({ platform, role, person, project, from, to, archived }: SearchFilters): SearchFilterQuery {
   return {
     ...(platform !== "" && { platform }),
     ...(role !== "" && { role }),
+    ...(person !== "" && { person }),
     ...(project !== "" && { project }),
     ...(from !== "" && { after: startOfDay(from) }),
     ...(to !== "" && { before: startOfDay(to, 1) }),
+    ...(archived !== "" && { archived }),
   };
 }
 

@@ -8,6 +8,7 @@ import { useLiveClient } from "../live/context";
 import { buildFilterQuery, type SearchFilters } from "./searchFilters";
 
 const MAX_TITLES = 8;
+const MAX_FILTERED = 50; // conversations of a search without words
 const MAX_TITLE_PAGES = 5; // the server looks at some thousand conversations for each
 
 interface SearchState {
@@ -24,14 +25,18 @@ export function useSearchResults(text: string, filters: SearchFilters): SearchSt
   const query = useDebounced(typed);
   const isEmpty = query.trim() === "";
   const filterQuery = buildFilterQuery(filters);
-  const { role, ...listFilters } = filterQuery;
+  const { role, person, archived, ...listFilters } = filterQuery;
+  const hasFilters = Object.keys(filterQuery).length > 0;
+  const findsTitles = role === undefined && (person === undefined || isEmpty); // nobody writes a title
   const titles = useQuery({
-    queryKey: ["titles", query, listFilters, all],
+    queryKey: ["titles", query, listFilters, person, archived, all],
     queryFn: async () => {
-      const find = (state: "active" | "archived") => findTitles({ state, title: query, ...listFilters, all });
-      return (await Promise.all([find("active"), find("archived")])).flat().slice(0, MAX_TITLES);
+      const limit = isEmpty ? MAX_FILTERED : MAX_TITLES;
+      const view = { ...listFilters, all, ...(!isEmpty && { title: query }), ...(person !== undefined && { person_id: person }) };
+      const states = (["active", "archived"] as const).filter((state) => archived === undefined || (archived === "only") === (state === "archived"));
+      return (await Promise.all(states.map((state) => findTitles({ state, ...view }, limit)))).flat().slice(0, limit);
     },
-    enabled: !isEmpty && role === undefined, // nobody writes a title
+    enabled: findsTitles && (!isEmpty || hasFilters),
     placeholderData: keepPreviousData,
   });
   const messages = useQuery({
@@ -40,22 +45,23 @@ export function useSearchResults(text: string, filters: SearchFilters): SearchSt
     enabled: !isEmpty,
     placeholderData: keepPreviousData,
   });
-  const hasTitles = role !== undefined || (titles.isSuccess && !titles.isPlaceholderData);
+  const hasTitles = !findsTitles || (titles.isSuccess && !titles.isPlaceholderData);
+  const hasMessages = isEmpty || (messages.isSuccess && !messages.isPlaceholderData);
   return {
-    sessions: role === undefined ? (titles.data ?? []) : [],
-    hits: messages.data?.hits ?? [],
-    error: titles.error ?? messages.error,
-    isDone: hasTitles && messages.isSuccess && !messages.isPlaceholderData && query === typed,
+    sessions: findsTitles ? (titles.data ?? []) : [],
+    hits: isEmpty ? [] : (messages.data?.hits ?? []),
+    error: (findsTitles ? titles.error : null) ?? (isEmpty ? null : messages.error),
+    isDone: hasTitles && hasMessages && query === typed,
     retry: () => void Promise.all([titles.refetch(), messages.refetch()]),
   };
 }
 
 /** A page of matching titles may be short although there are more. */
-async function findTitles(view: Parameters<typeof calls.listSessions>[0]): Promise<Session[]> {
+async function findTitles(view: Parameters<typeof calls.listSessions>[0], limit: number): Promise<Session[]> {
   const found: Session[] = [];
   let cursor: string | null = null;
-  for (let page = 0; page < MAX_TITLE_PAGES && found.length < MAX_TITLES; page += 1) {
-    const next = await calls.listSessions(view, cursor, MAX_TITLES);
+  for (let page = 0; page < MAX_TITLE_PAGES && found.length < limit; page += 1) {
+    const next = await calls.listSessions(view, cursor, limit);
     found.push(...next.sessions);
     cursor = next.next_cursor;
     if (cursor === null) break;

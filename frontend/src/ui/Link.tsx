@@ -5,10 +5,11 @@ import { buildHref, navigate } from "../lib/router";
 interface Props extends Omit<ComponentProps<"a">, "href"> {
   to: string; // path
   seq?: number | null | undefined; // of a message
+  section?: string; // of a page
 }
 
-export function Link({ to, seq, onClick, ...rest }: Props) {
-  const hash = seq == null ? "" : String(seq);
+export function Link({ to, seq, section = "", onClick, ...rest }: Props) {
+  const hash = seq == null ? section : String(seq);
   const follow = (event: MouseEvent<HTMLAnchorElement>) => {
     onClick?.(event);
     const isPlainClick = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;

@@ -2,8 +2,12 @@
 import type { Words } from "./en";
 import { errorsDe } from "./errors.de";
 import { budgetsDe } from "./budgets.de";
+import { importsDe } from "./imports.de";
 import { jobsDe } from "./jobs.de";
 import { panelsDe } from "./panels.de";
+import { promptsDe } from "./prompts.de";
+import { temporaryDe } from "./temporary.de";
+import { voiceDe } from "./voice.de";
 import { failuresDe, noticesDe } from "./turns.de";
 
 export const de: Words = {
@@ -61,7 +65,6 @@ export const de: Words = {
   search: "Suchen",
   searchPlaceholder: "Titel und Nachrichten durchsuchen",
   clearSearch: "Suche löschen",
-  filters: "Filter",
   filtersActive: (count) => `Filter (${count})`,
   clearFilters: "Filter löschen",
   filterAny: "Alle",
@@ -73,6 +76,12 @@ export const de: Words = {
   filterProject: "Projekt",
   filterFrom: "Von",
   filterTo: "Bis",
+  addFilter: "Filtern",
+  removeFilter: (filter: string) => `Filter entfernen: ${filter}`,
+  filterPerson: "Person",
+  filterUnknown: "nicht gefunden",
+  filterArchivedOnly: "Nur archivierte",
+  filterArchivedWithout: "Nicht archiviert",
   titles: "Titel",
   messages: "Nachrichten",
   resultCount: (count) => (count === 1 ? "1 Ergebnis" : `${count} Ergebnisse`),
@@ -112,7 +121,8 @@ export const de: Words = {
   conversationsArchived: "Archiviert.",
   undo: "Rückgängig",
   exportMarkdown: "Als Markdown exportieren",
-  exportJson: "Als JSON exportieren",
+  exportHtml: "Als HTML exportieren",
+  exportJsonl: "Als JSONL exportieren (für Import)",
   compactContext: "Kontext komprimieren",
   compactionStarted: "Kontext wird komprimiert …",
 
@@ -148,7 +158,11 @@ export const de: Words = {
   willSteer: "Wird beim nächsten Schritt an den Agenten gesendet",
   regenerate: "Neu generieren",
   editMessage: "Bearbeiten",
-  editHint: "Sendet die bearbeitete Nachricht in einer neuen Abzweigung. Dieser Chat bleibt unverändert.",
+  editHint: "Ersetzt deine Nachricht und alles danach. Die andere Version bleibt erhalten: Mit ‹ › unter der Nachricht kommst du zurück.",
+  editBranchHint: "Sendet die bearbeitete Nachricht in einer neuen Abzweigung. Dieser Chat bleibt unverändert.",
+  versionOf: (number, count) => `Version ${number} von ${count}`,
+  previousVersion: "Vorherige Version",
+  nextVersion: "Nächste Version",
   sendInBranch: "In neuer Abzweigung senden",
   branchFromHere: "Ab hier abzweigen",
   copyLink: "Link zu dieser Nachricht kopieren",
@@ -231,6 +245,7 @@ export const de: Words = {
   contextOmitted: (count) =>
     `Dieser Chat ist zu lang für das Modell. Der Agent sieht ${count === 1 ? "1 ältere Nachricht" : `${count} ältere Nachrichten`} nicht mehr, du siehst weiterhin alle.`,
   compactionUndone: "Komprimierung rückgängig gemacht. Der Agent sieht wieder alle Nachrichten.",
+  messageErased: "Nachricht gelöscht: Die Person wurde entfernt.",
   unreadableEntry: "Dieser Eintrag ist nicht lesbar. Der Rest des Chats ist nicht betroffen.",
   answerResent: (platform) => `Eine Antwort wurde erneut an ${platform} gesendet.`,
   messageEdited: (platform) => `Eine Nachricht wurde auf ${platform} bearbeitet.`,
@@ -362,12 +377,13 @@ export const de: Words = {
   enableAllTools: "Alle einschalten",
   toolServerUnreachable: "Server nicht verfügbar",
   toolNameTaken: (name) => `${name} (nicht verfügbar: Name bereits vergeben)`,
-  toolsetNames: { history: "Frühere Chats", memory: "Erinnerungen", schedule: "Aufgaben", messaging: "Nachrichten" },
+  toolsetNames: { history: "Frühere Chats", memory: "Erinnerungen", schedule: "Aufgaben", messaging: "Nachrichten", web: "Web" },
   toolsetHints: {
     history: "suchen und lesen",
     memory: "merken, erinnern, vergessen",
     schedule: "Aufgaben nach Zeitplan vorschlagen",
     messaging: "an andere Chats senden",
+    web: "Seiten lesen und suchen",
   },
 
   greeting: (name) => `Hallo, ${name}`,
@@ -380,9 +396,8 @@ export const de: Words = {
   aboutDemo: "Ein Platzhalter mit festen Antworten, kein Modell.",
   aboutLocal: "Ein kleines Platzhalter-Modell auf dem Server. Rechne mit falschen Antworten; keine Tools.",
   connectModel: "Echtes Modell verbinden",
-  connectModelStep: "Beende Palaver im Terminal (Strg-C) und starte es mit deinem API-Schlüssel:",
-  connectModelOthers: "OPENAI_API_KEY und GEMINI_API_KEY gehen auch, ebenso Ollama auf dem Server.",
-  placeholderModel: "Bis dahin antwortet ein kleiner Platzhalter: Rechne mit falschen Antworten.",
+  connectModelLink: "In den Servereinstellungen verbinden",
+  placeholderModel: "Zurzeit antwortet ein kleiner Platzhalter: Rechne mit falschen Antworten.",
   placeholderModelForMembers: "Noch antwortet ein kleiner Platzhalter: Rechne mit falschen Antworten. Der Besitzer des Servers kann ein echtes Modell verbinden.",
   aboutPlatforms: "Weitere Zugänge",
   aboutTerminal: "Setze dieselben Chats im Terminal fort:",
@@ -402,6 +417,7 @@ export const de: Words = {
   shortcuts: "Tastenkürzel",
   shortcutPalette: "Befehlspalette",
   shortcutNew: "Neuer Chat",
+  shortcutTemporary: "Temporärer Chat",
   shortcutSearch: "Suchen",
   shortcutNext: "Nächster Chat",
   shortcutPrevious: "Vorheriger Chat",
@@ -430,6 +446,10 @@ export const de: Words = {
     api: "API",
     webhook: "Webhook",
     cron: "Auftrag",
+    chatgpt: "ChatGPT",
+    claude: "Claude",
+    "open-webui": "Open WebUI",
+    openclaw: "OpenClaw",
   },
 
   errors: errorsDe,
@@ -438,4 +458,8 @@ export const de: Words = {
   ...panelsDe,
   ...jobsDe,
   ...budgetsDe,
+  ...importsDe,
+  ...promptsDe,
+  ...temporaryDe,
+  ...voiceDe,
 };

@@ -2,8 +2,12 @@
 import { errorsEn } from "./errors.en";
 import type { ErrorTexts } from "./index";
 import { budgetsEn } from "./budgets.en";
+import { importsEn } from "./imports.en";
 import { jobsEn } from "./jobs.en";
 import { panelsEn } from "./panels.en";
+import { promptsEn } from "./prompts.en";
+import { temporaryEn } from "./temporary.en";
+import { voiceEn } from "./voice.en";
 import { failuresEn, noticesEn } from "./turns.en";
 
 export const en = {
@@ -67,7 +71,6 @@ export const en = {
   search: "Search",
   searchPlaceholder: "Search titles and messages",
   clearSearch: "Clear search",
-  filters: "Filters",
   filtersActive: (count: number) => `Filters (${count})`,
   clearFilters: "Clear filters",
   filterAny: "Any",
@@ -79,6 +82,12 @@ export const en = {
   filterProject: "Project",
   filterFrom: "From",
   filterTo: "To",
+  addFilter: "Filter",
+  removeFilter: (filter: string) => `Remove filter: ${filter}`,
+  filterPerson: "Person",
+  filterUnknown: "not found",
+  filterArchivedOnly: "Only archived",
+  filterArchivedWithout: "Not archived",
   titles: "Titles",
   messages: "Messages",
   resultCount: (count: number) => (count === 1 ? "1 result" : `${count} results`),
@@ -119,7 +128,8 @@ export const en = {
   conversationsArchived: "Archived.",
   undo: "Undo",
   exportMarkdown: "Export as Markdown",
-  exportJson: "Export as JSON",
+  exportHtml: "Export as HTML",
+  exportJsonl: "Export as JSONL (for import)",
   compactContext: "Compact context",
   compactionStarted: "Compacting context…",
 
@@ -157,7 +167,11 @@ export const en = {
   willSteer: "Will be sent to the agent at its next step",
   regenerate: "Regenerate",
   editMessage: "Edit",
-  editHint: "Sends the edited message in a new branch. This conversation stays unchanged.",
+  editHint: "Replaces your message and what followed it. The other version is kept: use ‹ › below the message to go back.",
+  editBranchHint: "Sends the edited message in a new branch. This conversation stays unchanged.",
+  versionOf: (number: number, count: number) => `Version ${number} of ${count}`,
+  previousVersion: "Previous version",
+  nextVersion: "Next version",
   sendInBranch: "Send in a new branch",
   branchFromHere: "Branch from here",
   copyLink: "Copy link to this message",
@@ -243,6 +257,7 @@ export const en = {
   contextOmitted: (count: number) =>
     `This conversation is too long for the model, so the agent no longer sees ${count === 1 ? "1 older message" : `${count} older messages`}. You still see all of them.`,
   compactionUndone: "Compaction undone. The agent sees all messages again.",
+  messageErased: "Message erased",
   unreadableEntry: "This entry can’t be read. The rest of the conversation isn’t affected.",
   answerResent: (platform: string) => `An answer was sent to ${platform} again.`,
   messageEdited: (platform: string) => `A message was edited on ${platform}.`,
@@ -377,12 +392,13 @@ export const en = {
   enableAllTools: "Turn all on",
   toolServerUnreachable: "Server unavailable",
   toolNameTaken: (name: string) => `${name} (not available: this name is taken)`,
-  toolsetNames: { history: "Earlier conversations", memory: "Memory", schedule: "Jobs", messaging: "Messages" } as Record<string, string>,
+  toolsetNames: { history: "Earlier conversations", memory: "Memory", schedule: "Jobs", messaging: "Messages", web: "Web" } as Record<string, string>,
   toolsetHints: {
     history: "search and read them",
     memory: "remember, recall, forget",
     schedule: "propose jobs that run on a schedule",
     messaging: "send to other chats",
+    web: "read pages and search",
   } as Record<string, string>,
 
   // start page
@@ -396,9 +412,8 @@ export const en = {
   aboutDemo: "A placeholder with scripted answers, no model.",
   aboutLocal: "A small placeholder model on the server. Expect wrong answers, and no tools.",
   connectModel: "Connect a real model",
-  connectModelStep: "Stop Palaver in its terminal (Ctrl-C), then start it with your API key:",
-  connectModelOthers: "OPENAI_API_KEY and GEMINI_API_KEY work too, and so does Ollama on the server.",
-  placeholderModel: "Until then, a small placeholder answers: expect wrong answers.",
+  connectModelLink: "Connect one in the server settings",
+  placeholderModel: "For now, a small placeholder answers: expect wrong answers.",
   placeholderModelForMembers: "A small placeholder answers for now: expect wrong answers. The server’s owner can connect a real model.",
   aboutPlatforms: "Other ways to connect",
   aboutTerminal: "Continue the same conversations in the terminal:",
@@ -420,6 +435,7 @@ export const en = {
   shortcuts: "Keyboard shortcuts",
   shortcutPalette: "Command palette",
   shortcutNew: "New conversation",
+  shortcutTemporary: "Temporary conversation",
   shortcutSearch: "Search",
   shortcutNext: "Next conversation",
   shortcutPrevious: "Previous conversation",
@@ -449,6 +465,10 @@ export const en = {
     api: "API",
     webhook: "Webhook",
     cron: "Job",
+    chatgpt: "ChatGPT",
+    claude: "Claude",
+    "open-webui": "Open WebUI",
+    openclaw: "OpenClaw",
   } as Record<string, string>,
 
   errors: errorsEn as Record<keyof typeof errorsEn, ErrorTexts[string]>,
@@ -457,6 +477,10 @@ export const en = {
   ...panelsEn,
   ...jobsEn,
   ...budgetsEn,
+  ...importsEn,
+  ...promptsEn,
+  ...temporaryEn,
+  ...voiceEn,
 };
 
 /** Lets other languages have other texts: `"Today"` becomes `string`. */

@@ -29,12 +29,18 @@ export const errorsDe: Record<keyof typeof errorsEn, (facts: ErrorFacts) => stri
 
   session_not_found: () => "Chat nicht gefunden. Er wurde möglicherweise gelöscht, oder du hast keinen Zugriff.",
   project_not_found: () => "Projekt nicht gefunden. Es wurde möglicherweise gelöscht.",
+  share_expired: () => "Dieser Link ist abgelaufen.",
   share_not_found: () => "Dieser geteilte Link existiert nicht mehr.",
   attachment_not_found: () => "Diese Datei existiert nicht mehr.",
   owner_required: ({ action }) =>
     action === undefined
       ? "Das kann nur der Besitzer des Servers."
       : "Mehrere Personen teilen sich diesen Chat. Das kann nur der Besitzer des Servers.",
+  import_not_found: () => "Import nicht gefunden. Er wurde vielleicht gelöscht, oder du hast keinen Zugriff.",
+  import_too_large: ({ limit_bytes }) => `Diese Datei ist zu groß. Das Limit liegt bei ${limit_bytes}.`,
+  unknown_export: ({ name }) =>
+    `„${name}“ ist kein Export, den Palaver kennt. Nimm die .zip- oder .json-Datei deines Exports aus ChatGPT, Claude oder Open WebUI oder eine Datei, die Palaver exportiert hat.`,
+  command_unavailable: () => "In einem temporären Chat funktionieren keine Befehle.",
   session_busy: () => "Der Agent antwortet noch. Warte, bis er fertig ist, oder stoppe ihn zuerst.",
   nothing_to_undo: () => "Nichts zum Rückgängigmachen.",
   nothing_to_redo: () => "Nichts zum Wiederherstellen: Es wurde nichts rückgängig gemacht, oder der Chat ging danach weiter.",
@@ -63,6 +69,8 @@ export const errorsDe: Record<keyof typeof errorsEn, (facts: ErrorFacts) => stri
       shares: `Du hast das Limit von ${limit} geteilten Links erreicht. Beende zuerst das Teilen eines Links.`,
       jobs: `Du hast das Limit von ${limit} Aufgaben erreicht. Lösche zuerst eine.`,
       memories: `Du hast das Limit von ${limit} Erinnerungen erreicht. Lösche zuerst eine.`,
+      imports: `${limit} deiner Dateien warten auf den Import. Importiere oder lösche zuerst eine.`,
+      temporary_answers: "Zu viele temporäre Chats werden gerade beantwortet. Warte, bis einer fertig ist, oder stoppe ihn.",
       bytes: `Dein Dateispeicher (${limit_bytes}) ist voll. Lösche Chats mit Dateien, um Platz zu schaffen.`,
     };
     return room[what ?? ""] ?? null;
@@ -72,7 +80,7 @@ export const errorsDe: Record<keyof typeof errorsEn, (facts: ErrorFacts) => stri
   too_long: ({ limit }) => `Diese Nachricht ist zu lang. Das Limit liegt bei ${limit} Zeichen.`,
   too_large: () => "Das ist zu groß.",
   attachment_too_large: ({ limit_bytes }) => `Diese Datei ist zu groß. Das Limit liegt bei ${limit_bytes}.`,
-  unsupported_file_type: () => "Dieser Dateityp wird nicht unterstützt. Sende ein Bild, ein PDF, Audio oder eine UTF-8-Textdatei.",
+  unsupported_file_type: () => "Dieser Dateityp wird nicht unterstützt. Sende ein Bild, ein PDF, ein Office-Dokument, Audio oder eine UTF-8-Textdatei.",
   invalid_request: ({ field, limit }) =>
     limit === undefined ? null : `Das Limit für ${field?.replace(/^body\./, "")} liegt bei ${limit}.`,
 

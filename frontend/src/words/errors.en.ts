@@ -31,12 +31,18 @@ export const errorsEn = {
   // what is not there, or not to be done
   session_not_found: () => "Conversation not found. It may have been deleted, or you don’t have access.",
   project_not_found: () => "Project not found. It may have been deleted.",
+  share_expired: () => "This link has expired.",
   share_not_found: () => "This shared link no longer exists.",
   attachment_not_found: () => "This file no longer exists.",
   owner_required: ({ action }) =>
     action === undefined
       ? "Only the server’s owner can do this."
       : "Several people share this conversation. Only the server’s owner can do this.",
+  import_not_found: () => "Import not found. It may have been deleted, or you don’t have access.",
+  import_too_large: ({ limit_bytes }) => `This file is too large. The limit is ${limit_bytes}.`,
+  unknown_export: ({ name }) =>
+    `“${name}” is not an export that Palaver knows. Use the .zip or .json file of your export from ChatGPT, Claude or Open WebUI, or a file that Palaver has exported.`,
+  command_unavailable: () => "Commands don’t work in a temporary conversation.",
   session_busy: () => "The agent is still responding. Wait for it to finish, or stop it first.",
   nothing_to_undo: () => "Nothing to undo.",
   nothing_to_redo: () => "Nothing to redo: nothing was undone, or the conversation has continued since.",
@@ -61,6 +67,8 @@ export const errorsEn = {
       shares: `You’ve reached the limit of ${limit} shared links. Stop sharing one first.`,
       jobs: `You’ve reached the limit of ${limit} jobs. Delete one first.`,
       memories: `You’ve reached the limit of ${limit} memories. Forget one first.`,
+      imports: `${limit} files of yours wait to be imported. Import or delete one first.`,
+      temporary_answers: "Too many temporary conversations are being answered. Wait for one to finish, or stop it.",
       bytes: `You’ve used all your file storage (${limit_bytes}). Delete conversations with files to free up space.`,
     };
     return room[what ?? ""] ?? null;
@@ -70,7 +78,7 @@ export const errorsEn = {
   too_long: ({ limit }) => `This message is too long. The limit is ${limit === "1" ? "1 character" : `${limit} characters`}.`,
   too_large: () => "This is too large.",
   attachment_too_large: ({ limit_bytes }) => `This file is too large. The limit is ${limit_bytes}.`,
-  unsupported_file_type: () => "This file type isn’t supported. Send an image, PDF, audio or UTF-8 text file.",
+  unsupported_file_type: () => "This file type isn’t supported. Send an image, PDF, Office document, audio or UTF-8 text file.",
   invalid_request: ({ field, limit }) =>
     limit === undefined ? null : `The limit for ${field?.replace(/^body\./, "")} is ${limit}.`,
 

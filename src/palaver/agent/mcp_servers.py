@@ -82,7 +82,7 @@ class McpServers:
         log.warning("mcp_tool_refused", extra={"server": server, "tool": tool.name, "problem": tool.problem})
         text = (
             f"A tool of the MCP server {server!r} is not available: {tool.problem}. Rename the server under mcp_servers"
-            " in config.yaml."
+            " in the settings."
         )
         self._notices.append(Notice(text))
 

@@ -66,7 +66,7 @@ class ModelAgent:
         ]
         self._context_windows = profile.context_windows
         self._prices = ModelPrices(profile.prices, self._providers)
-        self._description = description or f"Model: {self._name} (from config.yaml)"
+        self._description = description or f"Model: {self._name} (from the settings)"
         self._timeouts = timeouts or Timeouts()
         self._retry = retry or RetryPolicy()
         self._sleep = sleep

@@ -178,9 +178,9 @@ def _make_key_error(name: ModelName, provider: Provider) -> AgentRejected:
 
 
 def _make_unknown_model_error(name: ModelName) -> AgentRejected:
-    advice = "Choose another model with /model or with `model` in config.yaml."
+    advice = "Choose another model with /model or with the setting `model`."
     if name.provider == OLLAMA:
-        advice = f"Run `ollama pull {name.model}`. Or choose another model with /model or with `model` in config.yaml."
+        advice = f"Run `ollama pull {name.model}`. Or choose another model with /model or with the setting `model`."
     title = get_provider_title(name.provider)
     text = f"{title} has no model {name.model!r}. {advice}"
     return AgentRejected(text, code=FailureCode.UNKNOWN_MODEL, model=str(name))

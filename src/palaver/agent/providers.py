@@ -91,8 +91,8 @@ def check_reachable(name: ModelName, providers: Mapping[str, Provider]) -> Provi
     if name.provider not in KNOWN_PROVIDERS and not provider.base_url:
         available = ", ".join(dict.fromkeys([*KNOWN_PROVIDERS, *providers]))
         raise InvalidInput(
-            f"Unknown provider in the model name {str(name)!r}. Set providers.{name.provider}.base_url in config.yaml, "
-            f"or use another provider: {available}.",
+            f"Unknown provider in the model name {str(name)!r}. Set providers.{name.provider}.base_url in the settings,"
+            f" or use another provider: {available}.",
             provider=name.provider,
         )
     if not (provider.api_key or provider.base_url):
@@ -105,7 +105,7 @@ def check_reachable(name: ModelName, providers: Mapping[str, Provider]) -> Provi
 def explain_api_key(provider: str) -> str:
     """Return a sentence that says where to put a provider's API key."""
     known = KNOWN_PROVIDERS.get(provider)
-    setting = f"providers.{provider}.api_key in config.yaml"
+    setting = f"providers.{provider}.api_key in the settings"
     return f"Set {known.key_variables[0]} or {setting}." if known and known.key_variables else f"Set {setting}."
 
 

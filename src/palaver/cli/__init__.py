@@ -15,11 +15,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from palaver import __version__
+from palaver.cli.backup import backup, backups, restore
 from palaver.cli.budget import budget
 from palaver.cli.chat import chat
+from palaver.cli.config import config
+from palaver.cli.doctor import doctor
 from palaver.cli.errors import detect_closed_output, run_and_get_exit_code
+from palaver.cli.export_command import export_command
+from palaver.cli.import_command import import_command
 from palaver.cli.jobs import jobs
 from palaver.cli.memories import memories
+from palaver.cli.migrate import migrate
 from palaver.cli.people import people
 from palaver.cli.platforms import platforms
 from palaver.cli.projects import projects
@@ -97,14 +103,22 @@ def program(ctx: click.Context, home: Path | None) -> None:
 program.add_command(chat)
 program.add_command(serve)
 program.add_command(status)
+program.add_command(doctor)
 program.add_command(sessions)
 program.add_command(projects)
+program.add_command(import_command)
+program.add_command(export_command)
 program.add_command(memories)
 program.add_command(jobs)
 program.add_command(shares)
 program.add_command(people)
 program.add_command(budget)
 program.add_command(platforms)
+program.add_command(config)
+program.add_command(backup)
+program.add_command(backups)
+program.add_command(restore)
+program.add_command(migrate)
 
 
 def main() -> None:

@@ -116,12 +116,13 @@ def _print_status(text: str, status: BudgetStatus, *, as_json: bool) -> None:
 @contextmanager
 def _open_overview(ctx: click.Context) -> Iterator[tuple[BudgetOverview[BlockingRunner], Principal]]:
     """Open the store, and yield the budgets and the owner of this gateway."""
-    from palaver.app import open_store
+    from palaver.app import load_stored_settings, open_store
     from palaver.services.budgets.overview import BudgetOverview
     from palaver.services.operation import BlockingRunner
 
     settings = load_cli_settings(ctx)
     with open_store(settings) as store:
+        settings = load_stored_settings(store, settings).settings
         profiles = settings.agent.profiles.keys()
         runner = BlockingRunner(store.engine)
         yield BudgetOverview(runner, settings.turns.budgets, store.clock, profiles), store.get_owner().principal

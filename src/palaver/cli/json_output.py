@@ -50,6 +50,7 @@ class ShareJson(TypedDict):
     title: str | None
     message_count: int
     created_at: str
+    expires_at: str | None
     path: str
 
 
@@ -204,5 +205,6 @@ def share_to_json(share: Share) -> ShareJson:
         "title": share.title,
         "message_count": share.message_count,
         "created_at": format_time(share.created_at),
+        "expires_at": None if share.expires_at is None else format_time(share.expires_at),
         "path": share.path,
     }

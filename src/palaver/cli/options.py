@@ -51,6 +51,15 @@ def load_cli_settings(ctx: click.Context) -> Settings:
     return load_settings(os.environ, home)
 
 
+def load_current_settings(ctx: click.Context) -> Settings:
+    """Load the settings with those of the database, for a command that does not open the store otherwise."""
+    from palaver.app import load_stored_settings, open_store
+
+    settings = load_cli_settings(ctx)
+    with open_store(settings) as store:
+        return load_stored_settings(store, settings).settings
+
+
 @contextmanager
 def open_view(ctx: click.Context, *, mine: bool = False, settings: Settings | None = None) -> Iterator[SessionView]:
     """Open the store and yield the owner's view of it: everything, or with `mine` only their own sessions."""

@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver import __version__
-from palaver.app import list_accounts, make_gateway, make_web_state, open_store
+from palaver.app import (
+    choose_agent_for,
+    list_accounts,
+    load_stored_settings,
+    make_backup_scheduler,
+    make_gateway,
+    make_live_settings,
+    make_web_state,
+    open_store,
+    use_accounts,
+)
 from palaver.cli.malloc import return_freed_memory
 from palaver.cli.output import clean_line
 from palaver.cli.running_servers import announce_server, find_running_server
@@ -27,6 +37,7 @@ from palaver.invocation import format_command
 from palaver.logs import configure_logging
 from palaver.services.accounts.accounts import Accounts
 from palaver.services.cleanup import Cleanup
+from palaver.services.settings.live_settings import log_problems
 from palaver.web.app import create_app
 from palaver.web.connections import raise_open_file_limit
 from palaver.web.server import run_server
@@ -38,6 +49,9 @@ if TYPE_CHECKING:
     from palaver.config import Settings
     from palaver.services.gateway import Gateway
     from palaver.services.platforms.configured_account import ConfiguredAccount
+    from palaver.services.settings.live_settings import LiveSettings
+    from palaver.services.settings.reader import LoadedSettings
+    from palaver.services.store import SessionStore
     from palaver.web.state import WebState
 
 SHUTDOWN_GRACE_SECONDS = 20.0  # how long running turns may go on after the server was told to stop
@@ -55,31 +69,38 @@ class ServeOptions:
     print_link: bool  # print a sign-in link although the owner has a password or a passkey
 
 
-def serve_until_stopped(settings: Settings, options: ServeOptions) -> int:
+def serve_until_stopped(base: Settings, options: ServeOptions) -> int:
     """Serve until SIGINT or SIGTERM and return the exit code.
 
     A second server on the same home folder starts only if its port was chosen.
     """
-    is_port_chosen = options.port is not None or settings.web.port is not None
-    if options.print_link or not is_port_chosen:
-        running = find_running_server(settings.home, options.port)
-        if running is not None:
-            return asyncio.run(_show_running_server(settings, options, running))
-    return_freed_memory()
-    configure_logging()
-    raise_open_file_limit()
-    accounts = list_accounts(settings, os.environ)
-    with open_store(settings, accounts) as store:
-        gateway = make_gateway(store, settings, os.environ, accounts, is_server=True)
-        return asyncio.run(_serve(gateway, accounts, settings, options))
+    with open_store(base) as store:
+        loaded = load_stored_settings(store, base)
+        settings = loaded.settings
+        is_port_chosen = options.port is not None or settings.web.port is not None
+        if options.print_link or not is_port_chosen:
+            running = find_running_server(settings.home, options.port)
+            if running is not None:
+                return asyncio.run(_show_running_server(store, options, running))
+        return_freed_memory()
+        configure_logging()
+        raise_open_file_limit()
+        log_problems(loaded)
+        accounts = list_accounts(loaded)
+        use_accounts(store, settings, accounts)
+        agent = choose_agent_for(loaded, base)
+        gateway = make_gateway(store, settings, os.environ, accounts, is_server=True, agent=agent)
+        live_settings = make_live_settings(gateway, base, loaded)
+        return asyncio.run(_serve(gateway, accounts, live_settings, options))
 
 
 async def _serve(
-    gateway: Gateway, accounts: Sequence[ConfiguredAccount], settings: Settings, options: ServeOptions
+    gateway: Gateway, accounts: Sequence[ConfiguredAccount], live_settings: LiveSettings, options: ServeOptions
 ) -> int:
+    settings = live_settings.current.settings
     host = settings.web.host if options.host is None else options.host
     port = settings.web.port if options.port is None else options.port
-    web = make_web_state(gateway, settings.web)
+    web = make_web_state(gateway, settings.web, live_settings)
     if not await web.accounts.can_listen_on(host):
         raise ConfigError(
             f"Other machines can reach {host}, but no owner has a password or a passkey yet."
@@ -95,12 +116,13 @@ async def _serve(
     web = replace(web, network_url=server.network_url)
     stop_requested = asyncio.Event()
     with _stop_on_signals(stop_requested), contextlib.closing(server_socket):
-        async with gateway.run(SHUTDOWN_GRACE_SECONDS):
+        async with gateway.run(SHUTDOWN_GRACE_SECONDS), live_settings.follow(gateway.feed):
             await web.live.start()
+            await web.imports.start()
             async with run_server(
                 create_app(web),
                 server_socket,
-                before_stop=web.live.stop,
+                before_stop=web.close_streams,
                 trusted_proxies=web.trusted_proxies,
             ) as bound_port:
                 with announce_server(settings.home, bound_port, server):
@@ -109,7 +131,7 @@ async def _serve(
                     await _print_welcome(web, accounts, server, options)
                     log.info("server_ready", extra={"address": server.url, "version": __version__})
                     _set_garbage_collector()
-                    async with _clean_up_regularly(web):
+                    async with _clean_up_regularly(web), _back_up_regularly(web, settings):
                         await stop_requested.wait()
                 log.info("server_stopping")
     log.info("server_stopped")
@@ -119,14 +141,41 @@ async def _serve(
 @contextlib.asynccontextmanager
 async def _clean_up_regularly(web: WebState) -> AsyncIterator[None]:
     """Delete what is no longer needed now and then, as long as the server runs."""
-    cleanup = asyncio.create_task(
-        Cleanup(web.gateway.store, web.attachments, web.gateway.rules).run(), name="palaver-cleanup"
-    )
+    cleanup = Cleanup(web.gateway.store, web.attachments, web.gateway.rules, web.gateway.outputs)
+    web.settings.add_listener(lambda loaded: cleanup.use_rules(loaded.settings.turns))
+    task = asyncio.create_task(cleanup.run(), name="palaver-cleanup")
     try:
         yield
     finally:
-        cleanup.cancel()
-        await asyncio.gather(cleanup, return_exceptions=True)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def _back_up_regularly(web: WebState, settings: Settings) -> AsyncIterator[None]:
+    """Make backups as often as the settings say, as long as the server runs."""
+    rules, backups = settings.backup, _start_backups(web, settings)
+
+    def restart(loaded: LoadedSettings) -> None:
+        nonlocal rules, backups
+        if loaded.settings.backup != rules:
+            rules = loaded.settings.backup
+            if backups is not None:
+                backups.cancel()
+            backups = _start_backups(web, loaded.settings)
+
+    web.settings.add_listener(restart)
+    try:
+        yield
+    finally:
+        if backups is not None:
+            backups.cancel()
+            await asyncio.gather(backups, return_exceptions=True)
+
+
+def _start_backups(web: WebState, settings: Settings) -> asyncio.Task[None] | None:
+    scheduler = make_backup_scheduler(web.gateway.store, settings)
+    return None if scheduler is None else asyncio.create_task(scheduler.run(), name="palaver-backups")
 
 
 async def _print_welcome(
@@ -146,13 +195,12 @@ async def _print_welcome(
     await _open_page(web.accounts, server.url, options)
 
 
-async def _show_running_server(settings: Settings, options: ServeOptions, server: RunningServer) -> int:
+async def _show_running_server(store: SessionStore, options: ServeOptions, server: RunningServer) -> int:
     """Lead the person to a server that runs in another process on the same database."""
     click.echo(f"Palaver is already running at {server.url}")
     if not options.print_link:
         click.echo("To start a second server on the same data, choose a port with --port.")
-    with open_store(settings) as store:
-        await _open_page(Accounts(store), server.url, options)
+    await _open_page(Accounts(store), server.url, options)
     return 0
 
 

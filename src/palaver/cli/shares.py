@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import re
+from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 import click
 
 from palaver.cli import json_output, output
-from palaver.cli.options import confirm_or_exit, json_option, load_cli_settings, yes_option
+from palaver.cli.options import confirm_or_exit, json_option, load_cli_settings, load_current_settings, yes_option
 from palaver.cli.output import Column
 from palaver.domain.account import is_loopback
 from palaver.invocation import format_command
@@ -27,6 +28,7 @@ T = TypeVar("T")
 _COLUMNS = (
     Column("ID", style="dim"),
     Column("CREATED"),
+    Column("EXPIRES"),
     Column("SHARED BY", width_divisor=4),
     Column("MESSAGES", align="right"),
     Column("TITLE", fills_width=True),
@@ -77,7 +79,7 @@ def print_link(ctx: click.Context, share_id: str, as_json: bool) -> None:
     async def run(service: Shares, owner: Principal) -> Share:
         return await service.get(owner, share_id, everything=True)
 
-    link = _find_server_url(load_cli_settings(ctx)) + _run_with_shares(ctx, run).path
+    link = _find_server_url(load_current_settings(ctx)) + _run_with_shares(ctx, run).path
     if as_json:
         output.print_json({"link": link})
         return
@@ -92,6 +94,42 @@ def _find_server_url(settings: Settings) -> str:
     from palaver.web.server import DEFAULT_PORT
 
     return find_page_url(settings) or f"http://localhost:{settings.web.port or DEFAULT_PORT}"
+
+
+def _parse_expiry(_ctx: click.Context, _argument: click.Parameter, text: str) -> datetime | None:
+    if text == "never":
+        return None
+    if match := re.fullmatch(r"([0-9]{1,5})d", text):
+        return datetime.now(UTC) + timedelta(days=int(match[1]))
+    try:
+        day = datetime.strptime(text, "%Y-%m-%d").date()  # noqa: DTZ007  (a day of the calendar)
+        return datetime.combine(day + timedelta(days=1), time()).astimezone()
+    except (ValueError, OverflowError):
+        raise click.BadParameter(f"{text!r} is not valid. Use never, 7d or a date such as 2026-12-31.") from None
+
+
+@shares.command("expire")
+@click.argument("share_id", metavar="SHARE")
+@click.argument("expires_at", metavar="WHEN", callback=_parse_expiry)
+@json_option
+@click.pass_context
+def expire_share(ctx: click.Context, share_id: str, expires_at: datetime | None, as_json: bool) -> None:
+    """Change when the link of a shared copy expires. It may be another person's.
+
+    SHARE is an id from `palaver shares list`. WHEN is never, a number of days from now (7d), or the last day on which
+    the link works (2026-12-31). An expired copy is deleted 7 days later; until then, its link can be prolonged.
+    """
+
+    async def run(service: Shares, owner: Principal) -> Share:
+        return await service.set_expiry(owner, share_id, expires_at, everything=True)
+
+    share = _run_with_shares(ctx, run)
+    if as_json:
+        output.print_json(json_output.share_to_json(share))
+    elif share.expires_at is None:
+        click.echo("The link no longer expires.")
+    else:
+        click.echo(f"The link expires on {share.expires_at.astimezone():%Y-%m-%d at %H:%M}.")
 
 
 @shares.command("end")
@@ -127,10 +165,17 @@ def _run_with_shares(ctx: click.Context, run: Callable[[Shares, Principal], Coro
         return asyncio.run(run(Shares(store), store.get_owner().principal))
 
 
+def _format_expiry(share: Share, now: datetime) -> str:
+    if share.expires_at is None:
+        return "never"
+    return "expired" if share.expires_at <= now else f"{share.expires_at.astimezone():%Y-%m-%d %H:%M}"
+
+
 def _make_row(share: Share, now: datetime) -> tuple[str, ...]:
     return (
         share.id,
         output.format_relative_time(share.created_at, now),
+        _format_expiry(share, now),
         output.clean_line(share.person_name),
         str(share.message_count),
         output.clean_line(share.title or "untitled"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -23,14 +22,15 @@ MAX_SESSIONS_COUNTED = 50  # beyond that, the output says "50+"
 @click.pass_context
 def status(ctx: click.Context) -> None:
     """Show the database, config file, recent conversations, agent and chat platforms."""
-    from palaver.app import describe_agent, open_store
+    from palaver.app import describe_agent, load_stored_settings, open_store
     from palaver.services.platforms.health import load_health
 
     settings = load_cli_settings(ctx)
-    agent = describe_agent(settings, os.environ)
     with open_store(settings) as store:
+        loaded = load_stored_settings(store, settings)
+        agent = describe_agent(loaded, settings)
         page = store.seen_by(store.get_owner().principal, everything=True).list(limit=MAX_SESSIONS_COUNTED + 1)
-        accounts = load_health(store, settings.gateway.chat_accounts)
+        accounts = load_health(store, loaded.settings.gateway.chat_accounts)
     count = f"{MAX_SESSIONS_COUNTED}+" if len(page) > MAX_SESSIONS_COUNTED else str(len(page))
     config_file = settings.home / "config.yaml"
     missing = "" if config_file.exists() else " (not found, using defaults)"
@@ -38,6 +38,7 @@ def status(ctx: click.Context) -> None:
     click.echo(f"Database       {clean_line(describe_database(settings))}")
     click.echo(f"Config file    {clean_line(str(config_file))}{missing}")
     click.echo(f"Conversations  {f'{count} recent' if page else 'none yet'}")
+    click.echo(f"Retention      {loaded.settings.turns.retention.describe()}")
     click.echo(f"Agent          {clean_line(agent)}")
     for account in accounts:
         click.echo(f"{'Platforms' if account is accounts[0] else '':14} {account.label}: {STATE_WORDS[account.state]}")

@@ -17,9 +17,11 @@ from palaver.cli.output import (
     format_timestamp,
     truncate_text,
 )
+from palaver.domain.erasure import is_shown_erased
+from palaver.domain.events import EventKind
 from palaver.domain.sender_words import describe_sender
 from palaver.domain.sent_message import find_sent_by
-from palaver.services.markdown_export import split_tool_call
+from palaver.services.transfer.document_words import split_tool_call
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -103,7 +105,9 @@ def format_events(events: Iterable[Event], session: Session, *, in_full: bool) -
         if after_message or event.message is not None:
             yield ""
         after_message = event.message is not None
-        if event.message is None:
+        if event.kind is EventKind.ERASED and is_shown_erased(event):
+            yield f"[{event.seq}] Message erased · {format_timestamp(event.at)}"
+        elif event.message is None:
             facts = [
                 f"{clean_line(name)}: {_format_value(fact)}" for name, fact in event.facts.items() if fact is not None
             ]

@@ -29,6 +29,7 @@ from palaver.config.environment import (
     apply_overrides,
     read_overrides,
 )
+from palaver.config.layers import FixedLayers, find_variables
 from palaver.config.machine_timezone import find_machine_timezone
 from palaver.config.schema import (
     BudgetSection,
@@ -43,6 +44,7 @@ from palaver.config.schema import (
 )
 from palaver.config.secret_file import SECRET_BYTES, load_install_secret
 from palaver.config.validation import validate_document
+from palaver.domain.backup_rules import BackupRules
 from palaver.domain.budget import BudgetKey, BudgetLimit, BudgetPeriod, BudgetRules, BudgetScope, BudgetUnit, TokenPrice
 from palaver.domain.budget_amounts import parse_dollars
 from palaver.domain.errors import ConfigError
@@ -59,12 +61,16 @@ from palaver.domain.profile import (
     MemoryRules,
     Profile,
     Provider,
+    PushRules,
+    RetentionRules,
     ToolsetRule,
     TurnRules,
     WebRules,
 )
 from palaver.domain.source import ChatType, Platform
+from palaver.domain.speech import SpeechRules
 from palaver.domain.turn import BusyPolicy
+from palaver.domain.web_page import SearchProvider, WebToolRules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -76,7 +82,10 @@ __all__ = [
     "SECRET_BYTES",
     "AccountEntry",
     "EnvironmentVariable",
+    "FixedLayers",
     "Settings",
+    "build_settings",
+    "find_home",
     "list_setting_keys",
     "load_install_secret",
     "load_settings",
@@ -110,6 +119,13 @@ class Settings:
     agent: AgentProfile = field(default_factory=AgentProfile, repr=False, hash=False)
     turns: TurnRules = field(default_factory=TurnRules, hash=False)
     web: WebRules = field(default_factory=WebRules)
+    backup: BackupRules = field(default_factory=BackupRules)
+    fixed_layers: FixedLayers = field(default_factory=FixedLayers, repr=False, compare=False)
+
+
+def find_home(environ: Mapping[str, str], home: Path | None = None) -> Path:
+    """Return the absolute path of the home folder: the given one, PALAVER_HOME, or ~/.palaver."""
+    return (home or _expand_path(environ.get("PALAVER_HOME") or "~/.palaver", environ)).absolute()
 
 
 def load_settings(environ: Mapping[str, str], home: Path | None = None) -> Settings:
@@ -118,7 +134,7 @@ def load_settings(environ: Mapping[str, str], home: Path | None = None) -> Setti
     `home` is the folder of config.yaml; by default PALAVER_HOME or ~/.palaver. Nothing is written. Raises ConfigError
     with all problems.
     """
-    home = (home or _expand_path(environ.get("PALAVER_HOME") or "~/.palaver", environ)).absolute()
+    home = find_home(environ, home)
     document = read_document(home / FILE_NAME)
     file, problems = validate_document(document) if document else (ConfigFile(), [])
     disabled = frozenset(Platform(name) for name, section in file.platforms.items() if not section.enabled)
@@ -128,19 +144,43 @@ def load_settings(environ: Mapping[str, str], home: Path | None = None) -> Setti
         file, problems = apply_overrides(file, overrides)
     if problems:
         raise ConfigError("\n".join(problems), file=str(home / FILE_NAME), problems=tuple(problems))
+    fixed = FixedLayers(
+        data=document.data if document else {},
+        lines=document.lines if document else {},
+        overrides=overrides,
+        variables=find_variables(environ),
+        environ=environ,
+    )
+    return build_settings(file, home, environ, disabled, fixed)
+
+
+def build_settings(
+    file: ConfigFile,
+    home: Path,
+    environ: Mapping[str, str],
+    disabled: frozenset[Platform],
+    fixed: FixedLayers,
+    *,
+    database_url: str | None = None,
+) -> Settings:
+    """Build the settings from validated values; `database_url` is the database that is open already."""
     return Settings(
         home=home,
-        database_url=_resolve_database_url(file.database_url, home, environ),
+        database_url=database_url or _resolve_database_url(file.database_url, home, environ),
+        fixed_layers=fixed,
         gateway=_build_gateway_config(file, file.timezone or find_machine_timezone(environ)),
         accounts=tuple(_list_accounts(file)),
         disabled_platforms=disabled,
         agent=_build_agent_profile(file, home, environ),
         turns=_build_turn_rules(file, home, environ),
+        backup=BackupRules(every_hours=file.backup.every_hours, keep=file.backup.keep),
         web=WebRules(
             host=file.web.host,
             port=file.web.port,
             public_url=file.web.public_url,
             trusted_proxies=tuple(file.web.trusted_proxies),
+            max_import_mb=file.web.max_import_mb,
+            shared_link_days=file.web.shared_link_days,
         ),
     )
 
@@ -229,6 +269,16 @@ def _build_agent_profile(file: ConfigFile, home: Path, environ: Mapping[str, str
             {name: _build_profile(section, home, environ) for name, section in file.profiles.items()}
         ),
         personalities=MappingProxyType(file.personalities),
+        speech=SpeechRules(
+            transcription=file.speech.transcription,
+            speaking=file.speech.speaking,
+            voice=file.speech.voice,
+            language=file.speech.language,
+            transcribe_voice_notes=file.speech.transcribe_voice_notes,
+            max_minutes=file.speech.max_minutes,
+            transcription_command=file.speech.transcription_command,
+            speaking_command=file.speech.speaking_command,
+        ),
     )
 
 
@@ -238,6 +288,8 @@ def _build_price(section: PriceSection) -> TokenPrice:
 
 def _build_profile(section: ProfileSection, home: Path, environ: Mapping[str, str]) -> Profile:
     return Profile(
+        title=section.title or "",
+        picture=section.picture,
         description=section.description or "",
         instructions=section.instructions or "",
         model=None if section.model is None else _resolve_model(section.model, home, environ),
@@ -272,6 +324,17 @@ def _build_turn_rules(file: ConfigFile, home: Path, environ: Mapping[str, str]) 
             notify=file.compaction.notify,
         ),
         memory=MemoryRules(learn=file.memory.learn, max_memories=file.memory.max_memories),
+        push=PushRules(enabled=file.push.enabled, show_preview=file.push.show_preview, contact=file.push.contact),
+        web=WebToolRules(
+            private_hosts=frozenset(file.web.fetch.private_hosts),
+            search_provider=SearchProvider(file.web.search.provider) if file.web.search.provider else None,
+            search_url=file.web.search.url,
+            search_api_key=file.web.search.api_key,
+        ),
+        retention=RetentionRules(
+            max_age=None if file.retention.max_age_days is None else timedelta(days=file.retention.max_age_days),
+            max_database_mb=file.retention.max_database_mb,
+        ),
         open_platforms=frozenset(platform for platform, section in sections.items() if section.access == "everyone"),
         allowed_users=MappingProxyType(
             {

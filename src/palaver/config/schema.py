@@ -34,7 +34,8 @@ _LITERAL_TEXT_KEYS: Final = frozenset(
     {
         *("chat_id", "thread_id", "name", "database_url", "timezone", "agent"),
         *("model", "models_by_role", "fallback_models", "instructions", "api_key", "command", "args", "env", "headers"),
-        *("description", "personalities", "day_usd", "month_usd", "prices"),
+        *("transcription", "speaking", "voice", "language", "transcription_command", "speaking_command", "contact"),
+        *("description", "title", "picture", "personalities", "day_usd", "month_usd", "prices"),
     }
 )
 _SECRET_SECTIONS: Final = frozenset({"providers", "mcp_servers"})  # almost every text in them may be a secret
@@ -155,6 +156,8 @@ class ProfileSection(Section):
     """A profile that a conversation can use; what it leaves out is as without a profile."""
 
     description: Annotated[str | None, validators.OPTIONAL_TEXT] = None
+    title: Annotated[str | None, validators.OPTIONAL_TEXT] = None  # None: the name of the profile
+    picture: Annotated[str | None, validators.OPTIONAL_PICTURE] = field(default=None, repr=False)
     instructions: Annotated[str | None, validators.OPTIONAL_TEXT] = None
     model: Annotated[str | None, validators.OPTIONAL_FALLBACK_MODEL] = None
     toolsets: tuple[Annotated[str, validators.PROFILE_TOOLSET], ...] | None = None
@@ -179,6 +182,22 @@ class JobsSection(Section):
 
     max_running: Annotated[int, validators.RUNNING_JOBS] = 2
     keep_days: Annotated[int, validators.KEEP_DAYS] = 90
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackupSection(Section):
+    """How often a server backs up a SQLite database by itself, and how many backups are kept."""
+
+    every_hours: Annotated[int, validators.BACKUP_HOURS] = 24
+    keep: Annotated[int, validators.BACKUP_COUNT] = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetentionSection(Section):
+    """When conversations that nobody uses any more are deleted; by default never."""
+
+    max_age_days: Annotated[int | None, validators.OPTIONAL_AGE_DAYS] = None
+    max_database_mb: Annotated[int | None, validators.OPTIONAL_DATABASE_MB] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,6 +249,32 @@ class MemorySection(Section):
     max_memories: Annotated[int, validators.MEMORY_COUNT] = 200
 
 
+_Arguments = Annotated[tuple[Annotated[str, validators.ARGUMENT_TEXT], ...], validators.NULL_IS_EMPTY_LIST]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeechSection(Section):
+    """Which engines turn speech into text and text into speech."""
+
+    transcription: Annotated[str, validators.SPEECH_ENGINE] = "auto"
+    speaking: Annotated[str, validators.SPEECH_ENGINE] = "auto"
+    voice: Annotated[str | None, validators.OPTIONAL_VOICE] = None
+    language: Annotated[str | None, validators.OPTIONAL_LANGUAGE] = None
+    transcribe_voice_notes: Annotated[bool, validators.BOOL] = True
+    max_minutes: Annotated[int, validators.RECORDING_MINUTES] = 15
+    transcription_command: _Arguments = ()
+    speaking_command: _Arguments = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PushSection(Section):
+    """Notifications to browsers while the page is closed."""
+
+    enabled: Annotated[bool, validators.BOOL] = True
+    show_preview: Annotated[bool, validators.BOOL] = False
+    contact: Annotated[str | None, validators.OPTIONAL_CONTACT] = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class PeopleSection(Section):
     """How much people may send, by role, and which commands guests may use."""
@@ -248,6 +293,22 @@ class ToolsetSection(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
+class WebFetchSection(Section):
+    """Which pages the agent may read, beside those of the public internet."""
+
+    private_hosts: Annotated[tuple[Annotated[str, validators.PRIVATE_HOST], ...], validators.NULL_IS_EMPTY_LIST] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebSearchSection(Section):
+    """The service with which the agent searches the web; without a provider there is no search."""
+
+    provider: Annotated[str | None, validators.OPTIONAL_SEARCH_PROVIDER] = None
+    url: Annotated[str | None, validators.OPTIONAL_URL] = field(default=None, repr=False)
+    api_key: Annotated[str | None, validators.OPTIONAL_API_KEY] = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class WebSection(Section):
     """Where the web server listens, and how people reach it."""
 
@@ -255,6 +316,10 @@ class WebSection(Section):
     port: Annotated[int | None, validators.OPTIONAL_PORT] = None  # None: 8765, or the next free one
     public_url: Annotated[str | None, validators.OPTIONAL_URL] = None
     trusted_proxies: Annotated[tuple[Annotated[str, validators.NETWORK], ...], validators.NULL_IS_EMPTY_LIST] = ()
+    max_import_mb: Annotated[int, validators.IMPORT_MB] = 2000
+    fetch: Annotated[WebFetchSection, validators.NULL_IS_EMPTY] = field(default_factory=WebFetchSection)
+    search: Annotated[WebSearchSection, validators.NULL_IS_EMPTY] = field(default_factory=WebSearchSection)
+    shared_link_days: Annotated[int | None, validators.OPTIONAL_AGE_DAYS] = None  # None: never expires
 
 
 def _find_wrong_user_id(sections: dict[str, PlatformSection]) -> str | None:
@@ -324,10 +389,14 @@ class ConfigFile(Section):
     mcp_servers: Annotated[_McpServers, validators.NULL_IS_EMPTY] = field(default_factory=dict)
     turns: Annotated[TurnsSection, validators.NULL_IS_EMPTY] = field(default_factory=TurnsSection)
     jobs: Annotated[JobsSection, validators.NULL_IS_EMPTY] = field(default_factory=JobsSection)
+    backup: Annotated[BackupSection, validators.NULL_IS_EMPTY] = field(default_factory=BackupSection)
+    retention: Annotated[RetentionSection, validators.NULL_IS_EMPTY] = field(default_factory=RetentionSection)
     compaction: Annotated[CompactionSection, validators.NULL_IS_EMPTY] = field(default_factory=CompactionSection)
     budgets: Annotated[BudgetsSection, validators.NULL_IS_EMPTY] = field(default_factory=BudgetsSection)
     memory: Annotated[MemorySection, validators.NULL_IS_EMPTY] = field(default_factory=MemorySection)
     toolsets: Annotated[_Toolsets, validators.NULL_IS_EMPTY] = field(default_factory=dict)
+    speech: Annotated[SpeechSection, validators.NULL_IS_EMPTY] = field(default_factory=SpeechSection)
+    push: Annotated[PushSection, validators.NULL_IS_EMPTY] = field(default_factory=PushSection)
     web: Annotated[WebSection, validators.NULL_IS_EMPTY] = field(default_factory=WebSection)
     people: Annotated[PeopleSection, validators.NULL_IS_EMPTY] = field(default_factory=PeopleSection)
     platforms: _Platforms = field(default_factory=dict)

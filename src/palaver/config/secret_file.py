@@ -28,7 +28,7 @@ def load_install_secret(home: Path) -> bytes:
     path = home / "secret"
     try:
         if not path.exists():
-            _create(path, secrets.token_bytes(SECRET_BYTES))
+            create_secret_file(path, secrets.token_bytes(SECRET_BYTES))
         secret = path.read_bytes()
     except OSError as error:
         raise ConfigError(
@@ -43,10 +43,10 @@ def load_install_secret(home: Path) -> bytes:
     return secret
 
 
-def _create(path: Path, secret: bytes) -> None:
+def create_secret_file(path: Path, secret: bytes) -> None:
     """Create the file, complete or not at all, unless another process was faster."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_name(f".secret.{secrets.token_hex(8)}")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
             stream.write(secret)

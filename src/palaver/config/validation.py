@@ -7,6 +7,7 @@ list of known ones; and no value that may be a secret is shown. Pydantic is impo
 from __future__ import annotations
 
 import difflib
+import functools
 import json
 import re
 from operator import itemgetter
@@ -17,10 +18,14 @@ from palaver.config.validators import TOOLSET_NAMES
 from palaver.domain.source import BUILT_IN_PLATFORMS, ChatType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pydantic import TypeAdapter
 
     from palaver.config.document import Document
     from palaver.config.schema import KeyPath
+
+    KeyProblem = tuple[KeyPath, str]
 
 _SECRET_NAME: Final = re.compile("token|secret|password|key", re.IGNORECASE)
 _URL_KEYS: Final = frozenset({"database_url", "base_url", "url"})
@@ -35,40 +40,51 @@ _KNOWN_NAMES: Final[Mapping[str | int, Sequence[str]]] = {
 
 def validate_document(document: Document) -> tuple[ConfigFile, list[str]]:
     """Return the validated file, and all problems in it, in the order of their lines."""
-    from pydantic import TypeAdapter, ValidationError
-
-    file = ConfigFile()
-    try:
-        file = TypeAdapter(ConfigFile).validate_python(document.data)
-    except ValidationError as errors:
-        for error in errors.errors(include_url=False):
-            path = tuple(part for part in error["loc"] if part != "[key]")
-            if path not in document.unreadable_keys:
-                document.add_problem(path, _describe_error(error))
-    _check_profile_servers(file, document)
-    _check_profile_budgets(file, document)
+    file, problems = validate_data(document.data)
+    for path, text in problems:
+        if path not in document.unreadable_keys:
+            document.add_problem(path, text)
     return file, [text for _, text in sorted(document.problems, key=itemgetter(0))]
 
 
-def _check_profile_servers(file: ConfigFile, document: Document) -> None:
-    """Add a problem for each MCP server that a profile names and the file does not have."""
+def validate_data(data: Mapping[str, object]) -> tuple[ConfigFile, list[KeyProblem]]:
+    """Return the validated settings, wherever they come from, and all problems with them."""
+    from pydantic import ValidationError
+
+    file, problems = ConfigFile(), []
+    try:
+        file = _get_adapter().validate_python(data)
+    except ValidationError as errors:
+        for error in errors.errors(include_url=False):
+            path = tuple(part for part in error["loc"] if part != "[key]")
+            problems.append((path, _describe_error(error)))
+    return file, [*problems, *_find_missing_servers(file), *_find_missing_profiles(file)]
+
+
+@functools.cache
+def _get_adapter() -> TypeAdapter[ConfigFile]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(ConfigFile)
+
+
+def _find_missing_servers(file: ConfigFile) -> Iterator[KeyProblem]:
+    """Yield a problem for each MCP server that a profile names and the settings do not have."""
     for name, profile in file.profiles.items():
         for index, toolset in enumerate(profile.toolsets or ()):
             server = toolset.removeprefix("mcp:")
             if server != toolset and server not in file.mcp_servers:
                 known = ", ".join(f"mcp:{each}" for each in file.mcp_servers) or "none"
                 path = ("profiles", name, "toolsets", index)
-                document.add_problem(path, f"there is no {server} in mcp_servers (known: {known})")
+                yield path, f"there is no {server} in mcp_servers (known: {known})"
 
 
-def _check_profile_budgets(file: ConfigFile, document: Document) -> None:
-    """Add a problem for each budget of a profile that the file does not have."""
+def _find_missing_profiles(file: ConfigFile) -> Iterator[KeyProblem]:
+    """Yield a problem for each budget of a profile that the settings do not have."""
     for name in file.budgets.profiles:
         if name not in file.profiles:
-            document.add_problem(
-                ("budgets", "profiles", name),
-                f"there is no profile {name} ({_suggest_name(name, list(file.profiles) or ['none'])})",
-            )
+            suggestion = _suggest_name(name, list(file.profiles) or ["none"])
+            yield ("budgets", "profiles", name), f"there is no profile {name} ({suggestion})"
 
 
 def format_value(path: KeyPath, value: object) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -20,15 +20,31 @@ from palaver.domain.errors import InvalidInput
 from palaver.domain.gateway_config import AGENT_NAME_RULE, is_agent_name
 from palaver.domain.keys import DmScope
 from palaver.domain.person import Role
-from palaver.domain.policy import FIELD_RULES
+from palaver.domain.policy import FIELD_RULES, MAX_IDLE_MINUTES, ResetMode
 from palaver.domain.profile import TurnRules
 from palaver.domain.source import BUILT_IN_PLATFORMS, ChatType
 from palaver.domain.turn import BusyPolicy
+from palaver.domain.web_page import SearchProvider
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 TOOLSET_NAMES: Final = tuple(TurnRules().toolsets)
+
+
+@dataclass(frozen=True)
+class ValueForm:
+    """What the valid values of a setting look like, for a form on a page; the rule alone decides."""
+
+    kind: str = "text"  # text, long_text, url, number, integer, boolean, choice, timezone, model, image
+    choices: tuple[str, ...] = ()
+    minimum: int | None = None
+    maximum: int | None = None
+    pattern: str | None = None  # a regular expression for the whole text
+    is_optional: bool = False  # null is valid too
+
+
+TEXT_FORM: Final = ValueForm()
 
 
 @dataclass(frozen=True)
@@ -37,6 +53,7 @@ class Rule:
 
     accepts: Callable[[object], bool]
     allowed: str
+    form: ValueForm = TEXT_FORM
 
     def __get_pydantic_core_schema__(self, source: object, handler: object) -> Any:
         from pydantic_core import core_schema
@@ -82,8 +99,13 @@ class TreatNullAsEmpty:
         )
 
 
-def _policy_rule(key: str) -> Rule:
-    return Rule(FIELD_RULES[key].accepts, FIELD_RULES[key].allowed)
+def _policy_rule(key: str, form: ValueForm) -> Rule:
+    return Rule(FIELD_RULES[key].accepts, FIELD_RULES[key].allowed, form)
+
+
+def _choice_rule(choices: Iterable[str], allowed: str) -> Rule:
+    known = tuple(map(str, choices))
+    return Rule(lambda value: value in known, allowed, ValueForm("choice", choices=known))
 
 
 def _is_database(value: object) -> bool:
@@ -141,7 +163,11 @@ def _is_dollars(value: object) -> bool:
 
 
 def _pattern_rule(pattern: str, allowed: str) -> Rule:
-    return Rule(lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None, allowed)
+    return Rule(
+        lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None,
+        allowed,
+        ValueForm(pattern=pattern),
+    )
 
 
 def _number_rule(low: int, high: int, allowed: str, *, whole: bool = True) -> Rule:
@@ -150,36 +176,41 @@ def _number_rule(low: int, high: int, allowed: str, *, whole: bool = True) -> Ru
             return False
         return low <= value <= high and (isinstance(value, int) or not whole)
 
-    return Rule(accepts, f"{allowed}, {low} to {high}")
+    form = ValueForm("integer" if whole else "number", minimum=low, maximum=high)
+    return Rule(accepts, f"{allowed}, {low} to {high}", form)
 
 
 def _optional_rule(rule: Rule) -> Rule:
-    return Rule(lambda value: value is None or rule.accepts(value), rule.allowed)
+    return Rule(lambda value: value is None or rule.accepts(value), rule.allowed, replace(rule.form, is_optional=True))
 
 
-BOOL: Final = Rule(lambda value: isinstance(value, bool), "true or false")
+BOOL: Final = Rule(lambda value: isinstance(value, bool), "true or false", ValueForm("boolean"))
 TEXT: Final = Rule(lambda value: isinstance(value, str) and value.strip() != "", "text")
-OPTIONAL_TEXT: Final = Rule(lambda value: value is None or isinstance(value, str), "text")
+OPTIONAL_TEXT: Final = Rule(lambda value: value is None or isinstance(value, str), "text", ValueForm(is_optional=True))
 DATABASE_URL: Final = Rule(_is_database, "sqlite:///path, postgresql://user@host/name or a file path")
 AGENT_NAME: Final = Rule(is_agent_name, AGENT_NAME_RULE)
 CHOICE_NAME: Final = Rule(
     lambda value: is_agent_name(value) and value != "default",
     "up to 32 lowercase letters, digits, '_' or '-', starting with a letter or digit, but not default",
 )
-DM_SCOPE: Final = Rule(lambda value: value in tuple(DmScope), "chat, platform, person or shared")
+DM_SCOPE: Final = _choice_rule(DmScope, "chat, platform, person or shared")
 PLATFORM: Final = Rule(_is_platform, ", ".join(BUILT_IN_PLATFORMS))
-CHAT_TYPE: Final = Rule(lambda value: value in tuple(ChatType), ", ".join(ChatType))
-RESET_MODE: Final = _policy_rule("mode")
-IDLE_MINUTES: Final = _policy_rule("idle_minutes")
-HOUR_OF_DAY: Final = _policy_rule("at_hour")
-TIMEZONE: Final = _policy_rule("timezone")
+CHAT_TYPE: Final = _choice_rule(ChatType, ", ".join(ChatType))
+RESET_MODE: Final = _policy_rule("mode", ValueForm("choice", choices=tuple(map(str, ResetMode))))
+IDLE_MINUTES: Final = _policy_rule("idle_minutes", ValueForm("integer", minimum=1, maximum=MAX_IDLE_MINUTES))
+HOUR_OF_DAY: Final = _policy_rule("at_hour", ValueForm("integer", minimum=0, maximum=23))
+TIMEZONE: Final = _policy_rule("timezone", ValueForm("timezone"))
 OPTIONAL_TIMEZONE: Final = _optional_rule(TIMEZONE)
 PROVIDER_NAME: Final = _pattern_rule(
     "[a-z][a-z0-9_-]{0,31}", "up to 32 lowercase letters, digits, '_' or '-', starting with a letter"
 )
-MODEL: Final = Rule(_is_model, "auto, demo, local, local:/path/of/model.gguf or provider:name such as openai:gpt-5")
+MODEL: Final = Rule(
+    _is_model,
+    "auto, demo, local, local:/path/of/model.gguf or provider:name such as openai:gpt-5",
+    ValueForm("model"),
+)
 FALLBACK_MODEL: Final = Rule(
-    lambda value: value != "auto" and MODEL.accepts(value), MODEL.allowed.removeprefix("auto, ")
+    lambda value: value != "auto" and MODEL.accepts(value), MODEL.allowed.removeprefix("auto, "), ValueForm("model")
 )
 PROVIDER_MODEL: Final = Rule(
     lambda value: FALLBACK_MODEL.accepts(value) and ":" in str(value) and not str(value).startswith("local:"),
@@ -188,12 +219,13 @@ PROVIDER_MODEL: Final = Rule(
 MODEL_PATTERN: Final = Rule(
     lambda value: FALLBACK_MODEL.accepts(value) and "*" not in str(value)[:-1],
     f"{FALLBACK_MODEL.allowed}; a * at the end stands for any ending, as in openai:*",
+    ValueForm("model"),
 )
 TOKEN_COUNT: Final = _number_rule(500, 100_000_000, "a whole number of tokens")
 OPTIONAL_API_KEY: Final = _optional_rule(
     _pattern_rule("[!-~]+", "ASCII characters without spaces, exactly as the provider gave it")
 )
-OPTIONAL_URL: Final = _optional_rule(Rule(_is_url, "a URL that begins with http:// or https://"))
+OPTIONAL_URL: Final = _optional_rule(Rule(_is_url, "a URL that begins with http:// or https://", ValueForm("url")))
 SERVER_NAME: Final = _pattern_rule(
     "[A-Za-z][A-Za-z0-9_-]{0,31}", "up to 32 letters, digits, '_' or '-', starting with a letter"
 )
@@ -204,31 +236,54 @@ OPTIONAL_COMMAND: Final = _optional_rule(
 VARIABLE_NAME: Final = _pattern_rule("[A-Za-z_][A-Za-z0-9_]*", "letters, digits and '_', not starting with a digit")
 HEADER_NAME: Final = _pattern_rule(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "the name of an HTTP header, such as Authorization")
 HEADER_VALUE: Final = Rule(lambda value: isinstance(value, str) and value.isprintable(), "text on one line")
-BUSY_POLICY: Final = Rule(lambda value: value in tuple(BusyPolicy), "queue, steer, interrupt or reject")
+BUSY_POLICY: Final = _choice_rule(BusyPolicy, "queue, steer, interrupt or reject")
 OPTIONAL_BUSY_POLICY: Final = _optional_rule(BUSY_POLICY)
 ACCOUNT_NAME: Final = _pattern_rule(
     "[a-z][a-z0-9_-]{0,31}", "up to 32 lowercase letters, digits, '_' or '-', starting with a letter"
 )
-GROUP_ACTIVATION: Final = Rule(lambda value: value in ("mention", "always"), "mention or always")
-ACCESS: Final = Rule(lambda value: value in ("known", "everyone"), "known or everyone")
+GROUP_ACTIVATION: Final = _choice_rule(("mention", "always"), "mention or always")
+ACCESS: Final = _choice_rule(("known", "everyone"), "known or everyone")
 OPTIONAL_MESSAGE_COUNT: Final = _optional_rule(_number_rule(1, 6000, "a whole number, or null for no limit"))
 COMMAND_NAME: Final = _pattern_rule("[a-z]{1,32}", "the name of a slash command, without its slash")
 RUNNING_TURNS: Final = _number_rule(1, 256, "a whole number")
 RUNNING_JOBS: Final = _number_rule(1, 64, "a whole number")
+BACKUP_HOURS: Final = _number_rule(0, 8760, "a whole number of hours; 0 turns automatic backups off")
+IMPORT_MB: Final = _number_rule(1, 100_000, "a whole number of megabytes")
+BACKUP_COUNT: Final = _number_rule(1, 1000, "a whole number")
 KEEP_DAYS: Final = _number_rule(0, 36500, "a whole number of days; 0 keeps everything")
+OPTIONAL_AGE_DAYS: Final = _optional_rule(_number_rule(1, 36500, "a whole number of days"))
+OPTIONAL_DATABASE_MB: Final = _optional_rule(_number_rule(10, 10**8, "a whole number of megabytes"))
 QUEUED_TURNS: Final = _number_rule(1, 1000, "a whole number")
 MERGE_WINDOW_SECONDS: Final = _number_rule(0, 60, "a number of seconds", whole=False)
 TIMEOUT_MINUTES: Final = _number_rule(1, 1440, "a whole number of minutes")
 PERCENT_OF_CONTEXT: Final = _number_rule(10, 95, "a whole number of percent")
 MEMORY_COUNT: Final = _number_rule(10, 1000, "a whole number")
+SPEECH_ENGINE: Final = Rule(
+    lambda value: value in {"auto", "off", "command"} or PROVIDER_MODEL.accepts(value),
+    "auto, off, command or provider:name such as openai:gpt-4o-mini-transcribe",
+)
+OPTIONAL_VOICE: Final = _optional_rule(
+    _pattern_rule(r"[A-Za-z0-9][A-Za-z0-9_.+/-]{0,99}", "the name of a voice, such as alloy or en-us")
+)
+OPTIONAL_LANGUAGE: Final = _optional_rule(_pattern_rule("[a-z]{2,3}", "a language code of two or three letters: de"))
+RECORDING_MINUTES: Final = _number_rule(1, 60, "a whole number of minutes")
+OPTIONAL_CONTACT: Final = _optional_rule(
+    _pattern_rule(
+        r"mailto:[^@\s]{1,100}@[^@\s]{1,200}|https://[^\s]{1,300}", "mailto: with an address, or an https:// URL"
+    )
+)
 KEPT_EXCHANGES: Final = _number_rule(1, 50, "a whole number")
 HOST: Final = _pattern_rule(
     r"[A-Za-z0-9.:_-]{1,253}", "an IP address or host name of this machine, such as 127.0.0.1 or 0.0.0.0"
 )
 PORT: Final = _number_rule(0, 65535, "a whole number")
 OPTIONAL_PORT: Final = _optional_rule(PORT)
+OPTIONAL_SEARCH_PROVIDER: Final = _optional_rule(_choice_rule(SearchProvider, ", ".join(SearchProvider)))
+PRIVATE_HOST: Final = _pattern_rule(
+    r"[A-Za-z0-9.:_-]{1,253}", "a host name or an IP address, without a port, such as wiki.home.lan or 192.168.1.20"
+)
 NETWORK: Final = Rule(_is_network, "an IP address or network, such as 127.0.0.1 or 10.0.0.0/8")
-TOOLSET_NAME: Final = Rule(lambda value: value in TOOLSET_NAMES, ", ".join(TOOLSET_NAMES))
+TOOLSET_NAME: Final = _choice_rule(TOOLSET_NAMES, ", ".join(TOOLSET_NAMES))
 PROFILE_TOOLSET: Final = Rule(
     lambda value: (
         value in TOOLSET_NAMES
@@ -236,8 +291,20 @@ PROFILE_TOOLSET: Final = Rule(
     ),
     f"{', '.join(TOOLSET_NAMES)}, or mcp: with the name of a server, such as mcp:files",
 )
+MAX_PICTURE_CHARS: Final = 65_536  # of the data URL
+OPTIONAL_PICTURE: Final = _optional_rule(
+    Rule(
+        lambda value: (
+            isinstance(value, str)
+            and len(value) <= MAX_PICTURE_CHARS
+            and re.fullmatch(r"data:image/(png|jpeg|webp|gif);base64,[A-Za-z0-9+/]+={0,2}", value) is not None
+        ),
+        f"a PNG, JPEG, WebP or GIF picture as a data URL, at most {MAX_PICTURE_CHARS} characters",
+        ValueForm("image"),
+    )
+)
 OPTIONAL_FALLBACK_MODEL: Final = _optional_rule(FALLBACK_MODEL)
-ROLE: Final = Rule(lambda value: value in tuple(Role), "owner, member or guest")
+ROLE: Final = _choice_rule(Role, "owner, member or guest")
 TOKEN_PRICE: Final = Rule(_is_dollars, "dollars for a million tokens, 0 to 1000000, such as 2.5")
 OPTIONAL_BUDGET_TOKENS: Final = _optional_rule(_number_rule(0, 10**12, "a whole number of tokens"))
 OPTIONAL_BUDGET_USD: Final = _optional_rule(

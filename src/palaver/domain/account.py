@@ -45,6 +45,13 @@ TOKEN_PREFIX: Final = "pal_"  # noqa: S105  (lets people and secret scanners rec
 # ---- accounts --------------------------------------------------------------------------------------------
 
 
+class SetupStep(StrEnum):
+    """A step of setting up the server that the page offers to owners."""
+
+    MODEL = "model"
+    PLATFORM = "platform"
+
+
 class Scope(StrEnum):
     """What a token may be used for."""
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.domain.errors import InvalidInput, NotFound
+from palaver.domain.speech import TRANSCRIPT_ERROR_KEY, TRANSCRIPT_KEY, Transcript
 from palaver.domain.text import is_storable, make_storable
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ _SIGNATURES: Final = (
     ("audio/ogg", re.compile(rb"OggS")),
     ("audio/flac", re.compile(rb"fLaC")),
     ("audio/mp4", re.compile(rb".{4}ftypM4A", re.DOTALL)),
+    # What browsers record: its header, which comes first, names a track of sound and none of pictures.
+    ("audio/mp4", re.compile(rb".{4}ftyp(?:iso[0-9m]|mp4[12])(?=.{0,4080}soun)(?!.{0,4080}vide)", re.DOTALL)),
     ("audio/aac", re.compile(rb"\xff[\xf1\xf9]")),
     ("audio/mpeg", re.compile(rb"ID3|\xff[\xfb\xfa\xf3\xf2]")),
     ("audio/webm", re.compile(rb"\x1a\x45\xdf\xa3.{0,64}webm", re.DOTALL)),
@@ -55,7 +58,7 @@ class AttachmentNotFound(NotFound):
 
 
 class UnsupportedFileType(InvalidInput):
-    """This file type isn't supported. Send an image, a PDF, an audio file, or text in UTF-8."""
+    """This file type isn't supported. Send an image, a PDF, an Office document, an audio file, or text in UTF-8."""
 
 
 class AttachmentTooLarge(InvalidInput):
@@ -78,6 +81,10 @@ class Attachment:
     def can_show_inline(self) -> bool:
         """Whether a browser may show it inside a page: only bitmap images, which cannot hold scripts."""
         return self.media_type in INLINE_IMAGE_TYPES
+
+    @property
+    def is_audio(self) -> bool:
+        return self.media_type.startswith("audio/")
 
     def to_part(self) -> dict[str, Any]:
         """Return the message part that refers to this file."""
@@ -114,7 +121,10 @@ def clean_file_name(name: str | None) -> str:
 
 
 def detect_media_type(beginning: bytes, *, is_text: bool) -> str:
-    """Return the type of a file from its first bytes; `is_text` says that the whole file is text in UTF-8."""
+    """Return the type of a file from its first bytes; `is_text` says that the whole file is text in UTF-8.
+
+    Documents that are archives are recognized by their end (`document_types.find_archive_type`).
+    """
     for media_type, signature in _SIGNATURES:
         if signature.match(beginning):
             return media_type
@@ -134,8 +144,13 @@ def find_attachment_ids(content: object) -> list[str]:
     ]
 
 
-def add_attachments(content: str | Sequence[Any], files: Sequence[Attachment]) -> str | list[Any]:
-    """Return the content with the files in it, each once: parts that refer to a file are replaced, others appended."""
+def add_attachments(
+    content: str | Sequence[Any], files: Sequence[Attachment], transcripts: Mapping[str, Transcript] | None = None
+) -> str | list[Any]:
+    """Return the content with the files in it, each once: parts that refer to a file are replaced, others appended.
+
+    The part of a recording keeps its transcript, or gets it from `transcripts`, by the id of the file.
+    """
     if not files:
         return content if isinstance(content, str) else list(content)
     by_id = {file.id: file for file in files}
@@ -148,9 +163,27 @@ def add_attachments(content: str | Sequence[Any], files: Sequence[Attachment]) -
             ids = find_attachment_ids([part])
             if not ids:
                 parts.append(part)
-            elif file := by_id.pop(ids[0], None):
-                parts.append(file.to_part())
-    return [*parts, *(file.to_part() for file in by_id.values())]
+            elif isinstance(part, Mapping) and (file := by_id.pop(ids[0], None)):
+                parts.append(file.to_part() | _keep_transcript(file, dict(part)))
+    found = transcripts or {}
+    rest = [file.to_part() | (found[file.id].to_part_fields() if file.id in found else {}) for file in by_id.values()]
+    return [*parts, *rest]
+
+
+def _keep_transcript(file: Attachment, part: Mapping[str, Any]) -> dict[str, str]:
+    """Return the transcript of a part that refers to a recording; it is the sender's own text."""
+    text = part.get(TRANSCRIPT_KEY)
+    return {TRANSCRIPT_KEY: text} if file.is_audio and isinstance(text, str) and text.strip() else {}
+
+
+def describe_recording(part: Mapping[str, Any]) -> str | None:
+    """Return what a model is told instead of a recording; None if the part has no transcript, nor why it has none."""
+    text, error = part.get(TRANSCRIPT_KEY), part.get(TRANSCRIPT_ERROR_KEY)
+    if isinstance(text, str):
+        return f"(voice message, transcribed) {text}" if text.strip() else "(a voice message without words)"
+    if isinstance(error, str):
+        return f"(a voice message that could not be transcribed: {error})"
+    return None
 
 
 def is_plain_text(data: bytes) -> bool:

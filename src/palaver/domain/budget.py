@@ -49,6 +49,7 @@ class CallPurpose(StrEnum):
     SUMMARY = "summary"
     TITLE = "title"
     MEMORY = "memory"
+    SPEECH = "speech"
 
 
 @dataclass(frozen=True, slots=True)

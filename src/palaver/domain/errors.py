@@ -17,12 +17,15 @@
     │   ├── JobRunning            the last run of the job has not ended
     │   ├── LimitReached          says which limit, and how many are allowed
     │   ├── SessionBusy           not possible while the agent is answering
+    │   ├── CommandUnavailable    commands don't work in a temporary conversation
+    │   ├── InvalidSettings       settings that are not valid, or can't be changed here; nothing was changed
     │   ├── ChatNotReachable      an answer cannot be sent to the chat where the conversation takes place
     │   └── AmbiguousMatch
     ├── NotFound                  does not exist, or is not yours: both give the same error
     │   ├── SessionNotFound
     │   ├── ProjectNotFound
-    │   └── JobNotFound
+    │   ├── JobNotFound
+    │   └── ChangeNotFound        a change of settings that is not in the history
     ├── NotAllowed                you can see it, but you may not change it
     │   ├── OwnerRequired
     │   ├── WrongPassword
@@ -30,6 +33,7 @@
     ├── NotSignedIn
     │   └── SignInFailed
     ├── TooManyAttempts
+    ├── SettingsChanged           the settings were changed meanwhile
     ├── NothingToDo
     │   ├── NothingToUndo
     │   ├── NothingToRedo
@@ -40,9 +44,11 @@
     │   │   └── AgentRateLimited
     │   ├── AgentRejected         the provider rejects the key, the model or the account
     │   ├── BudgetExceeded        a limit on tokens or money does not allow the call
+    │   ├── SpeechUnavailable     no engine for speech is set up
     │   └── ContextOverflow       the conversation is longer than the model's context
     ├── DeliveryError             a message could not be sent
     │   ├── SendRetryable         not sent; a retry may help
+    │   ├── PushFailed            the push service of a browser refused a notification
     │   ├── ChatMovedAway         not sent; the chat has another address now
     │   ├── SendRejected          not sent; a retry would not help
     │   │   └── TargetUnreachable the chat no longer exists, or the bot was removed from it
@@ -52,6 +58,10 @@
     │   ├── ConnectionLost        it can't be reached at the moment: connecting again may help
     │   ├── AccountNotConnected   it can't receive at the moment: the sender tries again later
     │   └── AccountNotRunning     no process runs it, so it can't be connected or tested
+    ├── BackupError               a backup or a restore cannot be made
+    │   ├── BackupDamaged         a backup that cannot be restored, because it is incomplete or has changed
+    │   └── BackupStopped         the process is ending
+    ├── MigrationFailed           a store could not be moved to another database
     ├── LeaseLost                 another worker has taken over this turn
     └── StoreError                the database failed; everything committed before is safe
         ├── StoreBusy
@@ -115,6 +125,10 @@ class ProjectNameTaken(InvalidInput):
     """You already have a project with this name."""
 
 
+class PromptNameTaken(InvalidInput):
+    """You already have a saved prompt with this name."""
+
+
 class DuplicateMemory(InvalidInput):
     """This is already remembered."""
 
@@ -135,12 +149,24 @@ class SessionBusy(InvalidInput):
     """The agent is still answering in this conversation. Wait for it to finish, or stop it first."""
 
 
+class CommandUnavailable(InvalidInput):
+    """Commands don't work in a temporary conversation: nothing is stored that they could change."""
+
+
 class InvalidSource(InvalidInput):
     """The source of a message is not valid."""
 
 
 class AmbiguousMatch(InvalidInput):
     """Several items match. Be more specific."""
+
+
+class InvalidSettings(InvalidInput):
+    """These settings are not valid. Nothing was changed."""
+
+
+class SettingsChanged(PalaverError):
+    """The settings were changed meanwhile. Look at them again, then make your change."""
 
 
 class ChatNotReachable(InvalidInput):
@@ -167,6 +193,10 @@ class ProjectNotFound(NotFound):
 
 class JobNotFound(NotFound):
     """Job not found. It may have been deleted, or you don't have access."""
+
+
+class ChangeNotFound(NotFound):
+    """This change of settings is not in the history."""
 
 
 class NotAllowed(PalaverError):
@@ -257,6 +287,10 @@ class BudgetExceeded(AgentError):
     """A budget is used up."""
 
 
+class SpeechUnavailable(AgentError):
+    """No speech engine is set up here. An owner can set one up: see speech.* in the settings."""
+
+
 class ContextOverflow(AgentError):
     """This conversation is too long for the model. Shorten it with /compress."""
 
@@ -274,6 +308,10 @@ class SendRetryable(DeliveryError):
         super().__init__(message, **facts)
         self.retry_after = retry_after  # seconds
         self.whole_account = whole_account  # the platform asks the account to wait, not only for this chat
+
+
+class PushFailed(DeliveryError):
+    """The push service of the browser did not take the notification."""
 
 
 class ChatMovedAway(DeliveryError):
@@ -316,6 +354,22 @@ class AccountNotConnected(PlatformError):
 
 class AccountNotRunning(PlatformError):
     """No server is running this account. Start one with `palaver serve`."""
+
+
+class BackupError(PalaverError):
+    """The backup could not be made."""
+
+
+class BackupDamaged(BackupError):
+    """This backup is damaged or incomplete, so it was not restored."""
+
+
+class BackupStopped(BackupError):
+    """The backup was stopped before it was complete. Nothing is left of it."""
+
+
+class MigrationFailed(PalaverError):
+    """The store could not be moved to the other database. The source is unchanged."""
 
 
 class LeaseLost(PalaverError):

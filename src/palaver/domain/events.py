@@ -1,8 +1,12 @@
 """The log of a session: everything that happened in it, in order.
 
-Events are appended and never changed. A later event can hide an earlier message (undo, rewrite, deletion on the
-platform), show it again (redo), or give it another text (edit on the platform); what was stored first is kept. `seq`
-counts from 1 in each session and defines the order: a clock may be set back, the log is not affected.
+Events are appended and never changed. A later event can hide an earlier message (undo, rewrite, another version,
+deletion on the platform), show it again (redo, that version), or give it another text (edit on the platform); what was
+stored first is kept. `seq` counts from 1 in each session and defines the order: a clock may be set back, the log is not
+affected.
+
+One exception: when a person is erased (`domain/erasure.py`), the content of their entries in conversations of others is
+removed, and what is left is an entry of kind `erased`.
 """
 
 from __future__ import annotations
@@ -36,6 +40,8 @@ class EventKind(StrEnum):
     UNDONE = "undone"
     REDONE = "redone"
     REWRITTEN = "rewritten"
+    VERSION_STARTED = "version_started"  # a message is asked again or edited; the version before it is hidden
+    VERSION_CHOSEN = "version_chosen"  # another version of a message, with all that followed it, is shown again
     FORKED = "forked"
     TURN_INTERRUPTED = "turn_interrupted"  # a turn was stopped, or its worker died after a tool had side effects
     TURN_FAILED = "turn_failed"  # the agent could not answer
@@ -50,8 +56,11 @@ class EventKind(StrEnum):
     JOB_PROPOSED = "job_proposed"  # the agent wants to make or change a job, and its person is asked to confirm it
     JOB_CONFIRMED = "job_confirmed"
     JOB_REJECTED = "job_rejected"
+    ERASED = "erased"  # the person who wrote it was erased, and so was its content; only its number is left
     UNREADABLE = "unreadable"  # never stored: what is read instead of an entry that is damaged
 
+
+VERSION_KINDS = frozenset({EventKind.VERSION_STARTED, EventKind.VERSION_CHOSEN})
 
 # What makes a conversation unread again for people who had read it. After everything else it stays read.
 UNREAD_KINDS = frozenset({EventKind.MESSAGE, EventKind.TURN_INTERRUPTED, EventKind.TURN_FAILED})
@@ -67,7 +76,7 @@ class Event:
     message: Message | None = None  # for kind `message`
     facts: Mapping[str, Any] = field(default_factory=dict)  # details, for every other kind
     person_id: PersonId | None = None  # who did it, if known
-    hidden: bool = False  # a message that an undo or a rewrite removed from the conversation
+    hidden: bool = False  # an undo, a rewrite or another version removed it from the conversation
 
     def to_dict(self) -> EventJson:
         """Return the event as JSON-ready data: the same keys as in the API and in exports, without people's names."""

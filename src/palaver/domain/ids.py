@@ -25,6 +25,7 @@ JobRunId = NewType("JobRunId", str)
 DeliveryId = NewType("DeliveryId", str)
 ModelCallId = NewType("ModelCallId", str)
 MemoryId = NewType("MemoryId", str)
+SavedPromptId = NewType("SavedPromptId", str)
 
 SESSION_ID_PATTERN = re.compile(r"\d{8}_\d{6}_[0-9a-f]{8}")
 
@@ -60,6 +61,10 @@ def new_delivery_id() -> DeliveryId:
 
 def new_memory_id() -> MemoryId:
     return MemoryId(f"m_{secrets.token_hex(4)}")
+
+
+def new_saved_prompt_id() -> SavedPromptId:
+    return SavedPromptId(f"sp_{secrets.token_hex(6)}")
 
 
 def new_job_id() -> JobId:

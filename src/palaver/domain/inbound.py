@@ -10,11 +10,13 @@ from palaver.domain.delivery import Address
 from palaver.domain.source import Platform
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from datetime import datetime
 
     from palaver.domain.ids import SessionId, SessionKey, TurnId
+    from palaver.domain.person import Principal
     from palaver.domain.source import SessionSource
+    from palaver.domain.speech import Transcript
     from palaver.domain.turn import BusyPolicy
 
 SECRET_FACT = "is_secret"  # noqa: S105  (of a receipt whose reply contains a code: it is sent, but not kept with the receipt)
@@ -79,6 +81,7 @@ class Inbound:
     is_from_bot: bool = False  # of the platform: a program wrote it
     sent_at: datetime | None = None  # as the platform says
     files: Sequence[InboundFile] = ()
+    transcripts: Mapping[str, Transcript] = field(default_factory=dict)  # of recordings among the files, by their id
     album_id: str | None = None  # messages with the same one are sent together, and answered together
 
     @property
@@ -111,6 +114,17 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExportRequest:
+    """A file with a conversation that a command wants to send with its reply."""
+
+    principal: Principal  # who may see the conversation
+    session_id: SessionId
+    format: str
+    max_bytes: int  # that the platform takes
+    fallback_reply: str  # instead of the reply, if the file can't be sent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
     """What happened to an inbound message. When it is returned, everything it reports is durable."""
 
@@ -122,6 +136,8 @@ class Receipt:
     turns_ahead: int = 0  # turns that run first in the same conversation
     reply: str | None = None  # from the gateway itself: the reply to a command, why it was rejected, a notice
     facts: dict[str, Any] | None = None  # the result of a command, for programs
+    export: ExportRequest | None = None  # a file that the inbox still has to make and send with the reply
+    attachment_ids: tuple[str, ...] = ()  # files that are sent with the reply
 
     @property
     def is_stored(self) -> bool:

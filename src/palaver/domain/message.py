@@ -14,6 +14,7 @@ from typing import Any
 from palaver.domain.errors import InvalidMessage
 from palaver.domain.json_limits import MAX_JSON_DEPTH, JsonTooDeep, measure_json
 from palaver.domain.plain_text import strip_markdown
+from palaver.domain.speech import TRANSCRIPT_KEY
 from palaver.domain.text import is_storable
 
 MESSAGE_ROLES = frozenset({"system", "user", "assistant", "tool"})
@@ -113,13 +114,13 @@ class Message:
 
 
 def join_text_parts(parts: Sequence[Any]) -> str:
-    """Return the text in the parts of a message, joined by spaces."""
+    """Return the text in the parts of a message, and what was said in its recordings, joined by spaces."""
     texts = []
     for part in parts:
         if isinstance(part, str):
             texts.append(part)
-        elif isinstance(part, Mapping) and isinstance(part.get("text"), str):
-            texts.append(part["text"])
+        elif isinstance(part, Mapping):
+            texts += [part[key] for key in ("text", TRANSCRIPT_KEY) if isinstance(part.get(key), str)]
     return " ".join(texts)
 
 

@@ -11,20 +11,29 @@ from typing import Any, Final
 
 from palaver.domain.attachment import ATTACHMENT_PART_TYPE
 from palaver.domain.errors import InvalidMessage
+from palaver.domain.speech import MAX_TRANSCRIPT_CHARS, TRANSCRIPT_ERROR_KEY, TRANSCRIPT_KEY
 
+MAX_MESSAGE_CHARS: Final = 200_000  # of its text
 MAX_MESSAGE_PARTS: Final = 100
 MAX_FIELD_CHARS: Final = 1000  # of the id, the name and the type of a file
 TEXT_PART_TYPE: Final = "text"
 
 # The keys of a part, by its type, and the types of their values. Name, media type and size of a file are accepted, so
-# that a part can be sent as it was received, and are replaced by what was found in the upload.
+# that a part can be sent as it was received, and are replaced by what was found in the upload. The transcript of a
+# recording is kept: it is what its sender says.
 _REQUIRED_KEYS: Final[Mapping[str, Mapping[str, type]]] = {
     TEXT_PART_TYPE: {"text": str},
     ATTACHMENT_PART_TYPE: {"id": str},
 }
 _OPTIONAL_KEYS: Final[Mapping[str, Mapping[str, type]]] = {
     TEXT_PART_TYPE: {},
-    ATTACHMENT_PART_TYPE: {"name": str, "media_type": str, "size": int},
+    ATTACHMENT_PART_TYPE: {
+        "name": str,
+        "media_type": str,
+        "size": int,
+        TRANSCRIPT_KEY: str,
+        TRANSCRIPT_ERROR_KEY: str,
+    },
 }
 _HOW_TO_FIX: Final = (
     'Send text as {"type": "text", "text": …}, and a file you uploaded as {"type": "attachment", "id": …}.'
@@ -70,9 +79,10 @@ def _check_value(name: str, value: object, expected: type | None, part_type: str
     if not isinstance(value, expected) or isinstance(value, bool):
         kind = "text" if expected is str else "a whole number"
         raise InvalidMessage(f"{name}: {type(value).__name__} is not allowed here. Give {kind}.", key=name)
-    is_short = part_type == TEXT_PART_TYPE or not isinstance(value, str) or len(value) <= MAX_FIELD_CHARS
+    limit = MAX_TRANSCRIPT_CHARS if name.endswith(f".{TRANSCRIPT_KEY}") else MAX_FIELD_CHARS
+    is_short = part_type == TEXT_PART_TYPE or not isinstance(value, str) or len(value) <= limit
     if not is_short:
-        raise InvalidMessage(f"{name}: this is longer than {MAX_FIELD_CHARS} characters. Shorten it.", key=name)
+        raise InvalidMessage(f"{name}: this is longer than {limit} characters. Shorten it.", key=name)
 
 
 def _shorten(value: object) -> str:

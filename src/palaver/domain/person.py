@@ -60,6 +60,14 @@ class Person:
         return Principal(self.id, self.role)
 
 
+@dataclass(frozen=True, slots=True)
+class NamedPerson:
+    """A person as others see them: no account, no platform."""
+
+    id: PersonId
+    name: str
+
+
 class Action(StrEnum):
     """What a principal can do with a conversation that they see."""
 

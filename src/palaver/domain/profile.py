@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.domain.budget import BudgetRules
 from palaver.domain.person import Role
+from palaver.domain.speech import SpeechRules
 from palaver.domain.turn import BusyPolicy
+from palaver.domain.web_page import WebToolRules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +29,7 @@ DEFAULT_MESSAGES_PER_MINUTE: Final[Mapping[Role, int]] = MappingProxyType({Role.
 DEFAULT_GUEST_COMMANDS: Final = frozenset(
     {
         *("new", "reset", "resume", "sessions", "search", "title", "undo", "redo", "restore", "retry", "stop"),
-        *("status", "usage", "why", "link", "unlink", "whoami", "help"),
+        *("versions", "version", "status", "usage", "why", "link", "unlink", "whoami", "help"),
     }
 )
 
@@ -55,6 +57,8 @@ class McpServer:
 class Profile:
     """A profile that a conversation can use: what the agent is told, which model answers, and which tools it has."""
 
+    title: str = ""  # for people; empty: its name
+    picture: str | None = None  # a data URL
     description: str = ""  # for people
     instructions: str = ""  # empty: those of the agent
     model: str | None = None  # None: that of the agent
@@ -74,6 +78,7 @@ class AgentProfile:
     prices: Mapping[str, TokenPrice] = field(default_factory=dict)  # by model; overrides what Palaver knows
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     personalities: Mapping[str, str] = field(default_factory=dict)  # instructions about the style of the answers
+    speech: SpeechRules = field(default_factory=SpeechRules)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +115,38 @@ class MemoryRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionRules:
+    """When conversations that nobody uses any more are deleted; by default never."""
+
+    max_age: timedelta | None = None  # without activity
+    max_database_mb: int | None = None  # above it, the conversations that were unused for longest go (SQLite)
+
+    @property
+    def is_on(self) -> bool:
+        return self.max_age is not None or self.max_database_mb is not None
+
+    def describe(self) -> str:
+        """Return the policy as a sentence for people."""
+        parts = []
+        if self.max_age is not None:
+            parts.append(f"Conversations are deleted {self.max_age.days} days after the last activity.")
+        if self.max_database_mb is not None:
+            parts.append(f"Above {self.max_database_mb:,} MB, those unused for longest are deleted.")
+        if not parts:
+            return "Conversations are kept until a person deletes them."
+        return " ".join([*parts, "Pinned ones stay."])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushRules:
+    """Notifications to browsers while the page is closed."""
+
+    enabled: bool = True
+    show_preview: bool = False  # the beginning of the answer, too, and not only the title of the conversation
+    contact: str | None = None  # an e-mail address or URL that push services may write to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRules:
     """How many turns run at once, and what happens to messages that arrive during a turn."""
 
@@ -134,11 +171,14 @@ class TurnRules:
     always_active_platforms: frozenset[Platform] = frozenset()  # where every message in a group is answered
     bot_platforms: frozenset[Platform] = frozenset()  # where messages of programs are answered, too
     toolsets: Mapping[str, ToolsetRule] = field(
-        default_factory=lambda: {name: ToolsetRule() for name in ("history", "memory", "schedule", "messaging")}
+        default_factory=lambda: {name: ToolsetRule() for name in ("history", "memory", "schedule", "messaging", "web")}
     )
     # The models that each role may choose: names, or beginnings that end with `*`. A role that is not here: all models.
     models_by_role: Mapping[Role, tuple[str, ...]] = field(default_factory=dict)
     budgets: BudgetRules = field(default_factory=BudgetRules)
+    web: WebToolRules = field(default_factory=WebToolRules)
+    retention: RetentionRules = RetentionRules()
+    push: PushRules = PushRules()
 
     def allows_model(self, role: Role, model: str) -> bool:
         """Whether people with this role may choose a model that is not the default."""
@@ -164,3 +204,5 @@ class WebRules:
     port: int | None = None  # None: the default port, or the next free one
     public_url: str | None = None  # the URL that people use, if it differs: https://chat.example.org/palaver
     trusted_proxies: tuple[str, ...] = ()  # addresses or networks whose X-Forwarded-* headers are trusted
+    max_import_mb: int = 2000  # of a file that a person imports on the page
+    shared_link_days: int | None = None  # how long a new shared link works by default; None: until it is revoked

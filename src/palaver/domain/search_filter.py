@@ -1,6 +1,8 @@
-"""Filters of searches and lists: platform, role, date, project and words to leave out, and how people type them.
+"""Filters of searches and lists: platform, role, person, date, project, archive and words to leave out.
 
-    lisbon -porto platform:telegram role:user after:2026-01-01 project:"Night trains"
+People type them like this:
+
+    lisbon -porto platform:telegram person:Ada after:2026-01-01 project:"Night trains" archived:without
 
 Always true: a filter only takes matches away. Who may see a message is decided elsewhere, and always applies as well.
 """
@@ -10,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from palaver.domain.errors import InvalidInput
@@ -20,8 +23,16 @@ if TYPE_CHECKING:
 
 FILTER_ROLES: Final = ("user", "assistant", "tool")
 _FIRST_YEAR, _LAST_YEAR = 1970, 2100
-_KEYS: Final = ("platform", "role", "after", "before", "project")
+_KEYS: Final = ("platform", "role", "after", "before", "project", "person", "archived")
 _FILTER = re.compile(rf"(?<!\S)({'|'.join(_KEYS)}):(?:\"([^\"]*)\"|(\S+))", re.IGNORECASE)
+
+
+class ArchivedFilter(StrEnum):
+    """Which conversations to search: archived ones, the others, or both."""
+
+    ONLY = "only"
+    WITHOUT = "without"
+    BOTH = "both"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +45,8 @@ class SearchFilter:
     before: datetime | None = None  # before this moment
     project: str | None = None  # one of the person's projects, by id or name
     without: str | None = None  # none of these words occurs
+    person: str | None = None  # who wrote the message: a person who takes part in a visible conversation, by id or name
+    archived: ArchivedFilter = ArchivedFilter.BOTH
 
     def __post_init__(self) -> None:
         if self.platform is not None:
@@ -58,6 +71,8 @@ class FilterText:
     after: date | None = None
     before: date | None = None
     project: str | None = None
+    person: str | None = None
+    archived: ArchivedFilter | None = None  # None: not said
 
     def to_filter(self, zone: tzinfo) -> SearchFilter:
         """Return the filter, with days that begin at midnight in a time zone."""
@@ -67,6 +82,8 @@ class FilterText:
             after=None if self.after is None else start_of_day(self.after, zone),
             before=None if self.before is None else start_of_day(self.before, zone),
             project=self.project,
+            person=self.person,
+            archived=self.archived or ArchivedFilter.BOTH,
         )
 
 
@@ -85,7 +102,17 @@ def parse_filter_text(text: str) -> FilterText:
         after=_parse_day("after", found.get("after")),
         before=_parse_day("before", found.get("before")),
         project=found.get("project"),
+        person=found.get("person"),
+        archived=None if (archived := found.get("archived")) is None else parse_archived(archived),
     )
+
+
+def parse_archived(text: str) -> ArchivedFilter:
+    try:
+        return ArchivedFilter(text.lower())
+    except ValueError:
+        names = ", ".join(ArchivedFilter)
+        raise InvalidInput(f"archived: {text!r} is not allowed. Use one of {names}.", key="archived") from None
 
 
 def start_of_day(day: date, zone: tzinfo) -> datetime:

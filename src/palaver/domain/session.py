@@ -252,3 +252,4 @@ class Project:
     color: str | None
     session_count: int
     created_at: datetime
+    instructions: str | None = None  # what the agent is told in its conversations

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from palaver.domain.ids import PersonId
     from palaver.domain.session import Session
     from palaver.domain.turn import BusyPolicy
+    from palaver.domain.version import VersionInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,3 +42,4 @@ class TranscriptPage:
     has_more_before: bool
     has_more_after: bool
     person_names: Mapping[PersonId, str] = field(default_factory=dict)  # of the people in these events
+    versions: Mapping[int, VersionInfo] = field(default_factory=dict)  # of the messages with several, by number

@@ -12,20 +12,22 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.domain.errors import NotFound, NothingToDo
+from palaver.domain.errors import InvalidInput, NotFound, NothingToDo
 from palaver.domain.events import EventKind
 from palaver.domain.text import make_storable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from datetime import datetime
 
     from palaver.domain.events import Event
     from palaver.domain.ids import PersonId
 
 MAX_SHARES_PER_PERSON: Final = 500
+MAX_EXPIRED_AGE: Final = timedelta(days=7)  # after that, an expired copy is deleted
+_MAX_LIFETIME: Final = timedelta(days=36_500)
 MAX_NAME_CHARS: Final = 128  # of a longer name, only the beginning is looked for
 _SHARE_ID = re.compile(r"sh_[0-9a-f]{16}")
 _SECRET = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -72,6 +74,10 @@ class ShareNotFound(NotFound):
     """Shared conversation not found. The owner may have stopped sharing it."""
 
 
+class ShareExpired(NotFound):
+    """This link has expired."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
     """A shared copy, as its creator and the owners see it in their lists."""
@@ -83,12 +89,28 @@ class Share:
     title: str | None
     message_count: int
     created_at: datetime
+    expires_at: datetime | None  # from then on it can't be opened; None: never
     secret: str = field(repr=False)  # opens the copy
 
     @property
     def path(self) -> str:
         """The page that shows the copy. Browsers do not send what is after `#` to any server."""
         return f"/shared#{self.secret}"
+
+
+def check_expiry(expires_at: datetime | None, now: datetime) -> datetime | None:
+    """Return when a link expires, in UTC; raises `InvalidInput` if that is not in the future or too far in it."""
+    if expires_at is None:
+        return None
+    if expires_at.utcoffset() is None:
+        raise InvalidInput(f"expires_at: {expires_at.isoformat()} has no time zone, so it is ambiguous.")
+    if expires_at <= now:
+        raise InvalidInput(
+            "expires_at: this time has passed. Choose a later one, or stop sharing the conversation.", key="expires_at"
+        )
+    if expires_at > now + _MAX_LIFETIME:
+        raise InvalidInput("expires_at: this is more than 100 years from now. Choose never.", key="expires_at")
+    return expires_at.astimezone(UTC)
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,9 @@ _LABELS: dict[str, str] = {
     Platform.WHATSAPP: "WhatsApp",
     Platform.WHATSAPP_WEB: "WhatsApp Web",
     Platform.EMAIL: "E-mail",
+    "chatgpt": "ChatGPT",  # where imported conversations come from
+    "open-webui": "Open WebUI",
+    "openclaw": "OpenClaw",
 }
 
 BUILT_IN_PLATFORMS: tuple[Platform, ...] = (

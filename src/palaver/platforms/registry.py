@@ -7,6 +7,7 @@ key, what is wrong, how to fix it. No value of a setting that may be secret is s
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import importlib
 import logging
 import re
@@ -76,14 +77,15 @@ def list_configured_accounts(
         if platform not in settings.disabled_platforms and _read_variables(manifest, environ):
             entries.setdefault((platform, ""), AccountEntry(platform=platform, name=""))
     return [
-        _configure_account(entry, environ, settings, manifests.get(entry.platform))
+        configure_account(entry, environ, settings, manifests.get(entry.platform))
         for _, entry in sorted(entries.items())
     ]
 
 
-def _configure_account(
+def configure_account(
     entry: AccountEntry, environ: Mapping[str, str], settings: Settings, manifest: PlatformManifest | None
 ) -> ConfiguredAccount:
+    """Return the account of an entry, with the variables that apply to it, whether or not its settings are valid."""
     if manifest is None:
         return _refuse(entry, _describe_unknown_platform(entry.platform))
     variables = {} if entry.name else _read_variables(manifest, environ)
@@ -119,6 +121,7 @@ def _configure_account(
         create=create,
         capabilities=manifest.capabilities,
         secrets=own_secrets,
+        fingerprint=_compute_fingerprint(values, place),
     )
 
 
@@ -129,8 +132,19 @@ def _refuse(entry: AccountEntry, problem: str, secrets: tuple[str, ...] = ()) ->
         raise AccountRefused(problem)
 
     return ConfiguredAccount(
-        platform=entry.platform, account=entry.name, create=create, problem=problem, secrets=secrets
+        platform=entry.platform,
+        account=entry.name,
+        create=create,
+        problem=problem,
+        secrets=secrets,
+        fingerprint=problem,
     )
+
+
+def _compute_fingerprint(values: Mapping[str, object], place: AccountPlace) -> str:
+    """Return a text that differs if the account has to be connected again."""
+    text = f"{sorted((name, repr(value)) for name, value in values.items())} {place.folder} {place.webhook_url}"
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 async def _create_adapter(manifest: PlatformManifest, settings: AccountSettings, place: AccountPlace) -> Adapter:
@@ -196,8 +210,8 @@ def _describe_problem(
     match error["type"]:
         case "missing":
             by_variable = next((each for each, setting in manifest.environment.items() if setting == name), None)
-            hint = f", or {by_variable}," if by_variable and not entry.name else ""
-            return f"{key} is required. Set it in config.yaml{hint} and start the server again."
+            hint = f", or with {by_variable}" if by_variable and not entry.name else ""
+            return f"{key} is required. Set it in the settings{hint}."
         case "extra_forbidden":
             known = sorted(manifest.settings.model_fields)
             close = get_close_matches(name, known, n=1)
@@ -225,6 +239,12 @@ def _find_missing_module(manifest: PlatformManifest) -> str | None:
         if spec is None:
             return name
     return None
+
+
+def describe_missing_package(manifest: PlatformManifest) -> str | None:
+    """Return which package has to be installed before a platform can be connected; None if it can be."""
+    missing = _find_missing_module(manifest)
+    return None if missing is None else _describe_missing_module(manifest, missing)
 
 
 def _describe_missing_module(manifest: PlatformManifest, module: str) -> str:

@@ -18,6 +18,7 @@ import os
 import secrets
 import time
 from base64 import b64encode
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,11 +32,13 @@ from palaver.domain.attachment import (
     AttachmentNotFound,
     AttachmentTooLarge,
     clean_file_name,
+    describe_recording,
     detect_media_type,
     find_attachment_ids,
     is_plain_text,
     new_attachment_id,
 )
+from palaver.domain.document_types import find_archive_type
 from palaver.domain.errors import (
     AttachmentsUnavailable,
     ConfigError,
@@ -44,16 +47,18 @@ from palaver.domain.errors import (
     StoreFull,
 )
 from palaver.domain.person import check_can_view_all
+from palaver.services.attachment_texts import DocumentReader, describe_document
 from palaver.storage import attachments, sessions
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from palaver.domain.ids import PersonId
     from palaver.domain.person import Principal
+    from palaver.services.document_text.extraction import DocumentText
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction
 
@@ -76,6 +81,7 @@ class Attachments:
         self._store = store
         self._engine = store.engine
         self._folder = folder
+        self._documents = DocumentReader(folder)
 
     # -- receiving and serving ------------------------------------------------------------------------------
 
@@ -84,12 +90,12 @@ class Attachments:
         upload = self._folder / f"{_UPLOAD_PREFIX}{secrets.token_hex(8)}"
         try:
             with self.translate_errors():
-                size, digest, first_bytes = await self._write_upload(upload, chunks)
-                is_text = await asyncio.to_thread(_is_text, upload)
+                size, digest = await self._write_upload(upload, chunks)
+                media_type = await asyncio.to_thread(_detect_type, upload)
             attachment = Attachment(
                 id=new_attachment_id(),
                 name=clean_file_name(name),
-                media_type=detect_media_type(first_bytes, is_text=is_text),
+                media_type=media_type,
                 size=size,
                 sha256=digest,
                 person_id=principal.person_id,
@@ -102,6 +108,56 @@ class Attachments:
             with contextlib.suppress(OSError):  # the cleanup deletes it later
                 upload.unlink(missing_ok=True)
         return attachment
+
+    def store_blocking(self, person_id: PersonId, name: str | None, chunks: Iterable[bytes]) -> Attachment:
+        """Store a file durably, as `receive` does; for imports, which run on a thread of their own."""
+        with self._write_upload_blocking(chunks) as (upload, size, digest):
+            attachment = Attachment(
+                id=new_attachment_id(),
+                name=clean_file_name(name),
+                media_type=_detect_type(upload),
+                size=size,
+                sha256=digest,
+                person_id=person_id,
+                created_at=self._store.clock.now(),
+            )
+            self._engine.run(Write(lambda tx: _add_attachment(tx, attachment)))
+            with self.translate_errors():
+                _move_into_place(upload, self._get_path_of_hash(digest))
+        return attachment
+
+    def restore(self, attachment: Attachment, chunks: Iterable[bytes]) -> None:
+        """Store a file of an export under its own id; refuses bytes that are not the file's."""
+        with self._write_upload_blocking(chunks) as (upload, size, digest):
+            if (size, digest) != (attachment.size, attachment.sha256):
+                raise InvalidInput(f"The bytes of the file {attachment.name!r} are incomplete or damaged.")
+            media_type = _detect_type(upload)
+            restored = replace(attachment, media_type=media_type, name=clean_file_name(attachment.name))
+            self._engine.run(Write(lambda tx: _add_attachment(tx, restored)))
+            with self.translate_errors():
+                _move_into_place(upload, self._get_path_of_hash(digest))
+
+    @contextlib.contextmanager
+    def _write_upload_blocking(self, chunks: Iterable[bytes]) -> Iterator[tuple[Path, int, str]]:
+        """Write a file to disk durably, and delete it at the end unless it was moved into place."""
+        upload = self._folder / f"{_UPLOAD_PREFIX}{secrets.token_hex(8)}"
+        try:
+            with self.translate_errors():
+                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                descriptor = os.open(upload, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            digest, size = hashlib.sha256(), 0
+            with os.fdopen(descriptor, "wb") as stream:
+                for chunk in chunks:
+                    size = _check_size(size + len(chunk))
+                    digest.update(chunk)
+                    with self.translate_errors():
+                        stream.write(chunk)
+                with self.translate_errors():
+                    _flush_to_disk(stream)
+            yield upload, size, digest.hexdigest()
+        finally:
+            with contextlib.suppress(OSError):  # the cleanup deletes it later
+                upload.unlink(missing_ok=True)
 
     async def get(self, principal: Principal, attachment_id: str, *, everything: bool = False) -> Attachment:
         """Load an attachment that this principal may see."""
@@ -150,25 +206,42 @@ class Attachments:
 
         files = {attachment.id: attachment for attachment in await self._engine.arun(Read(run))}
         image_ids = _choose_newest_images(messages, files) if images else frozenset()
+        texts = await self._documents.read_all({file.sha256: file for file in files.values()}, self._get_path_of_hash)
         return await asyncio.to_thread(
-            lambda: [self._prepare_message(message, files, image_ids) for message in messages]
+            lambda: [self._prepare_message(message, files, image_ids, texts) for message in messages]
         )
 
     def _prepare_message(
-        self, message: Mapping[str, Any], files: Mapping[str, Attachment], image_ids: frozenset[str]
+        self,
+        message: Mapping[str, Any],
+        files: Mapping[str, Attachment],
+        image_ids: frozenset[str],
+        texts: Mapping[str, DocumentText],
     ) -> dict[str, Any]:
         content = message.get("content")
         if not find_attachment_ids(content):
             return dict(message)
         parts = [
-            self._prepare_part(files.get(str(part.get("id"))), image_ids) if find_attachment_ids([part]) else part
+            self._prepare_part(part, files.get(str(part.get("id"))), image_ids, texts)
+            if find_attachment_ids([part])
+            else part
             for part in content or ()
         ]
         return dict(message) | {"content": parts}
 
-    def _prepare_part(self, attachment: Attachment | None, image_ids: frozenset[str]) -> dict[str, Any]:
+    def _prepare_part(
+        self,
+        part: Mapping[str, Any],
+        attachment: Attachment | None,
+        image_ids: frozenset[str],
+        texts: Mapping[str, DocumentText],
+    ) -> dict[str, Any]:
+        if (spoken := describe_recording(part)) is not None:
+            return _build_text_part(spoken)
         if attachment is None:
             return _build_text_part("(a deleted file)")
+        if attachment.sha256 in texts:
+            return _build_text_part(describe_document(attachment, texts[attachment.sha256], MAX_MODEL_TEXT_CHARS))
         try:
             return self._load_part(attachment, as_image=attachment.id in image_ids) or _build_text_part(
                 f'(the file "{attachment.name}", {attachment.media_type})'
@@ -197,7 +270,9 @@ class Attachments:
         """
         before = to_micros(self._store.clock.now() - MAX_UNUSED_AGE)
         count = await self._engine.arun(Write(lambda tx: attachments.delete_unused(tx, before)))
-        await asyncio.to_thread(self._delete_unused_bytes, time.time() - MAX_UNUSED_AGE.total_seconds())
+        before_time = time.time() - MAX_UNUSED_AGE.total_seconds()
+        await asyncio.to_thread(self._delete_unused_bytes, before_time)
+        await asyncio.to_thread(self._documents.texts.clean_up, self._find_used_hashes, before_time)
         return count
 
     def _delete_unused_bytes(self, before: float) -> None:
@@ -211,6 +286,16 @@ class Attachments:
                 if _get_hash(path) not in known:
                     self._delete_if_unused(path)
 
+    def delete_unused_hashes(self, hashes: Sequence[str]) -> None:
+        """Delete the bytes with these hashes now, except those that an attachment uses."""
+        paths = [path for digest in hashes if (path := self._get_path_of_hash(digest)).exists()]
+        paths += [path for digest in hashes if (path := self._get_path_of_hash(digest + _TRASH_SUFFIX)).exists()]
+        known = self._find_known_hashes(paths)
+        for path in paths:
+            if _get_hash(path) not in known:
+                self._delete_if_unused(path)
+        self._documents.texts.delete(sorted(set(hashes) - self._find_used_hashes(hashes)))
+
     def _delete_if_unused(self, path: Path) -> None:
         """Move a file aside, check again, and only then delete it: a client may be uploading the same bytes now."""
         trash = path if path.suffix == _TRASH_SUFFIX else path.with_suffix(_TRASH_SUFFIX)
@@ -223,7 +308,9 @@ class Attachments:
                 trash.unlink()
 
     def _find_known_hashes(self, paths: Sequence[Path]) -> set[str]:
-        hashes = [_get_hash(path) for path in paths]
+        return self._find_used_hashes([_get_hash(path) for path in paths])
+
+    def _find_used_hashes(self, hashes: Sequence[str]) -> set[str]:
         return self._engine.run(Read(lambda tx: attachments.find_known_hashes(tx, hashes)))
 
     # -- the folder ----------------------------------------------------------------------------------------
@@ -255,24 +342,18 @@ class Attachments:
     def _get_path_of_hash(self, digest: str) -> Path:
         return self._folder / digest[:2] / digest
 
-    async def _write_upload(self, path: Path, chunks: AsyncIterator[bytes]) -> tuple[int, str, bytes]:
-        """Write an upload to disk durably; returns its size, its hash, and its first bytes."""
+    async def _write_upload(self, path: Path, chunks: AsyncIterator[bytes]) -> tuple[int, str]:
+        """Write an upload to disk durably; returns its size and its hash."""
         await asyncio.to_thread(self._folder.mkdir, mode=0o700, parents=True, exist_ok=True)
-        digest, size, first_bytes = hashlib.sha256(), 0, b""
+        digest, size = hashlib.sha256(), 0
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as stream:
             async for chunk in chunks:
-                size += len(chunk)
-                if size > MAX_FILE_BYTES:
-                    raise AttachmentTooLarge(
-                        f"This file is too large. The limit is {MAX_FILE_BYTES // 1_000_000} MB.",
-                        limit_bytes=MAX_FILE_BYTES,
-                    )
+                size = _check_size(size + len(chunk))
                 digest.update(chunk)
-                first_bytes += chunk[: SNIFF_BYTES - len(first_bytes)]
                 await asyncio.to_thread(stream.write, chunk)
             await asyncio.to_thread(_flush_to_disk, stream)
-        return size, digest.hexdigest(), first_bytes
+        return size, digest.hexdigest()
 
 
 def find_attachments(
@@ -306,6 +387,14 @@ def _choose_newest_images(messages: Sequence[Mapping[str, Any]], files: Mapping[
     return frozenset(chosen)
 
 
+def _check_size(size: int) -> int:
+    if size > MAX_FILE_BYTES:
+        raise AttachmentTooLarge(
+            f"This file is too large. The limit is {MAX_FILE_BYTES // 1_000_000} MB.", limit_bytes=MAX_FILE_BYTES
+        )
+    return size
+
+
 def _add_attachment(tx: Transaction, attachment: Attachment) -> None:
     if attachments.get_total_size(tx, attachment.person_id) + attachment.size > MAX_BYTES_PER_PERSON:
         raise LimitReached(
@@ -317,8 +406,9 @@ def _add_attachment(tx: Transaction, attachment: Attachment) -> None:
     attachments.add(tx, attachment)
 
 
-def _is_text(path: Path) -> bool:
-    return is_plain_text(path.read_bytes())
+def _detect_type(path: Path) -> str:
+    data = path.read_bytes()
+    return find_archive_type(data) or detect_media_type(data[:SNIFF_BYTES], is_text=is_plain_text(data))
 
 
 def _flush_to_disk(stream: Any) -> None:

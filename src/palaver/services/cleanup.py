@@ -1,7 +1,8 @@
 """Deletes what is no longer needed, as long as a server runs.
 
 `docs/reference/retention.md` says what bounds every table. Always true: nothing that people wrote or were answered is
-deleted, except the conversations of old runs of jobs in which nobody has written. Each transaction is small.
+deleted, except the conversations of old runs of jobs in which nobody has written, those that the operator's settings
+under `retention` name, and people whose erasure an owner has begun. Each transaction is small.
 """
 
 from __future__ import annotations
@@ -14,20 +15,29 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.domain.errors import StoreError
 from palaver.domain.profile import TurnRules
+from palaver.domain.share import MAX_EXPIRED_AGE
+from palaver.services.erasure import Erasures
 from palaver.services.jobs.starting import PROJECT_NAME
+from palaver.services.retention import Retention
 from palaver.storage import (
     budget_windows,
+    deliveries,
     delivery_parts,
+    erasures,
     group_messages,
+    imports,
     inbound_messages,
     job_history,
     job_proposals,
+    lanes,
+    shares,
 )
 from palaver.storage.engines.base import Write
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
     from palaver.services.attachments import Attachments
     from palaver.services.store import SessionStore
@@ -39,6 +49,10 @@ MAX_RECEIPT_AGE: Final = timedelta(days=30)
 MAX_GROUP_MESSAGE_AGE: Final = timedelta(days=7)  # of messages that were not for the agent
 MAX_PROPOSAL_AGE: Final = timedelta(days=7)  # of jobs that wait for a person's confirmation
 MAX_SENT_BODY_AGE: Final = timedelta(days=30)  # nothing is sent again after so long without being rendered again
+MAX_NOTICE_AGE: Final = timedelta(days=30)  # of messages outside of conversations: no platform reports on them later
+MAX_UNDONE_AGE: Final = timedelta(days=30)  # of moves of a chat that were undone with /restore
+MAX_UNFINISHED_IMPORT_AGE: Final = timedelta(days=30)  # after that, nobody runs it again
+MAX_REPORT_AGE: Final = timedelta(days=400)  # of erasures: only numbers
 MAX_WINDOW_AGE: Final = timedelta(days=400)  # of budgets: a year and a month can be looked at
 ROWS_PER_BATCH: Final = 500  # deleted in one transaction, so that no message waits for long
 RUNS_PER_BATCH: Final = 20  # each with its conversation
@@ -50,10 +64,22 @@ log = logging.getLogger(__name__)
 class Cleanup:
     """Cleans up one store and its attachments."""
 
-    def __init__(self, store: SessionStore, attachments: Attachments, rules: TurnRules | None = None) -> None:
+    def __init__(
+        self,
+        store: SessionStore,
+        attachments: Attachments,
+        rules: TurnRules | None = None,
+        outputs: Path | None = None,
+    ) -> None:
         self._store = store
         self._attachments = attachments
-        self._job_keep_days = (rules or TurnRules()).job_keep_days
+        self._rules = rules or TurnRules()
+        self._erasures = Erasures(store, attachments, outputs)
+        self._retention = Retention(store, lambda: self._rules.retention)
+
+    def use_rules(self, rules: TurnRules) -> None:
+        """Apply other rules from the next time on."""
+        self._rules = rules
 
     async def run(self) -> None:
         """Clean up regularly until canceled."""
@@ -64,13 +90,20 @@ class Cleanup:
     async def run_once(self) -> None:
         """Delete everything that is no longer needed now."""
         steps: list[Callable[[], Awaitable[object]]] = [
+            self._erasures.finish_all,
             self._attachments.clean_up,
             self.delete_old_receipts,
             self.delete_old_group_messages,
+            self.delete_unfinished_imports,
             self.delete_old_proposals,
             self.delete_old_job_runs,
             self.delete_old_budget_windows,
             self.empty_sent_bodies,
+            self.delete_old_notices,
+            self.delete_undone_moves,
+            self.delete_old_erasure_reports,
+            self.delete_expired_shares,
+            self._retention.apply_rules,
         ]
         for clean_up in steps:
             try:
@@ -90,18 +123,23 @@ class Cleanup:
             MAX_GROUP_MESSAGE_AGE, group_messages.has_older, group_messages.delete_older
         )
 
+    async def delete_unfinished_imports(self) -> int:
+        """Delete what an import has left that was interrupted long ago and never run again; return how many."""
+        return await self._delete_in_batches(
+            MAX_UNFINISHED_IMPORT_AGE, imports.has_unfinished, imports.delete_unfinished, RUNS_PER_BATCH
+        )
+
     async def delete_old_proposals(self) -> int:
         """Drop the jobs, and changes of jobs, that nobody has confirmed; return how many there were."""
         return await self._delete_in_batches(MAX_PROPOSAL_AGE, job_proposals.has_expired, job_proposals.delete_expired)
 
     async def delete_old_job_runs(self) -> int:
         """Delete old runs of jobs with their untouched conversations, and jobs that are over; return how many."""
-        if self._job_keep_days == 0:
+        keep_days = self._rules.job_keep_days
+        if keep_days == 0:
             return 0
         delete = partial(job_history.delete_old, project_key=PROJECT_NAME.casefold())
-        return await self._delete_in_batches(
-            timedelta(days=self._job_keep_days), job_history.has_old, delete, RUNS_PER_BATCH
-        )
+        return await self._delete_in_batches(timedelta(days=keep_days), job_history.has_old, delete, RUNS_PER_BATCH)
 
     async def delete_old_budget_windows(self) -> int:
         """Delete what was used in days and months long ago; the usage itself stays. Return how many there were."""
@@ -112,6 +150,24 @@ class Cleanup:
         return await self._delete_in_batches(
             MAX_SENT_BODY_AGE, delivery_parts.has_sent_body_before, delivery_parts.empty_sent_bodies
         )
+
+    async def delete_old_notices(self) -> int:
+        """Delete what was sent to chats outside of conversations, such as notices; return how many there were."""
+        return await self._delete_in_batches(
+            MAX_NOTICE_AGE, deliveries.has_ended_notice_before, deliveries.delete_ended_notices
+        )
+
+    async def delete_undone_moves(self) -> int:
+        """Delete the moves of lanes that were undone: nothing undoes them again. Return how many there were."""
+        return await self._delete_in_batches(MAX_UNDONE_AGE, lanes.has_move_undone_before, lanes.delete_undone_moves)
+
+    async def delete_old_erasure_reports(self) -> int:
+        """Delete the numbers of people who were erased long ago; return how many reports there were."""
+        return await self._delete_in_batches(MAX_REPORT_AGE, erasures.has_ended_before, erasures.delete_ended_before)
+
+    async def delete_expired_shares(self) -> int:
+        """Delete the copies whose links expired some days ago; return how many there were."""
+        return await self._delete_in_batches(MAX_EXPIRED_AGE, shares.has_expired_before, shares.delete_expired_before)
 
     async def _delete_in_batches(
         self,

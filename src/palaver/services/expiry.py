@@ -64,11 +64,27 @@ class ExpiryWatcher:
         self._wake_event = asyncio.Event()
         self._is_stopping = False
         self._loop: asyncio.Task[None] | None = None
+        self._has_started = False
 
     async def start(self) -> None:
         """Start to watch, if conversations are reset anywhere."""
-        if self._policies:
+        self._has_started = True
+        self._start_loop()
+
+    def _start_loop(self) -> None:
+        if self._loop is None and self._has_started and self._policies:
             self._loop = asyncio.create_task(self._run_loop(), name="palaver-expiry")
+
+    def use_rules(self, rules: TurnRules) -> None:
+        """Apply other rules and the reset policies of the store. With other policies, all is looked at again."""
+        self._rules = rules
+        policies = self._store.config.list_active_policies()
+        if policies != self._policies:
+            self._policies = policies
+            self._positions = {}
+            self._pass_started_at = None
+        self._start_loop()
+        self.wake()
 
     async def stop(self) -> None:
         """Finish with the session in hand, and let another process watch."""

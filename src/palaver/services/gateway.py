@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from palaver.agent.counted import CountedAgent
 from palaver.domain.source import Platform
 from palaver.services.budgets.meter import Budgets
 from palaver.services.delivery.local_files import LocalFiles
@@ -21,11 +23,13 @@ from palaver.services.jobs.prices import ModelPrices
 from palaver.services.jobs.scheduler import Scheduler
 from palaver.services.live.feed import Feed
 from palaver.services.memory_turns.runner import MemoryTurnRunner
-from palaver.services.messaging.agent_messages import MessageSenders
+from palaver.services.messaging.agent_messages import MessageSenders, SendCounter
 from palaver.services.operation import AsyncRunner
 from palaver.services.platforms.configured_account import ConfiguredAccount
 from palaver.services.platforms.supervisor import Supervisor
 from palaver.services.profiles import keep_profile_toolsets
+from palaver.services.speech import Speech
+from palaver.services.temporary_chats import TemporaryChats
 from palaver.services.turns.dependencies import RunDependencies
 from palaver.services.turns.tools import Toolbox
 from palaver.services.turns.worker import TurnWorker
@@ -33,22 +37,28 @@ from palaver.storage import session_settings, sessions
 from palaver.storage.engines.base import Read
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from pathlib import Path
 
     from palaver.agent.base import Agent
+    from palaver.agent.tools.web import WebAccess
     from palaver.domain.delivery import AccountKey
+    from palaver.domain.gateway_config import GatewayConfig
     from palaver.domain.person import Principal
     from palaver.domain.profile import AgentProfile, TurnRules
     from palaver.domain.redact import Redactor
+    from palaver.domain.web_page import WebToolRules
     from palaver.services.attachments import Attachments
     from palaver.services.platforms.account_runner import ConnectionTiming
     from palaver.services.platforms.adapter import Adapter
+    from palaver.services.push.notifier import PushNotifier
     from palaver.services.store import SessionStore
     from palaver.services.toolsets import Toolset
     from palaver.storage.engines.base import Transaction
     from palaver.storage.session_rows import SessionRow
 
+
+AGENT_CLOSE_SECONDS = 5.0  # for an agent that other settings have replaced, when the process stops
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +79,9 @@ class Gateway:
         redactor: Redactor | None = None,
         files: Attachments | None = None,
         outputs: Path | None = None,  # the folder for what is sent to `local`
+        make_web_access: Callable[[WebToolRules], WebAccess | None] | None = None,  # None: there is no web toolset
+        push: PushNotifier | None = None,  # without one, browsers get no notifications
+        environ: Mapping[str, str] | None = None,  # where keys of speech providers may be
         is_server: bool = False,  # it does what nobody waits for, too; a terminal chat may end before that is done
     ) -> None:
         self.store = store
@@ -76,9 +89,59 @@ class Gateway:
         self.profile = profile
         self.rules = rules
         self.files = files
+        self.outputs = outputs
+        self._make_web_access = make_web_access
         self.is_server = is_server
         self.feed = Feed(store)
         self.budgets = Budgets(store, rules.budgets, rules.timeout)
+        self.speech = Speech(store, files, self.budgets, profile, environ or {})
+        self._counted_agent = CountedAgent(agent)
+        self._retired_agents: set[asyncio.Task[None]] = set()
+        self._account_changes: set[asyncio.Task[None]] = set()
+        self._send_counter = SendCounter()
+        self._internal_adapters: dict[AccountKey, Adapter] = (
+            {} if outputs is None else {(Platform.LOCAL, ""): LocalFiles(outputs)}
+        )
+        self._warm_up: asyncio.Task[None] | None = None
+        self.outbox = Outbox(
+            store,
+            self._list_live_adapters,
+            self.feed,
+            files=files,
+            unstreamed_platforms=rules.unstreamed_platforms,
+        )
+        dependencies = self._build_dependencies(redactor)
+        self.push = push
+        self.turn_worker = TurnWorker(dependencies, on_change=self._wake_senders)
+        self.scheduler = Scheduler(store, self.feed, rules.max_running_jobs, on_change=self._wake_workers)
+        self.memory_runner = MemoryTurnRunner(dependencies)
+        self.temporary_chats = TemporaryChats(dependencies)
+        self.expiry_watcher = ExpiryWatcher(store, rules, on_change=self.memory_runner.wake)
+        self.inbox = Inbox(
+            store,
+            agent,
+            rules,
+            profile=profile,
+            list_connected_platforms=lambda: self.platforms,
+            get_max_file_bytes=self._get_max_file_bytes,
+            files=files,
+            speech=self.speech,
+            on_change=self._wake_workers,
+        )
+        self.accounts = Supervisor(
+            [*accounts, *map(ConfiguredAccount.from_adapter, adapters)],
+            store,
+            self.feed,
+            self.inbox,
+            sent_messages=self.outbox,
+            on_change=self.outbox.wake,
+            timing=timing,
+        )
+
+    def _build_dependencies(self, redactor: Redactor | None) -> RunDependencies:
+        """Build everything that depends on the settings and has no state; runs that have started keep theirs."""
+        agent, profile, rules = self.agent, self.profile, self.rules
+        store = self.store.with_config(self.store.config)
         self.job_environment = JobEnvironment(
             config=store.config,
             rules=rules,
@@ -93,53 +156,77 @@ class Gateway:
             store.clock,
             rules,
             make_jobs=partial(ConversationJobs, store.engine, store.clock, self.job_environment),
-            make_messages=MessageSenders(store, redactor).make,
+            make_messages=MessageSenders(store, redactor, self._send_counter).make,
+            web_access=self._make_web_access(rules.web) if self._make_web_access else None,
         )
-        self._internal_adapters: dict[AccountKey, Adapter] = (
-            {} if outputs is None else {(Platform.LOCAL, ""): LocalFiles(outputs)}
-        )
-        self._warm_up: asyncio.Task[None] | None = None
-        self.outbox = Outbox(
-            store,
-            self._list_live_adapters,
-            self.feed,
-            files=files,
-            unstreamed_platforms=rules.unstreamed_platforms,
-        )
-        dependencies = RunDependencies(
+        return RunDependencies(
             store=store,
-            agent=agent,
+            agent=self._counted_agent,
             profile=profile,
             rules=rules,
             toolbox=self.toolbox,
             feed=self.feed,
             budgets=self.budgets,
             redactor=redactor,
-            files=files,
+            files=self.files,
             list_connected_platforms=lambda: self.platforms,
+            acquire_agent=self._counted_agent.acquire,
         )
-        self.turn_worker = TurnWorker(dependencies, on_change=self.outbox.wake)
-        self.scheduler = Scheduler(store, self.feed, rules.max_running_jobs, on_change=self._wake_workers)
-        self.memory_runner = MemoryTurnRunner(dependencies)
-        self.expiry_watcher = ExpiryWatcher(store, rules, on_change=self.memory_runner.wake)
-        self.inbox = Inbox(
-            store,
-            agent,
-            rules,
-            profile=profile,
-            list_connected_platforms=lambda: self.platforms,
-            files=files,
-            on_change=self._wake_workers,
-        )
-        self.accounts = Supervisor(
-            [*accounts, *map(ConfiguredAccount.from_adapter, adapters)],
-            store,
-            self.feed,
-            self.inbox,
-            sent_messages=self.outbox,
-            on_change=self.outbox.wake,
-            timing=timing,
-        )
+
+    def use_settings(
+        self,
+        *,
+        agent: Agent,
+        profile: AgentProfile,
+        rules: TurnRules,
+        config: GatewayConfig,
+        redactor: Redactor | None = None,
+    ) -> None:
+        """Apply other settings to everything that starts from now on; what runs keeps what it began with.
+
+        An agent that is replaced is closed when the last run that uses it has ended.
+        """
+        if agent is not self.agent:
+            task = asyncio.create_task(self._counted_agent.close_when_unused(), name="palaver-old-agent")
+            self._retired_agents.add(task)
+            task.add_done_callback(self._note_closed_agent)
+            self.agent, self._counted_agent = agent, CountedAgent(agent)
+            if self._warm_up is not None:
+                self._warm_up.cancel()
+            self._warm_up = asyncio.create_task(self._warm_up_agent(), name="palaver-warm-up")
+        self.profile, self.rules = profile, rules
+        self.store.replace_config(config)
+        self.budgets.use_rules(rules.budgets, rules.timeout, config)
+        self.speech.use_profile(profile)
+        if self.push is not None:
+            self.push.use_rules(rules.push)
+        dependencies = self._build_dependencies(redactor)
+        self.turn_worker.use_dependencies(dependencies)
+        self.memory_runner.use_dependencies(dependencies)
+        self.temporary_chats.use_dependencies(dependencies)
+        self.inbox.use_settings(agent, rules, profile)
+        self.outbox.use_unstreamed_platforms(rules.unstreamed_platforms)
+        self.scheduler.use_max_running(rules.max_running_jobs)
+        self.expiry_watcher.use_rules(rules)
+
+    def replace_accounts(self, accounts: Sequence[ConfiguredAccount]) -> None:
+        """Connect these accounts instead of those of the settings before; closing takes a while, and nothing waits."""
+        task = asyncio.create_task(self.accounts.replace_accounts(accounts), name="palaver-accounts")
+        self._account_changes.add(task)
+        task.add_done_callback(self._account_changes.discard)
+
+    def _note_closed_agent(self, task: asyncio.Task[None]) -> None:
+        self._retired_agents.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("agent_close_failed", exc_info=error)
+
+    async def _close_agents(self) -> None:
+        """Close the agent, and those that other settings have replaced and that are still open."""
+        for task in list(self._retired_agents):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(AGENT_CLOSE_SECONDS):
+                    await asyncio.gather(task, return_exceptions=True)
+        await self.agent.close()
 
     @property
     def platforms(self) -> frozenset[Platform]:
@@ -168,10 +255,20 @@ class Gateway:
     def _list_live_adapters(self) -> Mapping[AccountKey, Adapter]:
         return {**self.accounts.list_live_adapters(), **self._internal_adapters}
 
+    def _get_max_file_bytes(self, account: AccountKey) -> int:
+        """Return the size of the largest file that can be sent with an account; 0 if none can."""
+        adapter = None if self.files is None else self._list_live_adapters().get(account)
+        return 0 if adapter is None else adapter.capabilities.max_file_bytes
+
     def wake(self) -> None:
         """Let everything look now for what there is to do, after a change that was not made through the inbox."""
         self._wake_workers()
         self.scheduler.wake()
+
+    def _wake_senders(self) -> None:
+        self.outbox.wake()
+        if self.push is not None:
+            self.push.wake()
 
     def _wake_workers(self) -> None:
         self.turn_worker.wake()
@@ -185,6 +282,8 @@ class Gateway:
             await self.outbox.start()
             await self.turn_worker.start()
             if self.is_server:
+                if self.push is not None:
+                    await self.push.start()
                 await self.memory_runner.start()
                 await self.expiry_watcher.start()
                 await self.scheduler.start()
@@ -198,13 +297,19 @@ class Gateway:
         """Give running turns some time to finish, stop sending and receiving, and leave the rest to another process."""
         if self._warm_up is not None:
             self._warm_up.cancel()
+        if self._account_changes:
+            await asyncio.wait(self._account_changes)
         async with AsyncExitStack() as stack:  # runs last to first, and goes on when one of them fails
-            stack.push_async_callback(self.agent.close)
+            stack.push_async_callback(self._close_agents)
             stack.push_async_callback(self.feed.stop)
             stack.push_async_callback(self.accounts.stop)  # until then, answers of turns that finish are still sent
             stack.push_async_callback(self.outbox.stop)
             stack.push_async_callback(self.budgets.stop)
+            stack.push_async_callback(self.speech.stop)
+            if self.push is not None:
+                stack.push_async_callback(self.push.stop)
             stack.push_async_callback(self.memory_runner.stop)
+            stack.push_async_callback(self.temporary_chats.stop)
             stack.push_async_callback(self.turn_worker.stop, grace_seconds)
             stack.push_async_callback(self.expiry_watcher.stop)
             stack.push_async_callback(self.scheduler.stop)

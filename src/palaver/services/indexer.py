@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from palaver.domain.search_filter import SearchFilter
     from palaver.domain.session import SearchHit
     from palaver.storage.engines.base import Engine, Transaction
+    from palaver.storage.search_scope import Author
 
 QUIET_SECONDS = 0.25  # without a new message before indexing starts
 BATCH_EVENTS = 512  # in one transaction: a few short interruptions of writers rather than many
@@ -122,12 +123,13 @@ def build_search(
     get_session_no: Callable[[Transaction], int | None] | None = None,
     search_filter: SearchFilter = NO_FILTER,
     get_project_no: Callable[[Transaction], int | None] | None = None,
+    list_authors: Callable[[Transaction], Sequence[Author] | None] | None = None,
 ) -> ReadAfterWork[search.IndexBatch, Sequence[SearchHit]]:
     """Build a search that first brings the index up to date: it finds everything that was stored before it began.
 
     `list_audiences` and `get_session_no` say where to search; None means everywhere. `get_project_no` returns the
-    project of the filter. `find_session_no` finds the session of the cursor, or raises SessionNotFound. With
-    `is_typing`, the last word may be incomplete.
+    project of the filter, `list_authors` its person. `find_session_no` finds the session of the cursor, or raises
+    SessionNotFound. With `is_typing`, the last word may be incomplete.
     """
     check_count("limit", limit, maximum=MAX_HITS)
     last_hit = _parse_cursor(cursor)
@@ -146,6 +148,8 @@ def build_search(
             after=None if after is None else to_micros(after),
             before=None if until is None else to_micros(until),
             project_no=get_project_no(tx) if get_project_no else None,
+            authors=list_authors(tx) if list_authors else None,
+            archived=search_filter.archived,
         )
         return search.find_messages(tx, query, list_audiences(tx), limit=limit, before=before, conditions=conditions)
 

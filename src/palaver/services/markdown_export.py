@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
-from datetime import UTC
 from typing import TYPE_CHECKING
 
+from palaver.domain.erasure import is_shown_erased
 from palaver.domain.events import EventKind
 from palaver.domain.sender_words import describe_sender
 from palaver.domain.sent_message import find_sent_by
 from palaver.services.export import iterate_log
+from palaver.services.transfer.document_words import (
+    format_place,
+    format_speaker,
+    format_time,
+    format_title,
+    split_tool_call,
+    to_line,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from datetime import datetime
 
     from palaver.domain.events import Event
     from palaver.domain.message import Message
@@ -24,7 +30,6 @@ if TYPE_CHECKING:
     from palaver.storage.session_rows import SessionRow
 
 MAX_ARGUMENTS_CHARS = 200  # of a tool call
-MAX_NAME_CHARS = 100
 _BACKTICKS = re.compile("`+")
 
 
@@ -33,45 +38,27 @@ def export_markdown(tx: Transaction, row: SessionRow) -> str:
 
 
 def format_markdown(session: Session, events: Iterable[Event]) -> str:
-    """Format a session and its messages, unreadable ones included; other events are left out."""
-    title = session.shown_title or session.preview or "Conversation"
-    blocks = [
-        f"# {_to_line(title)}",
-        f"- id: {session.id}\n- from: {_format_place(session)}\n- started: {_format_time(session.created_at)}\n"
-        f"- messages: {session.message_count}",
-    ]
+    """Format a session and its messages, unreadable and erased ones included; other events are left out."""
+    return "\n\n".join(iterate_markdown(session, events))
+
+
+def iterate_markdown(session: Session, events: Iterable[Event]) -> Iterator[str]:
+    """Yield the blocks of the document; an empty line belongs between two of them."""
+    yield f"# {format_title(session)}"
+    yield (
+        f"- id: {session.id}\n- from: {format_place(session)}\n- started: {format_time(session.created_at)}\n"
+        f"- messages: {session.message_count}"
+    )
     for event in events:
         if event.message is not None:
-            blocks.append(f"## {_format_speaker(event.message, session)}, {_format_time(event.at)}")
-            blocks += _format_message(event.message)
+            yield f"## {format_speaker(event.message, session)}, {format_time(event.at)}"
+            yield from _format_message(event.message)
+        elif event.kind is EventKind.ERASED and is_shown_erased(event):
+            yield f"## erased, {format_time(event.at)}"
+            yield "Message erased: the person who wrote it was erased."
         elif event.kind is EventKind.UNREADABLE:
-            blocks.append(f"## unreadable, {_format_time(event.at)}")
-            blocks.append(f"Entry {event.seq} of the log can't be read.")
-    return "\n\n".join(blocks)
-
-
-def _format_place(session: Session) -> str:
-    """`Telegram, Ada`: the platform, and the person or chat there."""
-    origin = session.origin
-    if origin.chat_type == "dm":
-        name = origin.user_name or origin.chat_name or origin.user_id or origin.chat_id
-    else:
-        name = origin.chat_name or origin.chat_id
-    label = session.platform.label
-    return label if not name or session.platform == "local" else f"{label}, {_to_line(name)}"
-
-
-def _format_speaker(message: Message, session: Session) -> str:
-    if message.role == "assistant":
-        return "agent"
-    if message.role == "tool":
-        return f"tool {_to_line(str(message.extra.get('tool_name') or ''))}".strip()
-    if message.role != "user":
-        return message.role
-    name = message.author.name if message.author else None
-    if not name and not session.shared:
-        name = session.origin.user_name
-    return _to_line(name or "") or "user"
+            yield f"## unreadable, {format_time(event.at)}"
+            yield f"Entry {event.seq} of the log can't be read."
 
 
 def _format_message(message: Message) -> Iterator[str]:
@@ -80,7 +67,7 @@ def _format_message(message: Message) -> Iterator[str]:
         return
     sent_by = find_sent_by(message.extra)
     if sent_by is not None:
-        yield f"{_to_line(describe_sender(sent_by))}."
+        yield f"{to_line(describe_sender(sent_by))}."
     reasoning = message.extra.get("reasoning")
     if isinstance(reasoning, str) and reasoning.strip():
         yield "\n".join(f"> {line}".rstrip() for line in reasoning.strip().splitlines())
@@ -97,33 +84,16 @@ def _format_content(content: object) -> Iterator[str]:
                 yield text.strip()
         else:
             kind = part.get("type") if isinstance(part, Mapping) else None
-            yield f"[{_to_line(str(kind or 'attachment'))}]"
-
-
-def split_tool_call(call: object) -> tuple[str, str]:
-    """Return the name and the arguments, as text, of a tool call in any of the shapes that providers use."""
-    fields = call if isinstance(call, Mapping) else {}
-    function = fields.get("function")
-    fields = function if isinstance(function, Mapping) else fields
-    arguments = fields.get("arguments", fields.get("args", fields.get("input")))
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
-    return str(fields.get("name") or "tool"), text if arguments else ""
+            name = part.get("name") if isinstance(part, Mapping) else None
+            shown = f"{kind}: {name}" if isinstance(kind, str) and isinstance(name, str) else str(kind or "attachment")
+            yield f"[{to_line(shown)}]"
 
 
 def _format_tool_call(call: object) -> str:
     name, arguments = split_tool_call(call)
-    return f"{_to_line(name)}({_to_line(arguments, MAX_ARGUMENTS_CHARS)})"
+    return f"{to_line(name)}({to_line(arguments, MAX_ARGUMENTS_CHARS)})"
 
 
 def _fence_text(text: str) -> str:
     fence = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(text)), default=0))
     return f"{fence}\n{text.strip()}\n{fence}"
-
-
-def _format_time(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def _to_line(text: str, max_chars: int = MAX_NAME_CHARS) -> str:
-    line = " ".join(text[: 4 * max_chars].split())
-    return line if len(line) <= max_chars else line[: max_chars - 1].rstrip() + "…"

@@ -16,6 +16,8 @@ from palaver.storage.metrics import MetricsSnapshot
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from palaver.domain.budget import BudgetRules, BudgetStatus
     from palaver.services.store import SessionStore
 
@@ -27,9 +29,9 @@ READ_DELAY = timedelta(seconds=2)
 class MetricsReader:
     """Remembers up to which time everything was counted."""
 
-    def __init__(self, store: SessionStore, budget_rules: BudgetRules) -> None:
+    def __init__(self, store: SessionStore, get_budget_rules: Callable[[], BudgetRules]) -> None:
         self._store = store
-        self._budget_rules = budget_rules
+        self._get_budget_rules = get_budget_rules  # those that are in force now
         self._counted_until = self._get_end()
 
     async def read_new(self) -> MetricsSnapshot:
@@ -42,8 +44,8 @@ class MetricsReader:
     async def load_overall_budgets(self) -> list[BudgetStatus]:
         """Return how the day and the month of everybody together stand."""
         now = self._store.clock.now()
-        subjects = [(BudgetScope.ALL, "")]
-        return await self._store.engine.arun(Read(lambda tx: load_statuses(tx, subjects, self._budget_rules, now)))
+        subjects, rules = [(BudgetScope.ALL, "")], self._get_budget_rules()
+        return await self._store.engine.arun(Read(lambda tx: load_statuses(tx, subjects, rules, now)))
 
     def _get_end(self) -> int:
         return to_micros(self._store.clock.now() - READ_DELAY)

@@ -11,7 +11,7 @@ from palaver.storage import people
 from palaver.storage.engines.base import Read
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from palaver.domain.person import Principal
     from palaver.domain.platform_rules import PlatformRules
@@ -24,24 +24,26 @@ if TYPE_CHECKING:
 class Policies(Operations[AsyncRunner]):
     """Lists when conversations restart, and what happens to messages while the agent is busy."""
 
-    def __init__(self, store: SessionStore, rules: TurnRules) -> None:
+    def __init__(self, store: SessionStore, get_rules: Callable[[], TurnRules]) -> None:
         super().__init__(AsyncRunner(store.engine))
-        self._config = store.config
-        self._rules = rules
+        self._store = store
+        self._get_rules = get_rules  # those that are in force now
 
     @operation
     def list_rules(self, principal: Principal) -> Work[Sequence[PlatformRules]]:
         """List the default rules, then the rules of each platform that is configured or that the person uses."""
 
+        config, rules = self._store.config, self._get_rules()
+
         def run(tx: Transaction) -> Sequence[PlatformRules]:
             platforms = {
                 *people.list_platforms(tx, principal.person_id),
-                *self._config.connected_platforms,
-                *self._config.reset_by_platform,
-                *self._rules.busy_policy_by_platform,
+                *config.connected_platforms,
+                *config.reset_by_platform,
+                *rules.busy_policy_by_platform,
             }
             ordered = sorted(platforms, key=_get_sort_key)
-            return [get_platform_rules(self._config, self._rules, platform) for platform in (None, *ordered)]
+            return [get_platform_rules(config, rules, platform) for platform in (None, *ordered)]
 
         return Read(run)
 

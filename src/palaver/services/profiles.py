@@ -120,7 +120,7 @@ def _find_name(kind: str, known: Mapping[str, object], name: str) -> str:
         return lowered
     names = ", ".join(known)
     section = {"profile": "profiles", "personality": "personalities"}[kind]
-    advice = f"Valid values: {names}." if names else f"There are none yet: add them in config.yaml under {section}."
+    advice = f"Valid values: {names}." if names else f"There are none yet: add them in the settings under {section}."
     raise InvalidInput(f"{kind}: there is no {name!r} here. {advice}", **{kind: name})
 
 
@@ -147,7 +147,7 @@ def _describe_not_allowed(model: str | None) -> Notice:
 
 def _describe_missing(kind: Literal["profile", "personality"], name: str) -> Notice:
     text = (
-        f"The {kind} “{name}” is no longer in config.yaml, so the default is used. Use /{kind} to choose another one."
+        f"The {kind} “{name}” is no longer in the settings, so the default is used. Use /{kind} to choose another one."
     )
     code = NoticeCode.PROFILE_MISSING if kind == "profile" else NoticeCode.PERSONALITY_MISSING
     return Notice(text, code, {"name": name})

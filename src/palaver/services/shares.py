@@ -1,9 +1,9 @@
 """Sharing a conversation with people who have no account: a copy of it, opened with a secret link.
 
 Always true: a copy never changes, whatever happens in its conversation; it is deleted with the conversation, when its
-creator is removed, or when it is revoked. Messages of several people are shared by owners only, however often they were
-copied to another conversation. Only the creator and the owners can see the secret again. `domain/share.py` decides
-what a copy contains.
+creator is removed, when it is revoked, or some days after it has expired. From its expiry on, the secret opens nothing.
+Messages of several people are shared by owners only, however often they were copied to another conversation. Only the
+creator and the owners can see the secret again. `domain/share.py` decides what a copy contains.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from palaver.domain.account import generate_secret
 from palaver.domain.errors import LimitReached, NotAllowed, OwnerRequired
 from palaver.domain.person import Role, check_can_view_all
-from palaver.domain.share import MAX_SHARES_PER_PERSON, Share, Sharer, build_shared_copy
+from palaver.domain.share import MAX_SHARES_PER_PERSON, Share, Sharer, build_shared_copy, check_expiry
 from palaver.services.argument_checks import check_count
 from palaver.storage import events, people, sessions, shares
 from palaver.storage.engines.base import Read, Write
@@ -23,6 +23,7 @@ from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime
 
     from palaver.domain.events import Event
     from palaver.domain.ids import PersonId
@@ -40,13 +41,21 @@ class Shares:
         self._store = store
         self._engine = store.engine
 
-    async def create(self, principal: Principal, session_id: str, *, everything: bool = False) -> Share:
-        """Create a copy of a conversation as it is now."""
+    async def create(
+        self,
+        principal: Principal,
+        session_id: str,
+        *,
+        everything: bool = False,
+        expires_at: datetime | None = None,
+    ) -> Share:
+        """Create a copy of a conversation as it is now. Without `expires_at`, its link works until it is revoked."""
         if everything:
             check_can_view_all(principal)
         person_id = None if everything else principal.person_id
         secret = generate_secret()
         now = to_micros(self._store.clock.now())
+        expiry = self._check_expiry(expires_at)
 
         def get_session_row(tx: Transaction) -> SessionRow:
             row = sessions.get_visible(tx, session_id, person_id)
@@ -68,7 +77,7 @@ class Shares:
 
         def add(tx: Transaction) -> Share:
             row = get_session_row(tx)  # again: meanwhile it may have been deleted
-            return shares.add(tx, principal.person_id, row.no, secret, body, now)
+            return shares.add(tx, principal.person_id, row.no, secret, body, now, expiry)
 
         return await self._engine.arun(Write(add))
 
@@ -94,6 +103,20 @@ class Shares:
         person_id = None if everything else principal.person_id
         return await self._engine.arun(Read(lambda tx: shares.list_shares(tx, person_id, limit, cursor)))
 
+    async def set_expiry(
+        self, principal: Principal, share_id: str, expires_at: datetime | None, *, everything: bool = False
+    ) -> Share:
+        """Change when a link expires; None: never. A link that has expired works again until then."""
+        if everything:
+            check_can_view_all(principal)
+        person_id = None if everything else principal.person_id
+        expiry = self._check_expiry(expires_at)
+        return await self._engine.arun(Write(lambda tx: shares.set_expiry(tx, share_id, person_id, expiry)))
+
+    def _check_expiry(self, expires_at: datetime | None) -> int | None:
+        checked = check_expiry(expires_at, self._store.clock.now())
+        return None if checked is None else to_micros(checked)
+
     async def revoke(self, principal: Principal, share_id: str, *, everything: bool = False) -> None:
         """Delete a copy; its secret no longer works."""
         if everything:
@@ -102,8 +125,9 @@ class Shares:
         await self._engine.arun(Write(lambda tx: shares.revoke(tx, share_id, person_id)))
 
     async def open(self, secret: str) -> dict[str, Any]:
-        """Return the copy that a secret opens; everyone who has the secret may."""
-        return await self._engine.arun(Read(lambda tx: shares.open_share(tx, secret)))
+        """Return the copy that a secret opens; everyone who has the secret may, until it expires."""
+        now = to_micros(self._store.clock.now())
+        return await self._engine.arun(Read(lambda tx: shares.open_share(tx, secret, now)))
 
 
 _GROUP_CONTENT = "Only an owner can share a conversation of several people, or a copy of one."

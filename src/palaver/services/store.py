@@ -6,6 +6,7 @@ person uses the view from `seen_by(principal)` instead. Several threads and seve
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
@@ -410,6 +411,18 @@ class SessionStore(StoreOperations[BlockingRunner]):
     @property
     def config(self) -> GatewayConfig:
         return self._config
+
+    def replace_config(self, config: GatewayConfig) -> None:
+        """Apply another configuration from now on."""
+        self._config = config
+        self.aio._config = config
+
+    def with_config(self, config: GatewayConfig) -> SessionStore:
+        """Return this store with a configuration that stays as it is. Close only the store that was opened."""
+        store = copy.copy(self)
+        store._config = config
+        store.aio = AsyncSessionStore(store)
+        return store
 
     @property
     def clock(self) -> Clock:

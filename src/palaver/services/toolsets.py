@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.agent.tools import history, memory, messaging, schedule
+from palaver.agent.tools import history, memory, messaging, schedule, web
 from palaver.domain.errors import InvalidInput
 from palaver.domain.profile import ToolsetRule
 from palaver.domain.source import ChatType
@@ -29,7 +29,9 @@ BUILT_IN_TOOLSETS: Final = {
     memory.TOOLSET: "remembers, recalls and forgets",
     schedule.TOOLSET: "makes and changes jobs that run on a schedule",
     messaging.TOOLSET: "sends messages to other chats",
+    web.TOOLSET: "reads web pages and searches the web",
 }
+PUBLIC_TOOLSETS: Final = frozenset({web.TOOLSET})  # they return nothing that belongs to a person
 NEVER_FOR_JOBS: Final = frozenset({schedule.TOOLSET})  # a job makes no jobs, whatever was granted to it
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
+    from palaver.domain.account import SetupStep
     from palaver.domain.ids import PersonId
     from palaver.domain.person import Person
     from palaver.storage.engines.base import Transaction
@@ -151,6 +152,21 @@ def mark_welcomed(tx: Transaction, person_id: PersonId) -> None:
     tx.execute("UPDATE account SET is_welcomed = 1 WHERE person_id = $1", person_id)
 
 
+def list_skipped_steps(tx: Transaction, person_id: PersonId) -> tuple[str, ...]:
+    """List the steps of the first visit that a person has skipped, in that order."""
+    row = tx.fetch_one("SELECT skipped_steps FROM account WHERE person_id = $1", person_id)
+    return tuple(row[0].split(",")) if row is not None and row[0] else ()
+
+
+def set_step_skipped(tx: Transaction, person_id: PersonId, step: SetupStep, *, is_skipped: bool) -> tuple[str, ...]:
+    """Remember that a person has skipped a step, or no longer; returns all that they have skipped."""
+    tx.fetch_one(f"SELECT person_id FROM account WHERE person_id = $1 {tx.for_update}", person_id)
+    others = [each for each in list_skipped_steps(tx, person_id) if each != step]
+    steps = (*others, step.value) if is_skipped else tuple(others)
+    tx.execute("UPDATE account SET skipped_steps = $2 WHERE person_id = $1", person_id, ",".join(steps))
+    return steps
+
+
 def has_any_password(tx: Transaction) -> bool:
     """Whether any person has a password."""
     return tx.fetch_one("SELECT 1 FROM account WHERE password_hash IS NOT NULL LIMIT 1") is not None
@@ -247,6 +263,12 @@ def find_sign_in(tx: Transaction, digest: str, now: int) -> tuple[SignedInPerson
         person=person_from_row(row), credential_type="cookie", scopes=ALL_SCOPES, credential_id=sign_in_id
     )
     return signed_in, last_seen_at < now - _MIN_USE_INTERVAL_MICROS
+
+
+def is_sign_in_open(created_at: int, last_seen_at: int, now: int) -> bool:
+    """Whether a sign-in has not expired."""
+    oldest_created_at, oldest_seen_at = _compute_oldest_open_times(now)
+    return created_at > oldest_created_at and last_seen_at > oldest_seen_at
 
 
 def mark_sign_in_seen(tx: Transaction, sign_in_id: str, now: int) -> None:

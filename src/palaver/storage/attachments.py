@@ -73,6 +73,17 @@ def find_by_no(tx: Transaction, no: int) -> Attachment | None:
     return _attachment_from_row(row) if row else None
 
 
+def list_of_person(tx: Transaction, person_id: PersonId, after: int, limit: int) -> list[tuple[int, Attachment]]:
+    """Return a page of the files that a person has sent, oldest first, each with its number."""
+    rows = tx.fetch_all(
+        f"SELECT {_COLUMNS} FROM attachment a WHERE a.person_id = $1 AND a.no > $2 ORDER BY a.no LIMIT $3",
+        person_id,
+        after,
+        limit,
+    )
+    return [(row[7], _attachment_from_row(row)) for row in rows]
+
+
 def use_in_session(tx: Transaction, session_no: int, attachment_nos: Iterable[int]) -> None:
     """Record that a session uses these files."""
     rows = [(session_no, no) for no in attachment_nos]

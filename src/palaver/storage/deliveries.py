@@ -335,3 +335,22 @@ def restore_order(tx: Transaction, address: str, now: int) -> None:
     tx.execute(f"UPDATE delivery SET due_at = NULL WHERE {at_address} AND state = 'pending'", address)
     if tx.fetch_one(f"SELECT 1 FROM delivery WHERE {at_address} AND state = 'sending'", address) is None:
         _make_first_due(tx, address, max(now, (last_due and last_due[0]) or 0))
+
+
+# -- old notices --------------------------------------------------------------------------------------------
+
+
+def has_ended_notice_before(tx: Transaction, before: int) -> bool:
+    """Whether there is an ended delivery outside of conversations from before a moment."""
+    select = "SELECT 1 FROM delivery WHERE session_no IS NULL AND ended_at IS NOT NULL AND ended_at < $1 LIMIT 1"
+    return tx.fetch_one(select, before) is not None
+
+
+def delete_ended_notices(tx: Transaction, before: int, limit: int) -> int:
+    """Delete the oldest of them, at most `limit`; return how many."""
+    return tx.execute(
+        "DELETE FROM delivery WHERE no IN (SELECT no FROM delivery WHERE session_no IS NULL AND ended_at IS NOT NULL"
+        " AND ended_at < $1 ORDER BY ended_at LIMIT $2)",
+        before,
+        limit,
+    )

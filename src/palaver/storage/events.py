@@ -149,18 +149,25 @@ def _iter_newest_messages(
                 yield row
         if len(rows) < row_limit:
             return
-        before, hidden_by = rows[-1][0], rows[-1][8]
-        if hidden_by is not None:
-            before = min(before, _get_first_hidden_seq(tx, session, hidden_by, session_condition))
+        before, kind, hidden_by = rows[-1][0], rows[-1][1], rows[-1][8]
+        if kind == "message" and hidden_by is not None:
+            before = min(before, _find_hidden_start(tx, session, before, hidden_by, session_condition))
         row_limit = min(row_limit * 2, _MAX_ROWS_PER_READ)
 
 
-def _get_first_hidden_seq(tx: Transaction, session: object, hidden_by: int, session_condition: str) -> int:
-    """Return the seq from which on an undo or rewrite has hidden every message before it."""
+def _find_hidden_start(tx: Transaction, session: object, before: int, hidden_by: int, session_condition: str) -> int:
+    """Return the seq from which on every message before `before`, itself a hidden one, is hidden.
+
+    A change of the version may show earlier messages of that range again, so it ends there.
+    """
     row = tx.fetch_one(f"SELECT body FROM event WHERE {session_condition} AND seq = $2", session, hidden_by)
     facts = find_facts(row[0]) if row else {}
     seqs = (facts.get(key) for key in ("first_seq", "answers_kept_before", "posts_kept_before"))
-    return max((seq for seq in seqs if isinstance(seq, int)), default=hidden_by)
+    start = max((seq for seq in seqs if isinstance(seq, int)), default=hidden_by)
+    change = tx.fetch_one(
+        f"SELECT MAX(seq) FROM event WHERE {session_condition} AND version_of IS NOT NULL AND seq < $2", session, before
+    )
+    return max(start, change[0] or 0) if change else start
 
 
 def list_messages(
@@ -205,9 +212,10 @@ def list_events(tx: Transaction, session_no: int, *, after: int = 0, limit: int 
 
 
 def list_reactions(tx: Transaction, session_no: int, *, after: int, before: int) -> list[Event]:
-    """Return the reactions between two seqs."""
+    """Return the reactions between two seqs, without those in another version."""
     rows = tx.fetch_all(
-        f"{SELECT_EVENT} WHERE session_no = $1 AND seq > $2 AND seq < $3 AND kind = 'reaction' ORDER BY seq",
+        f"{SELECT_EVENT} WHERE session_no = $1 AND seq > $2 AND seq < $3 AND kind = 'reaction' AND hidden_by IS NULL"
+        " ORDER BY seq",
         session_no,
         after,
         before,
@@ -295,25 +303,14 @@ def _find_end_of_earlier_answers(tx: Transaction, session_no: int, question_seq:
 
 
 def undo_turns(tx: Transaction, session_no: int, turns: int, now: int, person_id: PersonId | None = None) -> UndoResult:
-    """Hide the last `turns` turns: each a user message and what follows it.
-
-    Answers to earlier messages stay, and so does what a job or another conversation has sent here since.
-    """
+    """Hide the last `turns` turns: each a user message and what follows it."""
     previous_seq = _lock_redo_seq(tx, session_no)
     newest = _iter_newest_messages(tx, session_no, END_OF_LOG, turns * 4)
     questions = list(islice(((row[0], get_text(row)) for row in newest if row[3] == "user"), turns))
     if not questions:
         raise NothingToUndo
     first_seq, prompt = questions[-1]
-    answers_kept_before = _find_end_of_earlier_answers(tx, session_no, first_seq)
-    kept = {} if answers_kept_before is None else {"answers_kept_before": answers_kept_before}
-    last_post = tx.fetch_one(
-        f"SELECT MAX(seq) FROM event WHERE session_no = $1 AND seq > $2 AND {_IS_VISIBLE} AND {_IS_POST}",
-        session_no,
-        first_seq,
-    )
-    if last_post is not None and last_post[0] is not None:
-        kept["posts_kept_before"] = last_post[0] + 1
+    kept = find_kept_ranges(tx, session_no, first_seq)
     seq = append_event(
         tx,
         session_no,
@@ -325,9 +322,7 @@ def undo_turns(tx: Transaction, session_no: int, turns: int, now: int, person_id
         previous_seq=previous_seq,
         **kept,
     )
-    hidden_count = _hide_messages(
-        tx, session_no, first_seq, seq, answers_from=answers_kept_before or first_seq, condition=f"NOT {_IS_POST}"
-    )
+    hidden_count = hide_exchanges(tx, session_no, first_seq, seq, kept)
     tx.execute("UPDATE session SET redo_seq = $2 WHERE no = $1", session_no, seq)
     end_compaction_of_hidden(tx, session_no, first_seq)
     update_counters(tx, session_no, -hidden_count)
@@ -388,6 +383,31 @@ def rewrite_transcript(
         now,
     )
     update_counters(tx, session_no, len(added_rows) - hidden_count)
+
+
+def find_kept_ranges(tx: Transaction, session_no: int, first_seq: int) -> dict[str, int]:
+    """Return which messages stay if those from a question on are hidden, as facts of the event that hides them.
+
+    Answers to earlier messages stay, and so does what a job or another conversation has sent here since.
+    """
+    kept: dict[str, int] = {}
+    answers_kept_before = _find_end_of_earlier_answers(tx, session_no, first_seq)
+    if answers_kept_before is not None:
+        kept["answers_kept_before"] = answers_kept_before
+    last_post = tx.fetch_one(
+        f"SELECT MAX(seq) FROM event WHERE session_no = $1 AND seq > $2 AND {_IS_VISIBLE} AND {_IS_POST}",
+        session_no,
+        first_seq,
+    )
+    if last_post is not None and last_post[0] is not None:
+        kept["posts_kept_before"] = last_post[0] + 1
+    return kept
+
+
+def hide_exchanges(tx: Transaction, session_no: int, first_seq: int, hidden_by: int, kept: Mapping[str, int]) -> int:
+    """Hide the visible messages from a question on, except those of `find_kept_ranges`; return how many they are."""
+    answers_from = kept.get("answers_kept_before", first_seq)
+    return _hide_messages(tx, session_no, first_seq, hidden_by, answers_from=answers_from, condition=f"NOT {_IS_POST}")
 
 
 def _hide_messages(

@@ -432,3 +432,24 @@ def _set_author(message: Message, source: SessionSource) -> Message:
     if message.author is not None or not (source.user_name or source.participant):
         return message
     return replace(message, author=Author(source.user_name or "", source.participant))
+
+
+# -- old moves ----------------------------------------------------------------------------------------------
+
+_IS_UNDONE = """m.undone_at IS NOT NULL AND m.undone_at < $1
+    AND EXISTS (SELECT 1 FROM lane_move l WHERE l.lane_key = m.lane_key AND l.no > m.no)"""
+
+
+def has_move_undone_before(tx: Transaction, before: int) -> bool:
+    """Whether there is a move of a lane that was undone before a moment, and is not the lane's last."""
+    return tx.fetch_one(f"SELECT 1 FROM lane_move m WHERE {_IS_UNDONE} LIMIT 1", before) is not None
+
+
+def delete_undone_moves(tx: Transaction, before: int, limit: int) -> int:
+    """Delete the oldest of them, at most `limit`: nothing undoes them again. Return how many."""
+    return tx.execute(
+        f"DELETE FROM lane_move WHERE no IN (SELECT m.no FROM lane_move m WHERE {_IS_UNDONE}"
+        " ORDER BY m.undone_at LIMIT $2)",
+        before,
+        limit,
+    )

@@ -69,18 +69,61 @@ def edit_message(tx: Transaction, place: MessagePlace, text: str, actor: Actor, 
     return True
 
 
-def delete_message(tx: Transaction, place: MessagePlace, actor: Actor, now: int) -> bool:
-    """Hide a message that was deleted on its platform; False if it is hidden already."""
+def revert_late_edit(tx: Transaction, place: MessagePlace, now: int) -> bool:
+    """Give a message that is asked again the text back with which it was answered; False if it was not edited since.
+
+    So the answer stays with the message that it answers, in the version that is left.
+    """
+    session_no, seq = place
+    if find_edit(tx, place) is None:
+        return False
+    edits = tx.fetch_all(
+        "SELECT body FROM event WHERE session_no = $1 AND kind = 'message_edited' AND seq > (SELECT MIN(a.seq)"
+        " FROM event a WHERE a.session_no = $1 AND a.seq > $2 AND a.kind = 'message' AND a.role = 'assistant'"
+        " AND a.hidden_by IS NULL) ORDER BY seq",
+        session_no,
+        seq,
+    )
+    facts = next((facts for (body,) in edits if (facts := find_facts(body)).get("seq") == seq), {})
+    text = facts.get("previous_text")
+    actor = Actor(str(facts.get("platform")), None)
+    return isinstance(text, str) and edit_message(tx, place, text, actor, now)
+
+
+def delete_message(tx: Transaction, place: MessagePlace, actor: Actor, now: int, *, first_seq: int) -> bool:
+    """Hide a message that was deleted on its platform, also in versions that are not shown; False if it is hidden.
+
+    `first_seq` is the number of the message as it arrived; later ones with its id are copies in other versions.
+    """
     row = _lock_message(tx, place)
-    if row is None or row[8] is not None:
+    copies = [] if row is None or row[7] is None else _find_hidden_copies(tx, place.session_no, first_seq, row[7])
+    if row is None or (row[8] is not None and not copies):
         return False
     session_no, seq = place
     facts = {"seq": seq, "platform": actor.platform}
     hidden_by = events.append_event(tx, session_no, EventKind.MESSAGE_DELETED, now, actor.person_id, **facts)
-    tx.execute("UPDATE event SET hidden_by = $3 WHERE session_no = $1 AND seq = $2", session_no, seq, hidden_by)
-    events.end_compaction_of_hidden(tx, session_no, seq)
-    events.update_counters(tx, session_no, -1)
+    update = "UPDATE event SET hidden_by = $3 WHERE session_no = $1 AND seq = $2"
+    tx.execute_many(update, [(session_no, each, hidden_by) for each in {seq, *copies}])
+    if row[8] is None:
+        events.end_compaction_of_hidden(tx, session_no, seq)
+        events.update_counters(tx, session_no, -1)
     return True
+
+
+def _find_hidden_copies(tx: Transaction, session_no: int, first_seq: int, platform_message_id: str) -> list[int]:
+    """Return the numbers of a message in versions that are not shown."""
+    change = "SELECT 1 FROM event WHERE session_no = $1 AND version_of IS NOT NULL LIMIT 1"
+    if tx.fetch_one(change, session_no) is None:
+        return []
+    rows = tx.fetch_all(
+        "SELECT e.seq FROM event e JOIN event v ON v.session_no = e.session_no AND v.seq = e.hidden_by"
+        " WHERE e.session_no = $1 AND e.seq >= $2 AND e.kind = 'message' AND e.platform_message_id = $3"
+        " AND v.version_of IS NOT NULL",
+        session_no,
+        first_seq,
+        platform_message_id,
+    )
+    return [int(seq) for (seq,) in rows]
 
 
 class Reaction(NamedTuple):

@@ -123,6 +123,14 @@ def move_to_person(tx: Transaction, to_id: PersonId, from_id: PersonId) -> None:
             tx.execute("UPDATE model_call SET windows = $2 WHERE id = $1", call_id, json.dumps(moved))
 
 
+def forget_people(tx: Transaction, person_ids: Collection[str]) -> None:
+    """Let the calls that are under way count in no window of these people, who are erased."""
+    for call_id, windows in tx.fetch_all(f"SELECT id, windows FROM model_call ORDER BY no {tx.for_update}"):
+        kept = [window for window in _parse_windows(windows) if window[0] != "person" or window[1] not in person_ids]
+        if json.dumps(kept) != windows:
+            tx.execute("UPDATE model_call SET windows = $2 WHERE id = $1", call_id, json.dumps(kept))
+
+
 def _parse_windows(text: str) -> tuple[WindowId, ...]:
     return tuple(WindowId(*window) for window in json.loads(text))
 

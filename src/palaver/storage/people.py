@@ -185,6 +185,17 @@ def find_by_id(tx: Transaction, person_id: PersonId) -> PersonRow | None:
     return _make_person_row(row) if row else None
 
 
+def find_survivor(tx: Transaction, person_id: PersonId) -> PersonId | None:
+    """Return the person whom this one was linked to; None if they were not."""
+    row = tx.fetch_one("SELECT merged_into FROM person WHERE id = $1", person_id)
+    return None if row is None or row[0] is None else PersonId(row[0])
+
+
+def has_other_owner(tx: Transaction, person_id: PersonId) -> bool:
+    """Whether anybody else is an owner."""
+    return tx.fetch_one("SELECT 1 FROM person WHERE role = 'owner' AND id <> $1 LIMIT 1", person_id) is not None
+
+
 def load_names(tx: Transaction, person_ids: Iterable[PersonId]) -> dict[PersonId, str]:
     """Return the names of these people by id; people who do not exist are left out."""
     ids = sorted(set(person_ids))
@@ -200,6 +211,11 @@ def load_names(tx: Transaction, person_ids: Iterable[PersonId]) -> dict[PersonId
 
 def set_role(tx: Transaction, person_id: PersonId, role: Role) -> None:
     tx.execute("UPDATE person SET role = $2 WHERE id = $1", person_id, role.value)
+
+
+def hold(tx: Transaction, person_id: PersonId) -> bool:
+    """Keep a person from being erased until this transaction ends; False if there is no such person."""
+    return tx.fetch_one(f"SELECT 1 FROM person WHERE id = $1 {tx.for_key_share}", person_id) is not None
 
 
 def set_timezone(tx: Transaction, person_id: PersonId, timezone: str | None) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.domain.person import Role
-from palaver.storage import budget_windows, jobs, model_calls, people
+from palaver.storage import budget_windows, imports, jobs, model_calls, people, saved_prompts
 from palaver.storage.sources import decode_source
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ _MOVE_STATEMENTS = (
     "UPDATE share SET person_id = $1 WHERE person_id = $2",
     "UPDATE chat_access SET person_id = $1 WHERE person_id = $2",
     "UPDATE home_channel SET set_by = $1 WHERE set_by = $2",
+    "UPDATE setting SET set_by = $1 WHERE set_by = $2",
+    "UPDATE setting_change SET person_id = $1 WHERE person_id = $2",
     "UPDATE turn SET person_id = $1 WHERE person_id = $2 AND state IN ('queued', 'running')",
     "UPDATE memory_turn SET person_id = $1 WHERE person_id = $2 AND ended_at IS NULL",
     "UPDATE person SET timezone = COALESCE(timezone, (SELECT timezone FROM person WHERE id = $2)) WHERE id = $1",
@@ -52,7 +54,9 @@ def merge_people(tx: Transaction, survivor: PersonRow, other: PersonRow, now: in
     _move_memberships(tx, to_id, from_id, now)
     _move_read_marks(tx, to_id, from_id)
     _move_projects(tx, to_id, from_id)
+    saved_prompts.move_to_person(tx, to_id, from_id)
     jobs.move_to_person(tx, to_id, from_id)
+    imports.move_to_person(tx, to_id, from_id)
     for statement in _MOVE_STATEMENTS:
         tx.execute(statement, to_id, from_id)
     model_calls.move_to_person(tx, to_id, from_id)  # after the turns: in the order in which a turn's end locks them

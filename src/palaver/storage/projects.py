@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.errors import InvalidInput, ProjectNameTaken, ProjectNotFound
 from palaver.domain.ids import ProjectId, new_project_id
+from palaver.domain.saved_prompt import clean_project_instructions
 from palaver.domain.session import Project
 from palaver.domain.text import is_storable
 from palaver.domain.titles import clean_title
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 _SELECT = """SELECT p.id, p.name, p.color, p.created_at,
-    (SELECT COUNT(*) FROM session s WHERE s.project_no = p.no AND s.active_at IS NOT NULL), p.no FROM project p"""
+    (SELECT COUNT(*) FROM session s WHERE s.project_no = p.no AND s.active_at IS NOT NULL), p.no, p.instructions
+    FROM project p"""
 
 
 def list_projects(tx: Transaction, person_id: PersonId) -> list[Project]:
@@ -70,16 +72,24 @@ def create(tx: Transaction, person_id: PersonId, name: str, color: str | None, n
     return get_by_id_or_name(tx, person_id, project_id)[1]
 
 
-def update(tx: Transaction, person_id: PersonId, text: str, name: str | None, color: str | None) -> Project:
-    """Change the name or color of a project (None: it stays)."""
+def update(
+    tx: Transaction,
+    person_id: PersonId,
+    text: str,
+    name: str | None,
+    color: str | None,
+    instructions: str | None = None,
+) -> Project:
+    """Change the name, color or instructions of a project (None: it stays; empty instructions: without any)."""
     no, project = get_by_id_or_name(tx, person_id, text)
     clean = project.name if name is None else _clean_free_name(tx, person_id, name, except_no=no)
     tx.execute(
-        "UPDATE project SET name = $2, name_key = $3, color = COALESCE($4, color) WHERE no = $1",
+        "UPDATE project SET name = $2, name_key = $3, color = COALESCE($4, color), instructions = $5 WHERE no = $1",
         no,
         clean,
         clean.casefold(),
         _check_color(color),
+        project.instructions if instructions is None else clean_project_instructions(instructions),
     )
     return get_by_id_or_name(tx, person_id, project.id)[1]
 
@@ -89,6 +99,17 @@ def delete(tx: Transaction, person_id: PersonId, text: str) -> Project:
     no, project = get_by_id_or_name(tx, person_id, text)
     tx.execute("DELETE FROM project WHERE no = $1", no)
     return project
+
+
+def load_instructions(tx: Transaction, session_no: int, person_id: PersonId | None) -> str | None:
+    """Return the instructions of a session's project if it is this person's."""
+    row = tx.fetch_one(
+        "SELECT p.instructions FROM session s JOIN project p ON p.no = s.project_no"
+        " WHERE s.no = $1 AND p.person_id = $2",
+        session_no,
+        person_id,
+    )
+    return None if row is None else row[0]
 
 
 def _clean_free_name(tx: Transaction, person_id: PersonId, name: str, except_no: int = 0) -> str:
@@ -112,5 +133,10 @@ def _check_color(color: str | None) -> str | None:
 
 def _project_from_row(row: Row) -> Project:
     return Project(
-        id=ProjectId(row[0]), name=row[1], color=row[2], created_at=from_micros(row[3]), session_count=row[4]
+        id=ProjectId(row[0]),
+        name=row[1],
+        color=row[2],
+        created_at=from_micros(row[3]),
+        session_count=row[4],
+        instructions=row[6],
     )

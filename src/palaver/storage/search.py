@@ -26,6 +26,7 @@ from palaver.storage.search_scope import (
     build_session_scope,
     list_required_scopes,
 )
+from palaver.storage.statements import build_placeholders
 from palaver.storage.timestamps import from_micros
 
 if TYPE_CHECKING:
@@ -34,12 +35,12 @@ if TYPE_CHECKING:
     from palaver.domain.search_text import Query, Term
     from palaver.storage.engines.base import Row, Transaction
 
-_SELECT_UNINDEXED = """SELECT no, audience_no, platform, indexed_seq, last_seq FROM session WHERE unindexed = 1
+_SELECT_UNINDEXED = """SELECT no, audience_no, shared, platform, indexed_seq, last_seq FROM session WHERE unindexed = 1
     ORDER BY no LIMIT $1"""
-# An edit is indexed as its message: with the edited message's number, role and time.
-_SELECT_NEW_EVENTS = """SELECT no, seq, content, role, created_at, kind, body FROM event
+# An edit is indexed as its message: with the edited message's number, role, time and person.
+_SELECT_NEW_EVENTS = """SELECT no, seq, content, role, created_at, kind, body, person_id FROM event
     WHERE session_no = $1 AND seq > $2 ORDER BY seq LIMIT $3"""
-_SELECT_EDITED = "SELECT no, role, created_at FROM event WHERE session_no = $1 AND seq = $2"
+_SELECT_EDITED = "SELECT no, role, created_at, person_id FROM event WHERE session_no = $1 AND seq = $2"
 _SELECT_HIT = f"""SELECT s.id, COALESCE(s.title, s.auto_title), e.seq, e.created_at, e.role, e.content, e.body,
     e.platform_message_id, s.archived_at, CASE WHEN e.edited_by IS NOT NULL THEN (SELECT edit.content FROM event AS edit
     WHERE edit.session_no = e.session_no AND edit.seq = e.edited_by) END,
@@ -50,9 +51,10 @@ _SELECT_HIT = f"""SELECT s.id, COALESCE(s.title, s.auto_title), e.seq, e.created
 # then, for a word that is not common, everything that the word index returns.
 NEWEST_MESSAGE_COUNT = 200
 NO_CONDITIONS = SearchConditions()
+_EVENTS_PER_LOOKUP = 100
 _JOIN_VISIBLE = "JOIN event e ON e.no = x.event_no JOIN session s ON s.no = e.session_no WHERE e.hidden_by IS NULL"
 _SEARCH_NEWEST = f"""WITH x AS MATERIALIZED (SELECT event_no FROM (SELECT event_no, words FROM search
-    WHERE event_no < $2 ORDER BY event_no DESC LIMIT $7) AS newest WHERE words @@ $1::tsquery)
+    WHERE event_no < $2 ORDER BY event_no DESC LIMIT $8) AS newest WHERE words @@ $1::tsquery)
     {_SELECT_HIT} x {_JOIN_VISIBLE} AND {build_exact_condition(4)} ORDER BY x.event_no DESC LIMIT $3"""
 _SEARCH_ALL = f"""WITH x AS MATERIALIZED (SELECT event_no FROM search WHERE words @@ $1::tsquery)
     {_SELECT_HIT} x {_JOIN_VISIBLE} AND x.event_no < $2 AND {build_exact_condition(4)}
@@ -77,19 +79,21 @@ def collect_unindexed(tx: Transaction, limit: int, pause: Callable[[], None] | N
     """
     progress: list[tuple[int, int, int]] = []
     rows: dict[int, tuple[int, int, str, str]] = {}  # by event number
-    for session_no, audience_no, platform, indexed_seq, last_seq in tx.fetch_all(_SELECT_UNINDEXED, limit):
+    for session_no, audience_no, shared, platform, indexed_seq, last_seq in tx.fetch_all(_SELECT_UNINDEXED, limit):
         if len(rows) >= limit:
             break
         new_events = tx.fetch_all(_SELECT_NEW_EVENTS, session_no, indexed_seq, limit - len(rows))
         progress.append((session_no, indexed_seq, new_events[-1][1] if new_events else last_seq))
         session_scope = build_session_scope(audience_no, session_no, platform)
-        for event_no, _, text, event_role, event_at, kind, body in new_events:
-            no, role, created_at = event_no, event_role, event_at
+        own_audience_no = None if shared else audience_no
+        for event_no, _, text, event_role, event_at, kind, body, event_person_id in new_events:
+            no, role, created_at, person_id = event_no, event_role, event_at, event_person_id
             if kind == EventKind.MESSAGE_EDITED:
                 edited = tx.fetch_one(_SELECT_EDITED, session_no, find_facts(body).get("seq"))
-                no, role, created_at = edited or (event_no, "user", event_at)
+                no, role, created_at, person_id = edited or (event_no, "user", event_at, event_person_id)
             if text or kind == EventKind.MESSAGE_EDITED:
-                scope = _format_scope(tx, (*session_scope, *build_message_scope(role, created_at)))
+                message_scope = build_message_scope(role, created_at, person_id, own_audience_no)
+                scope = _format_scope(tx, (*session_scope, *message_scope))
                 rows[no] = (session_no, no, scope, _build_words(tx, text or ""))
                 if pause is not None and len(rows) % 16 == 0:
                     pause()
@@ -97,13 +101,17 @@ def collect_unindexed(tx: Transaction, limit: int, pause: Callable[[], None] | N
 
 
 def index_batch(tx: Transaction, batch: IndexBatch) -> None:
-    """Add a batch to the index, without the sessions that another process has indexed meanwhile."""
+    """Add a batch to the index, without the sessions that another process has indexed meanwhile.
+
+    What was deleted or erased since the batch was collected is left out.
+    """
     unchanged = {
         session_no
         for session_no, before, _ in batch.progress
         if tx.fetch_one("SELECT 1 FROM session WHERE no = $1 AND indexed_seq = $2", session_no, before)
     }
-    rows = [(no, scope, words) for session_no, no, scope, words in batch.rows if session_no in unchanged]
+    kept = _find_kept_events(tx, [no for session_no, no, _, _ in batch.rows if session_no in unchanged])
+    rows = [(no, scope, words) for _, no, scope, words in batch.rows if no in kept]
     if tx.name == "sqlite":
         tx.execute_many("INSERT OR REPLACE INTO search (rowid, scope, body) VALUES ($1, $2, $3)", rows)
     elif rows:
@@ -120,6 +128,22 @@ def index_batch(tx: Transaction, batch: IndexBatch) -> None:
         " WHERE no = $1 AND indexed_seq <= $2",  # another process may already be further
         [(session_no, after) for session_no, _, after in batch.progress if session_no in unchanged],
     )
+    # Erasing locks the session first. So it is either committed by now, or it waits and will find these words.
+    for session_no in sorted(unchanged):
+        tx.fetch_one(f"SELECT 1 FROM session WHERE no = $1 {tx.for_key_share}", session_no)
+    key = "rowid" if tx.name == "sqlite" else "event_no"
+    erased = kept - _find_kept_events(tx, sorted(kept))
+    tx.execute_many(f"DELETE FROM search WHERE {key} = $1", [(no,) for no in sorted(erased)])
+
+
+def _find_kept_events(tx: Transaction, event_nos: Sequence[int]) -> set[int]:
+    """Return those of these events that still have their text."""
+    kept: set[int] = set()
+    for start in range(0, len(event_nos), _EVENTS_PER_LOOKUP):
+        nos = event_nos[start : start + _EVENTS_PER_LOOKUP]
+        sql = f"SELECT no FROM event WHERE no IN ({build_placeholders(len(nos))}) AND kind <> 'erased'"
+        kept.update(no for (no,) in tx.fetch_all(sql, *nos))
+    return kept
 
 
 def find_event_no(tx: Transaction, session_no: int, seq: int) -> int | None:

@@ -1,10 +1,11 @@
 """The scope words of the search index: who may see a message, and the facts about it that searches filter by.
 
-Besides its text, every indexed message carries its audience (`a`), session (`s`), platform (`p`) and role (`r`), and
-the year (`y`) and month (`m`) of its time in UTC. None of them ever changes. So a filtered search reads only the
-messages that match, newest first, and its cost does not depend on how many others there are. A range of dates looks up
-whole years and months; the time of each message then decides at both ends of the range. A project, which can change, is
-looked up as its sessions, or checked for each match if it has more than `MAX_PROJECT_SESSIONS`.
+Besides its text, every indexed message carries its audience (`a`), session (`s`), platform (`p`), role (`r`), author
+(`u`, or `o` for the person whose own session it is), and the year (`y`) and month (`m`) of its time in UTC. None of
+them ever changes. So a filtered search reads only the messages that match, newest first, and its cost does not depend
+on how many others there are. A range of dates looks up whole years and months; the time of each message then decides at
+both ends of the range. A project and the archive, which can change, are looked up as their sessions, or checked for
+each match if they have more than `MAX_LISTED_SESSIONS`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from palaver.domain.search_filter import ArchivedFilter
+from palaver.storage.statements import build_placeholders
 from palaver.storage.timestamps import from_micros
 
 if TYPE_CHECKING:
@@ -19,8 +22,9 @@ if TYPE_CHECKING:
 
     from palaver.storage.engines.base import Transaction
 
-MAX_PROJECT_SESSIONS = 100  # that are looked up one by one
+MAX_LISTED_SESSIONS = 100  # that are looked up one by one
 FIRST_YEAR, LAST_YEAR = 1970, 2100  # of a range without a beginning or end
+_ARCHIVED_NUMBERS = {ArchivedFilter.BOTH: 0, ArchivedFilter.ONLY: 1, ArchivedFilter.WITHOUT: 2}
 _NEVER, _FOREVER = -(2**62), 2**62
 _MAX_MICROS = 200 * 366 * 86_400 * 1_000_000  # after the last year, and before the last one that Python knows
 
@@ -35,14 +39,17 @@ class SearchConditions:
     after: int | None = None  # at this moment or later
     before: int | None = None  # before this moment
     project_no: int | None = None
+    authors: Sequence[Author] | None = None  # one of them wrote it
+    archived: ArchivedFilter = ArchivedFilter.BOTH  # whether its session is
 
     @property
-    def exact_params(self) -> tuple[int, int, int]:
+    def exact_params(self) -> tuple[int, int, int, int]:
         """The parameters of `build_exact_condition`."""
         return (
             _NEVER if self.after is None else self.after,
             _FOREVER if self.before is None else self.before,
             self.project_no or 0,
+            _ARCHIVED_NUMBERS[self.archived],
         )
 
 
@@ -51,7 +58,16 @@ def build_exact_condition(first: int) -> str:
     return (
         f"e.created_at >= ${first} AND e.created_at < ${first + 1}"
         f" AND (${first + 2} = 0 OR s.project_no = ${first + 2})"
+        f" AND (${first + 3} = 0 OR ${first + 3} = CASE WHEN s.archived_at IS NULL THEN 2 ELSE 1 END)"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """A person as messages name them: by id, or by their own audience, to which their own sessions belong."""
+
+    person_id: str
+    audience_no: int
 
 
 def build_session_scope(audience_no: int, session_no: int, platform: str) -> tuple[str, ...]:
@@ -59,10 +75,18 @@ def build_session_scope(audience_no: int, session_no: int, platform: str) -> tup
     return (f"a{audience_no}", f"s{session_no}", _name_platform(platform))
 
 
-def build_message_scope(role: str | None, created_at: int) -> tuple[str, ...]:
-    """Return the scope words that a message has besides those of its session."""
+def build_message_scope(
+    role: str | None, created_at: int, person_id: str | None, own_audience_no: int | None
+) -> tuple[str, ...]:
+    """Return the scope words that a message has besides those of its session.
+
+    `own_audience_no` is the audience of a session that is one person's own: there, messages do not name their author.
+    """
     moment = from_micros(created_at)
-    return (f"r{role or ''}", f"y{moment:%Y}", f"m{moment:%Y%m}")
+    scope = (f"r{role or ''}", f"y{moment:%Y}", f"m{moment:%Y%m}")
+    if person_id is not None:
+        return (*scope, _name_person(person_id))
+    return (*scope, f"o{own_audience_no}") if role == "user" and own_audience_no is not None else scope
 
 
 def list_required_scopes(
@@ -78,19 +102,40 @@ def list_required_scopes(
         groups.append([_name_platform(conditions.platform)])
     if conditions.role is not None:
         groups.append([f"r{conditions.role}"])
+    if conditions.authors is not None:
+        by_id = [_name_person(author.person_id) for author in conditions.authors]
+        groups.append([*by_id, *(f"o{author.audience_no}" for author in conditions.authors)])
     if conditions.after is not None or conditions.before is not None:
         groups.append(list(_iter_periods(conditions.after, conditions.before)))
     if conditions.project_no is not None:
-        rows = tx.fetch_all(
-            "SELECT no FROM session WHERE project_no = $1 LIMIT $2", conditions.project_no, MAX_PROJECT_SESSIONS + 1
-        )
-        if len(rows) <= MAX_PROJECT_SESSIONS:
-            groups.append([f"s{no}" for (no,) in rows])
+        groups += _list_session_words(tx, "project_no = $1", conditions.project_no)
+    if conditions.archived is ArchivedFilter.ONLY:
+        is_archived = "active_at IS NOT NULL AND archived_at IS NOT NULL"
+        if audiences is None:
+            groups += _list_session_words(tx, is_archived)
+        else:
+            some = build_placeholders(len(audiences)) if audiences else "NULL"
+            groups += _list_session_words(tx, f"{is_archived} AND audience_no IN ({some})", *audiences)
     return groups
 
 
+def _list_session_words(tx: Transaction, condition: str, *params: int) -> list[list[str]]:
+    """Return the group of the sessions that meet a condition; no group if there are too many."""
+    sql = f"SELECT no FROM session WHERE {condition} LIMIT ${len(params) + 1}"
+    rows = tx.fetch_all(sql, *params, MAX_LISTED_SESSIONS + 1)
+    return [[f"s{no}" for (no,) in rows]] if len(rows) <= MAX_LISTED_SESSIONS else []
+
+
 def _name_platform(platform: str) -> str:
-    return "p" + platform.encode("utf-8", "replace").hex()  # the name may contain `-` and `_`, which split words
+    return "p" + _encode(platform)
+
+
+def _name_person(person_id: str) -> str:
+    return "u" + _encode(person_id)
+
+
+def _encode(name: str) -> str:
+    return name.encode("utf-8", "replace").hex()  # it may contain `-` and `_`, which split words
 
 
 def _iter_periods(after: int | None, before: int | None) -> Iterator[str]:

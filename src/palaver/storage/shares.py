@@ -1,4 +1,4 @@
-"""Shares: read-only copies of sessions for people without an account. A copy never changes."""
+"""Shares: read-only copies of sessions for people without an account. A copy never changes; when it expires may."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from palaver.domain.session import Page
 from palaver.domain.share import (
     MAX_SHARES_PER_PERSON,
     Share,
+    ShareExpired,
     ShareNotFound,
     new_share_id,
     parse_share_id,
@@ -24,15 +25,23 @@ if TYPE_CHECKING:
 MAX_SHARES_PER_PAGE = MAX_SHARES_PER_PERSON
 _END_OF_LIST = 2**62
 
-_SELECT = """SELECT h.no, h.id, s.id, h.person_id, p.name, h.title, h.message_count, h.created_at, h.secret
-    FROM share h JOIN session s ON s.no = h.session_no JOIN person p ON p.id = h.person_id"""
+_SELECT = """SELECT h.no, h.id, s.id, h.person_id, p.name, h.title, h.message_count, h.created_at, h.secret,
+    h.expires_at FROM share h JOIN session s ON s.no = h.session_no JOIN person p ON p.id = h.person_id"""
 
 
-def add(tx: Transaction, person_id: PersonId, session_no: int, secret: str, body: dict[str, Any], now: int) -> Share:
+def add(
+    tx: Transaction,
+    person_id: PersonId,
+    session_no: int,
+    secret: str,
+    body: dict[str, Any],
+    now: int,
+    expires_at: int | None = None,
+) -> Share:
     share_id = new_share_id()
     tx.execute(
-        "INSERT INTO share (id, secret, person_id, session_no, title, body, message_count, created_at)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        "INSERT INTO share (id, secret, person_id, session_no, title, body, message_count, created_at, expires_at)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         share_id,
         secret,
         person_id,
@@ -41,6 +50,7 @@ def add(tx: Transaction, person_id: PersonId, session_no: int, secret: str, body
         json.dumps(body, separators=(",", ":")),
         len(body["messages"]),
         now,
+        expires_at,
     )
     return get(tx, share_id, person_id)
 
@@ -77,11 +87,13 @@ def list_shares(tx: Transaction, person_id: PersonId | None, limit: int, cursor:
     return Page([_share_from_row(row) for row in rows], rows[-1][1] if len(rows) == limit else None)
 
 
-def open_share(tx: Transaction, secret: str) -> dict[str, Any]:
-    """Return the copy that a secret opens, with the time it was made."""
-    row = tx.fetch_one("SELECT body, created_at FROM share WHERE secret = $1", parse_share_secret(secret))
+def open_share(tx: Transaction, secret: str, now: int) -> dict[str, Any]:
+    """Return the copy that a secret opens, with the time it was made; raises ShareExpired from its expiry on."""
+    row = tx.fetch_one("SELECT body, created_at, expires_at FROM share WHERE secret = $1", parse_share_secret(secret))
     if row is None:
         raise ShareNotFound
+    if row[2] is not None and row[2] <= now:
+        raise ShareExpired
     return {**json.loads(row[0]), "shared_at": from_micros(row[1])}
 
 
@@ -91,6 +103,30 @@ def revoke(tx: Transaction, share_id: str, person_id: PersonId | None) -> None:
     deleted = tx.execute("DELETE FROM share WHERE id = $1 AND ($2 = '' OR person_id = $2)", valid_id, person_id or "")
     if not deleted:
         raise ShareNotFound
+
+
+def set_expiry(tx: Transaction, share_id: str, person_id: PersonId | None, expires_at: int | None) -> Share:
+    """Change when one of a person's shares (None: any person's) expires; None: never."""
+    tx.execute(
+        "UPDATE share SET expires_at = $3 WHERE id = $1 AND ($2 = '' OR person_id = $2)",
+        parse_share_id(share_id),
+        person_id or "",
+        expires_at,
+    )
+    return get(tx, share_id, person_id)
+
+
+def has_expired_before(tx: Transaction, before: int) -> bool:
+    return tx.fetch_one("SELECT 1 FROM share WHERE expires_at < $1 LIMIT 1", before) is not None
+
+
+def delete_expired_before(tx: Transaction, before: int, limit: int) -> int:
+    """Delete copies that expired before a moment, up to a number; return how many."""
+    return tx.execute(
+        "DELETE FROM share WHERE no IN (SELECT no FROM share WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)",
+        before,
+        limit,
+    )
 
 
 def _find_cursor(tx: Transaction, cursor: str, person_id: PersonId | None) -> int:
@@ -109,7 +145,7 @@ def _find_cursor(tx: Transaction, cursor: str, person_id: PersonId | None) -> in
 
 
 def _share_from_row(row: Row) -> Share:
-    _, share_id, session_id, person_id, person_name, title, message_count, created_at, secret = row
+    _, share_id, session_id, person_id, person_name, title, message_count, created_at, secret, expires_at = row
     return Share(
         id=share_id,
         session_id=session_id,
@@ -118,5 +154,6 @@ def _share_from_row(row: Row) -> Share:
         title=title,
         message_count=message_count,
         created_at=from_micros(created_at),
+        expires_at=None if expires_at is None else from_micros(expires_at),
         secret=secret,
     )

@@ -1,4 +1,4 @@
-"""Pages of a session's log for people to read: without hidden messages, with all other events."""
+"""Pages of a session's log for people to read: without what is hidden, such as messages of other versions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from palaver.domain.events import EventKind
 from palaver.domain.session_summary import TranscriptPage
-from palaver.storage import people
+from palaver.storage import people, versions
 from palaver.storage.events import END_OF_LOG
 from palaver.storage.message_rows import SELECT_EVENT, event_from_row
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from palaver.domain.events import Event
     from palaver.storage.engines.base import Transaction
 
-_IS_READABLE = "session_no = $1 AND (kind <> 'message' OR hidden_by IS NULL)"
+_IS_READABLE = "session_no = $1 AND hidden_by IS NULL"
 
 
 def load_page_before(tx: Transaction, session_no: int, *, before: int | None, limit: int) -> TranscriptPage:
     """Return the last events before a seq (None: the end of the log)."""
     events, has_more_before = _read_backwards(tx, session_no, END_OF_LOG if before is None else before, limit)
     has_more_after = before is not None and bool(_read_forwards(tx, session_no, before - 1, 1)[0])
-    return _make_page(tx, events, has_more_before=has_more_before, has_more_after=has_more_after)
+    return _make_page(tx, session_no, events, has_more_before=has_more_before, has_more_after=has_more_after)
 
 
 def load_page_after(tx: Transaction, session_no: int, *, after: int, limit: int) -> TranscriptPage:
     """Return the first events after a seq."""
     events, has_more_after = _read_forwards(tx, session_no, after, limit)
     has_more_before = bool(_read_backwards(tx, session_no, after + 1, 1)[0])
-    return _make_page(tx, events, has_more_before=has_more_before, has_more_after=has_more_after)
+    return _make_page(tx, session_no, events, has_more_before=has_more_before, has_more_after=has_more_after)
 
 
 def load_page_around(tx: Transaction, session_no: int, *, seq: int, limit: int) -> TranscriptPage:
@@ -36,7 +36,9 @@ def load_page_around(tx: Transaction, session_no: int, *, seq: int, limit: int) 
     half = max(limit // 2, 1)
     earlier, has_more_before = _read_backwards(tx, session_no, seq, half)
     later, has_more_after = _read_forwards(tx, session_no, seq - 1, max(limit - len(earlier), 1))
-    return _make_page(tx, [*earlier, *later], has_more_before=has_more_before, has_more_after=has_more_after)
+    return _make_page(
+        tx, session_no, [*earlier, *later], has_more_before=has_more_before, has_more_after=has_more_after
+    )
 
 
 def load_log_page(tx: Transaction, session_no: int, *, after: int, limit: int) -> TranscriptPage:
@@ -45,7 +47,7 @@ def load_log_page(tx: Transaction, session_no: int, *, after: int, limit: int) -
         f"{SELECT_EVENT} WHERE session_no = $1 AND seq > $2 ORDER BY seq LIMIT $3", session_no, after, limit + 1
     )
     events = [event_from_row(row) for row in rows[:limit]]
-    return _make_page(tx, events, has_more_before=after > 0, has_more_after=len(rows) > limit)
+    return _make_page(tx, session_no, events, has_more_before=after > 0, has_more_after=len(rows) > limit)
 
 
 def find_question(tx: Transaction, session_no: int, seq: int) -> Event | None:
@@ -74,8 +76,14 @@ def _read_forwards(tx: Transaction, session_no: int, after: int, limit: int) -> 
     return [event_from_row(row) for row in rows[:limit]], len(rows) > limit
 
 
-def _make_page(tx: Transaction, events: list[Event], *, has_more_before: bool, has_more_after: bool) -> TranscriptPage:
+def _make_page(
+    tx: Transaction, session_no: int, events: list[Event], *, has_more_before: bool, has_more_after: bool
+) -> TranscriptPage:
     names = people.load_names(tx, (event.person_id for event in events if event.person_id is not None))
     return TranscriptPage(
-        events=events, has_more_before=has_more_before, has_more_after=has_more_after, person_names=names
+        events=events,
+        has_more_before=has_more_before,
+        has_more_after=has_more_after,
+        person_names=names,
+        versions=versions.load_infos(tx, session_no, [event for event in events if not event.hidden]),
     )

@@ -23,6 +23,7 @@ _INSERT = (
 )
 
 VALUE_COUNT = 12  # of `get_values`
+NO_SESSION_NO = 0  # where something was used that belongs to no stored conversation: a temporary one
 
 # Parameters: session number, now, platform, audience, then the values without the last.
 _INSERT_ORPHAN = f"{_INSERT} VALUES ($1, $5, COALESCE($6, ''), $7, $2, $8, $9, $10, $11, $12, $13, $14, $15, $3, $4)"

@@ -23,21 +23,29 @@ from palaver.web.routes import (
     commands,
     health,
     hooks,
+    imports,
     jobs,
     live,
     me,
     memories,
     messages,
     models,
+    operation,
     people,
     platforms,
     policies,
     profiles,
     projects,
+    push,
+    retention,
+    saved_prompts,
     search,
     sessions,
+    settings,
     shares,
     sign_in,
+    speech,
+    temporary,
     toolsets,
     usage,
 )
@@ -48,10 +56,10 @@ if TYPE_CHECKING:
 PAGE_FOLDER: Final = Path(__file__).parent / "static"
 
 _MODULES_WITH_ROUTES = (
-    *(sign_in, me, people),
-    *(sessions, toolsets, messages, search, projects, memories, jobs),
-    *(models, profiles, policies, commands, usage, budgets),
-    *(live, attachments, shares, platforms, hooks, health, openai),
+    *(sign_in, me, push, people),
+    *(sessions, toolsets, messages, temporary, search, projects, saved_prompts, memories, jobs),
+    *(models, profiles, policies, retention, settings, commands, usage, budgets),
+    *(live, imports, attachments, speech, shares, platforms, hooks, health, operation, openai),
 )
 
 

@@ -28,9 +28,12 @@ from palaver.domain.errors import (
     NothingToDo,
     NotSignedIn,
     PalaverError,
+    PushFailed,
+    SettingsChanged,
     StoreError,
     TooManyAttempts,
 )
+from palaver.domain.share import ShareExpired
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,16 +51,19 @@ class RequestRejected(PalaverError):
 STATUS_BY_ERROR: tuple[tuple[type[PalaverError], int], ...] = (
     (NotSignedIn, 401),
     (TooManyAttempts, 429),
+    (ShareExpired, 410),
     (NotFound, 404),
     (NotAllowed, 403),
     (ChatNotReachable, 409),
     (InvalidInput, 422),
     (NothingToDo, 409),
     (RequestRejected, 409),
+    (SettingsChanged, 409),
     (StoreError, 503),
     (AccountNotConnected, 503),
     (AccountNotRunning, 409),
     (AgentError, 502),
+    (PushFailed, 502),
     (PalaverError, 500),
 )
 

@@ -34,6 +34,7 @@ CONTENT_SECURITY_POLICY: Final = "; ".join(
         "default-src 'none'",
         *("script-src 'self'", "style-src 'self'", "connect-src 'self'"),
         "img-src 'self' data: blob: https:",  # an image in an answer, once the reader asks for it (decision 19)
+        "media-src 'self' blob:",  # recordings, and answers that are read aloud
         *("font-src 'self'", "manifest-src 'self'", "worker-src 'self'", "frame-src 'self'"),
         *("base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'"),
     ]
@@ -44,7 +45,7 @@ SECURITY_HEADERS: Final = {
     "X-Frame-Options": "DENY",
     # not `no-referrer`: with it, browsers also hide the origin of our own forms
     "Referrer-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(self), payment=(), usb=()",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",

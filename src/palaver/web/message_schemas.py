@@ -105,16 +105,27 @@ class EventPersonOut(ResponseModel):
     name: str
 
 
+class VersionOut(ResponseModel):
+    """Which version of a message is shown. A version is a message with everything that followed it."""
+
+    number: int = Field(description="Of the version that is shown, from 1.")
+    count: int = Field(description="How many versions there are.")
+    has_edits: bool = Field(description="The message was edited; otherwise only its answer was regenerated.")
+
+
 class EventOut(ResponseModel):
     """One entry in a conversation's log."""
 
     seq: int = Field(description="The event's number in the log.")
     kind: str
     at: Time
-    hidden: bool = Field(description="The message was hidden by an undo or an edit. It is not deleted.")
+    hidden: bool = Field(description="It was hidden by an undo, an edit or another version. It is not deleted.")
     person: EventPersonOut | None
     message: MessageOut | None = Field(description="Only for kind `message`.")
     facts: dict[str, Any] = Field(description="Details, for all other kinds.")
+    version: VersionOut | None = Field(
+        None, description="For a person's message that has several versions. Not on the live stream."
+    )
 
 
 class EventsOut(ResponseModel):
@@ -201,10 +212,18 @@ class DeliveriesOut(ResponseModel):
 
 def to_events_out(page: TranscriptPage) -> EventsOut:
     return EventsOut(
-        events=[to_event_out(event, page.person_names) for event in page.events],
+        events=[_to_page_event(event, page) for event in page.events],
         has_more_before=page.has_more_before,
         has_more_after=page.has_more_after,
     )
+
+
+def _to_page_event(event: Event, page: TranscriptPage) -> EventOut:
+    shown, info = to_event_out(event, page.person_names), page.versions.get(event.seq)
+    if info is None:
+        return shown
+    version = VersionOut(number=info.number, count=info.count, has_edits=info.has_edits)
+    return shown.model_copy(update={"version": version})
 
 
 def to_event_out(event: Event, names: Mapping[PersonId, str]) -> EventOut:

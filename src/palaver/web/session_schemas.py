@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints
 
 from palaver.domain.session_json import session_to_json
 from palaver.domain.turn import BusyPolicy
+from palaver.domain.version import MAX_VERSIONS
 from palaver.web.message_schemas import Content, ReceiptOut
 from palaver.web.schemas import (
     IdempotencyKey,
@@ -152,7 +153,7 @@ class ForkIn(RequestModel):
 
 
 class EditIn(RequestModel):
-    """A new version of an earlier message, sent in a copy of what came before it."""
+    """A new version of an earlier message."""
 
     seq: Seq = Field(description="The number of the message to replace.")
     content: Content
@@ -161,10 +162,15 @@ class EditIn(RequestModel):
     attachment_ids: Annotated[list[ShortText], Field(max_length=20)] = Field(
         default_factory=list, description="Ids of files to attach: those of the earlier message or others."
     )
+    branch: bool = Field(
+        False,
+        description="Send it in a new conversation, with a copy of everything before it. Otherwise it replaces the"
+        " message in place, and the other version is kept.",
+    )
 
 
 class EditOut(ResponseModel):
-    """The new conversation, and what happened to the message."""
+    """The conversation that the message was sent in, and what happened to it."""
 
     session: SessionOut
     receipt: ReceiptOut
@@ -199,6 +205,19 @@ class ActionIn(RequestModel):
     key: IdempotencyKey | None = Field(
         None, description="Your own id for this request. Repeating it with the same key has no effect."
     )
+
+
+class RetryIn(ActionIn):
+    """Which answer to regenerate."""
+
+    seq: Seq | None = Field(None, description="The number of the message to ask again; null: the last one.")
+
+
+class ChooseVersionIn(ActionIn):
+    """Which version to show."""
+
+    seq: Seq = Field(description="The number of the message whose versions these are.")
+    version: Annotated[int, Field(ge=1, le=MAX_VERSIONS)] = Field(description="The number of the version, from 1.")
 
 
 class MarkReadIn(RequestModel):

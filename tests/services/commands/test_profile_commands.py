@@ -89,17 +89,17 @@ def test_an_invalid_choice_is_rejected(chat: Chat, dm: Source, text: str, expect
 
 def test_without_configured_profiles_the_reply_says_where_to_add_them(chat: Chat, dm: Source) -> None:
     chat.profile = AgentProfile()
-    assert "config.yaml under `profiles`" in chat.run(dm(), "/profile").text
-    assert "config.yaml under `personalities`" in chat.run(dm(), "/personality").text
-    assert "config.yaml under profiles" in chat.expect_error(dm(), "/profile work")
+    assert "the settings under `profiles`" in chat.run(dm(), "/profile").text
+    assert "the settings under `personalities`" in chat.run(dm(), "/personality").text
+    assert "the settings under profiles" in chat.expect_error(dm(), "/profile work")
 
 
 def test_a_removed_profile_is_still_shown_and_can_be_reset(chat: Chat, dm: Source) -> None:
     chat.run(dm(), "/profile work")
     chat.run(dm(), "/personality pirate")
     chat.profile = AgentProfile(profiles={"home": Profile()})
-    assert "`work` is no longer in config.yaml" in chat.run(dm(), "/profile").text
-    assert "`pirate` is no longer in config.yaml" in chat.run(dm(), "/personality").text
+    assert "`work` is no longer in the settings" in chat.run(dm(), "/profile").text
+    assert "`pirate` is no longer in the settings" in chat.run(dm(), "/personality").text
     assert "Model: `small`" in chat.run(dm(), "/model").text
     chat.run(dm(), "/profile default")
     assert load_settings(chat, dm()).profile is None

@@ -164,7 +164,15 @@ def test_export_includes_reasoning_and_leaves_out_undone_messages(chat: Chat) ->
 def test_export_rejects_an_empty_conversation_and_unknown_formats(chat: Chat, dm: Source) -> None:
     assert "no messages here yet" in chat.expect_error(dm(), "/export")
     chat.add_messages(dm(), "hello")
-    assert "`/export json`" in chat.expect_error(dm(), "/export pdf")
+    assert "`/export jsonl`" in chat.expect_error(dm(), "/export pdf")
+
+
+@pytest.mark.parametrize("export_format", ["html", "jsonl", "markdown", "json"])
+def test_export_names_the_download_where_people_read_the_conversation_itself(chat: Chat, export_format: str) -> None:
+    source = SessionSource.local_cli()
+    recorded = chat.add_messages(source, "hello", "hi")
+    data = chat.run(source, f"/export {export_format}").data
+    assert data["download"] == f"api/sessions/{recorded.session_id}/export?format={export_format}"
 
 
 # ---- all of them -------------------------------------------------------------------------------------------
@@ -174,7 +182,8 @@ def test_export_rejects_an_empty_conversation_and_unknown_formats(chat: Chat, dm
 @pytest.mark.parametrize(
     "command",
     [
-        *("/sessions", "/sessions a", "/why", "/usage", "/status", "/export", "/export json", "/resume", "/title"),
+        *("/sessions", "/sessions a", "/why", "/usage", "/status", "/export", "/export json", "/export html"),
+        *("/resume", "/title"),
         *("/queue", "/model", "/busy", "/help", "/help undo"),
     ],
 )

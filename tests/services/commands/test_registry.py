@@ -26,7 +26,6 @@ from palaver.services.commands.history_commands import (
     compact_session,
     redo_turns,
     restore_session,
-    retry_turn,
     undo_turns,
 )
 from palaver.services.commands.people_commands import (
@@ -64,6 +63,7 @@ from palaver.services.commands.setting_commands import (
 )
 from palaver.services.commands.status_commands import explain_session, show_status, show_usage
 from palaver.services.commands.turn_commands import clear_queue, list_queue, stop_run
+from palaver.services.commands.version_commands import choose_version, list_versions, retry_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +78,7 @@ COMMAND_NAMES = [command.name for command in COMMANDS]
 EXPECTED_NAMES = (
     "new reset resume sessions title retry undo redo restore why branch compress usage status stop queue steer model"
     " profile personality workspace tools busy search export platforms whoami memory link unlink pair handoff sethome"
-    " jobs budget help"
+    " jobs budget help versions version"
 )
 PAGE = (Path(__file__).parents[3] / "docs/reference/commands.md").read_text(encoding="utf-8")
 SECTIONS = {
@@ -111,6 +111,10 @@ SECTIONS = {
         ("/undo 3", undo_turns.call(turns=3)),
         ("/redo", redo_turns.call()),
         ("/retry", retry_turn.call()),
+        ("/versions", list_versions.call()),
+        ("/version 2", choose_version.call(number=2)),
+        ("/version next", choose_version.call(step=1)),
+        ("/version previous", choose_version.call(step=-1)),
         ("/restore", restore_session.call()),
         ("/compress", compact_session.call(focus=None)),
         ("/compact the prices", compact_session.call(focus="the prices")),
@@ -198,7 +202,7 @@ def _parse_with_text(name: str) -> CommandCall:
 READING = {
     *("resume", "title", "model", "profile", "personality", "workspace", "busy", "tools", "queue"),  # without arguments
     *("sessions", "search", "why", "usage", "status", "export", "help", "whoami", "memory", "pair", "platforms"),
-    *("jobs", "budget"),
+    *("jobs", "budget", "versions"),
 }
 
 
@@ -206,7 +210,7 @@ READING = {
 def test_commands_that_change_nothing_are_declared_as_reading(name: str) -> None:
     call = parse_command(f"/{name} word") if name == "search" else parse_command(f"/{name}")
     assert isinstance(call, CommandCall)
-    if name not in {"steer", "handoff"}:  # which are refused without arguments
+    if name not in {"steer", "handoff", "version"}:  # which are refused without arguments
         assert call.action.reads is (name in READING)
 
 
@@ -226,12 +230,13 @@ def test_every_action_belongs_to_a_command() -> None:
         setting_commands,
         status_commands,
         turn_commands,
+        version_commands,
     )
 
     modules = (
         *(conversation_commands, history_commands, profile_commands, query_commands, registry, setting_commands),
         *(status_commands, turn_commands, people_commands, place_commands, platform_commands, memory_commands),
-        *(job_commands, budget_commands),
+        *(job_commands, budget_commands, version_commands),
     )
     actions = [value for module in modules for value in vars(module).values() if isinstance(value, CommandAction)]
     assert len(actions) > len(COMMANDS)
@@ -309,7 +314,7 @@ def test_guests_can_use_only_their_commands(chat: Chat, dm: Source, name: str) -
 
 def test_the_commands_of_guests_are_these() -> None:
     expected = "new reset title undo redo retry stop help status usage why sessions resume restore search"
-    expected += " link unlink whoami"
+    expected += " link unlink whoami versions version"
     assert sorted(GUEST_COMMANDS) == sorted(expected.split())
 
 

@@ -98,6 +98,11 @@ async def test_an_edit_after_the_answer_offers_to_answer_again(start_gateway: St
     await gateway.inbox.accept(MessageEdited(source=make_dm(), message_id="1", content="Who was Bob Ross?"))
     assert load_texts(gateway.store, receipt) == ["Who was Bob Ross?", "Done."]
     assert list_notices(gateway.store).count(OFFER) == 2
+    # The version before it has the text again that it was answered with.
+    await say(gateway.inbox, make_dm(), "/version 1", "3")
+    assert load_texts(gateway.store, receipt) == ["Who is Bab?", "Done."]
+    await say(gateway.inbox, make_dm(), "/version 2", "4")
+    assert load_texts(gateway.store, receipt) == ["Who was Bob Ross?", "Done."]
 
 
 async def test_an_edit_of_an_older_message_is_only_recorded(store: SessionStore) -> None:

@@ -28,12 +28,13 @@ class SlowLink:
         self.accepted: list[str] = []
         self.cursors: list[str] = []
         self.downloads: dict[str, asyncio.Event] = {}
+        self.slow_texts: set[str] = set()  # of messages that take as long as a download
         self.error: Exception | None = None
 
     async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None) -> Receipt:
         assert isinstance(update, Inbound)
         text = str(update.content)
-        if update.files:
+        if update.files or text in self.slow_texts:
             await self.downloads.setdefault(text, asyncio.Event()).wait()
         if self.error is not None:
             raise self.error
@@ -81,6 +82,19 @@ async def test_other_chats_do_not_wait_for_a_file() -> None:
         await intake.wait_until_stored()
         assert link.accepted == ["elsewhere", "photo", "after it"]
         assert (link.cursors[-1], intake.cursor, intake.is_busy) == ("3", "3", False)
+
+
+async def test_other_chats_do_not_wait_for_a_command_that_makes_a_file() -> None:
+    link = SlowLink()
+    link.slow_texts.add("/export html")
+    async with Intake(link) as intake:
+        await intake.accept(say("/export html", "a"), cursor=Cursor("1"))
+        await intake.accept(say("/export nonsense", "b"), cursor=Cursor("2"))
+        await intake.accept(say("elsewhere", "b"), cursor=Cursor("3"))
+        assert (link.accepted, link.cursors) == (["/export nonsense", "elsewhere"], [])
+        link.end_download("/export html")
+        await intake.wait_until_stored()
+        assert (link.accepted[-1], intake.cursor) == ("/export html", "3")
 
 
 async def test_a_cursor_is_stored_only_when_everything_before_it_is_stored() -> None:

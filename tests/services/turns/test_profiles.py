@@ -6,7 +6,7 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from palaver import Role
+from palaver import GatewayConfig, Role
 from palaver.agent.base import TextDelta, Tool
 from palaver.domain.errors import InvalidInput
 from palaver.domain.feed_events import NoticeSent
@@ -101,6 +101,24 @@ async def test_a_profile_sets_instructions_model_and_tools(start_gateway: StartG
     request = agent.requests[-1]
     assert {tool.toolset for tool in request.tools} == {"mcp:files"}
     assert request.model == "scripted"
+
+
+async def test_the_agent_is_told_the_instructions_of_a_project_in_private_conversations_only(
+    start_gateway: StartGateway, dm: MakeSource, group: MakeSource
+) -> None:
+    agent = ScriptedAgent()
+    gateway = await start_gateway(agent, config=GatewayConfig(group_sessions_per_user=False))
+    await make_member(gateway.store, dm())
+    view = gateway.store.seen_by(gateway.store.get_or_create_person(dm()).principal)
+    project = view.projects.create("Garden")
+    view.projects.update(project.id, instructions="Answer in rhymes.")
+    for source in (dm(), group()):
+        session_id = (await ask(gateway, source, "hello")).session_id
+        gateway.store.move_to_project(session_id, project.id)
+        await ask(gateway, source, "and now?")
+    private, shared = agent.requests[1], agent.requests[3]
+    assert "project that this conversation is in:\nAnswer in rhymes.\n\n# Where" in private.instructions
+    assert "rhymes" not in shared.instructions
 
 
 async def test_a_profile_without_toolsets_has_no_tools(start_gateway: StartGateway, dm: MakeSource) -> None:

@@ -12,6 +12,7 @@ import { toast } from "../../ui/toasts";
 import { words } from "../../words";
 import type { ChatAccount, Invitation, Member, Role } from "../shared/calls";
 import * as calls from "../shared/calls";
+import { EraseDialog } from "./EraseDialog";
 
 interface Props {
   member: Member;
@@ -22,6 +23,7 @@ interface Props {
 
 export function PersonRow({ member, isMe, onChange, onLink }: Props) {
   const [isRenaming, setRenaming] = useState(false);
+  const [isErasing, setErasing] = useState(false);
   const { id, name } = member;
   const update = (changes: { name?: string; role?: Role }) => attempt(() => calls.updatePerson(id, changes)).finally(() => void onChange());
   const remove = async () => {
@@ -95,17 +97,19 @@ export function PersonRow({ member, isMe, onChange, onLink }: Props) {
                 {words.roleGuest}
               </MenuChoice>
             </MenuChoices>
+            <MenuSeparator />
             {member.role !== "guest" && (
-              <>
-                <MenuSeparator />
-                <MenuItem icon={<TrashIcon />} danger onSelect={() => void remove()}>
-                  {words.removePerson}
-                </MenuItem>
-              </>
+              <MenuItem icon={<CloseIcon />} danger onSelect={() => void remove()}>
+                {words.removePerson}
+              </MenuItem>
             )}
+            <MenuItem icon={<TrashIcon />} danger onSelect={() => setErasing(true)}>
+              {words.erasePerson}
+            </MenuItem>
           </>
         )}
       </Menu>
+      {isErasing && <EraseDialog id={id} name={name} onClose={() => setErasing(false)} onErased={onChange} />}
       {isRenaming && (
         <NameDialog
           title={words.renamePerson}

@@ -5,17 +5,22 @@ import { getLastDays } from "../../format/days";
 import { formatCount } from "../../format/numbers";
 import { getPlatformName } from "../../format/platforms";
 import { formatRecent } from "../../format/time";
+import { useLocation } from "../../lib/router";
 import { useStore } from "../../lib/store";
 import { useLiveClient, useMe, useSessions } from "../../live/context";
 import { getSessionName } from "../../sessions/names";
 import { Link } from "../../ui/Link";
 import { PlatformBadge } from "../../ui/PlatformBadge";
 import { words } from "../../words";
+import { setupWords } from "../../words/setup";
+import { getSettings, SETTINGS_KEY, type Settings } from "../forms/settingsApi";
 import * as calls from "../shared/calls";
 import { PanelPage } from "../shared/PanelPage";
 import { QueryResult } from "../shared/QueryResult";
 import { AccountStatuses } from "./AccountStatus";
 import { PLATFORM_ACCOUNTS_KEY } from "./ConnectionTest";
+import { PlatformSetup } from "./PlatformSetup";
+import "../forms/forms.css";
 import "./platforms.css";
 
 const ALL_DAYS = 3650; // about ten years, the longest range that the server accepts
@@ -35,9 +40,21 @@ export default function PlatformsPanel() {
   });
   const answerCounts = useQuery({ queryKey: ["platforms", showsAll], queryFn: () => countAnswersByPlatform(showsAll) });
   const sessions = useSessions();
+  const settings = useQuery({ queryKey: SETTINGS_KEY, queryFn: getSettings, enabled: isOwner });
+  const { hash } = useLocation();
+  const form = settings.data?.platforms.find(({ platform }) => platform === hash);
+  if (settings.data !== undefined && form !== undefined) {
+    const own = (accounts.data?.accounts ?? []).filter((each) => each.platform === form.platform);
+    return (
+      <PanelPage title={getPlatformName(form.platform)}>
+        <PlatformSetup key={form.platform} form={form} settings={settings.data} accounts={own} />
+      </PanelPage>
+    );
+  }
   return (
     <PanelPage title={words.platformsPanel}>
       <p className="panel-intro">{words.platformsIntro}</p>
+      {settings.data !== undefined && <ConnectList settings={settings.data} />}
       <QueryResult query={answerCounts}>
         {(answers) => {
           const known = [...sessions.values()].map((session) => session.platform);
@@ -53,6 +70,25 @@ export default function PlatformsPanel() {
         }}
       </QueryResult>
     </PanelPage>
+  );
+}
+
+/** The platforms that can be connected, each with a page of its own. */
+function ConnectList({ settings }: { settings: Settings }) {
+  return (
+    <section className="card" aria-labelledby="connect-title">
+      <h2 id="connect-title" className="section-title">
+        {setupWords.connectPlatform}
+      </h2>
+      <div className="connect-list">
+        {settings.platforms.map(({ platform }) => (
+          <Link key={platform} to="platforms" section={platform} className="chip-button">
+            <PlatformBadge platform={platform} />
+            {getPlatformName(platform)}
+          </Link>
+        ))}
+      </div>
+    </section>
   );
 }
 

@@ -3,6 +3,7 @@ import { describeAgent } from "../../agent/description";
 import { ModelSetupHint } from "../../agent/ModelSetupHint";
 import type { Me } from "../../api/types";
 import { words } from "../../words";
+import { UpdateNotes } from "./UpdateNotes";
 
 export function About({ me }: { me: Me }) {
   return (
@@ -18,6 +19,7 @@ export function About({ me }: { me: Me }) {
       <div className="model-hint">
         <ModelSetupHint me={me} />
       </div>
+      <UpdateNotes />
     </>
   );
 }

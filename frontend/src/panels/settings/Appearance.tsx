@@ -7,6 +7,7 @@ import { useStore } from "../../lib/store";
 import { notificationState, setNotifications } from "../../notifications/browserNotifications";
 import { SegmentedControl } from "../../ui/SegmentedControl";
 import { getLanguage, LANGUAGES, words, type Language } from "../../words";
+import { PushSetting } from "./PushSetting";
 
 export function Appearance() {
   const [theme, setChosenTheme] = useState(getTheme);
@@ -42,6 +43,7 @@ export function Appearance() {
         />
       </div>
       <NotificationSetting />
+      <PushSetting />
       <SingleKeySetting />
     </div>
   );

@@ -7,6 +7,8 @@ import { About } from "./About";
 import { Account } from "./Account";
 import { Appearance } from "./Appearance";
 import { Devices } from "./Devices";
+import { ImportSection } from "./ImportSection";
+import { MyData } from "./MyData";
 import { Passkeys } from "./Passkeys";
 import { PolicyList } from "./PolicyList";
 import { SharedCopies } from "./SharedCopies";
@@ -23,6 +25,8 @@ export default function SettingsPanel() {
     ["devices", words.devices, <Devices />],
     ["tokens", words.tokens, <Tokens isOwner={me.person.role === "owner"} />],
     ["shares", words.shares, <SharedCopies personId={me.person.id} isOwner={me.person.role === "owner"} />],
+    ["data", words.yourData, <MyData />],
+    ["import", words.importConversations, <ImportSection />],
     ["about", words.about, <About me={me} />],
   ];
   return (

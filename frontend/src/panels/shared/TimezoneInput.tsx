@@ -5,6 +5,10 @@ interface Props {
   value: string;
   placeholder?: string;
   required?: boolean;
+  id?: string;
+  disabled?: boolean;
+  "aria-invalid"?: boolean;
+  "aria-describedby"?: string;
   onChange: (timezone: string) => void;
 }
 

@@ -13,6 +13,8 @@ export type Role = Schemas["Role"];
 export type ChatAccount = Schemas["ChatAccountOut"];
 export type AccessRequest = Schemas["PairingRequestOut"];
 export type Grant = Schemas["Grant"];
+type ErasurePreview = Schemas["ErasurePreviewOut"];
+type ErasureReport = Schemas["ErasureOut"];
 export type Device = Schemas["DeviceOut"];
 export type Passkey = Schemas["PasskeyOut"];
 export type Token = Schemas["TokenOut"];
@@ -25,6 +27,10 @@ export type SharedCopy = Schemas["SharedConversationOut"];
 export type Memory = Schemas["MemoryOut"];
 export type Memories = Schemas["MemoriesOut"];
 export type MemoryOrigin = Memory["origin"];
+export type LogPage = Schemas["LogsOut"];
+export type LogRecord = Schemas["LogRecordOut"];
+export type HealthReport = Schemas["HealthDetailsOut"];
+export type Finding = Schemas["FindingOut"];
 export type Policy = Schemas["PolicyOut"];
 export type ResetRule = Schemas["ResetRuleOut"];
 
@@ -49,6 +55,8 @@ export const invitePerson = (name: string, role: Role) => request<Invitation>("P
 export const updatePerson = (id: string, changes: { name?: string; role?: Role }) =>
   request<Member>("PATCH", itemPath("people", id), { body: changes });
 export const removePerson = (id: string) => request<undefined>("DELETE", itemPath("people", id));
+export const previewErasure = (id: string) => request<ErasurePreview>("GET", itemPath("people", id, "/erasure"));
+export const erasePerson = (id: string, name: string) => request<ErasureReport>("POST", itemPath("people", id, "/erase"), { body: { name } });
 export const unlinkAccount = (id: string, { platform, account }: ChatAccount) =>
   request<Member>("POST", itemPath("people", id, "/unlink"), { body: { platform, account } });
 export const listAccessRequests = () => request<{ requests: AccessRequest[] }>("GET", "/people/requests");
@@ -70,7 +78,14 @@ export const createToken = (name: string, scopes: Scope[], days: number | null) 
 export const revokeToken = (id: string) => request<undefined>("DELETE", itemPath("me/tokens", id));
 
 export const listShares = (all: boolean, cursor: string | null) => request<Schemas["SharesOut"]>("GET", "/shares", { query: { all, cursor } });
-export const createShare = (session: string, all: boolean) =>
-  request<Share>("POST", itemPath("sessions", session, "/shares"), { query: { all } });
+export const createShare = (session: string, all: boolean, expiresAt: string | null) =>
+  request<Share>("POST", itemPath("sessions", session, "/shares"), { query: { all }, body: { expires_at: expiresAt } });
+export const setShareExpiry = (id: string, expiresAt: string | null, all: boolean) =>
+  request<Share>("PATCH", itemPath("shares", id), { query: { all }, body: { expires_at: expiresAt } });
 export const deleteShare = (id: string, all: boolean) => request<undefined>("DELETE", itemPath("shares", id), { query: { all } });
 export const getSharedCopy = (secret: string) => request<SharedCopy>("GET", itemPath("shared", secret));
+
+export const listLogs = (level: string, text: string, cursor: string | null) =>
+  request<LogPage>("GET", "/logs", { query: { level, text, cursor, limit: 500 } });
+export const getHealth = (asksModel: boolean) => request<HealthReport>("GET", "/health/details", { query: { asks_model: asksModel } });
+export const getUpdateNotes = () => request<Schemas["UpdateNotesOut"]>("GET", "/update-notes");

@@ -22,9 +22,10 @@ export default function SharedPage() {
     staleTime: Infinity, // a copy never changes
   });
   const isMissing = secret === "" || (query.error instanceof ApiError && query.error.status < 429); // a busy or failing server may still have it
+  const isExpired = query.error instanceof ApiError && query.error.code === "share_expired";
   return (
     <main className="shared-page" tabIndex={-1}>
-      <div className="shared-column">{isMissing ? <MissingCopy /> : <QueryResult query={query}>{(copy) => <SharedCopyView copy={copy} />}</QueryResult>}</div>
+      <div className="shared-column">{isMissing ? <MissingCopy isExpired={isExpired} /> : <QueryResult query={query}>{(copy) => <SharedCopyView copy={copy} />}</QueryResult>}</div>
     </main>
   );
 }
@@ -45,7 +46,7 @@ function SharedCopyView({ copy }: { copy: SharedCopy }) {
             <Markdown text={message.text} />
           </article>
         ) : (
-          <article key={index} className="user-message">
+          <article key={index} className="user-message" aria-label={message.name ?? undefined}>
             {message.name !== null && <div className="author">{message.name}</div>}
             <UserText text={message.text} />
           </article>
@@ -55,11 +56,13 @@ function SharedCopyView({ copy }: { copy: SharedCopy }) {
   );
 }
 
-function MissingCopy() {
+function MissingCopy({ isExpired }: { isExpired: boolean }) {
+  const title = isExpired ? words.sharedExpired : words.sharedNotFound;
+  useDocumentTitle(title);
   return (
-    <div className="panel-empty">
-      <h1>{words.sharedNotFound}</h1>
-      <p>{words.sharedNotFoundHint}</p>
+    <div className="panel-empty" role="alert">
+      <h1>{title}</h1>
+      <p>{isExpired ? words.sharedExpiredHint : words.sharedNotFoundHint}</p>
     </div>
   );
 }

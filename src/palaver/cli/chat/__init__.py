@@ -48,6 +48,7 @@ class ChatOptions:
     message: str | None = None
     as_json: bool = False
     quiet: bool = False
+    is_temporary: bool = False  # in the memory of this process only
 
 
 @click.command()
@@ -61,6 +62,7 @@ class ChatOptions:
     flag_value="",
     help="Continue a conversation by title or id; without a value, list recent conversations.",
 )
+@click.option("--temporary", is_flag=True, help="Start a conversation that isn't saved and is gone when you quit.")
 @click.option("--profile", metavar="NAME", help="Choose a profile of config.yaml for the conversation, or default.")
 @click.option("--personality", metavar="NAME", help="Choose a personality of config.yaml, or default for none.")
 @click.option("--workspace", metavar="TEXT", help="Tell the agent a folder or topic, or default for none.")
@@ -73,6 +75,7 @@ def chat(
     last: bool,
     new: bool,
     resume: str | None,
+    temporary: bool,
     profile: str | None,
     personality: str | None,
     workspace: str | None,
@@ -88,6 +91,8 @@ def chat(
     """
     if sum((last, new, resume is not None)) > 1:
         raise click.UsageError("Use only one of --continue, --new and --resume.")
+    if temporary and (last or new or resume is not None or workspace is not None):
+        raise click.UsageError("--temporary can't be used with --continue, --new, --resume or --workspace.")
     mode = ChatMode.ONE_SHOT if message is not None else _detect_mode()
     if as_json and mode is not ChatMode.ONE_SHOT:
         raise click.UsageError("--json needs -m.")
@@ -106,6 +111,7 @@ def chat(
         message=sys.stdin.read() if message == "-" else message,
         as_json=as_json,
         quiet=quiet,
+        is_temporary=temporary,
     )
     settings = load_cli_settings(ctx)
     from palaver.cli.chat.chat_runner import run_chat

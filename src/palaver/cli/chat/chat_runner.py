@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import click
 
 from palaver import __version__
-from palaver.app import make_gateway, open_store
+from palaver.app import choose_agent_for, load_stored_settings, make_gateway, make_live_settings, open_store
 from palaver.cli.chat import ChatMode
 from palaver.cli.chat.chat_session import ChatSession
 from palaver.cli.errors import AnswerStopped, get_exit_code, print_error
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from palaver.cli.chat.one_shot import AnswerOutput, OneShot
     from palaver.config import Settings
     from palaver.services.gateway import Gateway
+    from palaver.services.settings.live_settings import LiveSettings
 
 T = TypeVar("T")
 
@@ -61,15 +62,21 @@ class InteractiveChat(Protocol):
 def run_chat(settings: Settings, options: ChatOptions, first_messages: Sequence[str]) -> int:
     """Run the chat and return the exit code."""
     with open_store(settings) as store:
-        gateway = make_gateway(store, settings, os.environ)
-        return asyncio.run(_run_with_gateway(gateway, settings, options, first_messages))
+        loaded = load_stored_settings(store, settings)
+        agent = choose_agent_for(loaded, settings)
+        gateway = make_gateway(store, loaded.settings, os.environ, agent=agent)
+        live_settings = make_live_settings(gateway, settings, loaded)
+        return asyncio.run(_run_with_gateway(gateway, live_settings, options, first_messages))
 
 
 async def _run_with_gateway(
-    gateway: Gateway, settings: Settings, options: ChatOptions, first_messages: Sequence[str]
+    gateway: Gateway, live_settings: LiveSettings, options: ChatOptions, first_messages: Sequence[str]
 ) -> int:
+    settings = live_settings.current.settings
     with _redirect_warnings(lambda text: click.echo(f"warning: {text}", err=True)):
-        async with gateway.run(SHUTDOWN_GRACE_SECONDS):
+        async with gateway.run(SHUTDOWN_GRACE_SECONDS), live_settings.follow(gateway.feed):
+            if options.is_temporary:
+                return await _run_temporary(gateway, options)
             chat = ChatSession(gateway, await gateway.store.aio.get_owner())
             notice = await chat.choose_session(options.start, options.resume)
             notice = "\n\n".join(filter(None, [notice, *await chat.apply_choices(options)]))
@@ -112,6 +119,46 @@ async def _run_interactive(
     if interactive.is_answering:
         print_hint("An answer was still running. It continues when Palaver runs again.")
     return 0
+
+
+# ---- temporary -----------------------------------------------------------------------------------------------
+
+
+async def _run_temporary(gateway: Gateway, options: ChatOptions) -> int:
+    from palaver.cli.chat import temporary
+    from palaver.cli.chat.line_mode import StdinLines
+
+    output = temporary.choose_temporary_output(options)
+    chat = temporary.TemporaryTerminalChat(gateway, await gateway.store.aio.get_owner(), options, output)
+    main_task = asyncio.current_task()
+
+    def end() -> None:
+        if main_task is not None:
+            main_task.cancel()
+
+    def interrupt() -> None:
+        if options.mode in {ChatMode.SCREEN, ChatMode.LINES} and chat.is_answering:
+            chat.stop()
+        else:
+            end()
+
+    signals = {signal.SIGINT: interrupt, signal.SIGTERM: end, signal.SIGHUP: end}
+    try:
+        with _handle_signals(signals):
+            if options.mode is ChatMode.ONE_SHOT:
+                return await temporary.run_one_temporary(chat, options)
+            if not options.quiet:
+                print_hint(temporary.BANNER)
+            is_person = options.mode is not ChatMode.PIPE
+            is_screen = options.mode is ChatMode.SCREEN
+            lines = temporary.read_prompt_lines() if is_screen else aiter(StdinLines())
+            return await temporary.run_temporary_lines(chat, lines, is_person=is_person)
+    except asyncio.CancelledError:
+        if main_task is not None:
+            main_task.uncancel()
+        raise click.Abort from None
+    finally:
+        output.end()
 
 
 # ---- for scripts -------------------------------------------------------------------------------------------

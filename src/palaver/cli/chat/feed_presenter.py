@@ -232,10 +232,13 @@ _NOTICE_TEXTS = {
     EventKind.RENAMED: "Renamed to “{title}”",
     EventKind.UNDONE: "The last messages were undone elsewhere",
     EventKind.REDONE: "The undone messages were restored elsewhere",
+    EventKind.VERSION_STARTED: "A message was edited or asked again elsewhere; /versions lists its versions",
+    EventKind.VERSION_CHOSEN: "Another version of a message was chosen elsewhere",
     EventKind.COMPACTED: "The agent now sees a summary of older messages. You still see all of them.",
     EventKind.COMPACTION_UNDONE: "The agent sees the whole conversation again",
     EventKind.ANSWER_RESENT: "An answer was sent again to the chat that this conversation comes from",
     EventKind.MESSAGE_EDITED: "A message was edited in the chat that this conversation comes from",
     EventKind.MESSAGE_DELETED: "A message was deleted in the chat that this conversation comes from",
+    EventKind.ERASED: "Messages of a person who was erased are gone",
     EventKind.UNREADABLE: "An entry of this conversation can't be read",
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -47,11 +46,11 @@ def run_with_jobs(ctx: click.Context, run: Callable[[JobAccess], Coroutine[None,
     """Open the store and run a coroutine with all jobs, as the owner of this gateway."""
     import asyncio
 
-    from palaver.app import make_jobs, open_store
+    from palaver.app import load_stored_settings, make_jobs, open_store
 
     settings = load_cli_settings(ctx)
     with open_store(settings) as store:
-        jobs, environment = make_jobs(store, settings, os.environ)
+        jobs, environment = make_jobs(store, load_stored_settings(store, settings), settings)
         access = JobAccess(jobs=jobs, prices=environment.prices, principal=store.get_owner().principal)
         return asyncio.run(run(access))
 

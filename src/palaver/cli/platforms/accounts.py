@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -52,11 +51,12 @@ class Account:
 
 def load_accounts(settings: Settings, store: SessionStore) -> Sequence[Account]:
     """Return all accounts that are set up, run in some process, or have deliveries that wait or went wrong."""
-    from palaver.app import list_accounts
+    from palaver.app import list_accounts, load_stored_settings
     from palaver.services.platforms.health import load_health
 
-    configured = {account.key: account for account in list_accounts(settings, os.environ)}
-    found = load_health(store, {*configured, *settings.gateway.chat_accounts})
+    loaded = load_stored_settings(store, settings)
+    configured = {account.key: account for account in list_accounts(loaded)}
+    found = load_health(store, {*configured, *loaded.settings.gateway.chat_accounts})
     return [Account(health, configured.get(health.key)) for health in found]
 
 

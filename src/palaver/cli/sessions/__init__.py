@@ -17,6 +17,7 @@ from palaver.cli.sessions.change_commands import (
 )
 from palaver.cli.sessions.export_command import export
 from palaver.cli.sessions.list_command import list_sessions
+from palaver.cli.sessions.prune_command import prune
 from palaver.cli.sessions.search_command import search
 from palaver.cli.sessions.show_command import show
 
@@ -45,3 +46,4 @@ sessions.add_command(move)
 sessions.add_command(undo)
 sessions.add_command(redo)
 sessions.add_command(delete)
+sessions.add_command(prune)

@@ -1,4 +1,4 @@
-"""`palaver sessions export`: a whole conversation as JSON or Markdown."""
+"""`palaver sessions export`: a whole conversation as JSON, JSONL, Markdown or HTML."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 import click
 
 from palaver.cli import lookup, output
-from palaver.cli.options import mine_option, open_view, session_argument
+from palaver.cli.options import load_cli_settings, mine_option, open_view, session_argument
+
+_FORMAT_BY_SUFFIX = {".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html", ".jsonl": "jsonl"}
 
 
 @click.command()
@@ -23,8 +25,9 @@ from palaver.cli.options import mine_option, open_view, session_argument
 @click.option(
     "--format",
     "file_format",
-    type=click.Choice(["json", "markdown"]),
-    help="json exports the complete log, markdown the visible messages. [default: markdown for FILE.md, else json]",
+    type=click.Choice(["json", "jsonl", "markdown", "html"]),
+    help="json and jsonl export the complete log, markdown and html the visible messages."
+    " [default: by the name of FILE, else json]",
 )
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @mine_option
@@ -40,7 +43,10 @@ def export(
 
     to_stdout = path is None or str(path) == "-"
     if file_format is None:
-        file_format = "markdown" if path is not None and path.suffix.lower() in {".md", ".markdown"} else "json"
+        file_format = _FORMAT_BY_SUFFIX.get("" if path is None else path.suffix.lower(), "json")
+    if file_format in {"html", "jsonl"}:
+        _export_document(ctx, session, None if to_stdout else path, file_format, force=force, mine=mine)
+        return
     with open_view(ctx, mine=mine) as view:
         found = lookup.find_session(view, session)
         if file_format == "json":
@@ -52,3 +58,27 @@ def export(
     else:
         write_file_atomically(path, f"{text}\n", overwrite=force)
         output.print_hint(f"Exported {lookup.describe_session(found)} to {path}.")
+
+
+def _export_document(
+    ctx: click.Context, session: str, path: Path | None, file_format: str, *, force: bool, mine: bool
+) -> None:
+    """Write a document as it is made, piece by piece."""
+    from palaver.app import open_store
+    from palaver.services.atomic_file import write_pieces_atomically
+    from palaver.services.attachments import Attachments
+    from palaver.services.transfer.document_format import DocumentFormat
+    from palaver.services.transfer.documents import Documents
+
+    settings = load_cli_settings(ctx)
+    with open_store(settings) as store:
+        principal = store.get_owner().principal
+        found = lookup.find_session(store.seen_by(principal, everything=not mine), session)
+        documents = Documents(store, Attachments(store, settings.home / "attachments"))
+        pieces = documents.iterate(principal, found.id, DocumentFormat(file_format), everything=not mine)
+        if path is None:
+            for piece in pieces:
+                click.echo(piece, nl=False)
+            return
+        write_pieces_atomically(path, pieces, overwrite=force)
+    output.print_hint(f"Exported {lookup.describe_session(found)} to {path}.")

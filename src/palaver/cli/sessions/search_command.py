@@ -16,7 +16,7 @@ from palaver.cli.options import (
     open_view,
     platform_option,
 )
-from palaver.domain.search_filter import SearchFilter
+from palaver.domain.search_filter import ArchivedFilter, SearchFilter
 from palaver.domain.session_json import hit_to_json
 
 if TYPE_CHECKING:
@@ -40,6 +40,14 @@ if TYPE_CHECKING:
 @after_option
 @before_option
 @click.option("--project", metavar="PROJECT", help="Only in this project (name or id).")
+@click.option("--person", metavar="PERSON", help="Only messages written by this person (name or id).")
+@click.option(
+    "--archived",
+    type=click.Choice(["only", "without", "both"]),
+    default="both",
+    show_default=True,
+    help="Whether to search in archived conversations.",
+)
 @click.option("--without", metavar="WORDS", multiple=True, help="Only messages without these words.")
 @mine_option
 @json_option
@@ -55,6 +63,8 @@ def search(
     after: datetime | None,
     before: datetime | None,
     project: str | None,
+    person: str | None,
+    archived: str,
     without: tuple[str, ...],
     mine: bool,
     as_json: bool,
@@ -74,6 +84,8 @@ def search(
             before=before,
             project=None if project is None else lookup.find_project(view, project).id,
             without=" ".join(without) or None,
+            person=person,
+            archived=ArchivedFilter(archived),
         )
         hits = view.search(query, limit=limit, cursor=cursor, within=session_id, search_filter=search_filter)
         sessions = {} if as_json else {found: view.get(found) for found in {hit.session_id for hit in hits}}

@@ -16,8 +16,8 @@ from email.utils import format_datetime
 from typing import TYPE_CHECKING
 
 from palaver.domain.errors import SendRejected, SendRetryable, TargetUnreachable
-from palaver.platforms.common.markdown_html import render_html
 from palaver.platforms.email.headers import MAX_SUBJECT_CHARS, clean_line
+from palaver.services.markdown_html import render_html
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from palaver.domain.delivery import DeliveryKind
-from palaver.platforms.common import markdown_html
+from palaver.services import markdown_html
 from palaver.services.platforms.splitting import split_markdown
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ from palaver.storage.timestamps import from_micros, to_micros
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from palaver.domain.account import Device, SignedInPerson, SignInMethods
+    from palaver.domain.account import Device, SetupStep, SignedInPerson, SignInMethods
     from palaver.domain.ids import PersonId
     from palaver.domain.person import Person, Principal
     from palaver.services.accounts.sign_in import Visitor
@@ -194,6 +194,15 @@ class Accounts(Operations[AsyncRunner]):
     def finish_welcome(self, person_id: PersonId) -> Work[None]:
         """Don't offer it again, whether the person has chosen something or not."""
         return Write(lambda tx: accounts.mark_welcomed(tx, person_id))
+
+    @operation
+    def list_skipped_steps(self, person_id: PersonId) -> Work[tuple[str, ...]]:
+        """List the steps of setting up that a person has skipped."""
+        return Read(lambda tx: accounts.list_skipped_steps(tx, person_id))
+
+    @operation
+    def set_step_skipped(self, person_id: PersonId, step: SetupStep, *, is_skipped: bool) -> Work[tuple[str, ...]]:
+        return Write(lambda tx: accounts.set_step_skipped(tx, person_id, step, is_skipped=is_skipped))
 
     @operation
     def rename(self, person_id: PersonId, name: str) -> Work[Person]:

@@ -33,6 +33,7 @@ from palaver.storage import budget_limits, budget_windows, model_calls
 from palaver.storage.budget_windows import WindowChange, WindowId
 from palaver.storage.engines.base import Write
 from palaver.storage.timestamps import to_micros
+from palaver.storage.usage import NO_SESSION_NO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from palaver.agent.base import HeldCall, ModelCall
     from palaver.domain.budget import BudgetRules, CallPurpose
     from palaver.domain.budget_hold import Hold
+    from palaver.domain.gateway_config import GatewayConfig
     from palaver.domain.ids import PersonId, TurnId
     from palaver.services.store import SessionStore
     from palaver.storage.budget_windows import CallSubjects
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
 END_TIMEOUT_SECONDS = 10.0  # for storing how a call ended; the rest goes on without waiting for it
 ORPHAN_MARGIN = timedelta(minutes=5)  # a call that is older than a turn may be, and this, is over
+PROFILE_KEY = "profile"  # the fact that names the profile of work without a session
 
 # Without a number: it would tell what is left of a budget that several people share.
 LIMITED_NOTICE = Notice("Little of the budget is left, so answers have to be shorter.", NoticeCode.ANSWER_LIMITED)
@@ -88,6 +91,12 @@ class Budgets:
         self._max_call_age = turn_timeout + ORPHAN_MARGIN
         self.refused_calls = dict.fromkeys(BudgetScope, 0)  # of this process, by the limit that refused them
         self._endings: set[asyncio.Task[None]] = set()  # kept, because a task without a reference may be dropped
+
+    def use_rules(self, rules: BudgetRules, turn_timeout: timedelta, config: GatewayConfig) -> None:
+        """Apply other limits from the next call to a model on, also of turns that are running."""
+        self.rules = rules
+        self.config = config
+        self._max_call_age = max(self._max_call_age, turn_timeout + ORPHAN_MARGIN)
 
     def make_meter(
         self,
@@ -215,7 +224,8 @@ class BudgetMeter:
 
     def _load_subjects(self, tx: Transaction, *, lock: str) -> CallSubjects:
         work, job_run_id = self.work, self.work.facts.get(JOB_RUN_KEY)
-        return budget_windows.load_call_subjects(tx, work.session_no, work.person_id, job_run_id, lock=lock)
+        subjects = budget_windows.load_call_subjects(tx, work.session_no, work.person_id, job_run_id, lock=lock)
+        return subjects._replace(profile=work.facts.get(PROFILE_KEY)) if work.session_no == NO_SESSION_NO else subjects
 
     def _find_windows(self, subjects: CallSubjects, now: datetime) -> tuple[WindowId, ...]:
         """Return the day and the month of everybody, the person, the job and the profile; in the order of locks."""

@@ -19,6 +19,7 @@ from palaver.services.budgets.texts import SHARED_SCOPES, format_reset_time, lis
 from palaver.services.messaging.person_notices import notify_person
 from palaver.storage import people
 from palaver.storage.timestamps import to_micros
+from palaver.storage.usage import NO_SESSION_NO
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from palaver.domain.budget import BudgetScope, BudgetStatus
     from palaver.domain.gateway_config import GatewayConfig
     from palaver.domain.ids import PersonId
-    from palaver.storage.engines.base import Transaction
+    from palaver.storage.engines.base import Row, Transaction
 
 MAX_NOTIFIED_OWNERS = 20
 
@@ -45,7 +46,9 @@ class TurnReader:
 
 def load_reader(tx: Transaction, session_no: int, person_id: PersonId | None) -> TurnReader:
     row = people.find_by_id(tx, person_id) if person_id is not None else None
-    session = tx.fetch_one("SELECT shared, chat_type FROM session WHERE no = $1", session_no)
+    session: Row | None = (0, ChatType.DM)  # a temporary conversation
+    if session_no != NO_SESSION_NO:
+        session = tx.fetch_one("SELECT shared, chat_type FROM session WHERE no = $1", session_no)
     return TurnReader(
         person_id=person_id,
         is_owner=row is not None and row.person.role is Role.OWNER,

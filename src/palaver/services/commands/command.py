@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from palaver.domain.ids import SessionId, TurnId
+    from palaver.domain.inbound import ExportRequest
     from palaver.domain.turn import BusyPolicy
     from palaver.services.commands.command_context import CommandContext
 
@@ -38,6 +39,7 @@ class CommandReply:
     session_id: SessionId | None = None  # the session to continue in, if the command changed it
     turn_id: TurnId | None = None  # a turn that the command queued or stopped
     data: dict[str, Any] = field(default_factory=dict)
+    export: ExportRequest | None = None  # a file to make and to send with the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class CommandAction(Generic[P]):
     reads: bool = False  # it changes nothing
     searches: bool = False  # the search index must be up to date before it runs
     uses_prices: bool = False  # the prices of the agent's models must be loaded before it runs
+    makes_file: bool = False  # it takes longer than others: a file is made for its reply
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> CommandCall:
         """Build a call. Actions take named arguments only, so `args` is empty."""
@@ -104,10 +107,12 @@ def write_action(
 
 
 def read_action(
-    command: str, *, searches: bool = False, uses_prices: bool = False
+    command: str, *, searches: bool = False, uses_prices: bool = False, makes_file: bool = False
 ) -> Callable[[Callable[Concatenate[CommandContext, P], CommandReply]], CommandAction[P]]:
     """Declare a function as an action that only reads."""
-    return lambda function: CommandAction(command, function, reads=True, searches=searches, uses_prices=uses_prices)
+    return lambda function: CommandAction(
+        command, function, reads=True, searches=searches, uses_prices=uses_prices, makes_file=makes_file
+    )
 
 
 def parse_no_arguments(action: CommandAction[[]]) -> Callable[[str], CommandCall]:

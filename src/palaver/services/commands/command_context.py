@@ -85,6 +85,7 @@ class CommandContext:
     connected_platforms: frozenset[Platform] = frozenset()
     address: str | None = None  # where answers are delivered; None where people read the session itself
     reply_to: str | None = None  # the platform's id of the message
+    max_file_bytes: int = 0  # of a file that can be sent with the reply; 0: none can
 
     @property
     def now_micros(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from palaver.domain.errors import NothingToCompact, NothingToRestore, NothingToUndo, SessionNotFound
+from palaver.domain.errors import NothingToCompact, NothingToRestore, SessionNotFound
 from palaver.domain.person import Action
 from palaver.domain.turn import TurnKind
 from palaver.services.commands.command import (
@@ -15,22 +15,15 @@ from palaver.services.commands.command import (
     parse_number,
     write_action,
 )
-from palaver.services.commands.command_context import (
-    build_arrival,
-    describe_last_exchange,
-    find_event,
-    iterate_newest_messages,
-)
+from palaver.services.commands.command_context import build_arrival, describe_last_exchange, find_event
 from palaver.services.commands.reply_text import format_code, format_count, format_session_name, quote_text
-from palaver.storage import compactions, events, lanes, message_log, sessions, turns
+from palaver.storage import compactions, events, lanes, turns
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
-    from palaver.domain.events import Event
     from palaver.domain.session import SessionEntry, UndoResult
     from palaver.services.commands.command import CommandCall
     from palaver.services.commands.command_context import CommandContext
-    from palaver.storage.session_rows import SessionRow
 
 MAX_UNDO_TURNS = 1000
 MIN_MESSAGES_TO_COMPACT = 6
@@ -66,41 +59,6 @@ def _describe_result(result: UndoResult) -> str:
 
 def _build_result_data(result: UndoResult) -> dict[str, Any]:
     return {"turns": result.turns, "messages": result.messages, "prompt": result.prompt}
-
-
-@write_action("retry")
-def retry_turn(context: CommandContext) -> CommandReply:
-    """Hide the last turn and ask its message again."""
-    row = context.require_idle_session(Action.UNDO)
-    question = _find_last_question(context, row)
-    if question is None or question.message is None:
-        raise NothingToUndo("There's no message here to retry.")
-    events.undo_turns(context.tx, row.no, 1, context.now_micros, context.person_id)
-    sessions.reopen(context.tx, row.no, context.now_micros, context.person_id)
-    seq = message_log.append_messages(
-        context.tx,
-        row.session.id,
-        [question.message],
-        context.now_micros,
-        from_human=True,
-        person_id=question.person_id,
-    )
-    request = turns.TurnRequest(
-        session_no=row.no,
-        input_seq=seq,
-        person_id=context.person_id,
-        address=context.address,
-        reply_to=context.reply_to,
-    )
-    turn_id = turns.enqueue(context.tx, request, context.now_micros)
-    text = f"Asking again: {quote_text(question.message.text)}. The previous answer is hidden, not deleted."
-    text += " Use /stop to cancel."
-    return CommandReply(text=text, turn_id=turn_id, data={"seq": seq})
-
-
-def _find_last_question(context: CommandContext, row: SessionRow) -> Event | None:
-    messages = iterate_newest_messages(context, row)
-    return next((event for event in messages if event.message is not None and event.message.role == "user"), None)
 
 
 # ---- moves and summaries -----------------------------------------------------------------------------------
@@ -221,13 +179,6 @@ REDO = Command(
     help="Use it again to bring back earlier exchanges. It works until the next message.",
     example="/redo",
     parse=parse_no_arguments(redo_turns),
-)
-RETRY = Command(
-    name="retry",
-    summary="Regenerate the last answer",
-    help="Hides the last answer and asks your last message again. Not available while the agent is responding.",
-    example="/retry",
-    parse=parse_no_arguments(retry_turn),
 )
 RESTORE = Command(
     name="restore",

@@ -35,7 +35,7 @@ def list_profiles(context: CommandContext) -> CommandReply:
     }
     data = {"profile": chosen, "profiles": list(known)}
     if not known:
-        text = "No profiles are configured. Add them to config.yaml under `profiles`."
+        text = "No profiles are configured. Add them to the settings under `profiles`."
         return CommandReply(text=text + _describe_missing(chosen, context.profile.profiles), data=data)
     lines = [_format_line(name, profile.description) for name, profile in known.items()]
     return CommandReply(text=_format_list("profile", "profiles", chosen, lines, context.profile.profiles), data=data)
@@ -58,7 +58,7 @@ def list_personalities(context: CommandContext) -> CommandReply:
     chosen, known = read_settings(context).personality, context.profile.personalities
     data = {"personality": chosen, "personalities": list(known)}
     if not known:
-        text = "No personalities are configured. Add them to config.yaml under `personalities`."
+        text = "No personalities are configured. Add them to the settings under `personalities`."
         return CommandReply(text=text + _describe_missing(chosen, known), data=data)
     lines = [_format_line(name, text) for name, text in known.items()]
     return CommandReply(text=_format_list("personality", "personalities", chosen, lines, known), data=data)
@@ -124,7 +124,7 @@ def _format_line(name: str, description: str) -> str:
 
 
 def _describe_missing(chosen: str | None, known: Iterable[str]) -> str:
-    return "" if chosen is None or chosen in known else f" {format_code(chosen)} is no longer in config.yaml."
+    return "" if chosen is None or chosen in known else f" {format_code(chosen)} is no longer in the settings."
 
 
 def _build_parser(

@@ -6,7 +6,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from palaver.domain.errors import InvalidInput
-from palaver.domain.search_filter import parse_filter_text
+from palaver.domain.inbound import ExportRequest
+from palaver.domain.search_filter import ArchivedFilter, parse_filter_text
 from palaver.domain.search_text import parse_query
 from palaver.domain.text import make_storable
 from palaver.invocation import format_command
@@ -27,6 +28,7 @@ from palaver.services.commands.reply_text import (
 )
 from palaver.services.export import export_session
 from palaver.services.markdown_export import export_markdown
+from palaver.services.transfer.document_format import DocumentFormat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,11 +51,18 @@ class ExportFormat(StrEnum):
     """The format of an exported conversation."""
 
     MARKDOWN = "markdown"
+    HTML = "html"
+    JSONL = "jsonl"
     JSON = "json"
 
     @property
     def label(self) -> str:
-        return {ExportFormat.MARKDOWN: "Markdown", ExportFormat.JSON: "JSON"}[self]
+        return "Markdown" if self is ExportFormat.MARKDOWN else self.value.upper()
+
+    @property
+    def file_format(self) -> DocumentFormat:
+        """The format of the file that a chat gets: JSON is written line by line there."""
+        return DocumentFormat.JSONL if self is ExportFormat.JSON else DocumentFormat(self.value)
 
 
 # ---- lists and searches ------------------------------------------------------------------------------------
@@ -75,7 +84,9 @@ def find_sessions(context: CommandContext, *, typed: FilterText, query: str) -> 
     """List the sessions that pass the filters and have all the words in their title or last message."""
     session_filter = typed.to_filter(context.config.default_reset_policy.zone)
     matches = context.view.list(
+        state="archived" if typed.archived is ArchivedFilter.ONLY else "active",
         limit=PAGE_SESSIONS + 1,
+        person=session_filter.person,
         project=session_filter.project,
         platform=session_filter.platform,
         after=session_filter.after,
@@ -139,32 +150,51 @@ def _format_hit(context: CommandContext, hit: SearchHit) -> str:
 # ---- export ------------------------------------------------------------------------------------------------
 
 
-@read_action("export")
+@read_action("export", makes_file=True)
 def export_conversation(
     context: CommandContext, *, export_format: ExportFormat = ExportFormat.MARKDOWN
 ) -> CommandReply:
-    """Export the session: into the data, or for a chat, where nobody sees the data, into the text."""
+    """Export the session: into the data, or as a file where one can be sent, or else into the text of a chat."""
     row = context.require_session()
     session = row.session
     name = f"{format_session_name(session)}, {format_count(session.message_count, 'message')}"
     data: dict[str, Any] = {"format": export_format, "id": session.id, "messages": session.message_count}
+    done = f"Exported as {export_format.label}: {name}."
+    if context.address is not None and context.max_file_bytes:
+        request = ExportRequest(
+            principal=context.principal,
+            session_id=session.id,
+            format=export_format.file_format,
+            max_bytes=context.max_file_bytes,
+            fallback_reply=_explain_other_ways(row, name, "This conversation is too large to send here"),
+        )
+        return CommandReply(text=done, data=data, export=request)
     if context.address is not None:
         return CommandReply(text=_export_for_chat(context, row, export_format, name), data=data)
-    if export_format is ExportFormat.JSON:
-        data["document"] = export_session(context.tx, row)
-    else:
-        data["text"] = export_markdown(context.tx, row)
-    return CommandReply(text=f"Exported as {export_format.label}: {name}.", data=data)
+    match export_format:
+        case ExportFormat.JSON:
+            data["document"] = export_session(context.tx, row)
+        case ExportFormat.MARKDOWN:
+            data["text"] = export_markdown(context.tx, row)
+        case ExportFormat.HTML | ExportFormat.JSONL:
+            done = f"Download as {export_format.label}: {name}."
+    data["download"] = f"api/sessions/{session.id}/export?format={export_format}"
+    return CommandReply(text=done, data=data)
 
 
 def _export_for_chat(context: CommandContext, row: SessionRow, export_format: ExportFormat, name: str) -> str:
-    reason = "JSON exports aren't sent to chats"
+    """Return a short Markdown export, or how to get the export, for a chat that takes no files."""
+    reason = f"{export_format.label} exports can't be sent to this chat"
     if export_format is ExportFormat.MARKDOWN:
         reason = "This conversation is too long to send here"
         if row.session.message_count <= MAX_CHAT_EXPORT_MESSAGES:
             text = export_markdown(context.tx, row)
             if len(text) <= MAX_CHAT_EXPORT_CHARS:
                 return text
+    return _explain_other_ways(row, name, reason)
+
+
+def _explain_other_ways(row: SessionRow, name: str, reason: str) -> str:
     command = format_code(format_command(f"sessions export {row.session.id}", hide_folders=True))
     return f"{reason}: {name}. Export it on the web page, or run {command} in a terminal."
 
@@ -201,15 +231,18 @@ def _parse_filters(text: str) -> FilterText:
 
 
 def _parse_export(text: str) -> CommandCall:
-    name = {"": "markdown", "md": "markdown"}.get(text.lower(), text.lower())
+    name = {"": "markdown", "md": "markdown", "htm": "html"}.get(text.lower(), text.lower())
     if name not in set(ExportFormat):
-        raise BadArguments("Use `/export markdown` for what you see, or `/export json` for the complete log.")
+        raise BadArguments(
+            "Use `/export markdown` or `/export html` for what you see, or `/export jsonl` for the complete log,"
+            " which can be imported again."
+        )
     return export_conversation.call(export_format=ExportFormat(name))
 
 
 _FILTER_HELP = (
     "Filters: `platform:telegram`, `after:2026-01-01` (that day or later), `before:2026-02-01` (earlier than that day),"
-    ' `project:name` or `project:"two words"`.'
+    ' `project:name` or `project:"two words"`, `person:name`, `archived:only`.'
 )
 SESSIONS = Command(
     name="sessions",
@@ -235,9 +268,12 @@ SEARCH = Command(
 )
 EXPORT = Command(
     name="export",
-    usage="[json | markdown]",
+    usage="[markdown | html | jsonl | json]",
     summary="Export this conversation",
-    help="Markdown contains what you see, JSON the complete log. Chats only get short Markdown exports.",
-    example="/export markdown",
+    help=(
+        "Markdown and HTML contain what you see; JSONL and JSON the complete log, and JSONL can be imported again."
+        " Chats get a file; where that isn't possible, they only get short Markdown exports."
+    ),
+    example="/export html",
     parse=_parse_export,
 )

@@ -20,6 +20,7 @@ from palaver.services.commands import (
     setting_commands,
     status_commands,
     turn_commands,
+    version_commands,
 )
 from palaver.services.commands.command import BadArguments, Command, CommandAction, CommandReply, read_action
 from palaver.services.commands.permissions import can_use_command
@@ -137,7 +138,9 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         (
             history_commands.UNDO,
             history_commands.REDO,
-            history_commands.RETRY,
+            version_commands.RETRY,
+            version_commands.VERSIONS,
+            version_commands.VERSION,
             history_commands.RESTORE,
             history_commands.COMPRESS,
         ),

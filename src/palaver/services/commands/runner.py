@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from datetime import datetime
 
+    from palaver.domain.delivery import AccountKey
     from palaver.domain.ids import SessionKey
     from palaver.domain.inbound import Inbound
     from palaver.domain.person import Person
@@ -51,10 +52,20 @@ class CommandRunner:
         rules: TurnRules,
         profile: AgentProfile,
         list_connected_platforms: Callable[[], Collection[Platform]] = tuple,
+        get_max_file_bytes: Callable[[AccountKey], int] = lambda _account: 0,
     ) -> None:
         check_guest_commands(rules.guest_commands, {command.name for command in COMMANDS})
         self._store = store
         self._list_connected_platforms = list_connected_platforms
+        self._get_max_file_bytes = get_max_file_bytes
+        self._agent = agent
+        self._rules = rules
+        self._profile = profile
+        self._prices = ModelPrices(agent)
+
+    def use_settings(self, agent: AgentInfo, rules: TurnRules, profile: AgentProfile) -> None:
+        """Apply other settings from the next command on."""
+        check_guest_commands(rules.guest_commands, {command.name for command in COMMANDS})
         self._agent = agent
         self._rules = rules
         self._profile = profile
@@ -96,6 +107,7 @@ class CommandRunner:
             turn_id=reply.turn_id,
             reply=reply.text,
             facts=reply.data,
+            export=reply.export,
         )
 
     def _build_context(
@@ -103,6 +115,7 @@ class CommandRunner:
     ) -> CommandContext:
         source = inbound.source if row is None else find_source_in_session(inbound.source, row.session)
         lane_key = lanes.resolve_key(tx, self._store.build_arrival(source, now))
+        address = inbound.answer_address
         scope = self._build_scope(tx, source, person, lane_key)
         is_checked = row is not None and scope.lane_key is None
         if row is None:
@@ -123,8 +136,9 @@ class CommandRunner:
             prices=self._prices,
             profile=self._profile,
             connected_platforms=frozenset(self._list_connected_platforms()),
-            address=None if inbound.answer_address is None else str(inbound.answer_address),
+            address=None if address is None else str(address),
             reply_to=inbound.message_id,
+            max_file_bytes=0 if address is None else self._get_max_file_bytes(address.account_key),
         )
 
     def _build_scope(self, tx: Transaction, source: SessionSource, person: Person, lane_key: SessionKey) -> ViewScope:

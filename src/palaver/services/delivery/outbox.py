@@ -80,6 +80,10 @@ class Outbox:
         self._send_loop = asyncio.create_task(self._run_send_loop(), name="palaver-outbox")
         self._recovery_loop = asyncio.create_task(self._run_recovery_loop(), name="palaver-outbox-recovery")
 
+    def use_unstreamed_platforms(self, platforms: frozenset[Platform]) -> None:
+        """Show answers on these platforms only when they are complete."""
+        self._previews.unstreamed_platforms = platforms
+
     def wake(self) -> None:
         """Look now for deliveries to send and answers to show: some of them, or an account, may have changed."""
         self._wake_event.set()

@@ -63,7 +63,7 @@ class Previews:
         self._list_adapters = list_adapters
         self._feed = feed
         self._pacers = pacers
-        self._unstreamed_platforms = unstreamed_platforms
+        self.unstreamed_platforms = unstreamed_platforms  # there, answers are shown when they are complete
         self._streams: dict[int, PreviewStream] = {}  # by turn number
         self._ended: OrderedDict[int, None] = OrderedDict()  # turn numbers whose answer is on its way
         self._removals: dict[int, asyncio.Task[None]] = {}  # of leftovers, by the number of the preview
@@ -149,7 +149,7 @@ class Previews:
             adapter = adapters.get(turn.address.account_key)
             if adapter is not None and turn_no not in self._streams:
                 pacer = self._pacers.get(turn.address.account_key, adapter.capabilities)
-                shows_text = turn.address.platform not in self._unstreamed_platforms
+                shows_text = turn.address.platform not in self.unstreamed_platforms
                 stream = PreviewStream(
                     self._store, self._feed, adapter, pacer, turn, self._start_reaction_removal, shows_text=shows_text
                 )

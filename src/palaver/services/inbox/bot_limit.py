@@ -29,6 +29,10 @@ class BotLimit:
         self._get_seconds = get_seconds
         self._answer_times: dict[AccountKey, deque[float]] = {}
 
+    def use_rules(self, rules: TurnRules) -> None:
+        """Apply other rules from the next message on."""
+        self._rules = rules
+
     def allows_answer(self, source: SessionSource) -> bool:
         """Whether the message of a program may be answered now; if so, it counts as answered."""
         if source.platform not in self._rules.bot_platforms:

@@ -16,10 +16,10 @@ from palaver.domain.plain_text import strip_markdown
 from palaver.domain.platform_updates import parse_button
 from palaver.domain.turn import TurnState
 from palaver.services import access
-from palaver.services.commands.history_commands import retry_turn
 from palaver.services.commands.job_commands import JOBS, confirm_job, reject_job
 from palaver.services.commands.runner import CommandRejected
 from palaver.services.commands.turn_commands import stop_run
+from palaver.services.commands.version_commands import retry_turn
 from palaver.services.inbox.receipts import find_duplicate, save_receipt
 from palaver.storage import deliveries, events, jobs, sessions, turns
 from palaver.storage.timestamps import to_micros
@@ -50,6 +50,10 @@ class ButtonHandler:
 
     def __init__(self, commands: CommandRunner, rules: TurnRules) -> None:
         self._commands = commands
+        self._rules = rules
+
+    def use_rules(self, rules: TurnRules) -> None:
+        """Apply other rules from the next press on."""
         self._rules = rules
 
     def press(self, tx: Transaction, press: ButtonPressed, now: datetime) -> Receipt:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
+from palaver.domain.attachment import find_attachment_ids
 from palaver.domain.errors import InvalidMessage
 from palaver.domain.message import Message, join_text_parts
-from palaver.domain.message_parts import check_message_parts
+from palaver.domain.message_parts import MAX_MESSAGE_CHARS, check_message_parts
 from palaver.domain.quoted_messages import CONTEXT_KEY, REPLIED_MESSAGE_KEY, build_replied_message
 from palaver.domain.session_json import format_time
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from palaver.domain.inbound import Inbound
 
-MAX_MESSAGE_CHARS = 200_000
+__all__ = ["MAX_MESSAGE_CHARS", "add_lines", "build_message", "check_content", "get_text"]
 
 
 def check_content(content: str | Sequence[Any], attachment_ids: Sequence[str] = ()) -> None:
@@ -30,6 +31,13 @@ def check_content(content: str | Sequence[Any], attachment_ids: Sequence[str] = 
 
 def get_text(inbound: Inbound) -> str:
     return inbound.content if isinstance(inbound.content, str) else join_text_parts(inbound.content)
+
+
+def get_written_text(inbound: Inbound) -> str:
+    """Return the text of a message without what is said in its recordings: a spoken word is never a command."""
+    if isinstance(inbound.content, str):
+        return inbound.content
+    return join_text_parts([part for part in inbound.content if not find_attachment_ids([part])])
 
 
 def add_lines(content: str | Sequence[Any], lines: Sequence[str]) -> str | Sequence[Any]:

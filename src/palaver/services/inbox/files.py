@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.domain.attachment import MAX_FILE_BYTES, MAX_FILES_PER_MESSAGE, clean_file_name
@@ -22,12 +22,15 @@ from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
+    from palaver.domain.attachment import Attachment
     from palaver.domain.inbound import Inbound, InboundFile
     from palaver.domain.person import Person
     from palaver.domain.profile import TurnRules
+    from palaver.domain.speech import Transcript
     from palaver.services.attachments import Attachments
+    from palaver.services.speech import Speech
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction
 
@@ -45,21 +48,30 @@ class ReceivedFiles:
 
     attachment_ids: Sequence[str] = ()
     lines: Sequence[str] = ()
+    transcripts: Mapping[str, Transcript] = field(default_factory=dict)
 
     def add_to(self, inbound: Inbound) -> Inbound:
         """Return the message with these files."""
         content = add_lines(inbound.content, self.lines)
-        return replace(inbound, content=content, attachment_ids=[*inbound.attachment_ids, *self.attachment_ids])
+        ids = [*inbound.attachment_ids, *self.attachment_ids]
+        return replace(inbound, content=content, attachment_ids=ids, transcripts=self.transcripts)
 
 
 class FileReceiver:
     """Receives the files of inbound messages."""
 
-    def __init__(self, store: SessionStore, rules: TurnRules, attachments: Attachments | None) -> None:
+    def __init__(
+        self, store: SessionStore, rules: TurnRules, attachments: Attachments | None, speech: Speech | None = None
+    ) -> None:
         self._store = store
         self._rules = rules
         self._attachments = attachments
+        self._speech = speech
         self._downloads = asyncio.Semaphore(MAX_DOWNLOADS)
+
+    def use_rules(self, rules: TurnRules) -> None:
+        """Apply other rules from the next message on."""
+        self._rules = rules
 
     async def receive(self, inbound: Inbound) -> ReceivedFiles:
         """Download and store the files of a message; nothing for a message that is not going to be stored."""
@@ -68,27 +80,37 @@ class FileReceiver:
             return ReceivedFiles()
         crash_point("inbox.before_download")
         async with self._downloads:
-            received = await self._download_all(inbound, person)
+            received, recordings = await self._download_all(inbound, person)
         crash_point("inbox.files_received")
+        if recordings and person is not None and self._speech is not None:
+            transcripts = await self._speech.transcribe_voice_notes(person, recordings, str(inbound.source.platform))
+            crash_point("speech.transcribed")
+            received = replace(received, transcripts=transcripts)
         return received
 
-    async def _download_all(self, inbound: Inbound, person: Person | None) -> ReceivedFiles:
+    async def _download_all(self, inbound: Inbound, person: Person | None) -> tuple[ReceivedFiles, list[Attachment]]:
+        """Download the files of a message; also return which of them are voice notes to transcribe."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + TOTAL_SECONDS
         ids: list[str] = []
         lines: list[str] = []
+        recordings: list[Attachment] = []
+        will_transcribe = self._speech is not None and self._speech.transcribes_voice_notes
         for number, file in enumerate(inbound.files):
-            if file.is_voice:
+            if file.is_voice and not will_transcribe:
                 lines.append(_describe_voice_note(file))
             try:
                 if number >= MAX_FILES_PER_MESSAGE:
                     raise InvalidInput(f"a message can have up to {MAX_FILES_PER_MESSAGE} files")
                 async with asyncio.timeout_at(min(loop.time() + DOWNLOAD_SECONDS, deadline)):
-                    ids.append(await self._receive_file(person, file))
+                    attachment = await self._receive_file(person, file)
+                ids.append(attachment.id)
+                if file.is_voice and will_transcribe:
+                    recordings.append(attachment)
             except Exception as error:  # noqa: BLE001  (whatever goes wrong with a file, its message is accepted)
                 lines.append(_describe_failure(file, error))
                 log.warning("file_not_received", extra={"platform": str(inbound.source.platform), "error": repr(error)})
-        return ReceivedFiles(ids, lines)
+        return ReceivedFiles(ids, lines), recordings
 
     async def _find_recipient(self, inbound: Inbound) -> tuple[bool, Person | None]:
         """Return whether a message is new and its sender may talk to the agent, and who the sender is."""
@@ -111,13 +133,12 @@ class FileReceiver:
         found = await self._store.engine.arun(Read(find))
         return found if found is not None else await self._store.engine.arun(Write(find_or_add))
 
-    async def _receive_file(self, person: Person | None, file: InboundFile) -> str:
+    async def _receive_file(self, person: Person | None, file: InboundFile) -> Attachment:
         if file.size is not None and file.size > MAX_FILE_BYTES:
             raise InvalidInput(_describe_size(file.size))
         if self._attachments is None or person is None:
             raise InvalidInput("files can't be stored here")
-        attachment = await self._attachments.receive(person.principal, _choose_name(file), _download(file))
-        return attachment.id
+        return await self._attachments.receive(person.principal, _choose_name(file), _download(file))
 
 
 async def _download(file: InboundFile) -> AsyncIterator[bytes]:

@@ -20,7 +20,8 @@ from palaver.services.inbox import buttons, group_chats
 from palaver.services.inbox.bot_limit import BotLimit
 from palaver.services.inbox.buttons import ButtonHandler
 from palaver.services.inbox.checkpoint import Checkpoint
-from palaver.services.inbox.content import MAX_MESSAGE_CHARS, check_content, get_text
+from palaver.services.inbox.content import MAX_MESSAGE_CHARS, check_content, get_text, get_written_text
+from palaver.services.inbox.export_files import ExportFiles, use_fallback_reply
 from palaver.services.inbox.files import FileReceiver
 from palaver.services.inbox.message_queue import MessageQueue
 from palaver.services.inbox.receipts import find_duplicate, record_receipt, record_receipt_once
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from palaver.domain.source import Platform, SessionSource
     from palaver.services.attachments import Attachments
     from palaver.services.commands.command_context import AgentInfo
+    from palaver.services.speech import Speech
     from palaver.services.store import SessionStore
     from palaver.storage.engines.base import Transaction
     from palaver.storage.platform_accounts import Fence
@@ -62,18 +64,30 @@ class Inbox:
         *,
         profile: AgentProfile | None = None,
         list_connected_platforms: Callable[[], Collection[Platform]] = tuple,
+        get_max_file_bytes: Callable[[AccountKey], int] = lambda _account: 0,
         files: Attachments | None = None,
+        speech: Speech | None = None,
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._rules = rules
-        self._commands = CommandRunner(store, agent, rules, profile or AgentProfile(), list_connected_platforms)
+        self._commands = CommandRunner(
+            store, agent, rules, profile or AgentProfile(), list_connected_platforms, get_max_file_bytes
+        )
         self._queue = MessageQueue(store, rules, list_connected_platforms)
         self._updates = UpdateHandler(store, rules)
         self._buttons = ButtonHandler(self._commands, rules)
-        self._files = FileReceiver(store, rules, files)
+        self._files = FileReceiver(store, rules, files, speech)
+        self._export_files = ExportFiles(store, files)
         self._bot_limit = BotLimit(rules)
         self._on_change = on_change  # called when there may be something to run, to stop or to send
+
+    def use_settings(self, agent: AgentInfo, rules: TurnRules, profile: AgentProfile) -> None:
+        """Apply other settings from the next message on."""
+        self._commands.use_settings(agent, rules, profile)
+        self._rules = rules
+        for part in (self._queue, self._updates, self._buttons, self._files, self._bot_limit):
+            part.use_rules(rules)
 
     async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None, fence: Fence | None = None) -> Receipt:
         """Store a message and queue the turn that answers it, run the slash command that it contains, or store what
@@ -130,7 +144,7 @@ class Inbox:
             )
         if not inbound.files:
             check_content(inbound.content, inbound.attachment_ids)
-        return await self._accept_call(inbound, parse_command(get_text(inbound)), checkpoint)
+        return await self._accept_call(inbound, parse_command(get_written_text(inbound)), checkpoint)
 
     async def _accept_call(self, inbound: Inbound, call: Call, checkpoint: Checkpoint) -> Receipt:
         if inbound.message_id is not None and not is_storable(inbound.message_id):
@@ -169,6 +183,8 @@ class Inbox:
         crash_point("inbox.command_read")
         if receipt is None:
             return None
+        if receipt.export is not None:
+            receipt = await self._export_files.add_to(receipt, receipt.export)
         is_recorded = inbound.message_id is not None or inbound.answer_address is not None
         if receipt.outcome is Outcome.DUPLICATE or not is_recorded:
             return receipt if checkpoint.is_empty else await self._write(lambda _tx: receipt, checkpoint)
@@ -235,7 +251,7 @@ class Inbox:
             facts = {"error": "too_long", "limit": MAX_MESSAGE_CHARS}
             receipt = Receipt(outcome=Outcome.REJECTED, reply=reply, facts=facts)
         elif isinstance(call, CommandCall) and person is not None:
-            receipt = self._commands.run(tx, inbound, call, person, row, now)
+            receipt = use_fallback_reply(self._commands.run(tx, inbound, call, person, row, now))
         else:
             if isinstance(call, MessageCall) and person is not None:
                 check_message_call(call, person, self._rules)

@@ -65,6 +65,10 @@ class MessageQueue:
         self._rules = rules
         self._list_connected_platforms = list_connected_platforms  # answers can be sent there
 
+    def use_rules(self, rules: TurnRules) -> None:
+        """Apply other rules from the next message on."""
+        self._rules = rules
+
     def store_message(
         self, tx: Transaction, inbound: Inbound, person: Person | None, row: SessionRow | None, now: datetime
     ) -> Receipt:
@@ -85,7 +89,7 @@ class MessageQueue:
         files = find_attachments(tx, person_id, inbound.content, inbound.attachment_ids)
         context = group_chats.list_context(tx, inbound, lane_key) if row is None else group_chats.NO_CONTEXT
         posts = list_unanswered_posts(tx, arrival, lane_key) if row is None else []
-        content = add_attachments(inbound.content, [file for _, file in files])
+        content = add_attachments(inbound.content, [file for _, file in files], inbound.transcripts)
         quoted = limit_context([*posts, *context.messages]) if posts else context.messages
         message = build_message(inbound, content, quoted, now)
         if row is None:

@@ -56,6 +56,7 @@ def record_receipt(tx: Transaction, inbound: Inbound, receipt: Receipt, now: int
                 kind=DeliveryKind.NOTICE,
                 session_no=session_no,
                 reply_to=inbound.message_id,
+                attachment_ids=receipt.attachment_ids,
             )
             deliveries.enqueue(tx, delivery, now)
     return receipt

@@ -57,6 +57,10 @@ class UpdateHandler:
         self._store = store
         self._rules = rules
 
+    def use_rules(self, rules: TurnRules) -> None:
+        """Apply other rules from the next update on."""
+        self._rules = rules
+
     def handle(self, tx: Transaction, update: Update, now: datetime) -> Receipt:
         if not isinstance(update, ChatMoved):  # which names ids that the person had before
             source = sender_folding.fold_source(tx, update.source, self._store.config, now)
@@ -116,7 +120,7 @@ class UpdateHandler:
         speaker = access.find_speaker(tx, update.source, self._rules)
         person_id = speaker.person.id if speaker and speaker.person and find_sender(update.source) else None
         actor = message_edits.Actor(str(update.source.platform), person_id)
-        if not message_edits.delete_message(tx, place, actor, now):
+        if not message_edits.delete_message(tx, place, actor, now, first_seq=received.place.seq):
             return _IGNORED
         previous = events.list_messages(tx, place.session_no, before=place.seq, limit=1)
         previous_seq = previous[0].seq if previous else None

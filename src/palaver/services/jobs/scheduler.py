@@ -76,6 +76,11 @@ class Scheduler:
         """Look now for jobs to fire and runs to start."""
         self._wake_event.set()
 
+    def use_max_running(self, max_running: int) -> None:
+        """Let this many jobs run at once from now on."""
+        self._max_running = max_running
+        self.wake()
+
     def _wake_soon(self) -> None:
         if self._delayed_wake is None and not self._is_stopping:
             self._delayed_wake = asyncio.get_running_loop().call_later(WAKE_DELAY_SECONDS, self._end_delay)

@@ -21,7 +21,7 @@ from palaver.services.live.follower import Follower
 from palaver.services.poll_loop import run_poll_loop
 from palaver.storage import events, sessions, turns
 from palaver.storage.engines import sqlite_changes
-from palaver.storage.engines.base import ACCESS_CHANGE, Read
+from palaver.storage.engines.base import ACCESS_CHANGE, SETTINGS_CHANGE, Read
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -52,6 +52,7 @@ class Feed:
         self._followers: dict[int, set[Follower]] = {}  # by session number
         self._change_listeners: list[ChangeListener] = []
         self._work_listeners: list[Callable[[], None]] = []
+        self._settings_listeners: list[Callable[[], None]] = []
         self._change_marks: sqlite_changes.ChangeMarks | None = None
         self._changed_sessions: set[int] = set()
         self._has_unknown_changes = False  # something has changed, and it is not known what
@@ -99,6 +100,10 @@ class Feed:
     def add_work_listener(self, listener: Callable[[], None]) -> None:
         """Call `listener` when a turn was queued, started or asked to stop, or a delivery was added."""
         self._work_listeners.append(listener)
+
+    def add_settings_listener(self, listener: Callable[[], None]) -> None:
+        """Call `listener` when settings may have changed, in this process or in another one on the same store."""
+        self._settings_listeners.append(listener)
 
     # -- runs in this process ------------------------------------------------------------------------------
 
@@ -239,10 +244,13 @@ class Feed:
         has_access_change = changed is None or ACCESS_CHANGE in changed
         if has_access_change:
             self.access_changes.notify()
+        if changed is None or SETTINGS_CHANGE in changed:
+            for notify in self._settings_listeners:
+                notify()
         woken = self._followers.keys() if changed is None or has_access_change else changed & self._followers.keys()
         for session_no in woken:
             for follower in self._followers[session_no]:
                 follower.wake(should_read=True)
-        session_numbers = None if changed is None else frozenset(changed) - {ACCESS_CHANGE}
+        session_numbers = None if changed is None else frozenset(changed) - {ACCESS_CHANGE, SETTINGS_CHANGE}
         for listener in self._change_listeners:
             listener(session_numbers)

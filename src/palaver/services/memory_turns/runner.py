@@ -68,13 +68,23 @@ class MemoryTurnRunner:
         self._wake_event = asyncio.Event()
         self._is_stopping = False
         self._loop: asyncio.Task[None] | None = None
+        self._has_started = False
 
     async def start(self) -> None:
         """Start to look for memory turns."""
-        if not self._dependencies.rules.memory.learn:
-            return
+        self._has_started = True
         self._dependencies.feed.add_work_listener(self.wake)
-        self._loop = asyncio.create_task(self._run_loop(), name="palaver-memory-turns")
+        self._start_loop()
+
+    def _start_loop(self) -> None:
+        if self._loop is None and self._has_started and self._dependencies.rules.memory.learn:
+            self._loop = asyncio.create_task(self._run_loop(), name="palaver-memory-turns")
+
+    def use_dependencies(self, dependencies: RunDependencies) -> None:
+        """Apply other settings from the next memory turn on. Learning starts, or pauses, if it was switched."""
+        self._dependencies = dependencies
+        self._start_loop()
+        self.wake()
 
     def wake(self) -> None:
         """Look now for memory turns."""
@@ -99,6 +109,8 @@ class MemoryTurnRunner:
 
     async def _poll(self) -> float:
         """Run the next memory turn, if there is one; return the seconds until the next look."""
+        if not self._dependencies.rules.memory.learn:  # switched off since
+            return POLL_SECONDS
         await self._fail_orphans()
         if not await self._engine.arun(Read(memory_turns.has_queued, is_quick=True)):
             return POLL_SECONDS

@@ -177,17 +177,17 @@ class AgentMessages:
 class MessageSenders:
     """Makes what the tools of a turn send messages with."""
 
-    def __init__(self, store: SessionStore, redactor: Redactor | None) -> None:
+    def __init__(self, store: SessionStore, redactor: Redactor | None, counter: SendCounter | None = None) -> None:
         self._store = store
         self._redactor = redactor if store.config.redact_pii else None
-        self._counter = SendCounter()
+        self.counter = counter or SendCounter()
 
     def make(self, principal: Principal, session_row: SessionRow, lease: TurnLease | None) -> AgentMessages:
         return AgentMessages(
             store=self._store,
             principal=principal,
             session_row=session_row,
-            counter=self._counter,
+            counter=self.counter,
             lease=lease,
             redactor=self._redactor,
         )

@@ -28,6 +28,7 @@ class ConfiguredAccount:
     capabilities: Capabilities = field(default_factory=Capabilities, repr=False)  # before the platform has said more
     problem: str | None = None  # why it can't be connected with these settings, in words
     secrets: tuple[str, ...] = field(default=(), repr=False)  # of its settings: no error or log line shows them
+    fingerprint: str = field(default="", repr=False)  # of its settings: if it differs, it has to be connected again
 
     @property
     def key(self) -> AccountKey:

@@ -1,8 +1,8 @@
 """Accepts updates of many chats at once, so that nobody waits for the file of somebody else.
 
-A message with files is accepted only when they are downloaded, which takes as long as the platform wants. So such
-messages are accepted in the background, while other chats go on. Each chat keeps its order: what follows such a message
-in its chat waits for it.
+A message with files is accepted only when they are downloaded, which takes as long as the platform wants; a command may
+have to make a file for its reply. So such messages are accepted in the background, while other chats go on. Each chat
+keeps its order: what follows such a message in its chat waits for it.
 
 Always true: a cursor is stored only when everything before it is stored. If the process dies, the platform sends the
 rest again, and what was stored already is recognized.
@@ -15,7 +15,10 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from palaver.domain.errors import InvalidInput
 from palaver.domain.inbound import Inbound
+from palaver.services.commands import parse_command
+from palaver.services.commands.command import CommandCall
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -72,7 +75,7 @@ class Intake:
         while len(self._updates) >= MAX_WAITING_UPDATES:
             await self.wait_for_change()
         previous = self._last_in_chat.get(update.source.chat_id)
-        waits = previous is not None or (isinstance(update, Inbound) and bool(update.files))
+        waits = previous is not None or _takes_long(update)
         if not waits and not self._updates:
             await self._accept_now(update, cursor)
             self._note_stored(cursor)
@@ -156,3 +159,16 @@ class Intake:
     def _raise_error(self) -> None:
         if self._error is not None:
             raise self._error
+
+
+def _takes_long(update: AnyUpdate) -> bool:
+    """Whether others must not wait for an update: its files have to be downloaded, or a file is made for its reply."""
+    if not isinstance(update, Inbound):
+        return False
+    if update.files:
+        return True
+    try:
+        call = parse_command(update.content) if isinstance(update.content, str) else None
+    except InvalidInput:  # the inbox says so
+        return False
+    return isinstance(call, CommandCall) and call.action.makes_file

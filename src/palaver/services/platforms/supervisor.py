@@ -46,24 +46,19 @@ class Supervisor:
         on_change: Callable[[], None] = lambda: None,
         timing: ConnectionTiming | None = None,
     ) -> None:
-        timing = timing or ConnectionTiming()
-        leases = AccountLeases(store, timing.lease)
+        self._timing = timing or ConnectionTiming()
+        self._leases = AccountLeases(store, self._timing.lease)
+        self._clock = store.clock
         self._inbox = inbox
         self._sent_messages = sent_messages
         self._on_change = on_change  # called when an account has become live, or is no longer
         self._connected = ConnectedPlatforms(store, feed, self._note_test_request)
         self._runners: dict[AccountKey, AccountRunner] = {
-            account.key: AccountRunner(
-                account,
-                leases,
-                store.clock,
-                make_link=self._make_link,
-                on_change=self._note_change,
-                timing=timing,
-            )
-            for account in accounts
+            account.key: self._make_runner(account) for account in accounts
         }
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: dict[AccountKey, asyncio.Task[None]] = {}
+        self._has_started = False
+        self._replace_lock = asyncio.Lock()
 
     @property
     def keys(self) -> frozenset[AccountKey]:
@@ -87,19 +82,62 @@ class Supervisor:
     async def start(self) -> None:
         """Start to connect. It waits for no platform."""
         await self._connected.start()
+        self._has_started = True
         for runner in self._runners.values():
-            name = f"palaver-account-{runner.account.platform}-{runner.account.account or 'default'}"
-            self._tasks.append(asyncio.create_task(runner.run(), name=name))
+            self._start_runner(runner)
 
     async def stop(self) -> None:
         """Close all accounts and give their leases back, within a bounded time."""
-        for task in self._tasks:
+        self._has_started = False
+        await self._end_tasks(list(self._tasks.values()))
+        await self._connected.stop()
+
+    async def replace_accounts(self, accounts: Sequence[ConfiguredAccount]) -> None:
+        """Run these accounts: start new ones, close those that are gone, connect those again whose settings differ.
+
+        An account whose settings are the same is not touched. Adapters that were passed in as objects stay.
+        """
+        async with self._replace_lock:
+            wanted = {account.key: account for account in accounts}
+            ended = [
+                key
+                for key, runner in self._runners.items()
+                if runner.account.fingerprint
+                and (key not in wanted or wanted[key].fingerprint != runner.account.fingerprint)
+            ]
+            tasks = [self._tasks.pop(key) for key in ended if key in self._tasks]
+            for key in ended:
+                del self._runners[key]
+            await self._end_tasks(tasks)
+            for key, account in wanted.items():
+                if key not in self._runners:
+                    self._runners[key] = runner = self._make_runner(account)
+                    if self._has_started:
+                        self._start_runner(runner)
+            if ended or tasks:
+                self._note_change()
+
+    def _make_runner(self, account: ConfiguredAccount) -> AccountRunner:
+        return AccountRunner(
+            account,
+            self._leases,
+            self._clock,
+            make_link=self._make_link,
+            on_change=self._note_change,
+            timing=self._timing,
+        )
+
+    def _start_runner(self, runner: AccountRunner) -> None:
+        name = f"palaver-account-{runner.account.platform}-{runner.account.account or 'default'}"
+        self._tasks[runner.account.key] = asyncio.create_task(runner.run(), name=name)
+
+    async def _end_tasks(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+        for task in tasks:
             task.cancel()
-        if self._tasks:
-            _, stuck = await asyncio.wait(self._tasks, timeout=STOP_SECONDS)
+        if tasks:
+            _, stuck = await asyncio.wait(tasks, timeout=STOP_SECONDS)
             for task in stuck:
                 log.error("platform_account_stuck", extra={"task": task.get_name()})
-        await self._connected.stop()
 
     def _make_link(self, fence: Fence, events: ConnectionEvents) -> ConnectionLink:
         return ConnectionLink(fence, self._inbox, self._sent_messages, events)

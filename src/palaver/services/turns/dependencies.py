@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,3 +31,5 @@ class RunDependencies:
     redactor: Redactor | None = None
     files: Attachments | None = None
     list_connected_platforms: Callable[[], Collection[Platform]] = frozenset
+    # Keeps the agent open while a run uses it; the function that it returns ends that.
+    acquire_agent: Callable[[], Callable[[], None]] = field(default=lambda: lambda: None)

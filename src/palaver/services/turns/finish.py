@@ -12,11 +12,12 @@ from palaver.domain.events import EventKind
 from palaver.domain.ids import PersonId
 from palaver.domain.job import JOB_RUN_KEY
 from palaver.domain.message import MAX_BYTES_PER_CHAR, MAX_MESSAGE_BYTES, Message
+from palaver.domain.source import Platform
 from palaver.domain.turn import InterruptReason, TurnKind, TurnState
 from palaver.services.budgets import call_records
 from palaver.services.commands.reply_text import escape_markdown
 from palaver.services.jobs.run_end import EndedTurn, finish_job_run
-from palaver.storage import deliveries, drafts, events, message_log, people, turn_leases, turns, usage
+from palaver.storage import deliveries, drafts, events, message_log, people, push, turn_leases, turns, usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 MAX_QUOTE_CHARS = 300
 MAX_STORED_CHARS = MAX_MESSAGE_BYTES // MAX_BYTES_PER_CHAR // 2  # of an answer, so that it always fits into the log
 MAX_NAME_CHARS = 60
+PUSH_DELAY_MICROS = 3_000_000  # time for a page that shows the answer to mark it as read
+_UNNOTIFIED_PLATFORMS = frozenset({Platform.LOCAL, Platform.API, Platform.CRON})
 
 
 def build_messages(fields: list[dict[str, Any]], state: TurnState) -> list[Message]:
@@ -86,6 +89,8 @@ def finish_turn(
         events.append_event(tx, lease.session_no, kind, now, person_id, **turn_facts, **facts)
     if JOB_RUN_KEY in lease.facts:
         _finish_job_run(tx, config, lease, messages, state, error, facts, now)
+    if should_notify_browsers(lease, state):
+        push.enqueue(tx, lease.session_no, lease.person_id, now + PUSH_DELAY_MICROS, now)  # type: ignore[arg-type]
     if lease.address is not None:
         stopper_name = _load_name(tx, stopper_id) if stopper_id not in {None, lease.person_id} else None
         ending = format_ending(lease.kind, state, error, is_stopped=is_stopped, stopper_name=stopper_name)
@@ -94,6 +99,18 @@ def finish_turn(
         _enqueue_answer(tx, lease, lease.address, messages, ending, now)
         for notice in closing_notices:
             _enqueue_notice(tx, lease, lease.address, notice, now)
+
+
+def should_notify_browsers(lease: TurnLease, state: TurnState) -> bool:
+    """Whether a person waits for this answer on the page: it is sent to no chat, and no terminal or program asked."""
+    return (
+        lease.person_id is not None
+        and lease.address is None
+        and lease.kind is TurnKind.ANSWER
+        and state is not TurnState.INTERRUPTED
+        and JOB_RUN_KEY not in lease.facts
+        and lease.platform not in _UNNOTIFIED_PLATFORMS
+    )
 
 
 def _enqueue_answer(

@@ -21,7 +21,7 @@ from palaver.services.jobs.run_context import load_active_run
 from palaver.services.toolsets import BUILT_IN_TOOLSETS
 from palaver.services.turns.choices import load_turn_choices
 from palaver.services.turns.memory_block import load_memory_block
-from palaver.storage import compactions, events, memory_blocks, people, session_settings, sessions
+from palaver.storage import compactions, events, memory_blocks, people, projects, session_settings, sessions
 from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from palaver.agent.base import Notice, Tool
     from palaver.domain.message import Message
+    from palaver.domain.session import Session
     from palaver.services.jobs.run_context import ActiveRun
     from palaver.services.profiles import TurnChoices
     from palaver.services.turns.dependencies import RunDependencies
@@ -159,6 +160,7 @@ class RequestBuilder:
         parts = [
             choices.instructions or DEFAULT_INSTRUCTIONS,
             *([choices.personality] if choices.personality else []),
+            *self._list_project_instructions(tx, session),
             build_session_context_prompt(context, redact_pii=config.redact_pii, redactor=self.dependencies.redactor),
         ]
         if job_run is not None:
@@ -169,6 +171,13 @@ class RequestBuilder:
         if memory_text:
             parts.append(memory_text)
         return "\n\n".join(parts)
+
+    def _list_project_instructions(self, tx: Transaction, session: Session) -> list[str]:
+        """List the instructions of the project, in the owner's private conversations: others must not learn them."""
+        if session.shared:
+            return []
+        text = projects.load_instructions(tx, self.lease.session_no, self.lease.person_id)
+        return [] if text is None else [f"Instructions of the project that this conversation is in:\n{text}"]
 
 
 def _make_events(answer: Sequence[Message]) -> list[Event]:

@@ -78,6 +78,7 @@ class Run:
     def __init__(self, dependencies: RunDependencies, lease: TurnLease) -> None:
         self.lease = lease
         self.task: asyncio.Task[None] | None = None
+        self.release_agent: Callable[[], None] = lambda: None
         self.is_ending = False  # the answer is complete, and is being stored
         self.end_state: TurnState | None = None  # once it is stored
         self.has_side_effects = False

@@ -58,6 +58,10 @@ class TitleWriter:
         self._engine = dependencies.store.engine
         self._tasks: set[asyncio.Task[None]] = set()
 
+    def use_dependencies(self, dependencies: RunDependencies) -> None:
+        """Apply other settings from the next title on."""
+        self._dependencies = dependencies
+
     def handle_ended_run(self, run: Run) -> None:
         """Start to make a title if this was the first answer of a conversation."""
         if self._is_wanted(run) and len(self._tasks) < MAX_WAITING_TITLES:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent.base import ToolFailed
-from palaver.agent.tools import history, job_run, memory, messaging, schedule
+from palaver.agent.tools import history, job_run, memory, messaging, schedule, web
 from palaver.agent.tools.limits import limit_results
 from palaver.services import toolsets
 from palaver.services.jobs.run_reports import RunReports
@@ -62,17 +62,20 @@ class Toolbox:
         *,
         make_jobs: MakeConversationJobs | None = None,
         make_messages: MakeMessages | None = None,
+        web_access: web.WebAccess | None = None,
     ) -> None:
         self._engine = engine
         self._clock = clock
         self._rules = rules
         self._make_jobs = make_jobs  # None: there is no schedule toolset
         self._make_messages = make_messages  # None: there is no messaging toolset
+        self._web_access = web_access  # None: there is no web toolset
         self._toolset_builders: dict[str, Callable[[ToolContext], tuple[Tool, ...]]] = {
             history.TOOLSET: self._build_history_tools,
             memory.TOOLSET: self._build_memory_tools,
             schedule.TOOLSET: self._build_schedule_tools,
             messaging.TOOLSET: self._build_messaging_tools,
+            web.TOOLSET: self._build_web_tools,
         }
 
     def list_palaver_tools(
@@ -93,7 +96,9 @@ class Toolbox:
             return ()
         context = ToolContext(principal=principal, session_row=session_row, input_seq=input_seq, lease=lease)
         tools = tuple(
-            self._guard_tool(limit_results(tool), principal, session_row)
+            limit_results(tool)
+            if name in toolsets.PUBLIC_TOOLSETS
+            else self._guard_tool(limit_results(tool), principal, session_row)
             for name in self._list_toolset_names(principal, session_row, (), granted)
             if name not in disabled
             for tool in self._toolset_builders[name](context)
@@ -183,6 +188,9 @@ class Toolbox:
         return messaging.make_messaging_tools(
             self._make_messages(context.principal, context.session_row, context.lease)
         )
+
+    def _build_web_tools(self, _: ToolContext) -> tuple[Tool, ...]:
+        return () if self._web_access is None else web.make_web_tools(self._web_access)
 
     def _build_run_tools(self, context: ToolContext) -> tuple[Tool, ...]:
         """Build the tools that only a run of a job has."""

@@ -62,6 +62,12 @@ class TurnWorker:
         self._upkeep_loops: list[asyncio.Task[None]] = []
         self._on_change = on_change  # called when there may be something to send
 
+    def use_dependencies(self, dependencies: RunDependencies) -> None:
+        """Apply other settings from the next turn on; turns that run keep theirs."""
+        self._dependencies = dependencies
+        self._title_writer.use_dependencies(dependencies)
+        self.wake()
+
     async def start(self) -> None:
         """Recover the turns of dead workers, then start to claim turns."""
         await self.recover_orphans()
@@ -162,6 +168,7 @@ class TurnWorker:
         for lease in work.claimed:
             crash_point("turn.claimed")
             run = Run(self._dependencies, lease)
+            run.release_agent = self._dependencies.acquire_agent()
             self._runs[lease.turn_no] = run
             self._has_runs.set()
             run.task = asyncio.create_task(self._execute(run), name=f"palaver-turn-{lease.turn_id}")
@@ -186,6 +193,7 @@ class TurnWorker:
             log.exception("turn_not_stored", extra={"turn": turn_id})
             await self._recover_broken_run(run)
         finally:
+            run.release_agent()
             self._runs.pop(run.lease.turn_no, None)
             if not self._runs:
                 self._has_runs.clear()

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.domain.ids import PersonId
 from palaver.domain.search_text import parse_query, split_words
 from palaver.domain.text import is_storable
 from palaver.services.view.lookup import resolve_project_id
-from palaver.storage import people, session_lists
+from palaver.storage import audience_members, people, session_lists
 from palaver.storage.timestamps import to_micros
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ class ListCriteria:
     state: str = "active"  # active, archived, pinned or expired
     project: str | None = None  # id or name
     platform: str | None = None
-    person: str | None = None  # the id of a person who takes part
+    person: str | None = None  # a person who takes part: an id or, in the conversations of the scope, a name
     after: datetime | None = None  # last active at this moment or later
     before: datetime | None = None  # last active before this moment
     title: str | None = None  # beginnings of words in the title; `-word` must not occur
@@ -75,8 +74,9 @@ def load_session_page(
 
 def _keep_audiences_of(tx: Transaction, person: str, audiences: Sequence[int] | None) -> Sequence[int]:
     """Return those of the audiences (None: of all) that a person is a member of."""
-    members = people.list_audiences(tx, PersonId(person)) if is_storable(person) else []
-    return members if audiences is None else [no for no in audiences if no in set(members)]
+    found = audience_members.find_members(tx, audiences, person.strip()) if is_storable(person) else []
+    members = {no for each in found for no in people.list_audiences(tx, each.id)}
+    return sorted(members) if audiences is None else [no for no in audiences if no in members]
 
 
 def _build_text_condition(text: str | None) -> Callable[[Session], bool] | None:

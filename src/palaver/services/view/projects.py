@@ -30,9 +30,11 @@ class ProjectOperations(ViewPart[R]):
         return Write(lambda tx: projects.create(tx, self._scope.person_id, name, color, now))
 
     @operation
-    def update(self, project: str, *, name: str | None = None, color: str | None = None) -> Work[Project]:
-        """Change the name or the color of a project, given by id or name."""
-        return Write(lambda tx: projects.update(tx, self._scope.person_id, project, name, color))
+    def update(
+        self, project: str, *, name: str | None = None, color: str | None = None, instructions: str | None = None
+    ) -> Work[Project]:
+        """Change the name, color or instructions of a project, given by id or name; empty instructions remove them."""
+        return Write(lambda tx: projects.update(tx, self._scope.person_id, project, name, color, instructions))
 
     @operation
     def delete(self, project: str) -> Work[Project]:

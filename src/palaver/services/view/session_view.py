@@ -20,7 +20,9 @@ from palaver.services.view.listing import ListCriteria, load_session_page
 from palaver.services.view.lookup import resolve_project_no, resolve_session
 from palaver.services.view.memories import MemoryOperations
 from palaver.services.view.part import ViewPart
+from palaver.services.view.people import list_visible_people, resolve_authors
 from palaver.services.view.projects import ProjectOperations
+from palaver.services.view.saved_prompts import SavedPromptOperations
 from palaver.services.view.summaries import SummaryOperations
 from palaver.services.view.transcripts import TranscriptOperations
 from palaver.services.view.usage import UsageOperations
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.domain.events import Event
+    from palaver.domain.person import NamedPerson
     from palaver.domain.search_filter import SearchFilter
     from palaver.domain.session import Page, SearchHit, Session, UndoResult
     from palaver.domain.session_summary import SessionSummary
@@ -49,6 +52,7 @@ class ViewOperations(ViewPart[R]):
         self.summaries = SummaryOperations(runner, scope)
         self.transcripts = TranscriptOperations(runner, scope)
         self.projects = ProjectOperations(runner, scope)
+        self.saved_prompts = SavedPromptOperations(runner, scope)
         self.deliveries = DeliveryOperations(runner, scope)
         self.memories = MemoryOperations(runner, scope)
         self.usage = UsageOperations(runner, scope)
@@ -64,6 +68,7 @@ class ViewOperations(ViewPart[R]):
         cursor: str | None = None,
         project: str | None = None,
         platform: str | None = None,
+        person: str | None = None,
         after: datetime | None = None,
         before: datetime | None = None,
         text: str | None = None,
@@ -73,7 +78,9 @@ class ViewOperations(ViewPart[R]):
         States: active, archived, pinned. `after` and `before` limit when they were last active. `text` is described in
         `summaries.list`.
         """
-        criteria = ListCriteria(state=state, project=project, platform=platform, after=after, before=before, text=text)
+        criteria = ListCriteria(
+            state=state, project=project, platform=platform, person=person, after=after, before=before, text=text
+        )
         return Read(lambda tx: load_session_page(tx, self._scope, criteria, limit=limit, cursor=cursor))
 
     @operation
@@ -140,7 +147,13 @@ class ViewOperations(ViewPart[R]):
             get_session_no=get_session_no,
             search_filter=search_filter,
             get_project_no=get_project_no,
+            list_authors=lambda tx: resolve_authors(tx, self._scope, search_filter.person),
         )
+
+    @operation
+    def list_people(self) -> Work[Sequence[NamedPerson]]:
+        """List the people who take part in the conversations of this view, by name; at most `MAX_LISTED_PEOPLE`."""
+        return Read(lambda tx: list_visible_people(tx, self._scope))
 
     @operation
     def get_turn(self, turn_id: str) -> Work[Turn]:

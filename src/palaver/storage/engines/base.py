@@ -117,6 +117,7 @@ class Engine(Protocol):
 
 
 ACCESS_CHANGE: Final = -1  # among the numbers of changed sessions: a person may see or do less than before
+SETTINGS_CHANGE: Final = -2  # among the numbers of changed sessions: an owner has changed settings
 
 # Called with the numbers of the sessions that have changed, or with None if the engine does not know which. An empty
 # set means that there was a commit, of which the engine may or may not have reported everything.

@@ -1,16 +1,18 @@
 """Schema migrations: numbered SQL files, applied in order, each in one transaction together with its record.
 
 A file is `NNNN_name.sql`, or `NNNN_name.<engine>.sql` where the engines must differ. A file is never edited after a
-release. A database with migrations that this program does not have was written by a newer version and is refused.
+release. A database with migrations that this program does not have was written by a newer version and is refused. So
+is one into which `palaver migrate` is still copying another: `COPY_MARKER` is among its records until the end.
 """
 
 from __future__ import annotations
 
 import re
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from palaver.domain.errors import SchemaTooNew
+from palaver.domain.errors import SchemaTooNew, StoreUnavailable
+from palaver.invocation import format_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -18,9 +20,11 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Dialect, Transaction
 
 _FILE_NAME = re.compile(r"(?P<name>\d{4}_\w+?)(?:\.(?P<engine>\w+))?\.sql")
+_INSERT = re.compile(r"^INSERT INTO (\w+)", re.MULTILINE)
 
 FOLDER = resources.files("palaver.storage") / "migrations"
 CREATE_MIGRATION_TABLE = "CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, applied_at BIGINT NOT NULL)"
+COPY_MARKER: Final = "copy_unfinished"
 
 
 def load_migrations(dialect: Dialect) -> dict[str, str]:
@@ -33,16 +37,29 @@ def load_migrations(dialect: Dialect) -> dict[str, str]:
     return scripts
 
 
-def list_pending(dialect: Dialect, applied: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the migrations that still have to be applied, as (name, script); refuse a newer database."""
+def list_pending(
+    dialect: Dialect, applied: Iterable[str], *, allow_unfinished_copy: bool = False
+) -> list[tuple[str, str]]:
+    """Return the migrations that still have to be applied, as (name, script); refuse a newer or incomplete database."""
     migrations = load_migrations(dialect)
-    if unknown := sorted(set(applied) - migrations.keys()):
+    if COPY_MARKER in applied and not allow_unfinished_copy:
+        raise StoreUnavailable(
+            f"This database is incomplete: `{format_command('migrate')}` is copying another one into it, or was"
+            " interrupted. Run the same command again to finish it."
+        )
+    if unknown := sorted(set(applied) - migrations.keys() - {COPY_MARKER}):
         raise SchemaTooNew(
             f"A newer version of Palaver wrote this database (it has {', '.join(unknown)})."
             " Upgrade Palaver to open it.",
             unknown=unknown,
         )
     return [(name, script) for name, script in migrations.items() if name not in set(applied)]
+
+
+def list_seeded_tables() -> frozenset[str]:
+    """Return the tables in which a new store has rows from the beginning."""
+    texts = [file.read_text(encoding="utf-8") for file in FOLDER.iterdir() if _FILE_NAME.fullmatch(file.name)]
+    return frozenset(name for text in texts for name in _INSERT.findall(text))
 
 
 def apply_migration(tx: Transaction, name: str, now: int, run_script: Callable[[], None]) -> None:

@@ -11,12 +11,22 @@ if TYPE_CHECKING:
     from palaver.storage.engines.base import Engine
 
 
-def open_engine(url: str) -> Engine:
-    """Open the database at `sqlite:///path`, `postgresql://…` or a plain path, and bring its schema up to date."""
+def open_engine(url: str, *, allow_unfinished_copy: bool = False, is_exclusive: bool = False) -> Engine:
+    """Open the database at `sqlite:///path`, `postgresql://…` or a plain path, and bring its schema up to date.
+
+    `is_exclusive` refuses a file that another process uses; on a server it has no effect.
+    """
     if url.startswith(("postgresql://", "postgres://")):
         from palaver.storage.engines.postgres import PostgresEngine  # psycopg is an extra
 
-        return PostgresEngine.open(url)
+        return PostgresEngine.open(url, allow_unfinished_copy=allow_unfinished_copy)
+    return SqliteEngine.open(
+        get_database_path(url), allow_unfinished_copy=allow_unfinished_copy, is_exclusive=is_exclusive
+    )
+
+
+def get_database_path(url: str) -> str:
+    """Return the path of the file that a URL or a plain path names; refuse everything else."""
     path = url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else url
     if "://" in path or path.startswith("sqlite:"):
         scheme = url.split("://", maxsplit=1)[0]
@@ -25,4 +35,4 @@ def open_engine(url: str) -> Engine:
         )
     if not path or path == ":memory:":
         raise ConfigError("database_url: an in-memory database would lose everything. Give it a file path.")
-    return SqliteEngine.open(path)
+    return path

@@ -19,12 +19,14 @@ from palaver.domain.errors import (
     ConfigError,
     StoreBusy,
     StoreClosed,
+    StoreDamaged,
     StoreFull,
     StoreReadOnly,
     StoreUnavailable,
 )
 from palaver.storage.engines import migrate
 from palaver.storage.engines.base import Conflict, Dialect, Read, Work, Write, run_on_thread
+from palaver.storage.engines.copy_target import TargetContent, find_content
 
 try:
     import psycopg
@@ -94,13 +96,13 @@ class PostgresEngine:
         self._watches: list[PostgresWatch] = []
 
     @classmethod
-    def open(cls, url: str, clock: ServerClock | None = None) -> PostgresEngine:
+    def open(cls, url: str, clock: ServerClock | None = None, *, allow_unfinished_copy: bool = False) -> PostgresEngine:
         """Connect and bring the schema up to date."""
         server = _describe_server(url)
         clock = clock or ServerClock()
         try:
             with connect(url) as connection:
-                _migrate(connection)
+                _migrate(connection, allow_unfinished_copy=allow_unfinished_copy)
                 clock.sync(connection)
         except psycopg.OperationalError as error:
             raise StoreUnavailable(f"Cannot connect to PostgreSQL at {server}: {_get_first_line(error)}") from None
@@ -121,6 +123,11 @@ class PostgresEngine:
             raise self._make_unavailable(lost.args[0]) from lost.args[0]
         except (pg.DiskFull, pg.OutOfMemory) as error:
             raise StoreFull(f"PostgreSQL at {self._server} is out of space: {_get_first_line(error)}") from error
+        except (pg.DataCorrupted, pg.IndexCorrupted) as error:
+            raise StoreDamaged(
+                f"PostgreSQL at {self._server} reports damaged data: {_get_first_line(error)}. Check the server's disk,"
+                " and restore its latest backup (docs/guides/backup.md)."
+            ) from error
         except (pg.ReadOnlySqlTransaction, pg.InsufficientPrivilege) as error:
             raise StoreReadOnly(
                 f"PostgreSQL at {self._server} does not allow writing: {_get_first_line(error)}"
@@ -229,7 +236,17 @@ def _write(connection: PooledConnection, work: Write[T]) -> T:
     raise AssertionError("unreachable")
 
 
-def _migrate(connection: PooledConnection) -> None:
+def describe_content(url: str) -> TargetContent | None:
+    """Return what a database holds before it becomes the target of a copy; None if it has no rows."""
+    server = _describe_server(url)
+    try:
+        with connect(url) as connection:
+            return find_content(connection.tx)
+    except psycopg.OperationalError as error:
+        raise StoreUnavailable(f"Cannot connect to PostgreSQL at {server}: {_get_first_line(error)}") from None
+
+
+def _migrate(connection: PooledConnection, *, allow_unfinished_copy: bool = False) -> None:
     tx = connection.tx
     with connection.transaction():
         tx.fetch_one("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK_KEY)
@@ -237,7 +254,8 @@ def _migrate(connection: PooledConnection) -> None:
     while True:
         with connection.transaction():
             tx.fetch_one("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK_KEY)
-            pending = migrate.list_pending(DIALECT, [name for (name,) in tx.fetch_all("SELECT name FROM migration")])
+            applied = [name for (name,) in tx.fetch_all("SELECT name FROM migration")]
+            pending = migrate.list_pending(DIALECT, applied, allow_unfinished_copy=allow_unfinished_copy)
             if not pending:
                 return
             name, script = pending[0]

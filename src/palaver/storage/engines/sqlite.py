@@ -11,6 +11,7 @@ Palaver uses the SQLite inside `apsw`, never the system's: the same version ever
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 import threading
 import time
@@ -21,11 +22,13 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import apsw
 
 from palaver.domain.clock import SystemClock
-from palaver.domain.errors import StoreClosed
+from palaver.domain.errors import StoreBusy, StoreClosed, StoreDamaged
 from palaver.storage.engines import migrate
 from palaver.storage.engines.base import Dialect, Read, Row, Work, run_on_thread
+from palaver.storage.engines.folder_lock import FolderLock
 from palaver.storage.engines.group_commit import GroupWriter
-from palaver.storage.engines.sqlite_file import connect, create_file, refuse_foreign_database, translate_error
+from palaver.storage.engines.integrity import check_before_use
+from palaver.storage.engines.sqlite_file import connect, create_file, refuse_unfinished_restore, translate_error
 from palaver.storage.engines.sqlite_watch import SqliteWatch
 
 if TYPE_CHECKING:
@@ -50,6 +53,8 @@ DIALECT = Dialect(
 CHECKPOINT_PAGES = 4000  # in the WAL before a checkpoint: the less often, the fewer pages are written twice
 READER_CLOSE_SECONDS = 5.0  # how long closing waits for readers
 READER_THREADS = 4  # for awaiting callers; blocking callers read on their own thread
+
+log = logging.getLogger(__name__)
 
 _PARAMETER = re.compile(r"\$(\d+)")
 _sqlite_statements: dict[str, str] = {}  # statement with `$1` → the same with `?1`, translated once each
@@ -128,12 +133,17 @@ class SqliteWriter:
 
 
 class SqliteEngine:
-    """One database file."""
+    """One database file.
+
+    Always true: once damage was met, nothing is written to the file any more. What can be read is still read.
+    """
 
     name: Literal["sqlite"] = "sqlite"
 
-    def __init__(self, path: Path, writer: apsw.Connection) -> None:
+    def __init__(self, path: Path, writer: apsw.Connection, lock: FolderLock) -> None:
         self.path = path
+        self._lock = lock
+        self._damage: StoreDamaged | None = None
         self.clock = SystemClock()  # all processes that use a file are on one machine
         self._writer_connection = SqliteWriter(writer)
         self._writer = GroupWriter(self._writer_connection, "palaver-writer")
@@ -147,20 +157,31 @@ class SqliteEngine:
         writer.set_wal_hook(self._handle_commit)
 
     @classmethod
-    def open(cls, path: str | Path) -> SqliteEngine:
-        """Open or create the file and bring its schema up to date."""
+    def open(cls, path: str | Path, *, allow_unfinished_copy: bool = False, is_exclusive: bool = False) -> SqliteEngine:
+        """Open or create the file and bring its schema up to date; a damaged file is refused and not changed.
+
+        With `is_exclusive`, no other process may use a database in the same folder.
+        """
         path = create_file(Path(path))
+        folder = path.resolve().parent  # the same one for every link to the file
+        lock = FolderLock.take(folder) if is_exclusive else FolderLock.share(folder)
+        if lock is None:
+            raise StoreBusy(f"Another process uses the database {path}. Stop it first.", path=str(path))
         try:
-            refuse_foreign_database(path)
+            refuse_unfinished_restore(path.resolve())
+            check_before_use(path, DIALECT)
             db = connect(path)
             try:
-                _migrate(db)
+                _migrate(db, allow_unfinished_copy=allow_unfinished_copy)
             except BaseException:
                 db.close()
                 raise
-        except apsw.Error as error:
-            raise translate_error(error, path) from error
-        return cls(path, db)
+        except BaseException as error:
+            lock.close()
+            if isinstance(error, apsw.Error):
+                raise translate_error(error, path) from error
+            raise
+        return cls(path, db, lock)
 
     def run(self, work: Work[T]) -> T:
         try:
@@ -168,9 +189,10 @@ class SqliteEngine:
                 return self._read(work.run)
             if work.read_first is not None and (result := self._read(work.read_first)) is not None:
                 return result
+            self._refuse_if_damaged()
             return self._writer.call(work.run)
         except apsw.Error as error:
-            raise translate_error(error, self.path) from error
+            raise self._translate_error(error) from error
 
     async def arun(self, work: Work[T]) -> T:
         from asyncio import get_running_loop  # imported here: a blocking program does not need asyncio
@@ -187,9 +209,10 @@ class SqliteEngine:
                     result = await run_on_thread(self._get_reader_threads(), self._read, work.read_first)
                 if result is not None:
                     return result
+            self._refuse_if_damaged()
             return await self._writer.acall(work.run, get_running_loop())
         except apsw.Error as error:
-            raise translate_error(error, self.path) from error
+            raise self._translate_error(error) from error
 
     def watch(self, on_change: OnChange) -> Watch:
         watch = SqliteWatch(self.path, on_change, self._watches)
@@ -208,6 +231,20 @@ class SqliteEngine:
         if self._threads is not None:
             self._threads.shutdown()
         self._close_readers()
+        self._lock.close()
+
+    def _translate_error(self, error: apsw.Error) -> Exception:
+        """Return the store's error; at the first sign of damage, stop all writing."""
+        translated = translate_error(error, self.path)
+        if isinstance(translated, StoreDamaged) and self._damage is None:
+            self._damage = translated
+            self._checkpointer.stop()
+            log.error("store_damaged", extra={"error": str(translated)})
+        return translated
+
+    def _refuse_if_damaged(self) -> None:
+        if self._damage is not None:
+            raise StoreDamaged(str(self._damage), **self._damage.facts)
 
     def _handle_commit(self, _db: apsw.Connection, _schema: str, pages: int) -> int:
         for watch in self._watches:
@@ -216,14 +253,19 @@ class SqliteEngine:
 
     def _close_writer(self) -> None:
         self._writer_connection.db.set_wal_hook(None)
-        self._writer_connection.db.close()
+        self._close_connection(self._writer_connection.db)
+
+    def _close_connection(self, db: apsw.Connection) -> None:
+        if self._damage is not None:  # the last one to close must not write the log into the damaged file
+            db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        db.close()
 
     def _close_readers(self) -> None:
         """Close readers as they are returned; give up on those that are still in use after a while."""
         deadline = time.monotonic() + READER_CLOSE_SECONDS
         while self._open_reader_count and time.monotonic() < deadline:
             try:
-                self._idle_readers.pop().close()
+                self._close_connection(self._idle_readers.pop())
                 self._open_reader_count -= 1
             except IndexError:
                 time.sleep(0.001)
@@ -299,9 +341,13 @@ class _Checkpointer:
             self._due_at_pages = CHECKPOINT_PAGES
         return apsw.SQLITE_OK
 
-    def close(self) -> None:
+    def stop(self) -> None:
+        """Start no checkpoint any more."""
         self._stop = True
         self._due.set()
+
+    def close(self) -> None:
+        self.stop()
         if self._thread is not None:
             self._thread.join()
 
@@ -318,10 +364,11 @@ class _Checkpointer:
                 self._writer.run_exclusively(lambda: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
 
 
-def _migrate(db: apsw.Connection) -> None:
+def _migrate(db: apsw.Connection, *, allow_unfinished_copy: bool = False) -> None:
+    list_pending = partial(migrate.list_pending, DIALECT, allow_unfinished_copy=allow_unfinished_copy)
     tx = SqliteTransaction(db)
     applied = _list_applied(tx)
-    if applied and not migrate.list_pending(DIALECT, applied):
+    if applied and not list_pending(applied):
         return
     db.execute("BEGIN IMMEDIATE")  # two processes may open a new file at once: the second waits and finds it done
     try:
@@ -329,7 +376,7 @@ def _migrate(db: apsw.Connection) -> None:
         db.execute("COMMIT")
         while True:
             db.execute("BEGIN IMMEDIATE")
-            pending = migrate.list_pending(DIALECT, _list_applied(tx))
+            pending = list_pending(_list_applied(tx))
             if not pending:
                 break
             name, script = pending[0]

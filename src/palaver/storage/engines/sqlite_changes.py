@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from palaver.storage.engines.base import ACCESS_CHANGE
+from palaver.storage.engines.base import ACCESS_CHANGE, SETTINGS_CHANGE
 
 if TYPE_CHECKING:
     from palaver.storage.engines.base import Transaction
@@ -27,6 +27,7 @@ class ChangeMarks:
     sending: frozenset[tuple[int, int | None]] = field(default_factory=frozenset)  # (delivery, its session)
     job_run_no: int = 0
     next_job_slot: int = 0
+    settings_version: int = 0
 
     @property
     def work_state(self) -> tuple[object, ...]:
@@ -42,15 +43,16 @@ def read_marks(tx: Transaction) -> ChangeMarks:
 def find_changed_sessions(tx: Transaction, marks: ChangeMarks | None) -> tuple[ChangeMarks, frozenset[int]]:
     """Return new marks, and the numbers of the sessions with something new or something in another state.
 
-    `ACCESS_CHANGE` is among them if a person may have lost access.
+    `ACCESS_CHANGE` is among them if a person may have lost access, `SETTINGS_CHANGE` if an owner has changed settings.
     """
     last_numbers = tx.fetch_one(
         "SELECT (SELECT MAX(no) FROM event), (SELECT MAX(no) FROM draft), (SELECT MAX(no) FROM turn),"
         " (SELECT MAX(no) FROM delivery), (SELECT no FROM access_change WHERE id = 1),"
-        " (SELECT MAX(no) FROM job_run), (SELECT MIN(next_slot) FROM job WHERE next_slot IS NOT NULL)"
+        " (SELECT MAX(no) FROM job_run), (SELECT MIN(next_slot) FROM job WHERE next_slot IS NOT NULL),"
+        " (SELECT version FROM setting_state WHERE id = 1)"
     )
     assert last_numbers is not None  # noqa: S101
-    event_no, draft_no, turn_no, delivery_no, access_change_no, *job_marks = (int(no or 0) for no in last_numbers)
+    event_no, draft_no, turn_no, delivery_no, access_change_no, *other_marks = (int(no or 0) for no in last_numbers)
     open_turns = frozenset(
         tx.fetch_all(f"{_SELECT_OPEN_TURNS} WHERE state = 'running'")
         + tx.fetch_all(
@@ -58,12 +60,16 @@ def find_changed_sessions(tx: Transaction, marks: ChangeMarks | None) -> tuple[C
         )
     )
     sending = frozenset(tx.fetch_all("SELECT no, session_no FROM delivery WHERE state = 'sending'"))
-    new_marks = ChangeMarks(event_no, draft_no, turn_no, delivery_no, access_change_no, open_turns, sending, *job_marks)
+    new_marks = ChangeMarks(
+        event_no, draft_no, turn_no, delivery_no, access_change_no, open_turns, sending, *other_marks
+    )
     if marks is None:
         return new_marks, frozenset()
     changed = {turn[1] for turn in open_turns ^ marks.open_turns}
     if access_change_no != marks.access_change_no:
         changed.add(ACCESS_CHANGE)
+    if new_marks.settings_version != marks.settings_version:
+        changed.add(SETTINGS_CHANGE)
     changed |= {session_no for _, session_no in sending ^ marks.sending if session_no is not None}
     for table, before, last in (
         ("event", marks.event_no, event_no),

@@ -8,6 +8,7 @@ import os
 import random
 import time
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 import apsw
 
@@ -20,6 +21,8 @@ from palaver.domain.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from palaver.invocation import format_command
+from palaver.storage.engines.damage import make_damage_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +55,7 @@ def connect(path: Path, *, reader: bool = False) -> apsw.Connection:
     db = apsw.Connection(str(path), statementcachesize=200)
     # Without this, SQLite compiles a statement that uses a partial index again for every new parameter.
     db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    db.set_busy_handler(_make_busy_handler())
+    db.set_busy_handler(make_busy_handler())
     if reader:
         db.execute("PRAGMA query_only = ON")
     else:
@@ -72,7 +75,7 @@ def _use_wal(db: apsw.Connection) -> None:
     Processes that open a new file together all do this, and SQLite answers "busy" to all but one without calling the
     busy handler.
     """
-    wait = _make_busy_handler()
+    wait = make_busy_handler()
     attempt = 0
     while True:
         try:
@@ -85,7 +88,7 @@ def _use_wal(db: apsw.Connection) -> None:
             return
 
 
-def _make_busy_handler() -> Callable[[int], bool]:
+def make_busy_handler() -> Callable[[int], bool]:
     """Return a handler that waits for another process in short, random steps: fair, and fast for short transactions."""
     started_at = 0.0
 
@@ -101,16 +104,24 @@ def _make_busy_handler() -> Callable[[int], bool]:
     return wait
 
 
-def refuse_foreign_database(path: Path) -> None:
-    """Raise `StoreDamaged` if the file is another program's database, without changing a byte of it."""
-    db = apsw.Connection(str(path))
-    try:
-        db.set_busy_handler(_make_busy_handler())
-        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    finally:
-        db.close()
-    if tables - {"migration"} and "lane_move" not in tables:
-        raise StoreDamaged(f"{path} is another program's database. Choose another file for Palaver.")
+def open_immutable(path: Path) -> apsw.Connection:
+    """Open a file that no process writes, without any lock and without making a file beside it."""
+    uri = f"file:{quote(str(path))}?immutable=1"
+    return apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+
+
+def get_restore_marker(path: Path) -> Path:
+    """Return the file that exists while a restore replaces a damaged database together with its log."""
+    return path.with_name(f"{path.name}-restoring")
+
+
+def refuse_unfinished_restore(path: Path) -> None:
+    """Raise `StoreUnavailable` if a restore of this file was interrupted between its two last steps."""
+    if get_restore_marker(path).exists():
+        raise StoreUnavailable(
+            f"A restore of {path} was interrupted. Run the same `{format_command('restore')}` again to finish it.",
+            path=str(path),
+        )
 
 
 def create_file(path: Path) -> Path:
@@ -118,7 +129,9 @@ def create_file(path: Path) -> Path:
     try:
         absolute = path.expanduser().absolute()
         absolute.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        os.close(os.open(absolute, os.O_RDWR | os.O_CREAT, 0o600))
+        if not absolute.is_file() or not os.access(absolute, os.R_OK | os.W_OK):
+            # Only then: closing a file drops every lock that SQLite holds on it in this process.
+            os.close(os.open(absolute, os.O_RDWR | os.O_CREAT, 0o600))
     except (PermissionError, IsADirectoryError) as error:
         raise StoreReadOnly(f"Cannot write to {path}: {error.strerror}", path=str(path)) from error
     except OSError as error:
@@ -135,5 +148,7 @@ def translate_error(error: apsw.Error, path: Path) -> Exception:
     """Return the store's error for an error of SQLite; a programming mistake of ours stays as it is."""
     for sqlite_error, store_error in _STORE_ERRORS:
         if isinstance(error, sqlite_error):
+            if store_error is StoreDamaged:
+                return make_damage_error(path, f"{error}.")
             return store_error(f"{inspect.getdoc(store_error)} ({path})", path=str(path), cause=str(error))
     return error

@@ -71,7 +71,8 @@ class AttachmentOut(ResponseModel):
 async def upload_attachment(request: Request, state: State, caller: Caller) -> AttachmentOut:
     """Upload one file. Attach it to a message within a day, or it is deleted; until then only you can see it.
 
-    Supported are images (PNG, JPEG, GIF, WebP), PDF, audio (MP3, Ogg, FLAC, WAV, M4A) and UTF-8 text, up to 20 MB.
+    Supported are images (PNG, JPEG, GIF, WebP), PDF, Word, Excel, PowerPoint, OpenDocument, EPUB, audio (MP3, Ogg,
+    FLAC, WAV, M4A) and UTF-8 text, up to 20 MB.
     """
     parser = MultiPartParser(request.headers, _limit_stream(request), max_files=1, max_fields=4)
     try:

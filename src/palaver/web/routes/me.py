@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Request
+from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from palaver import __version__
-from palaver.domain.account import MAX_PASSWORD_CHARS, ApiToken, Device, Passkey, Scope, SignInMethods
+from palaver.domain.account import MAX_PASSWORD_CHARS, ApiToken, Device, Passkey, Scope, SetupStep, SignInMethods
 from palaver.domain.person import Role
 from palaver.invocation import format_command
 from palaver.services.accounts.accounts import MAX_TOKEN_DAYS
@@ -54,6 +55,9 @@ class MeOut(ResponseModel):
     command: str = Field(description="How to call Palaver in a terminal of the server.")
     agent: AgentOut
     server_timezone: str = Field(description="The time zone of people who have chosen none.")
+    skipped_steps: list[str] = Field(
+        description="The steps of setting up the server that you have skipped: `model`, `platform`."
+    )
 
 
 class MyAccountIn(RequestModel):
@@ -63,6 +67,13 @@ class MyAccountIn(RequestModel):
     timezone: Annotated[str, Field(max_length=100)] | None = Field(
         None, description="An IANA name; null: the server's time zone.", examples=["Europe/Berlin"]
     )
+
+
+class SetupStepIn(RequestModel):
+    """Whether a step of setting up the server is skipped."""
+
+    step: SetupStep
+    skipped: bool
 
 
 class NewPasswordIn(RequestModel):
@@ -160,6 +171,7 @@ async def get_me(caller: Caller, state: State) -> MeOut:
         command=format_command(hide_folders=not is_owner),
         agent=AgentOut(model=agent.model, description=agent.description),
         server_timezone=state.gateway.store.config.timezone,
+        skipped_steps=list(await state.accounts.list_skipped_steps(caller.person.id)),
     )
 
 
@@ -180,10 +192,37 @@ async def finish_welcome(caller: BrowserCaller, state: State) -> None:
     await state.accounts.finish_welcome(caller.person.id)
 
 
+@router.put("/steps", status_code=204)
+async def set_step_skipped(body: SetupStepIn, caller: BrowserCaller, state: State) -> None:
+    """Skip a step of setting up the server, so that the page no longer offers it, or offer it again."""
+    await state.accounts.set_step_skipped(caller.person.id, body.step, is_skipped=body.skipped)
+
+
 @router.put("/password", status_code=204, responses=error_responses(429))
 async def set_my_password(body: NewPasswordIn, caller: BrowserCaller, state: State) -> None:
     """Set or change your password. This signs you out everywhere else."""
     await state.accounts.change_password(caller, body.current_password, body.new_password)
+
+
+@router.get(
+    "/export",
+    response_class=StreamingResponse,
+    responses={
+        200: {"content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}}},
+        **error_responses(429),
+    },
+)
+async def export_my_data(caller: Caller, state: State) -> StreamingResponse:
+    """Download everything that is stored about you as one .zip file: conversations, files, memories, jobs and usage.
+
+    It is made while it is sent. One download at a time, and five in an hour.
+    """
+    name = f"palaver-{state.gateway.store.clock.now():%Y-%m-%d}.zip"
+    return StreamingResponse(
+        state.person_exports.start(caller.principal),
+        media_type="application/zip",
+        headers={"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"},
+    )
 
 
 # ---- passkeys --------------------------------------------------------------------------------------------

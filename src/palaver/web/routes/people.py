@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -9,6 +10,7 @@ from fastapi import Depends, Query, Request
 from pydantic import Field
 
 from palaver.domain.account import Invitation, Member, is_loopback
+from palaver.domain.erasure import check_typed_name
 from palaver.domain.pairing import Grant, PairingRequest
 from palaver.domain.person import Role
 from palaver.services.accounts.people import People
@@ -110,6 +112,27 @@ class UnlinkIn(RequestModel):
     account: Annotated[str, Field(max_length=500)]
 
 
+class ErasurePreviewOut(ResponseModel):
+    """Who would be erased, and how much would go."""
+
+    person_id: str
+    name: str = Field(description="Send it back to confirm.")
+    counts: dict[str, int] = Field(description="How many there are of each kind: conversations, messages, files …")
+
+
+class ErasureIn(RequestModel):
+    """The name of the person, typed to confirm."""
+
+    name: Annotated[str, Field(max_length=500)]
+
+
+class ErasureOut(ResponseModel):
+    """How much was erased."""
+
+    counts: dict[str, int] = Field(description="How many there were of each kind.")
+    ended_at: Time | None
+
+
 def _get_people(caller: OwnerCaller, state: State) -> People:
     return state.accounts.open_people(caller.principal)
 
@@ -169,6 +192,29 @@ async def update_person(person_id: str, body: PersonChangesIn, people: AllPeople
 async def remove_person(person_id: str, people: AllPeople) -> None:
     """Remove a person's access. Their conversations stay."""
     await people.remove(person_id)
+
+
+@router.get("/{person_id}/erasure", responses=error_responses(404))
+async def preview_erasure(person_id: str, caller: OwnerCaller, state: State) -> ErasurePreviewOut:
+    """Count what erasing a person would delete. Nothing is changed."""
+    preview = await state.erasures.preview(caller.principal, person_id)
+    return ErasurePreviewOut(
+        person_id=preview.person_id, name=to_utf8_text(preview.name), counts=preview.report.to_dict()
+    )
+
+
+@router.post("/{person_id}/erase", responses=error_responses(404))
+async def erase_person(person_id: str, body: ErasureIn, caller: OwnerCaller, state: State) -> ErasureOut:
+    """Erase a person everywhere. This can't be undone.
+
+    Their messages in conversations with others become entries of kind `erased`. The response comes when everything is
+    gone; if the connection breaks before, the server goes on.
+    """
+    preview = await state.erasures.preview(caller.principal, person_id)
+    check_typed_name(body.name, to_utf8_text(preview.name))
+    erasing = asyncio.create_task(state.erasures.erase(caller.principal, preview.person_id), name="palaver-erasure")
+    report = await asyncio.shield(erasing)  # not canceled: what has begun goes on although nobody waits for it
+    return ErasureOut(counts=report.to_dict(), ended_at=report.ended_at)
 
 
 @router.post("/{person_id}/link", status_code=201, responses=error_responses(404))

@@ -19,6 +19,8 @@ class ProfileOut(ResponseModel):
     """A profile: the agent's instructions, model and tools for a kind of work."""
 
     name: str
+    title: str = Field(description="For people to read; empty: its name.")
+    picture: str | None = Field(description="A small picture as a data URL.")
     description: str
     model: str | None = Field(description="The model of its conversations; null for the default.")
     toolsets: list[str] | None = Field(description="It has only these of the allowed toolsets; null for all of them.")
@@ -48,6 +50,8 @@ async def list_profiles(state: State, caller: Caller) -> ProfilesOut:
         profiles=[
             ProfileOut(
                 name=name,
+                title=profile.title,
+                picture=profile.picture,
                 description=profile.description,
                 model=profile.model,
                 toolsets=None if profile.toolsets is None else sorted(profile.toolsets),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Path
 from pydantic import Field
 
+from palaver.domain.saved_prompt import MAX_PROJECT_INSTRUCTION_CHARS
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnView
 from palaver.web.errors import error_responses
@@ -26,6 +27,7 @@ class ProjectOut(ResponseModel):
     color: str | None
     session_count: int
     created_at: Time
+    instructions: str | None = Field(description="What the agent is told in your own conversations of this project.")
 
 
 class ProjectsOut(ResponseModel):
@@ -46,6 +48,9 @@ class ProjectChangesIn(RequestModel):
 
     name: ShortText | None = None
     color: ShortText | None = None
+    instructions: Annotated[str, Field(max_length=MAX_PROJECT_INSTRUCTION_CHARS)] | None = Field(
+        None, description="Empty: without any."
+    )
 
 
 ProjectId = Annotated[str, Path(description="The id of a project.", examples=["proj_1a2b3c4d"])]
@@ -65,8 +70,9 @@ async def create_project(view: OwnView, body: NewProjectIn) -> ProjectOut:
 
 @router.patch("/{project_id}", responses=error_responses(404))
 async def update_project(view: OwnView, project_id: ProjectId, body: ProjectChangesIn) -> ProjectOut:
-    """Change a project's name or color."""
-    return _to_project_out(await view.projects.update(project_id, name=body.name, color=body.color))
+    """Change a project's name, color or instructions."""
+    project = await view.projects.update(project_id, name=body.name, color=body.color, instructions=body.instructions)
+    return _to_project_out(project)
 
 
 @router.delete("/{project_id}", status_code=204, responses=error_responses(404))
@@ -82,4 +88,5 @@ def _to_project_out(project: Project) -> ProjectOut:
         color=project.color,
         session_count=project.session_count,
         created_at=project.created_at,
+        instructions=project.instructions,
     )

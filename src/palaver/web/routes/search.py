@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import Query
 from pydantic import Field
 
-from palaver.domain.search_filter import SearchFilter
+from palaver.domain.search_filter import ArchivedFilter, SearchFilter
 from palaver.domain.search_text import MAX_QUERY_CHARS
 from palaver.domain.session_json import hit_to_json
 from palaver.web.api_route import make_router
@@ -64,12 +64,26 @@ async def search_messages(
     after: Annotated[Moment | None, Query(description="Only messages from this time or later.")] = None,
     before: Annotated[Moment | None, Query(description="Only messages from before this time.")] = None,
     project: Annotated[str | None, Query(description="One of your projects, by id or name.")] = None,
+    person: Annotated[
+        str | None,
+        Query(max_length=200, description="Who wrote the message: a person in your conversations, by id or name."),
+    ] = None,
+    archived: Annotated[
+        Literal["only", "without", "both"], Query(description="Whether to search in archived conversations.")
+    ] = "both",
     cursor: Annotated[str | None, Query(description="The cursor of an earlier page.")] = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
 ) -> SearchResultsOut:
     """Search for messages, newest first. To read a match in context, list the messages `around` its `seq`."""
     search_filter = SearchFilter(
-        platform=platform, role=role, after=after, before=before, project=project, without=without
+        platform=platform,
+        role=role,
+        after=after,
+        before=before,
+        project=project,
+        without=without,
+        person=person,
+        archived=ArchivedFilter(archived),
     )
     hits = await view.search(
         query, limit=limit, cursor=cursor, within=session_id, search_filter=search_filter, is_typing=typing
@@ -80,3 +94,23 @@ async def search_messages(
         for hit in hits
     ]
     return SearchResultsOut(hits=found, next_cursor=next_cursor)
+
+
+class SearchPersonOut(ResponseModel):
+    """A person whose messages can be searched."""
+
+    id: str
+    name: str
+
+
+class SearchPeopleOut(ResponseModel):
+    """People in your conversations, by name."""
+
+    people: list[SearchPersonOut]
+
+
+@router.get("/search/people")
+async def list_search_people(view: CallerView) -> SearchPeopleOut:
+    """List the people who take part in your conversations, you included, to search for what they wrote."""
+    people = await view.list_people()
+    return SearchPeopleOut(people=[SearchPersonOut(id=person.id, name=person.name) for person in people])

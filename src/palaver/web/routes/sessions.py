@@ -10,16 +10,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import Path, Query, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 
 from palaver.services import profiles
-from palaver.services.commands import history_commands
+from palaver.services.commands import history_commands, version_commands
 from palaver.services.commands.permissions import check_permission
 from palaver.services.commands.turn_commands import stop_run
 from palaver.services.conversations import NewConversation
 from palaver.services.inbox import check_content
 from palaver.services.models import check_model_choice
 from palaver.services.toolsets import check_toolsets_exist, list_session_toolsets
+from palaver.services.transfer.document_format import DocumentFormat
 from palaver.services.view.changes import check_may_change_settings
 from palaver.services.view.transcripts import MAX_PAGE_EVENTS
 from palaver.web.api_route import make_router
@@ -29,6 +30,7 @@ from palaver.web.message_schemas import EventsOut, ReceiptOut, to_events_out, to
 from palaver.web.schemas import MAX_SEQ, Moment
 from palaver.web.session_schemas import (
     ActionIn,
+    ChooseVersionIn,
     CompactIn,
     EditIn,
     EditOut,
@@ -36,6 +38,7 @@ from palaver.web.session_schemas import (
     MarkReadIn,
     NewSessionIn,
     ReadPositionOut,
+    RetryIn,
     SessionChangesIn,
     SessionOut,
     SessionsOut,
@@ -206,30 +209,41 @@ async def mark_read(state: State, view: CallerView, session_id: SessionId, body:
             "description": "The conversation as a file.",
             "content": {
                 "application/json": {"schema": {"type": "object"}},
+                "application/jsonl": {"schema": {"type": "string"}},
                 "text/markdown": {"schema": {"type": "string"}},
+                "text/html": {"schema": {"type": "string"}},
             },
         },
         **error_responses(404),
     },
 )
 async def export_session(
+    state: State,
     caller: Caller,
     view: CallerView,
+    include_all: IncludeAll,
     session_id: SessionId,
-    form: Annotated[Literal["json", "markdown"], Query(alias="format")] = "json",
+    form: Annotated[Literal["json", "jsonl", "markdown", "html"], Query(alias="format")] = "json",
 ) -> Response:
-    """Export a conversation: `json` contains the complete log, `markdown` what people see."""
+    """Export a conversation: `jsonl` and `json` contain the complete log, `markdown` and `html` what people see.
+
+    `jsonl` can be imported again. `html` is one file that needs nothing else, with images and without scripts.
+    """
     check_permission(caller.principal, "export")
     if form == "json":
         content = await view.export(session_id)
         headers = _build_download_headers(session_id, "json")
         # A long one would block the event loop for everyone else.
         return await asyncio.to_thread(lambda: JSONResponse(content, headers=headers))
-    text = await view.export_markdown(session_id)
-    return Response(
-        text.encode("utf-8", "replace"),
-        media_type="text/markdown; charset=utf-8",
-        headers=_build_download_headers(session_id, "md"),
+    document_format = DocumentFormat(form)
+    # It is made page by page, on a thread, while it is sent.
+    document = await asyncio.to_thread(
+        state.documents.iterate, caller.principal, session_id, document_format, everything=include_all
+    )
+    return StreamingResponse(
+        (chunk.encode() for chunk in document),
+        media_type=document_format.media_type,
+        headers=_build_download_headers(session_id, document_format.suffix),
     )
 
 
@@ -262,9 +276,17 @@ async def redo_turns(state: State, caller: Caller, session_id: SessionId, action
 
 
 @router.post("/{session_id}/retry", responses=_ACTION_ERRORS)
-async def retry_turn(state: State, caller: Caller, session_id: SessionId, action: ActionIn) -> ReceiptOut:
-    """Regenerate the last answer. The previous one is hidden."""
-    return await run_action(state, caller, session_id, history_commands.retry_turn.call(), action.key)
+async def retry_turn(state: State, caller: Caller, session_id: SessionId, retry: RetryIn) -> ReceiptOut:
+    """Regenerate an answer in place. The previous version is kept, with everything that followed it."""
+    call = version_commands.retry_turn.call(seq=retry.seq)
+    return await run_action(state, caller, session_id, call, retry.key)
+
+
+@router.post("/{session_id}/version", responses=_ACTION_ERRORS)
+async def choose_version(state: State, caller: Caller, session_id: SessionId, choice: ChooseVersionIn) -> ReceiptOut:
+    """Show another version of a message, with everything that followed it. The agent sees that version only."""
+    call = version_commands.choose_version.call(number=choice.version, seq=choice.seq)
+    return await run_action(state, caller, session_id, call, choice.key)
 
 
 @router.post("/{session_id}/restore", responses=_ACTION_ERRORS)
@@ -291,10 +313,17 @@ async def fork_session(state: State, caller: Caller, session_id: SessionId, fork
     return to_session_out(copy, state.gateway.platforms)
 
 
-@router.post("/{session_id}/edit", status_code=202, responses=error_responses(404))
+@router.post("/{session_id}/edit", status_code=202, responses=error_responses(404, 409))
 async def edit_message(state: State, caller: Caller, session_id: SessionId, edit: EditIn) -> EditOut:
-    """Edit a message: send another one in its place, in a copy of everything before it."""
+    """Edit a message: send another version of it in its place, or in a new conversation with all that came before."""
     check_content(edit.content, edit.attachment_ids)  # before there is a copy
+    if not edit.branch:
+        call = version_commands.edit_message.call(
+            seq=edit.seq, content=edit.content, attachment_ids=edit.attachment_ids
+        )
+        edited = await run_action(state, caller, session_id, call, edit.key)
+        current = await state.gateway.store.aio.seen_by(caller.principal).summaries.get(session_id)
+        return EditOut(session=to_session_out(current, state.gateway.platforms), receipt=edited)
     copy = await state.conversations.fork_before(caller.person, session_id, edit.seq, edit.key)
     receipt = await submit_message(
         state,

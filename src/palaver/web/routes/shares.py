@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Query, Response
@@ -11,7 +12,7 @@ from palaver.domain.share import MAX_SHARES_PER_PERSON
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, IncludeAll
 from palaver.web.errors import error_responses
-from palaver.web.schemas import ResponseModel, Time
+from palaver.web.schemas import Moment, RequestModel, ResponseModel, Time
 from palaver.web.state import State
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class ShareOut(ResponseModel):
     title: str | None
     message_count: int
     created_at: Time
+    expires_at: Time | None = Field(description="From then on the link says that it has expired; null: never.")
     secret: str = Field(description="Opens the copy.")
     path: str = Field(
         description="The path of the page that shows it. The secret comes after `#`, which browsers do not send to any"
@@ -49,6 +51,21 @@ class SharesOut(ResponseModel):
 
     shares: list[ShareOut]
     next_cursor: str | None = Field(description="Pass this as `cursor` to get the next page; null on the last page.")
+    default_days: int | None = Field(
+        description="After how many days a new link expires by default (`web.shared_link_days`); null: never."
+    )
+
+
+class ShareExpiryIn(RequestModel):
+    """When a link expires."""
+
+    expires_at: Moment | None = Field(description="null: never.")
+
+
+class NewShareIn(RequestModel):
+    """A new shared link."""
+
+    expires_at: Moment | None = Field(None, description="null: never. Without it, as `web.shared_link_days` says.")
 
 
 class SharedMessageOut(ResponseModel):
@@ -71,9 +88,17 @@ class SharedConversationOut(ResponseModel):
 
 
 @router.post("/sessions/{session_id}/shares", status_code=201, responses=error_responses(401, 403, 404, 409, 422, 503))
-async def create_share(session_id: str, state: State, caller: Caller, include_all: IncludeAll) -> ShareOut:
+async def create_share(
+    session_id: str, state: State, caller: Caller, include_all: IncludeAll, body: NewShareIn | None = None
+) -> ShareOut:
     """Share a conversation: make a read-only copy of its current state for anyone who has the link."""
-    return _to_share_out(await state.shares.create(caller.principal, session_id, everything=include_all), state)
+    if body is not None and "expires_at" in body.model_fields_set:
+        expires_at = body.expires_at
+    else:
+        days = _get_default_days(state)
+        expires_at = None if days is None else state.gateway.store.clock.now() + timedelta(days=days)
+    share = await state.shares.create(caller.principal, session_id, everything=include_all, expires_at=expires_at)
+    return _to_share_out(share, state)
 
 
 @router.get("/shares", responses=error_responses(401, 403, 422))
@@ -86,7 +111,20 @@ async def list_shares(
 ) -> SharesOut:
     """List your shares. Owners list everybody's with `all`."""
     shares = await state.shares.list(caller.principal, everything=include_all, limit=limit, cursor=cursor)
-    return SharesOut(shares=[_to_share_out(each, state) for each in shares], next_cursor=shares.cursor)
+    return SharesOut(
+        shares=[_to_share_out(each, state) for each in shares],
+        next_cursor=shares.cursor,
+        default_days=_get_default_days(state),
+    )
+
+
+@router.patch("/shares/{share_id}", responses=error_responses(401, 403, 404, 422, 503))
+async def change_share(
+    share_id: str, body: ShareExpiryIn, state: State, caller: Caller, include_all: IncludeAll
+) -> ShareOut:
+    """Change when a link expires. One that has expired works again, until its copy is deleted 7 days later."""
+    share = await state.shares.set_expiry(caller.principal, share_id, body.expires_at, everything=include_all)
+    return _to_share_out(share, state)
 
 
 @router.delete("/shares/{share_id}", status_code=204, responses=error_responses(401, 403, 404, 422, 503))
@@ -95,13 +133,17 @@ async def delete_share(share_id: str, state: State, caller: Caller, include_all:
     await state.shares.revoke(caller.principal, share_id, everything=include_all)
 
 
-@router.get("/shared/{secret}", responses=error_responses(404, 422))
+@router.get("/shared/{secret}", responses=error_responses(404, 410, 422))
 async def get_shared_conversation(secret: str, state: State, response: Response) -> SharedConversationOut:
-    """Read a shared conversation. Anyone with its secret can; no sign-in is needed."""
+    """Read a shared conversation. Anyone with its secret can; no sign-in is needed. A link that has expired: 410."""
     response.headers["Cache-Control"] = "no-store"
     response.headers["Referrer-Policy"] = "no-referrer"
     response.headers["X-Robots-Tag"] = "noindex"
     return SharedConversationOut.model_validate(await state.shares.open(secret))
+
+
+def _get_default_days(state: WebState) -> int | None:
+    return state.settings.current.settings.web.shared_link_days
 
 
 def _to_share_out(share: Share, state: WebState) -> ShareOut:
@@ -112,6 +154,7 @@ def _to_share_out(share: Share, state: WebState) -> ShareOut:
         title=share.title,
         message_count=share.message_count,
         created_at=share.created_at,
+        expires_at=share.expires_at,
         secret=share.secret,
         path=state.base_path + share.path,
     )

@@ -1,0 +1,88 @@
+/** Which settings are shown where, and the entries that a person can add, such as a profile. Pure. */
+import { translateKeyPart } from "../../words/setup";
+import { quotePart, splitKey } from "./settingValues";
+import type { Setting, Settings, SettingTemplate } from "./settingsApi";
+
+const NAME = "<name>";
+const SECTION_PREFIXES = {
+  models: ["model", "fallback_models", "models_by_role", "instructions", "context_windows", "prices"],
+  profiles: ["profiles", "personalities"],
+  conversations: ["timezone", "session_reset", "reset_by_platform", "reset_by_type", "sessions", "compaction", "retention", "privacy"],
+  turns: ["turns", "speech"],
+  tools: ["toolsets", "mcp_servers"],
+  memory: ["memory"],
+  budgets: ["budgets"],
+  jobs: ["jobs", "backup"],
+  people: ["people"],
+  web: ["web", "push", "agent", "database_url"],
+} as const;
+const OWN_SCREENS = new Set(["providers", "platforms"]);
+
+export const SECTION_IDS = [...Object.keys(SECTION_PREFIXES), "other"];
+
+/** The section of a setting; null if another screen shows it. */
+export function findSection(key: string): string | null {
+  const first = splitKey(key)[0] ?? "";
+  if (OWN_SCREENS.has(first)) return null;
+  return Object.entries(SECTION_PREFIXES).find(([, prefixes]) => (prefixes as readonly string[]).includes(first))?.[0] ?? "other";
+}
+
+/** The collections of a section: `toolsets` for `toolsets.<name>.enabled`. */
+export function listCollections(settings: Settings, section: string): string[] {
+  const found = settings.templates.flatMap(({ key }) =>
+    key.includes(`.${NAME}`) && findSection(key) === section ? [key.slice(0, key.indexOf(`.${NAME}`))] : [],
+  );
+  return [...new Set(found)];
+}
+
+/** The names of the entries of a collection that exist. */
+export function listEntries(settings: Settings, collection: string): string[] {
+  const depth = collection.split(".").length;
+  const names = settings.settings.flatMap((setting) =>
+    setting.template.startsWith(`${collection}.${NAME}`) && isInUse(setting) ? [splitKey(setting.key)[depth] ?? ""] : [],
+  );
+  return [...new Set(names)];
+}
+
+const isInUse = ({ source, is_set }: Setting) => is_set || source.kind !== "default";
+
+/** The settings of one entry, also those that are not set yet; without names within names, such as headers. */
+export function listEntrySettings(settings: Settings, collection: string, name: string): Setting[] {
+  const prefix = `${collection}.${NAME}`;
+  const own = `${collection}.${quotePart(name)}`;
+  const known = new Map(settings.settings.map((setting) => [setting.key, setting]));
+  const listed = settings.templates.flatMap((template) => {
+    if (template.key !== prefix && !template.key.startsWith(`${prefix}.`)) return [];
+    const rest = template.key.slice(prefix.length);
+    if (rest.includes(NAME)) return settings.settings.filter((each) => each.template === template.key && each.key.startsWith(`${own}.`));
+    const key = own + rest;
+    return [known.get(key) ?? makeSetting(key, template)];
+  });
+  return listed;
+}
+
+function makeSetting(key: string, template: SettingTemplate): Setting {
+  return {
+    key,
+    template: template.key,
+    value: template.default ?? null,
+    is_set: false,
+    is_secret: template.is_secret,
+    hint: null,
+    source: { kind: "default", variable: null, line: null, set_at: null, set_by: null },
+    can_change: !template.is_terminal_only && template.unstorable_reason === null,
+    problem: null,
+  };
+}
+
+/** The settings of a section that are in no collection. */
+export function listPlainSettings(settings: Settings, section: string): Setting[] {
+  return settings.settings.filter((setting) => !setting.template.includes(NAME) && findSection(setting.key) === section);
+}
+
+/** What a person enters as a collection's name, for a heading. */
+export function nameCollection(collection: string): string {
+  const parts = collection.split(".").map((part) => translateKeyPart(part) ?? part.replaceAll("_", " "));
+  const text = parts.join(" › ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

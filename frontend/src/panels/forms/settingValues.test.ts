@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import { ApiError } from "../../api/errors";
+import { formatValue, getHeading, nameKey, parseValue, quotePart, readProblems, splitKey } from "./settingValues";
+
+test("values become text and values again", () => {
+  for (const [value, shape] of [
+    [4, { kind: "integer", is_list: false }],
+    [["a", "b"], { kind: "text", is_list: true }],
+    [true, { kind: "boolean", is_list: false }],
+    [null, { kind: "url", is_list: false }],
+  ] as const) {
+    expect(parseValue(formatValue(value), shape)).toEqual(value);
+  }
+  expect(parseValue("four", { kind: "integer", is_list: false })).toBe("four");
+});
+
+test("a part of a key with a dot is quoted, and split as one part", () => {
+  expect(splitKey(`prices.${quotePart("openai:gpt-5.4")}.input`)).toEqual(["prices", "openai:gpt-5.4", "input"]);
+});
+
+test("keys have names and headings for people", () => {
+  expect([nameKey("session_reset.idle_minutes"), nameKey("web.public_url"), getHeading("session_reset.idle_minutes")]).toEqual([
+    "Idle minutes",
+    "Public URL",
+    "session reset",
+  ]);
+});
+
+test("problems are found by key, and those of other keys are kept", () => {
+  const problems = [
+    { key: "turns.max_running", message: "turns.max_running: 0 is not allowed" },
+    { key: "model", message: "model: unknown" },
+  ];
+  const found = readProblems(new ApiError(422, "invalid_settings", "", { problems }), new Set(["turns.max_running"]));
+  expect([...found]).toEqual([
+    ["turns.max_running", "0 is not allowed"],
+    ["", "model: unknown"],
+  ]);
+});

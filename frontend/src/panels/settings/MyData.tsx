@@ -1,0 +1,14 @@
+/** Lets people download everything that is stored about them. */
+import { download } from "../../api/download";
+import { words } from "../../words";
+
+export function MyData() {
+  return (
+    <>
+      <p className="hint">{words.downloadMyDataHint}</p>
+      <button type="button" className="button" onClick={() => download("api/me/export")}>
+        {words.downloadMyData}
+      </button>
+    </>
+  );
+}

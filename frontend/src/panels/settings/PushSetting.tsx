@@ -1,0 +1,61 @@
+/** Notifications while the page is closed: a switch, and a button that sends one. */
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import * as calls from "../../api/calls";
+import { describeError } from "../../api/errors";
+import { useMe } from "../../live/context";
+import { canUsePush, turnPushOff, turnPushOn } from "../../notifications/pushSubscription";
+import { SegmentedControl } from "../../ui/SegmentedControl";
+import { toast } from "../../ui/toasts";
+import { words } from "../../words";
+
+export function PushSetting() {
+  const queryClient = useQueryClient();
+  const personId = useMe().person.id;
+  const { data: status } = useQuery({ queryKey: ["push"], queryFn: calls.getPushStatus, enabled: canUsePush() });
+  const [isBusy, setBusy] = useState(false);
+  const isOn = status?.is_subscribed === true;
+  const change = async (on: boolean) => {
+    setBusy(true);
+    try {
+      await (on ? turnPushOn(personId) : turnPushOff());
+    } catch (error) {
+      const isDenied = error instanceof DOMException && error.name === "NotAllowedError";
+      toast(isDenied ? words.notificationsDenied : (on ? words.notifyClosedFailed : words.notifyClosedStillOn)(describeError(error)));
+    }
+    await queryClient.invalidateQueries({ queryKey: ["push"] });
+    setBusy(false);
+  };
+  const sendTest = () =>
+    calls.sendTestPush().then(
+      () => toast(words.testNotificationSent),
+      (error: unknown) => toast(words.testNotificationFailed(describeError(error))),
+    );
+  const hint = !canUsePush() ? words.notifyClosedUnsupported : status?.is_enabled === false ? words.notifyClosedDisabled : words.notifyClosedHint;
+  return (
+    <>
+      <div className="setting-line" aria-busy={isBusy}>
+        <span>{words.notifyClosed}</span>
+        {canUsePush() && status?.is_enabled === true && (
+          <SegmentedControl
+            label={words.notifyClosed}
+            value={isOn ? "on" : "off"}
+            onChange={(value) => void change(value === "on")}
+            choices={[
+              ["off", words.switchOff],
+              ["on", words.switchOn],
+            ]}
+          />
+        )}
+      </div>
+      <p className="hint" role="status">
+        {hint}
+      </p>
+      {isOn && (
+        <button type="button" className="button" onClick={() => void sendTest()}>
+          {words.sendTestNotification}
+        </button>
+      )}
+    </>
+  );
+}

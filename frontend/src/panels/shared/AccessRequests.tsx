@@ -1,0 +1,98 @@
+/** Strangers who ask for access: the owner approves or denies each of them. */
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { attempt } from "../../api/attempt";
+import { getPlatformName } from "../../format/platforms";
+import { formatDateTime, formatRecent } from "../../format/time";
+import { ChevronDownIcon, LinkIcon, PeopleIcon, UserIcon } from "../../ui/icons";
+import { Menu, MenuItem } from "../../ui/Menu";
+import { PlatformBadge } from "../../ui/PlatformBadge";
+import { toast } from "../../ui/toasts";
+import { useSingleFlight } from "../../ui/useSingleFlight";
+import { words } from "../../words";
+import type { AccessRequest, Grant } from "./calls";
+import * as calls from "./calls";
+
+const REQUESTS_KEY = ["access-requests"];
+const REFRESH_INTERVAL_MS = 5_000; // while the panel is open
+
+interface Props {
+  platform?: string; // only those of this one
+  onApprove: () => Promise<unknown>;
+}
+
+export function AccessRequests({ platform, onApprove }: Props) {
+  const queryClient = useQueryClient();
+  const query = useQuery({ queryKey: REQUESTS_KEY, queryFn: calls.listAccessRequests, refetchInterval: REFRESH_INTERVAL_MS });
+  const requests = (query.data?.requests ?? []).filter((each) => platform === undefined || each.platform === platform);
+  if (requests.length === 0) return null;
+  const refresh = () => Promise.all([queryClient.invalidateQueries({ queryKey: REQUESTS_KEY }), onApprove()]);
+  return (
+    <section aria-labelledby="access-requests">
+      <h2 id="access-requests" className="access-heading">
+        {words.accessRequests}
+      </h2>
+      <p className="panel-intro">{words.accessRequestsIntro}</p>
+      <ul className="card rows-card">
+        {requests.map((request) => (
+          <RequestRow key={request.id} request={request} onChange={refresh} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function RequestRow({ request, onChange }: { request: AccessRequest; onChange: () => Promise<unknown> }) {
+  const runOnce = useSingleFlight();
+  const name = request.name === "" ? request.account : request.name;
+  const approve = (grant: Grant) =>
+    void runOnce(async () => {
+      if (await attempt(() => calls.approveAccessRequest(request.id, grant))) toast(words.accessApproved(name));
+      await onChange();
+    });
+  const deny = () =>
+    void runOnce(async () => {
+      if (await attempt(() => calls.denyAccessRequest(request.id))) toast(words.accessDenied(name));
+      await onChange();
+    });
+  return (
+    <li className="card-row">
+      <PlatformBadge platform={request.platform} />
+      <div className="card-row-text">
+        <b dir="auto">{name}</b>
+        <small title={formatDateTime(request.created_at)}>
+          {getPlatformName(request.platform)} · <code>{request.account}</code> · {formatRecent(request.created_at)}
+        </small>
+      </div>
+      <button type="button" className="button" aria-label={words.denyAccessFor(name)} onClick={deny}>
+        {words.denyAccess}
+      </button>
+      <Menu
+        button={
+          <button type="button" className="button primary" aria-label={words.approveAccessFor(name)}>
+            {words.approveAccess}
+            <ChevronDownIcon />
+          </button>
+        }
+      >
+        <MenuItem icon={<PeopleIcon />} onSelect={() => approve("member")}>
+          <span className="menu-text">
+            {words.approveAsMember}
+            <small>{words.approveAsMemberHint}</small>
+          </span>
+        </MenuItem>
+        <MenuItem icon={<UserIcon />} onSelect={() => approve("guest")}>
+          <span className="menu-text">
+            {words.approveAsGuest}
+            <small>{words.approveAsGuestHint}</small>
+          </span>
+        </MenuItem>
+        <MenuItem icon={<LinkIcon />} onSelect={() => approve("me")}>
+          <span className="menu-text">
+            {words.approveAsMe}
+            <small>{words.approveAsMeHint}</small>
+          </span>
+        </MenuItem>
+      </Menu>
+    </li>
+  );
+}

@@ -1,0 +1,53 @@
+/** The texts of imports, in German. */
+import type { Words } from "./en";
+import type { importsEn } from "./imports.en";
+
+export const importsDe: Pick<Words, keyof typeof importsEn> = {
+  importConversations: "Chats importieren",
+  importIntro:
+    "Hol deine Chats aus ChatGPT, Claude, Open WebUI oder einem anderen Palaver. Zieh die Datei deines Exports irgendwo auf diese Seite oder wähle sie hier aus.",
+  importChoose: "Datei auswählen…",
+  importMaxSize: (size) => `Bis zu ${size}.`,
+  importOfferTitle: (name) => `Chats aus „${name}“ importieren?`,
+  importOfferText: "Die Datei wird zuerst hochgeladen und geprüft. Du siehst, was hereinkäme, bevor etwas importiert wird.",
+  importUpload: "Hochladen und prüfen",
+  importUploading: "Wird hochgeladen…",
+  importChecking: "Wird geprüft…",
+  importRunning: "Wird importiert…",
+  importRunningHint: "Du kannst das schließen. Der Import läuft von selbst weiter.",
+  importProgress: (done, total) => (total === null ? `Chats: ${done}` : `Chats: ${done} von ${total}`),
+  importReadyTitle: (program) => `Aus ${program} importieren`,
+  importDoneTitle: "Import abgeschlossen",
+  importFailedTitle: "Diese Datei kann nicht importiert werden",
+  importStart: "Importieren",
+  importNothingNew: "Alles aus dieser Datei ist schon da.",
+  importNothingFound: "In dieser Datei sind keine Chats.",
+  importOthers: "Deine anderen Chats bleiben, wie sie sind.",
+  importCounts: {
+    conversations: "Neue Chats",
+    messages: "Nachrichten",
+    grown: "Chats mit neuen Nachrichten",
+    files: "Dateien",
+    projects: "Projekte",
+    memories: "Erinnerungen",
+    unchanged: "Schon da",
+    deleted: "Hier früher gelöscht, ausgelassen",
+    changed: "Seither hier oder dort geändert, unverändert gelassen",
+    empty: "Ohne Nachrichten, ausgelassen",
+  },
+  importFolded: (count) => (count === 1 ? "1 Dublette zusammengefasst" : `${count} Dubletten zusammengefasst`),
+  importNotes: (count) => (count === 1 ? "1 Hinweis" : `${count} Hinweise`),
+  importProblems: (count) => (count === 1 ? "1 Teil ist nicht lesbar" : `${count} Teile sind nicht lesbar`),
+  importMore: (count) => `… und ${count} weitere`,
+  importStates: {
+    checking: "wird geprüft",
+    ready: "wartet auf deine Bestätigung",
+    importing: "wird importiert",
+    done: "importiert",
+    failed: "fehlgeschlagen",
+  },
+  importOpen: "Öffnen",
+  importOpenLabel: (name) => `Import von ${name} öffnen`,
+  recentImports: "Letzte Importe",
+  importPrograms: { chatgpt: "ChatGPT", claude: "Claude", "open-webui": "Open WebUI", palaver: "Palaver" },
+};

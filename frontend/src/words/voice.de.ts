@@ -1,0 +1,31 @@
+/** The texts of voice messages and of notifications while the page is closed, in German. */
+import type { voiceEn } from "./voice.en";
+
+export const voiceDe: typeof voiceEn = {
+  recordVoice: "Sprache aufnehmen",
+  recording: "Aufnahme läuft",
+  cancelRecording: "Aufnahme verwerfen",
+  insertTranscript: "Als Text einfügen",
+  sendAsVoice: "Als Sprachnachricht senden",
+  transcribing: "Wird in Text umgewandelt …",
+  microphoneBlocked: "Das Mikrofon ist blockiert. Erlaube es für diese Seite in den Browsereinstellungen.",
+  microphoneMissing: "Es wurde kein Mikrofon gefunden.",
+  recordingTooShort: "Es wurde nichts aufgenommen.",
+  noSpeechFound: "In der Aufnahme wurden keine Wörter erkannt.",
+  transcriptionFailed: (reason: string) => `Die Aufnahme konnte nicht in Text umgewandelt werden: ${reason} Sie wurde als Datei angehängt.`,
+  voiceMessageName: "sprachnachricht",
+  transcript: "Transkript",
+  transcriptMissing: (reason: string) => `Ohne Transkript: ${reason}`,
+  readAloud: "Vorlesen",
+  stopReading: "Vorlesen beenden",
+  readAloudFailed: (reason: string) => `Diese Antwort kann nicht vorgelesen werden: ${reason}`,
+  notifyClosed: "Auch wenn Palaver geschlossen ist",
+  notifyClosedHint: "Der Push-Dienst deines Browsers stellt sie verschlüsselt zu. Benachrichtigungen zeigen den Titel der Unterhaltung.",
+  notifyClosedUnsupported: "Dieser Browser kann keine Benachrichtigungen empfangen, wenn Palaver geschlossen ist.",
+  notifyClosedDisabled: "Vom Besitzer dieses Servers ausgeschaltet.",
+  notifyClosedFailed: (reason: string) => `Benachrichtigungen konnten nicht eingeschaltet werden: ${reason}`,
+  notifyClosedStillOn: (reason: string) => `Benachrichtigungen konnten nicht ausgeschaltet werden: ${reason}`,
+  sendTestNotification: "Testbenachrichtigung senden",
+  testNotificationSent: "Testbenachrichtigung gesendet.",
+  testNotificationFailed: (reason: string) => `Die Testbenachrichtigung wurde nicht gesendet: ${reason}`,
+};

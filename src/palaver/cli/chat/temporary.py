@@ -1,0 +1,203 @@
+"""`palaver chat --temporary`: a conversation that is only in the memory of this process.
+
+Always true: nothing that was said is stored: no conversation, no search, no memory, no input history. It is gone when
+the process ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final
+
+from palaver.cli.chat import ChatMode
+from palaver.cli.chat.feed_presenter import Note
+from palaver.cli.chat.one_shot import Answer, PlainOutput
+from palaver.cli.errors import get_exit_code, print_error
+from palaver.cli.output import print_hint, print_json
+from palaver.domain.draft import Piece, PieceKind
+from palaver.domain.errors import PalaverError, StoreError
+from palaver.domain.source import Platform
+from palaver.domain.turn import TurnState
+from palaver.services.commands.setting_commands import DEFAULT
+from palaver.services.temporary_events import AnswerNotice, AnswerReasoning, AnswerText
+from palaver.services.temporary_request import (
+    MAX_CONVERSATION_CHARS,
+    MAX_MESSAGES,
+    TemporaryMessage,
+    TemporaryQuestion,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from palaver.cli.chat import ChatOptions
+    from palaver.cli.chat.one_shot import AnswerOutput
+    from palaver.domain.person import Person
+    from palaver.services.gateway import Gateway
+    from palaver.services.temporary_events import AnswerEnded, TemporaryEvent
+
+BANNER: Final = "Temporary conversation: not saved, not in search or memory. It's gone when you quit."
+STOPPED_TEXT: Final = "stopped"
+
+
+class TemporaryTerminalChat:
+    """The temporary conversation of this process."""
+
+    def __init__(self, gateway: Gateway, owner: Person, options: ChatOptions, output: AnswerOutput) -> None:
+        self._gateway = gateway
+        self._owner = owner
+        self._options = options
+        self._output = output
+        self._messages: list[TemporaryMessage] = []
+        self._asking: asyncio.Task[AnswerEnded] | None = None
+        self.usage: dict[str, object] = {}  # of the last answer
+
+    @property
+    def is_answering(self) -> bool:
+        return self._asking is not None
+
+    def stop(self) -> None:
+        """Stop the running answer. What was said so far stays in the conversation."""
+        if self._asking is not None:
+            self._asking.cancel()
+
+    async def ask(self, text: str) -> Answer:
+        """Send a message, show its answer while it grows, and return it."""
+        self._messages.append(TemporaryMessage(role="user", text=text))
+        self._drop_oldest()
+        pieces: list[str] = []
+        self._asking = asyncio.create_task(self._collect(pieces))
+        try:
+            end = await self._asking
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():  # the whole chat ends, and not just this answer
+                self._asking.cancel()
+                raise
+            return self._end(pieces, TurnState.INTERRUPTED, STOPPED_TEXT)
+        except PalaverError:
+            self._messages.pop()  # it was not accepted
+            raise
+        finally:
+            self._asking = None
+        self.usage = {
+            "input_tokens": end.usage.input_tokens,
+            "output_tokens": end.usage.output_tokens,
+            "cost_usd": None if end.usage.cost is None else str(end.usage.cost),
+        }
+        return self._end(pieces, end.state, end.error)
+
+    async def _collect(self, pieces: list[str]) -> AnswerEnded:
+        question = TemporaryQuestion(
+            messages=tuple(self._messages),
+            profile=None if self._options.profile == DEFAULT else self._options.profile,
+            personality=None if self._options.personality == DEFAULT else self._options.personality,
+            platform=Platform.LOCAL,
+        )
+        async with aclosing(await self._gateway.temporary_chats.ask(self._owner, question)) as events:
+            async for event in events:
+                if (end := self._show(event, pieces)) is not None:
+                    return end
+        raise AssertionError("an answer has an end")
+
+    def _show(self, event: TemporaryEvent, pieces: list[str]) -> AnswerEnded | None:
+        match event:
+            case AnswerText(text):
+                pieces.append(text)
+                self._output.show(Piece(PieceKind.TEXT, text))
+            case AnswerReasoning(text):
+                self._output.show(Piece(PieceKind.REASONING, text))
+            case AnswerNotice(text):
+                self._output.show(Note(text))
+            case _:
+                return event
+        return None
+
+    def _end(self, pieces: list[str], state: TurnState, error: str) -> Answer:
+        self._output.end()
+        text = "".join(pieces)
+        if text.strip():
+            is_interrupted = state is not TurnState.DONE
+            self._messages.append(TemporaryMessage(role="assistant", text=text, is_interrupted=is_interrupted))
+        return Answer(state=state.value, text=text, error=error or None)
+
+    def _drop_oldest(self) -> None:
+        """Forget the oldest messages of a very long conversation, and say so."""
+        count = len(self._messages)
+        while len(self._messages) > 1 and (
+            len(self._messages) > MAX_MESSAGES
+            or sum(len(message.text) for message in self._messages) > MAX_CONVERSATION_CHARS
+        ):
+            del self._messages[: max(1, len(self._messages) // 4)]
+        if len(self._messages) < count:
+            self._output.show(Note("This conversation is very long, so the agent no longer gets its oldest messages."))
+
+
+# ---- the ways to run it --------------------------------------------------------------------------------------
+
+
+async def run_one_temporary(chat: TemporaryTerminalChat, options: ChatOptions) -> int:
+    """Answer the message of the command line."""
+    answer = await chat.ask(options.message or "")
+    if options.as_json:
+        print_json(
+            {
+                "session_id": None,
+                "turn_id": None,
+                "state": answer.state,
+                "text": answer.text,
+                "error": answer.error,
+                "usage": chat.usage or None,
+            }
+        )
+    answer.raise_for_state()
+    return 0
+
+
+async def run_temporary_lines(chat: TemporaryTerminalChat, lines: AsyncIterator[str], *, is_person: bool) -> int:
+    """Answer each line. A person at a terminal is told about errors; a script gets them as exit code, too."""
+    code = 0
+    async for text in lines:
+        try:
+            (await chat.ask(text)).raise_for_state()
+        except StoreError:
+            raise
+        except PalaverError as error:
+            print_error(error)
+            code = get_exit_code(error)
+    return 0 if is_person else code
+
+
+async def read_prompt_lines() -> AsyncIterator[str]:
+    """Yield what a person types at a prompt. Earlier inputs of this chat come back with the up arrow, others never."""
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.history import InMemoryHistory
+
+    session: PromptSession[str] = PromptSession(history=InMemoryHistory())
+    while True:
+        try:
+            text = await session.prompt_async([("bold ansicyan", "› ")], handle_sigint=False)
+        except KeyboardInterrupt:
+            print_hint("Press Ctrl-D to quit. The conversation is gone then.")
+            continue
+        except EOFError:
+            return
+        if text.strip():
+            yield text
+
+
+def choose_temporary_output(options: ChatOptions) -> AnswerOutput:
+    """Choose how answers are shown."""
+    from palaver.cli.chat.one_shot import NullOutput
+    from palaver.cli.output import is_stdout_terminal
+
+    if options.as_json:
+        return NullOutput()
+    has_escape_codes = is_stdout_terminal() and os.environ.get("TERM", "dumb") not in {"", "dumb"}
+    if options.mode is ChatMode.SCREEN or (options.mode is ChatMode.ONE_SHOT and has_escape_codes):
+        from palaver.cli.chat.live_renderer import LiveRenderer
+
+        return LiveRenderer(quiet=options.quiet)
+    return PlainOutput(quiet=options.quiet)

@@ -1,0 +1,385 @@
+"""`palaver config`: settings that are stored in the database, with where each value comes from."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from palaver.cli import output
+from palaver.cli.options import is_interactive, json_option, load_cli_settings
+from palaver.cli.output import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from palaver.config.setting_keys import SettingPath
+    from palaver.domain.person import Principal
+    from palaver.services.settings.editor import EditResult, SettingsEditor
+    from palaver.services.settings.history import SettingsChange
+    from palaver.services.settings.overview import SettingsOverview, SettingValue
+    from palaver.services.settings.platform_catalog import PlatformCatalog
+    from palaver.services.settings.reader import LoadedSettings, SettingsReader
+
+_COLUMNS = (Column("KEY"), Column("VALUE", fills_width=True), Column("SOURCE", style="dim"))
+_HISTORY_COLUMNS = (
+    Column("NO", align="right"),
+    Column("WHEN"),
+    Column("WHO"),
+    Column("KEY"),
+    Column("BEFORE", width_divisor=5),
+    Column("AFTER", fills_width=True),
+)
+_READ_INPUT = "-"  # in place of a value: read it from the terminal or from standard input
+_MAX_INPUT_CHARS = 200_000
+_MAX_SHOWN_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _ConfigAccess:
+    """The settings of one store, as the owner at the terminal changes them."""
+
+    reader: SettingsReader
+    editor: SettingsEditor
+    catalog: PlatformCatalog
+    principal: Principal
+
+    def load_overview(self, loaded: LoadedSettings | None = None) -> SettingsOverview:
+        from palaver.services.settings.overview import SettingsOverview
+
+        return SettingsOverview(loaded or self.reader.load(), self.catalog)
+
+
+@click.group()
+def config() -> None:
+    """Show and change settings.
+
+    Environment variables and config.yaml pin a value; otherwise it is stored in the database, and changed here or on
+    the settings page; otherwise the default applies. A change applies to running servers within a second.
+    """
+
+
+@config.command("list")
+@click.argument("prefix", required=False)
+@click.option("--all", "include_defaults", is_flag=True, help="Include settings that have their default.")
+@json_option
+@click.pass_context
+def list_settings(ctx: click.Context, prefix: str | None, include_defaults: bool, as_json: bool) -> None:
+    """List settings with their values and where these come from.
+
+    With PREFIX, only settings below that key, such as turns or providers.openai.
+    """
+    from palaver.config.setting_keys import parse_key
+
+    start = parse_key(prefix) if prefix else ()
+    with _open_config(ctx) as access:
+        overview = access.load_overview()
+        values = [
+            value
+            for value in overview.list_values()
+            if value.path[: len(start)] == start and (include_defaults or prefix or value.is_set)
+        ]
+    if as_json:
+        output.print_json({"settings": [_value_to_json(value) for value in values]})
+    elif values:
+        output.print_table(_COLUMNS, [_make_row(value) for value in values])
+    else:
+        click.echo("No settings are changed. Use --all to see the defaults." if not prefix else "No such settings.")
+
+
+@config.command("get")
+@click.argument("key")
+@json_option
+@click.pass_context
+def get_setting(ctx: click.Context, key: str, as_json: bool) -> None:
+    """Show one setting. A secret is never shown, only whether it is set."""
+    from palaver.config.setting_keys import parse_key
+    from palaver.domain.errors import NotFound
+
+    path = parse_key(key)
+    with _open_config(ctx) as access:
+        value = access.load_overview().find_value(path)
+    if value is None:
+        raise NotFound(f"There is no setting {output.clean_line(key)[:60]!r}.", key=key[:200])
+    if as_json:
+        output.print_json(_value_to_json(value))
+        return
+    click.echo(_format_value(value, full=True))
+    output.print_hint(f"Source: {value.source}")
+    if value.problem is not None:
+        output.print_hint(f"The stored value can't be used: {output.clean_line(value.problem)}")
+
+
+@config.command("set")
+@click.argument("words", nargs=-1, required=True, metavar="KEY [VALUE] [KEY VALUE]...")
+@json_option
+@click.pass_context
+def set_settings(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None:
+    """Set one or several settings: all of them, or none if one is not valid.
+
+    Without VALUE, or with - as VALUE, it is read from standard input, or asked for. The value of a secret is always
+    read this way, because other users of this machine can see command lines. Lists are written as [a, b] or a,b.
+    """
+    from palaver.config.setting_keys import parse_key
+    from palaver.services.settings.editor import SettingsEdit
+
+    if len(words) > 1 and len(words) % 2:
+        raise click.UsageError("Give a VALUE for every KEY; use - to be asked for it.")
+    pairs = [(words[0], _READ_INPUT)] if len(words) == 1 else list(zip(words[::2], words[1::2], strict=True))
+    with _open_config(ctx) as access:
+        values: dict[str, object] = {}
+        for key, text in pairs:
+            path = parse_key(key)
+            is_secret = _is_secret(access.catalog, path)
+            if is_secret and text != _READ_INPUT:
+                raise click.UsageError(
+                    f"{key} is a secret, and other users of this machine can see command lines. Leave out the VALUE to"
+                    " be asked for it, or pipe it in."
+                )
+            entered = _read_value(key, is_secret=is_secret) if text == _READ_INPUT else text
+            values[key] = _parse_value(access.catalog, path, entered)
+        result = access.editor.change(access.principal, SettingsEdit(values=values, origin="terminal"))
+        _print_result(access, result, as_json=as_json)
+
+
+@config.command("unset")
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+@json_option
+@click.pass_context
+def unset_settings(ctx: click.Context, keys: tuple[str, ...], as_json: bool) -> None:
+    """Remove settings from the database, so that their defaults apply.
+
+    KEY is a setting, or a section whose settings are all removed.
+    """
+    from palaver.services.settings.editor import SettingsEdit
+
+    with _open_config(ctx) as access:
+        result = access.editor.change(access.principal, SettingsEdit(unset=keys, origin="terminal"))
+        _print_result(access, result, as_json=as_json)
+
+
+@config.command("history")
+@click.option("--limit", type=click.IntRange(1, 500), default=20, show_default=True, help="How many changes.")
+@json_option
+@click.pass_context
+def show_history(ctx: click.Context, limit: int, as_json: bool) -> None:
+    """List changes of settings, newest first: when, by whom, and what."""
+    with _open_config(ctx) as access:
+        changes = access.editor.list_history(access.principal, limit=limit)
+    now = datetime.now(UTC)
+    if as_json:
+        output.print_json({"changes": [_change_to_json(change) for change in changes]})
+    elif changes:
+        output.print_table(_HISTORY_COLUMNS, [row for change in changes for row in _make_history_rows(change, now)])
+    else:
+        click.echo("No settings were changed yet.")
+
+
+@config.command("undo")
+@click.argument("number", type=click.IntRange(min=1))
+@json_option
+@click.pass_context
+def undo_change(ctx: click.Context, number: int, as_json: bool) -> None:
+    """Put back the values from before a change.
+
+    NUMBER is the one that `palaver config history` shows. Undoing is a change itself, and can be undone.
+    """
+    with _open_config(ctx) as access:
+        result = access.editor.undo(access.principal, number, origin="terminal")
+        _print_result(access, result, as_json=as_json)
+
+
+@config.command("rotate-key")
+@json_option
+@click.pass_context
+def rotate_key(ctx: click.Context, as_json: bool) -> None:
+    """Encrypt all secrets with a new key.
+
+    The key is in settings.key in the home folder. If PALAVER_SECRET_KEY is used instead, set it to the new key, a comma
+    and the old key first, and start all servers again.
+    """
+    from palaver.services.settings import key_rotation
+
+    with _open_config(ctx) as access:
+        result = key_rotation.rotate_key(access.reader)
+    if as_json:
+        output.print_json({"secrets": result.secret_count, "dropped": result.dropped_count})
+        return
+    click.echo(f"Encrypted {output.format_count(result.secret_count, 'secret')} with a new key.")
+    if result.dropped_count:
+        lost = output.format_count(result.dropped_count, "earlier value")
+        click.echo(f"{lost} in the history could not be decrypted and can't be restored.")
+
+
+@contextmanager
+def _open_config(ctx: click.Context) -> Iterator[_ConfigAccess]:
+    from palaver.app import make_catalog, make_editor, open_store
+    from palaver.services.settings.reader import SettingsReader
+
+    settings = load_cli_settings(ctx)
+    with open_store(settings) as store:
+        yield _ConfigAccess(
+            SettingsReader(store.engine, settings),
+            make_editor(store, settings),
+            make_catalog(settings),
+            store.get_owner().principal,
+        )
+
+
+# ---- values ------------------------------------------------------------------------------------------------
+
+
+def _is_secret(catalog: PlatformCatalog, path: SettingPath) -> bool:
+    from palaver.config.setting_templates import find_template
+
+    template = find_template(path)
+    if template is None:
+        return False
+    return catalog.is_secret(path[1], path[-1]) if template.is_adapter_setting else template.is_secret
+
+
+def _read_value(key: str, *, is_secret: bool) -> str:
+    if not is_interactive():
+        return sys.stdin.read(_MAX_INPUT_CHARS).rstrip("\n")
+    value: str = click.prompt(output.clean_line(key), hide_input=is_secret, err=True)
+    return value
+
+
+def _parse_value(catalog: PlatformCatalog, path: SettingPath, text: str) -> object:
+    """Return a value as config.yaml would give it; the rules say whether it is valid."""
+    from palaver.config.setting_templates import find_template
+
+    template = find_template(path)
+    kind, is_list, is_optional = "text", False, False
+    if template is not None and template.is_adapter_setting:
+        fields = (field for form in catalog.list_forms() if form.platform == path[1] for field in form.fields)
+        field = next((each for each in fields if each.name == path[-1]), None)
+        if field is not None:
+            kind, is_list, is_optional = field.kind, field.is_list, not field.is_required
+    elif template is not None:
+        kind, is_list, is_optional = template.form.kind, template.is_list, template.form.is_optional
+    if is_optional and text == "null":
+        return None
+    if is_list:
+        return _parse_list(text)
+    return _parse_yaml(text) if kind in ("integer", "number", "boolean") else text
+
+
+def _parse_list(text: str) -> object:
+    if text.lstrip().startswith("["):
+        return _parse_yaml(text)
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _parse_yaml(text: str) -> object:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError):
+        return text
+
+
+# ---- output ------------------------------------------------------------------------------------------------
+
+
+def _format_value(value: SettingValue, *, full: bool = False) -> str:
+    if value.is_secret:
+        return "not set" if not value.is_set else f"set (…{value.hint})" if value.hint else "set"
+    text = _format_plain(value.value)
+    return output.clean_text(text) if full else output.clean_line(text)[:_MAX_SHOWN_CHARS]
+
+
+def _format_plain(value: object) -> str:
+    import json
+
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _make_row(value: SettingValue) -> tuple[str, ...]:
+    problem = " (can't be used)" if value.problem is not None else ""
+    return output.clean_line(value.key), _format_value(value), f"{value.source}{problem}"
+
+
+def _make_history_rows(change: SettingsChange, now: datetime) -> Iterator[tuple[str, ...]]:
+    who = output.clean_line(change.person_name or "unknown")
+    for number, item in enumerate(change.items):
+        first = number == 0
+        yield (
+            str(change.number) if first else "",
+            output.format_relative_time(change.changed_at, now) if first else "",
+            (f"{who} (undoes {change.undoes})" if change.undoes else who) if first else "",
+            output.clean_line(item.key),
+            output.clean_line(_format_plain(item.before))[:_MAX_SHOWN_CHARS],
+            output.clean_line(_format_plain(item.after))[:_MAX_SHOWN_CHARS],
+        )
+
+
+def _value_to_json(value: SettingValue) -> dict[str, Any]:
+    source = value.source
+    return {
+        "key": value.key,
+        "value": value.value,
+        "is_set": value.is_set,
+        "is_secret": value.is_secret,
+        "hint": value.hint,
+        "source": {
+            "kind": source.kind,
+            "variable": source.variable,
+            "line": source.line,
+            "set_at": None if source.set_at is None else source.set_at.isoformat(timespec="microseconds"),
+            "set_by": source.set_by,
+        },
+        "problem": value.problem,
+    }
+
+
+def _change_to_json(change: SettingsChange) -> dict[str, Any]:
+    return {
+        "number": change.number,
+        "changed_at": change.changed_at.isoformat(timespec="microseconds"),
+        "person_id": change.person_id,
+        "person_name": change.person_name,
+        "origin": change.origin,
+        "undoes": change.undoes,
+        "items": [
+            {
+                "key": item.key,
+                "before": item.before,
+                "after": item.after,
+                "is_secret": item.is_secret,
+            }
+            for item in change.items
+        ],
+    }
+
+
+def _print_result(access: _ConfigAccess, result: EditResult, *, as_json: bool) -> None:
+    overview = access.load_overview(result.loaded)
+    values = [value for path in result.changed if (value := overview.find_value(path)) is not None]
+    if as_json:
+        document = {
+            "version": result.loaded.state.version,
+            "change": result.change_no,
+            "settings": [_value_to_json(value) for value in values],
+        }
+        output.print_json(document)
+        return
+    if result.change_no is None:
+        click.echo("Nothing to change.")
+        return
+    for value in values:
+        click.echo(f"{output.clean_line(value.key)} = {_format_value(value)} ({value.source})")
+    _print_restart_hint(values)
+
+
+def _print_restart_hint(values: Sequence[SettingValue]) -> None:
+    keys = [value.key for value in values if value.template.needs_restart]
+    if keys:
+        output.print_hint(f"Start the server again to apply {', '.join(keys)}.")

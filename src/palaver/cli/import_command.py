@@ -1,0 +1,146 @@
+"""`palaver import`: brings in conversations from other programs and from other installations of Palaver."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from palaver.cli import lookup, output
+from palaver.cli.options import json_option, load_cli_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from palaver.config import Settings
+    from palaver.domain.person import Person
+    from palaver.services.store import SessionStore
+    from palaver.services.transfer.report import ImportReport
+
+FORMATS = ("hermes", "chatgpt", "claude", "open-webui", "openclaw", "palaver")
+OWN_FORMAT = "palaver"
+_DEFAULT_PATHS = {"hermes": "~/.hermes", "openclaw": "~/.openclaw"}
+
+
+@click.command("import")
+@click.argument("import_format", metavar="FORMAT", type=click.Choice(FORMATS))
+@click.argument("path", type=click.Path(path_type=Path), required=False)
+@click.option("--dry-run", is_flag=True, help="Read everything and say what would come in; change nothing.")
+@click.option(
+    "--person", metavar="NAME", help="Whose the conversations are that name no person. [default: you, the owner]"
+)
+@click.option("--account", metavar="ACCOUNT", help="Which account of Open WebUI, if its files have several.")
+@json_option
+@click.pass_context
+def import_command(
+    ctx: click.Context,
+    import_format: str,
+    path: Path | None,
+    dry_run: bool,
+    person: str | None,
+    account: str | None,
+    as_json: bool,
+) -> None:
+    """Import conversations from another program.
+
+    FORMAT is hermes, chatgpt, claude, open-webui, openclaw or palaver; PATH is the exported file or the program's
+    folder. Importing twice changes nothing; an import that was interrupted continues when you run it again.
+    """
+    files = _choose_path(import_format, path)
+    if import_format == OWN_FORMAT and person is not None:
+        raise click.UsageError("--person: an export of Palaver says whose everything is.")
+    if import_format != "open-webui" and account is not None:
+        raise click.UsageError("--account: only the files of Open WebUI have accounts.")
+    from palaver.app import open_store
+
+    settings = load_cli_settings(ctx)
+    with open_store(settings) as store:
+        if import_format == OWN_FORMAT:
+            report = _import_own(store, settings, files, dry_run=dry_run)
+        else:
+            report = _import_foreign(store, settings, import_format, files, person, account, dry_run=dry_run)
+    if as_json:
+        output.print_json(report.to_dict())
+    else:
+        for line in report.format_lines():
+            click.echo(output.clean_text(line))
+
+
+def _choose_path(import_format: str, path: Path | None) -> Path:
+    if path is None:
+        default = _DEFAULT_PATHS.get(import_format)
+        if default is None:
+            raise click.UsageError(f"PATH is missing: the file or folder of {import_format}.")
+        path = Path(default)
+    return path.expanduser()
+
+
+def _import_own(store: SessionStore, settings: Settings, path: Path, *, dry_run: bool) -> ImportReport:
+    from palaver.app import make_attachments
+    from palaver.services.transfer.restore import restore_export
+
+    with _show_progress("Importing", unit="bytes") as advance:
+        return restore_export(
+            store,
+            make_attachments(store, settings),
+            path,
+            dry_run=dry_run,
+            on_progress=advance,
+        )
+
+
+def _import_foreign(
+    store: SessionStore,
+    settings: Settings,
+    import_format: str,
+    path: Path,
+    person_name: str | None,
+    account: str | None,
+    *,
+    dry_run: bool,
+) -> ImportReport:
+    from palaver.app import make_importer
+    from palaver.services.transfer.readers import open_reader
+
+    reader = open_reader(import_format, path, account)
+    try:
+        person = find_person(store, person_name)
+        total = reader.count_conversations()
+        with _show_progress("Importing", unit="conversations") as advance:
+            return make_importer(store, settings).import_files(
+                reader, person, dry_run=dry_run, on_progress=lambda count: advance(count, total)
+            )
+    finally:
+        reader.close()
+
+
+def find_person(store: SessionStore, name: str | None) -> Person:
+    if name is None:
+        return store.get_owner()
+    import asyncio
+
+    from palaver.cli.people.people_access import load_members
+    from palaver.services.accounts.accounts import Accounts
+
+    everybody = Accounts(store).open_people(store.get_owner().principal)
+    return lookup.find_person(asyncio.run(load_members(everybody)), name).person
+
+
+@contextmanager
+def _show_progress(title: str, *, unit: str) -> Iterator[Callable[[int, int | None], None]]:
+    """Show a progress bar on a terminal; elsewhere nothing."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _done, _total: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = [TextColumn("{task.description}"), BarColumn()]
+    columns += [MofNCompleteColumn()] if unit != "bytes" else [TextColumn("{task.percentage:>3.0f} %")]
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -1,0 +1,148 @@
+"""The commands of `palaver people` that change what a person may do: role, time zone, accounts, requests, removal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from palaver.cli import json_output, lookup, output
+from palaver.cli.options import json_option
+from palaver.cli.people.people_access import describe_role, load_members, print_person, run_with_accounts
+from palaver.domain.pairing import Grant
+from palaver.domain.person import Role
+
+if TYPE_CHECKING:
+    from palaver.domain.account import Member
+    from palaver.domain.pairing import PairingRequest
+    from palaver.services.accounts.accounts import Accounts
+    from palaver.services.accounts.people import People
+
+
+@click.command("role")
+@click.argument("person")
+@click.argument("role", metavar="ROLE", type=click.Choice([role.value for role in Role]))
+@json_option
+@click.pass_context
+def change_role(ctx: click.Context, person: str, role: str, as_json: bool) -> None:
+    """Change a person's role.
+
+    A member talks to the agent everywhere and sees only their own conversations; an owner can view all and manage
+    people. A person who becomes a guest is signed out and has to ask for access again.
+    """
+
+    async def run(_accounts: Accounts, all_people: People) -> Member:
+        member = lookup.find_person(await load_members(all_people), person)
+        return await all_people.update(member.person.id, role=Role(role))
+
+    changed = run_with_accounts(ctx, run)
+    print_person(changed, f"{lookup.quote(changed.person.name)} is now {describe_role(changed)}.", as_json=as_json)
+
+
+@click.command("timezone")
+@click.argument("person")
+@click.argument("zone", metavar="ZONE")
+@json_option
+@click.pass_context
+def set_timezone(ctx: click.Context, person: str, zone: str, as_json: bool) -> None:
+    """Set a person's time zone.
+
+    ZONE is an IANA name such as Europe/Berlin, or `default` for the gateway's. New jobs of the person use it.
+    """
+
+    async def run(accounts: Accounts, all_people: People) -> Member:
+        member = lookup.find_person(await load_members(all_people), person)
+        await accounts.set_timezone(member.person.id, None if zone.lower() == "default" else zone)
+        return await all_people.get(member.person.id)
+
+    changed = run_with_accounts(ctx, run)
+    used = changed.person.timezone or "the gateway's"
+    print_person(changed, f"The time zone of {lookup.quote(changed.person.name)} is now {used}.", as_json=as_json)
+
+
+@click.command("remove")
+@click.argument("person")
+@json_option
+@click.pass_context
+def remove_person(ctx: click.Context, person: str, as_json: bool) -> None:
+    """Remove a person's access.
+
+    The person is signed out everywhere and can't talk to the agent any more. Their conversations stay.
+    """
+
+    async def run(_accounts: Accounts, all_people: People) -> Member:
+        member = lookup.find_person(await load_members(all_people), person)
+        await all_people.remove(member.person.id)
+        return member
+
+    removed = run_with_accounts(ctx, run)
+    print_person(removed, f"Removed {lookup.quote(removed.person.name)}.", as_json=as_json)
+
+
+@click.command("unlink")
+@click.argument("person")
+@click.argument("account")
+@json_option
+@click.pass_context
+def unlink_account(ctx: click.Context, person: str, account: str, as_json: bool) -> None:
+    """Take a chat account out of a person.
+
+    ACCOUNT is a platform, or platform:id if the person has several accounts there. What was said there stays with the
+    person. The account is a stranger's again.
+    """
+
+    async def run(_accounts: Accounts, all_people: People) -> Member:
+        member = lookup.find_person(await load_members(all_people), person)
+        return await all_people.unlink(member.person.id, account)
+
+    changed = run_with_accounts(ctx, run)
+    print_person(changed, f"Unlinked {account} from {lookup.quote(changed.person.name)}.", as_json=as_json)
+
+
+@click.command("approve")
+@click.argument("code")
+@click.option(
+    "--as",
+    "grant",
+    type=click.Choice([grant.value for grant in Grant]),
+    default=Grant.MEMBER.value,
+    help=(
+        "A member talks to the agent everywhere, a guest only in those direct messages; `me` links the account to you."
+        " [default: member]"
+    ),
+)
+@json_option
+@click.pass_context
+def approve_request(ctx: click.Context, code: str, grant: str, as_json: bool) -> None:
+    """Give a stranger access.
+
+    CODE is the code that the stranger got, or the id of the request. The stranger is told.
+    """
+
+    async def run(_accounts: Accounts, all_people: People) -> Member:
+        return await all_people.approve(code, Grant(grant))
+
+    member = run_with_accounts(ctx, run)
+    name = lookup.quote(member.person.name)
+    text = f"The account is linked to {name}." if grant == Grant.ME else f"{name} is now {describe_role(member)}."
+    print_person(member, text, as_json=as_json)
+
+
+@click.command("deny")
+@click.argument("code")
+@json_option
+@click.pass_context
+def deny_request(ctx: click.Context, code: str, as_json: bool) -> None:
+    """Deny a stranger access.
+
+    CODE is the code that the stranger got, or the id of the request. The stranger is told.
+    """
+
+    async def run(_accounts: Accounts, all_people: People) -> PairingRequest:
+        return await all_people.deny(code)
+
+    request = run_with_accounts(ctx, run)
+    if as_json:
+        output.print_json({"request": json_output.request_to_json(request)})
+    else:
+        click.echo(f"Denied {lookup.quote(request.name or request.account)}.")

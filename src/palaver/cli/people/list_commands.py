@@ -1,0 +1,112 @@
+"""The commands of `palaver people` that list: everybody, and the strangers who ask for access."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from palaver.cli import json_output, output
+from palaver.cli.options import json_option
+from palaver.cli.output import Column
+from palaver.cli.people.people_access import load_members, run_with_accounts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.domain.account import Member
+    from palaver.domain.pairing import PairingRequest
+    from palaver.services.accounts.accounts import Accounts
+    from palaver.services.accounts.people import People
+
+_COLUMNS = (
+    Column("ID", style="dim"),
+    Column("ROLE"),
+    Column("SIGN-IN"),
+    Column("LAST SEEN"),
+    Column("TIME ZONE", min_terminal_width=110),
+    Column("ACCOUNTS"),
+    Column("NAME", fills_width=True),
+)
+_REQUEST_COLUMNS = (
+    Column("ID", style="dim"),
+    Column("PLATFORM"),
+    Column("ACCOUNT"),
+    Column("ASKED"),
+    Column("NAME", fills_width=True),
+)
+
+
+@click.command("list")
+@json_option
+@click.pass_context
+def list_people(ctx: click.Context, as_json: bool) -> None:
+    """List everybody, newest first."""
+
+    async def run(_accounts: Accounts, all_people: People) -> list[Member]:
+        return await load_members(all_people)
+
+    members = run_with_accounts(ctx, run)
+    now = datetime.now(UTC)
+    if as_json:
+        output.print_json({"people": [json_output.person_to_json(member) for member in members]})
+    else:
+        output.print_table(_COLUMNS, [_make_row(member, now) for member in members])
+
+
+@click.command("requests")
+@json_option
+@click.pass_context
+def list_requests(ctx: click.Context, as_json: bool) -> None:
+    """List the strangers who ask for access.
+
+    Each of them got a code in their chat. Ask for it, and approve it with `people approve`.
+    """
+
+    async def run(_accounts: Accounts, all_people: People) -> Sequence[PairingRequest]:
+        return await all_people.list_requests()
+
+    requests = run_with_accounts(ctx, run)
+    now = datetime.now(UTC)
+    if as_json:
+        output.print_json({"requests": [json_output.request_to_json(request) for request in requests]})
+    elif requests:
+        output.print_table(_REQUEST_COLUMNS, [_make_request_row(request, now) for request in requests])
+    else:
+        click.echo("Nobody is asking for access.")
+
+
+def _make_row(member: Member, now: datetime) -> tuple[str, ...]:
+    person = member.person
+    last_seen = output.format_relative_time(member.last_seen_at, now) if member.last_seen_at else ""
+    accounts = ", ".join(f"{each.platform}:{output.clean_line(each.account)}" for each in member.chat_accounts)
+    return (
+        person.id,
+        person.role.value,
+        _describe_sign_in(member),
+        last_seen,
+        person.timezone or "",
+        accounts,
+        output.clean_line(person.name),
+    )
+
+
+def _describe_sign_in(member: Member) -> str:
+    methods = member.sign_in_methods
+    if methods is None:
+        return ""
+    names = ["password"] if methods.has_password else []
+    if methods.passkey_count:
+        names.append(output.format_count(methods.passkey_count, "passkey"))
+    return ", ".join(names) or "link"
+
+
+def _make_request_row(request: PairingRequest, now: datetime) -> tuple[str, ...]:
+    return (
+        request.id,
+        str(request.platform),
+        output.clean_line(request.account),
+        output.format_relative_time(request.created_at, now),
+        output.clean_line(request.name),
+    )

@@ -1,0 +1,202 @@
+"""The layers of the settings: environment variables, config.yaml, the database, the defaults.
+
+The first that has a value wins. The first two are read once, at start (`FixedLayers`), and pin what they set. Values
+from the database are another layer of the same document: they are merged below those of the file and validated with
+them, by the same rules.
+
+Always true: a value from the database that is not valid, because another version has written it, is left out and
+reported; it never stops the start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from palaver.config.document import FILE_NAME
+from palaver.config.environment import ENVIRONMENT_VARIABLES, apply_overrides
+from palaver.config.schema import format_key
+from palaver.config.setting_templates import find_template, is_section
+from palaver.domain.source import Platform
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from palaver.config import Settings
+    from palaver.config.schema import ConfigFile, KeyPath
+    from palaver.config.setting_keys import SettingPath
+
+_MAX_ROUNDS: Final = 10  # of leaving out values that are not valid
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedLayers:
+    """What config.yaml and the environment set: it can be changed only there."""
+
+    data: Mapping[str, object] = field(default_factory=dict, repr=False)  # of config.yaml
+    lines: Mapping[KeyPath, int] = field(default_factory=dict)
+    overrides: Mapping[str, object] = field(default_factory=dict, repr=False)  # of the environment, by key
+    variables: Mapping[str, str] = field(default_factory=dict)  # the names of their variables, by key
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)  # all of the environment
+
+    def find_pin(self, path: SettingPath) -> Pin | None:
+        """Return what sets this key; None if it can be changed."""
+        variable = self.variables.get(".".join(path))
+        if variable is not None:
+            return Pin(variable=variable)
+        value: object = self.data
+        for part in path:
+            if not isinstance(value, dict) or part not in value:
+                return None
+            value = value[part]
+        return Pin(line=self.lines.get(path))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """Where a value is set that can't be changed in the database."""
+
+    variable: str | None = None
+    line: int | None = None  # of config.yaml
+
+    def __str__(self) -> str:
+        if self.variable is not None:
+            return self.variable
+        return FILE_NAME if self.line is None else f"{FILE_NAME}, line {self.line}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingProblem:
+    """A value from the database that can't be used."""
+
+    path: SettingPath
+    text: str  # without the key, unless it is a whole sentence
+    is_sentence: bool = False
+
+    def __str__(self) -> str:
+        return self.text if self.is_sentence else f"{format_key(self.path)}: {self.text}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CombinedSettings:
+    """All layers together."""
+
+    settings: Settings
+    file: ConfigFile = field(repr=False)  # the values of all layers, as config.yaml would hold them
+    problems: tuple[SettingProblem, ...] = ()
+
+
+def find_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return which variable sets a key, by key; of several for one key the first wins."""
+    names: dict[str, str] = {}
+    for variable in ENVIRONMENT_VARIABLES:
+        if environ.get(variable.name, "").strip():
+            names.setdefault(variable.key, variable.name)
+    return names
+
+
+def combine_settings(base: Settings, stored: Mapping[SettingPath, object]) -> CombinedSettings:
+    """Add the values from the database to the settings of the file and the environment, which win."""
+    from palaver.config import build_settings
+    from palaver.config.validation import validate_data
+
+    fixed = base.fixed_layers
+    used = {path: value for path, value in stored.items() if fixed.find_pin(path) is None}
+    problems: list[SettingProblem] = []
+    for _ in range(_MAX_ROUNDS):
+        tree = _build_tree(used)
+        switched_off = _switch_off_unused_platforms(tree, fixed.data)
+        data = _merge(tree, fixed.data)
+        file, found = validate_data(data)
+        wrong = [(path, text, _find_causes(used, path)) for path, text in found]
+        if not any(causes for _, _, causes in wrong):
+            break
+        for path, text, causes in wrong:
+            named = next((cause for cause in causes if _is_below(path, cause)), path)
+            if causes:
+                problems.append(SettingProblem(path=tuple(map(str, named)), text=text))
+            for cause in causes:
+                used.pop(cause, None)
+    else:
+        file, switched_off = validate_data(fixed.data)[0], frozenset()
+    file, _ = apply_overrides(file, fixed.overrides)
+    disabled = frozenset(
+        Platform(name) for name, section in file.platforms.items() if not section.enabled and name not in switched_off
+    )
+    settings = build_settings(file, base.home, fixed.environ, disabled, fixed, database_url=base.database_url)
+    return CombinedSettings(settings=settings, file=file, problems=tuple(dict.fromkeys(problems)))
+
+
+def flatten(data: Mapping[str, object], prefix: SettingPath = ()) -> Iterator[tuple[SettingPath, object]]:
+    """Yield every setting in a document or a part of it; what is not known is yielded as it is."""
+    for name, value in data.items():
+        path = (*prefix, str(name))
+        if isinstance(value, dict) and find_template(path) is None and is_section(path):
+            yield from flatten(value, path)
+        else:
+            yield path, value
+
+
+def get_value(file: ConfigFile, path: SettingPath) -> tuple[bool, object]:
+    """Return whether the settings have a value at a key, and the value."""
+    value: Any = file
+    for part in path:
+        if isinstance(value, dict):
+            if part not in value:
+                return False, None
+            value = value[part]
+        elif value is not None and hasattr(value, part):
+            value = getattr(value, part)
+        else:
+            return False, None
+    return True, list(value) if isinstance(value, tuple) else value
+
+
+def _find_causes(used: Mapping[SettingPath, object], path: KeyPath) -> list[SettingPath]:
+    """Return the keys of the database that may have caused a problem at a key: the same, above it or below it."""
+    return [each for each in used if _is_below(path, each) or _is_below(each, path)]
+
+
+def _is_below(path: KeyPath, other: KeyPath) -> bool:
+    return path[: len(other)] == other
+
+
+def _build_tree(values: Mapping[SettingPath, object]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for path, value in values.items():
+        section = tree
+        for part in path[:-1]:
+            if not isinstance(section.get(part), dict):
+                section[part] = {}
+            section = section[part]
+        section[path[-1]] = value
+    return tree
+
+
+def _merge(stored: Mapping[str, Any], fixed: Mapping[str, object], path: SettingPath = ()) -> dict[str, Any]:
+    """Put the values of the file over those of the database. A section without any value sets nothing."""
+    merged = dict(stored)
+    for name, value in fixed.items():
+        below, at = stored.get(name), (*path, name)
+        if value is None and isinstance(below, dict):
+            continue
+        if isinstance(value, dict) and isinstance(below, dict) and find_template(at) is None:
+            merged[name] = _merge(below, value, at)
+        else:
+            merged[name] = value
+    return merged
+
+
+def _switch_off_unused_platforms(tree: dict[str, Any], file: Mapping[str, object]) -> frozenset[str]:
+    """Switch off platforms that have only rules in the database, such as a busy policy; return their names.
+
+    In config.yaml a platform that is named is connected. In the database, `enabled` or settings of an account say so.
+    """
+    platforms, in_file = tree.get("platforms"), file.get("platforms")
+    names = set()
+    for name, section in platforms.items() if isinstance(platforms, dict) else ():
+        is_in_file = isinstance(in_file, dict) and name in in_file
+        if isinstance(section, dict) and not is_in_file and not section.keys() & {"enabled", "settings", "accounts"}:
+            section["enabled"] = False
+            names.add(name)
+    return frozenset(names)

@@ -1,0 +1,132 @@
+"""The keys with which secret settings are encrypted. They are never in the database.
+
+They are in the variable PALAVER_SECRET_KEY, or in the file `settings.key` in the home folder, which is created with the
+first secret. The first key encrypts; further ones still decrypt, while secrets are re-encrypted.
+
+Always true: the file is readable only by its owner, and complete or absent, however many processes need it at once.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from palaver.domain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+VARIABLE: Final = "PALAVER_SECRET_KEY"
+FILE_NAME: Final = "settings.key"
+KEY_BYTES: Final = 32
+MIN_KEY_CHARS: Final = 32  # of a key in the variable
+_MAX_FILE_BYTES: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SettingsKey:
+    """One key; its id names it without revealing it."""
+
+    material: bytes
+
+    @property
+    def id(self) -> str:
+        return hashlib.sha256(b"palaver settings key id\0" + self.material).hexdigest()[:16]
+
+    @classmethod
+    def from_text(cls, text: str) -> SettingsKey:
+        return cls(hashlib.sha256(b"palaver settings key\0" + text.encode()).digest())
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRing:
+    """The keys that this process has; the first one encrypts what is new."""
+
+    keys: tuple[SettingsKey, ...]
+    is_from_variable: bool
+
+    def find(self, key_id: str) -> SettingsKey | None:
+        return next((key for key in self.keys if key.id == key_id), None)
+
+
+def generate_key_text() -> str:
+    return base64.urlsafe_b64encode(secrets.token_bytes(KEY_BYTES)).decode().rstrip("=")
+
+
+def load_key_ring(home: Path, environ: Mapping[str, str]) -> KeyRing:
+    """Return the keys of this machine; none if there is no variable and no file. Raises ConfigError."""
+    text = environ.get(VARIABLE, "").strip()
+    if text:
+        return KeyRing(_parse_keys(text.replace(",", " ").split(), VARIABLE), is_from_variable=True)
+    path = home / FILE_NAME
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(_MAX_FILE_BYTES)
+    except FileNotFoundError:
+        return KeyRing((), is_from_variable=False)
+    except OSError as error:
+        raise ConfigError(f"{path}: can't read the key of the settings ({error.strerror}).", file=str(path)) from error
+    lines = [line.strip() for line in content.decode("ascii", "replace").splitlines()]
+    return KeyRing(_parse_keys([line for line in lines if line], str(path)), is_from_variable=False)
+
+
+def create_key_file(home: Path) -> KeyRing:
+    """Create the file with a new key, unless another process was faster; return what is in it."""
+    path = home / FILE_NAME
+    try:
+        temporary = _write_temporary(path, [generate_key_text()])
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            pass
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{path}: can't create the key of the settings ({error.strerror}).") from error
+    return load_key_ring(home, {})
+
+
+def read_key_texts(home: Path) -> list[str]:
+    """Return the keys of the file as text, to write them again with `write_key_file`."""
+    try:
+        content = (home / FILE_NAME).read_text(encoding="ascii")
+    except FileNotFoundError:
+        return []
+    return [line.strip() for line in content.splitlines() if line.strip()]
+
+
+def write_key_file(home: Path, texts: list[str]) -> None:
+    """Replace the keys in the file: all of them or none, also if the process is killed. The first one encrypts."""
+    path = home / FILE_NAME
+    temporary = _write_temporary(path, texts)
+    temporary.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _write_temporary(path: Path, texts: list[str]) -> Path:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = path.with_name(f".{FILE_NAME}.{secrets.token_hex(8)}")
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+        stream.write("".join(f"{text}\n" for text in texts).encode("ascii"))
+        stream.flush()
+        os.fsync(stream.fileno())
+    return temporary
+
+
+def _parse_keys(texts: list[str], source: str) -> tuple[SettingsKey, ...]:
+    if any(len(text) < MIN_KEY_CHARS for text in texts):
+        raise ConfigError(
+            f"{source}: a key has at least {MIN_KEY_CHARS} characters without spaces. Several keys are separated by"
+            " commas; the first one encrypts. Make one with `openssl rand -base64 32`.",
+            source=source,
+        )
+    return tuple(SettingsKey.from_text(text) for text in texts)

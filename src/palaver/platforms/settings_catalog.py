@@ -1,0 +1,201 @@
+"""Describes the platforms that are installed to the settings: their forms, their secrets, their accounts.
+
+Importing it imports nothing heavy: a terminal chat has it, and hardly ever uses it.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+
+from palaver.config import AccountEntry
+from palaver.config.layers import SettingProblem
+from palaver.domain.errors import AccountRefused, NotFound
+from palaver.platforms.connection_guides import FIELD_HELP, STEPS
+from palaver.services.settings.platform_catalog import PlatformField, PlatformForm
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from pydantic.fields import FieldInfo
+
+    from palaver.config import Settings
+    from palaver.config.setting_keys import SettingPath
+    from palaver.domain.source import Platform
+    from palaver.platforms.manifest import PlatformManifest
+    from palaver.services.platforms.adapter import Adapter
+    from palaver.services.platforms.configured_account import ConfiguredAccount
+
+# They start a program on the server.
+_TERMINAL_ONLY = frozenset({("signal", "program"), ("whatsapp-web", "child_command")})
+_KEY_IN_TEXT = re.compile(r"platforms\.[\w.-]*\w")
+
+
+class InstalledPlatforms:
+    """The platforms that installed packages provide; see `PlatformCatalog`."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    @cached_property
+    def _manifests(self) -> Mapping[str, PlatformManifest]:
+        return {str(platform): manifest for platform, manifest in self._known.items()}
+
+    @cached_property
+    def _known(self) -> Mapping[Platform, PlatformManifest]:
+        from palaver.platforms.registry import load_manifests
+
+        return load_manifests()
+
+    def list_forms(self) -> Sequence[PlatformForm]:
+        return [_make_form(manifest) for manifest in self._manifests.values()]
+
+    def is_secret(self, platform: str, setting: str) -> bool:
+        manifest = self._manifests.get(platform)
+        info = None if manifest is None else manifest.settings.model_fields.get(setting)
+        return info is None or _is_secret(info.annotation)
+
+    def is_terminal_only(self, platform: str, setting: str) -> bool:
+        return (platform, setting) in _TERMINAL_ONLY
+
+    def find_variable(self, path: SettingPath) -> str | None:
+        if len(path) != 4 or path[0] != "platforms" or path[2] != "settings":
+            return None
+        manifest = self._manifests.get(path[1])
+        if manifest is None:
+            return None
+        names = (name for name, setting in manifest.environment.items() if setting == path[3])
+        return next((name for name in names if self._environ.get(name, "").strip()), None)
+
+    def find_problems(
+        self, before: Settings, after: Settings, changed: Collection[SettingPath]
+    ) -> Sequence[SettingProblem]:
+        platforms = {path[1] for path in changed if path[0] == "platforms" and len(path) > 2}
+        known = {account.problem for account in self._list_accounts(before)} if platforms else set()
+        return [
+            _make_problem(account)
+            for account in (self._list_accounts(after) if platforms else ())
+            if account.platform in platforms and account.problem is not None and account.problem not in known
+        ]
+
+    def list_accounts(self, settings: Settings, unreadable: Mapping[SettingPath, str]) -> list[ConfiguredAccount]:
+        from palaver.logs import hide_in_logs
+
+        accounts = [_refuse_unreadable(account, unreadable) for account in self._list_accounts(settings)]
+        hide_in_logs(secret for account in accounts for secret in account.secrets)
+        return accounts
+
+    def build_account(
+        self, settings: Settings, platform: str, account: str, values: Mapping[str, object]
+    ) -> ConfiguredAccount:
+        from palaver.logs import hide_in_logs
+        from palaver.platforms.registry import configure_account
+
+        manifest = self._manifests.get(platform)
+        if manifest is None:
+            raise NotFound(f"There is no platform {platform[:40]!r}.", platform=platform[:40])
+        entry = AccountEntry(platform=manifest.platform, name=account, settings=values)
+        configured = configure_account(entry, self._environ, settings, manifest)
+        hide_in_logs(configured.secrets)
+        return configured
+
+    def _list_accounts(self, settings: Settings) -> list[ConfiguredAccount]:
+        from palaver.platforms.registry import list_configured_accounts
+
+        return list_configured_accounts(settings, self._environ, self._known)
+
+
+def _make_problem(account: ConfiguredAccount) -> SettingProblem:
+    """Return the problem of an account at the setting that it names."""
+    named = _KEY_IN_TEXT.search(account.problem or "")
+    path = tuple(named[0].split(".")) if named else ("platforms", str(account.platform))
+    return SettingProblem(path=path, text=account.problem or "", is_sentence=True)
+
+
+def _refuse_unreadable(account: ConfiguredAccount, unreadable: Mapping[SettingPath, str]) -> ConfiguredAccount:
+    prefix = ("platforms", str(account.platform), *(("accounts", account.account) if account.account else ()))
+    texts = [f"{'.'.join(path)}: {text}" for path, text in unreadable.items() if path[:-1] == (*prefix, "settings")]
+    if not texts:
+        return account
+    problem = " ".join(texts)
+
+    async def create() -> Adapter:
+        raise AccountRefused(problem)
+
+    return replace(account, problem=problem, create=create)
+
+
+# -- forms --------------------------------------------------------------------------------------------------
+
+
+def _make_form(manifest: PlatformManifest) -> PlatformForm:
+    from palaver.platforms.registry import describe_missing_package
+
+    return PlatformForm(
+        platform=str(manifest.platform),
+        label=manifest.platform.label,
+        summary=manifest.summary,
+        fields=tuple(_make_field(name, info, manifest) for name, info in manifest.settings.model_fields.items()),
+        problem=describe_missing_package(manifest),
+        steps=STEPS.get(str(manifest.platform), ()),
+        needs_public_url=str(manifest.platform) in {"whatsapp", "webhook"},
+        can_be_linked=str(manifest.platform) in {"signal", "whatsapp-web"},
+    )
+
+
+def _make_field(name: str, info: FieldInfo, manifest: PlatformManifest) -> PlatformField:
+    annotation = info.annotation
+    texts = FIELD_HELP.get(str(manifest.platform), {}).get(name, ("", ""))
+    limits = {type(note).__name__.lower(): note for note in info.metadata}
+    default = None if info.is_required() else info.default
+    is_list = any(get_origin(each) in (list, tuple) for each in _list_options(annotation))
+    return PlatformField(
+        name=name,
+        label=name.replace("_", " ").capitalize(),
+        kind=_find_kind(annotation),
+        help=texts[0],
+        where=texts[1],
+        is_secret=_is_secret(annotation),
+        is_required=info.is_required(),
+        is_list=is_list,
+        choices=_list_choices(annotation),
+        pattern=getattr(info.metadata[0], "pattern", None) if info.metadata else None,
+        minimum=getattr(limits.get("ge"), "ge", None),
+        maximum=getattr(limits.get("le"), "le", None),
+        default=list(default) if isinstance(default, tuple) else default,
+        is_terminal_only=(str(manifest.platform), name) in _TERMINAL_ONLY,
+        variable=next((each for each, setting in manifest.environment.items() if setting == name), None),
+    )
+
+
+def _list_options(annotation: Any) -> tuple[Any, ...]:
+    """Return the types that an annotation allows, without None."""
+    if get_origin(annotation) is Annotated:
+        return _list_options(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        parts = [_list_options(each) for each in get_args(annotation) if each is not type(None)]
+        return tuple(each for part in parts for each in part)
+    return (annotation,)
+
+
+def _is_secret(annotation: Any) -> bool:
+    return "SecretStr" in str(annotation)
+
+
+def _list_choices(annotation: Any) -> tuple[str, ...]:
+    return tuple(
+        str(choice) for each in _list_options(annotation) if get_origin(each) is Literal for choice in get_args(each)
+    )
+
+
+def _find_kind(annotation: Any) -> str:
+    options = _list_options(annotation)
+    if _list_choices(annotation):
+        return "choice"
+    for kind, known in (("boolean", bool), ("integer", int), ("number", float)):
+        if known in options:
+            return kind
+    return "text"

@@ -1,0 +1,83 @@
+"""The accounts on chat platforms: their settings, what the running server says, and on request a real sign-in."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from palaver.domain.errors import PalaverError
+from palaver.domain.platform_health import STATE_WORDS, AccountState
+from palaver.services.doctor.finding import make_ok, make_problem, make_warning
+from palaver.services.platforms.health import load_health
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from palaver.domain.platform_health import AccountHealth
+    from palaver.services.doctor.finding import Finding
+    from palaver.services.doctor.fix_commands import FixCommands
+    from palaver.services.platforms.configured_account import ConfiguredAccount
+    from palaver.services.store import SessionStore
+
+PROBE_SECONDS: Final = 20.0
+_BAD_STATES: Final = frozenset({AccountState.REFUSED, AccountState.DEAF})
+
+
+def check_accounts(
+    store: SessionStore, accounts: Sequence[ConfiguredAccount], commands: FixCommands, *, probes: bool
+) -> Iterator[Finding]:
+    """Check the accounts that are set up. With `probes`, those that no server runs sign in once."""
+    if not accounts:
+        yield make_ok("Platforms", "No chat platform is set up.")
+        return
+    health = {(each.platform, each.account): each for each in load_health(store, [each.key for each in accounts])}
+    for account in accounts:
+        status = health.get(account.key)
+        subject = status.label if status is not None else str(account.platform)
+        if account.problem is not None:
+            yield make_problem(subject, account.problem, f"Change its settings: {commands.format('platforms')}")
+        elif status is not None and status.status is not None and status.status.state is not AccountState.OFF:
+            yield from _describe_running(subject, status, account, commands)
+        elif probes:
+            yield asyncio.run(_probe(subject, account))
+        else:
+            yield make_ok(subject, "Set up. No server runs it at the moment; --online tests the connection.")
+
+
+def _describe_running(
+    subject: str, health: AccountHealth, account: ConfiguredAccount, commands: FixCommands
+) -> Iterator[Finding]:
+    status = health.status
+    assert status is not None  # noqa: S101  (the caller has checked it)
+    error = account.hide_secrets(status.error or "")
+    words = STATE_WORDS[status.state]
+    if status.state in _BAD_STATES:
+        yield make_problem(subject, f"{words}: {error or 'no error was reported'}", commands.format("platforms test"))
+    else:
+        yield make_ok(subject, ". ".join([words, *status.details]))
+    for warning in status.warnings:
+        yield make_warning(subject, account.hide_secrets(warning), commands.format("platforms"))
+    if health.failed or health.uncertain:
+        text = f"{health.failed} messages failed and {health.uncertain} have an unknown status since yesterday."
+        yield make_warning(subject, text, commands.format("platforms"))
+
+
+async def _probe(subject: str, account: ConfiguredAccount) -> Finding:
+    """Sign in with an account, as the server does before it connects it."""
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            adapter = await account.create()
+            try:
+                info = await adapter.probe()
+            finally:
+                await adapter.close()
+    except PalaverError as error:
+        return make_problem(subject, account.hide_secrets(str(error)), "Change its settings, and try again.")
+    except TimeoutError:
+        return make_problem(subject, f"No answer within {PROBE_SECONDS:.0f} s.", "Check the network of this machine.")
+    except Exception as error:  # noqa: BLE001  (an SDK may raise anything, and the other checks go on)
+        text = account.hide_secrets(f"{type(error).__name__}: {error}")
+        return make_problem(subject, text[:300], "Check its settings and the network of this machine.")
+    if info.warnings:
+        return make_warning(subject, f"Signed in as {info.name}.", account.hide_secrets(" ".join(info.warnings)))
+    return make_ok(subject, ". ".join([f"Signed in as {info.name or info.user_id}", *info.details]))

@@ -1,0 +1,143 @@
+"""This machine: versions, clock, the server's port, and what could contain commands of the agent."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Final
+
+from palaver import __version__
+from palaver.services.doctor.finding import make_ok, make_problem, make_warning
+from palaver.storage.engines.schema_state import describe_sqlite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from palaver.config import Settings
+    from palaver.services.doctor.finding import Finding
+    from palaver.services.store import SessionStore
+
+MAX_CLOCK_DIFFERENCE_SECONDS: Final = 5.0
+EARLIEST_YEAR: Final = 2026
+_EXTRAS: Final = {  # a package that an extra installs, by the name of the extra
+    "postgres": "psycopg",
+    "models": "pydantic-ai-slim",
+    "local": "xllamacpp",
+    "telegram": "python-telegram-bot",
+    "matrix-encryption": "matrix-nio",
+    "discord": "discord.py",
+    "slack": "slack-sdk",
+    "whatsapp-web": "neonize",
+    "email": "aiosmtplib",
+}
+_BWRAP_SECONDS: Final = 5.0
+_LANDLOCK_CREATE_RULESET: Final = 444  # the same number on every architecture
+_LANDLOCK_VERSION_FLAG: Final = 1
+
+
+def check_versions() -> Iterator[Finding]:
+    extras = [name for name, package in _EXTRAS.items() if _is_installed(package)]
+    yield make_ok(
+        "Versions",
+        f"Palaver {__version__}, Python {platform.python_version()}, {describe_sqlite()}."
+        f" Extras: {', '.join(extras) or 'none'}.",
+    )
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def check_clock(store: SessionStore | None, settings: Settings | None) -> Iterator[Finding]:
+    """Compare this machine's clock with the database server's, and check that the time zone is known."""
+    now = datetime.now(UTC)
+    fix = "Set the clock by NTP: sudo timedatectl set-ntp true"
+    if now.year < EARLIEST_YEAR:
+        yield make_problem("Clock", f"This machine's clock says {now:%Y-%m-%d}.", fix)
+    elif store is not None and store.engine.name == "postgres":
+        difference = abs((store.clock.now() - datetime.now(UTC)).total_seconds())
+        text = f"This machine and the PostgreSQL server differ by {difference:.1f} s."
+        is_far = difference > MAX_CLOCK_DIFFERENCE_SECONDS
+        yield make_warning("Clock", f"{text} Palaver uses the server's.", fix) if is_far else make_ok("Clock", text)
+    else:
+        yield make_ok("Clock", f"{now:%Y-%m-%d %H:%M} UTC.")
+    if settings is not None:
+        yield make_ok("Time zone", f"{settings.gateway.timezone} (`timezone` in config.yaml).")
+
+
+def check_server(
+    settings: Settings, running_url: str | None, find_port_user: Callable[[int], str | None]
+) -> Iterator[Finding]:
+    """Report the running server, or whether another program has taken its port."""
+    host, port = settings.web.host, settings.web.port
+    if running_url is not None:
+        yield make_ok("Server", f"It runs at {running_url}.")
+        return
+    if port is None:  # any free one will do
+        yield make_ok("Server", "It isn't running.")
+        return
+    if not _is_port_in_use(host, port):
+        yield make_ok("Server", f"It isn't running; port {port} is free.")
+        return
+    port_user = find_port_user(port)
+    user = f" ({port_user})" if port_user else ""
+    yield make_problem(
+        "Server",
+        f"It isn't running, and another program{user} uses port {port}.",
+        f"Stop that program, or set `web.port` in config.yaml to another port than {port}.",
+    )
+
+
+def _is_port_in_use(host: str, port: int) -> bool:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return True
+    return False
+
+
+def check_sandbox() -> Iterator[Finding]:
+    """Report what this machine has to contain commands of the agent."""
+    found = []
+    bwrap = shutil.which("bwrap")
+    if bwrap is not None and _can_run_bwrap(bwrap):
+        found.append("bubblewrap")
+    landlock = _get_landlock_version()
+    if landlock > 0:
+        found.append(f"Landlock (version {landlock})")
+    if found:
+        yield make_ok("Sandbox", f"Available: {' and '.join(found)}.")
+    else:
+        yield make_warning(
+            "Sandbox",
+            "Neither bubblewrap nor Landlock works here, so commands of the agent could not be contained.",
+            "Install bubblewrap (sudo apt install bubblewrap), or use Linux 5.13 or newer.",
+        )
+
+
+def _can_run_bwrap(program: str) -> bool:
+    try:
+        command = [program, "--unshare-all", "--ro-bind", "/", "/", "true"]
+        return subprocess.run(command, capture_output=True, timeout=_BWRAP_SECONDS, check=False).returncode == 0  # noqa: S603
+    except (OSError, subprocess.SubprocessError):
+        return False
+
+
+def _get_landlock_version() -> int:
+    """Return the version of Landlock in this kernel; 0 or less if there is none."""
+    if not sys.platform.startswith("linux"):
+        return 0
+    return int(ctypes.CDLL(None).syscall(_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_VERSION_FLAG))

@@ -1,0 +1,1 @@
+"""Text out of documents and web pages. Files are parsed in a process of its own, within limits (`extraction.py`)."""

@@ -1,0 +1,314 @@
+"""Sends notifications about answers to the browsers of people whose page is closed.
+
+The end of a turn queues one notification for each subscribed browser of the person who asked, in the transaction of
+the answer. A few seconds later it is sent, unless the person has read the answer meanwhile on any device.
+
+    queued ──▶ sent, read, or too old: deleted
+       │  └──▶ 404, 410: the subscription is deleted, and everything on its way to it
+       └─────▶ 429, 5xx, no connection: tried again later, for a day
+
+Always true: no turn waits for a notification. If the process dies after sending, it is sent again, and replaces the one
+that the browser shows: both have the same tag.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from palaver.domain.crash_points import crash_point
+from palaver.domain.errors import ConnectionLost, InvalidInput, PushFailed, SessionNotFound
+from palaver.domain.message import MAX_PREVIEW_CHARS
+from palaver.domain.push import MAX_ENDPOINT_CHARS, PushSubscription
+from palaver.services.poll_loop import run_poll_loop
+from palaver.services.push.encryption import ServerKey, check_keys, encrypt
+from palaver.storage import push, sessions
+from palaver.storage.engines.base import Read, Write
+from palaver.storage.timestamps import to_micros
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from palaver.domain.profile import PushRules
+    from palaver.services.store import SessionStore
+    from palaver.services.web_access.guarded_requests import GuardedRequests
+    from palaver.storage.engines.base import Transaction
+    from palaver.storage.push import DuePush
+
+MAX_AGE: Final = timedelta(days=1)  # after that, an answer is no news
+MAX_ATTEMPTS: Final = 12
+BATCH_SIZE: Final = 20
+CLAIM_TIME: Final = timedelta(minutes=2)  # longer than a request may take
+SEND_SECONDS: Final = 60.0
+MAX_WAIT_SECONDS: Final = 60.0
+MIN_WAIT_SECONDS: Final = 0.2
+FIRST_RETRY: Final = timedelta(seconds=30)
+MAX_RETRY: Final = timedelta(hours=2)
+MAX_TITLE_CHARS: Final = 100
+MAX_ERROR_BYTES: Final = 2000
+_OK: Final = frozenset({200, 201, 202, 204})
+_GONE: Final = frozenset({404, 410})
+_TRY_AGAIN: Final = frozenset({408, 425, 429})
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PushResponse:
+    """What a push service has answered."""
+
+    status: int
+    text: str = ""
+    retry_after_seconds: int | None = None
+
+    @property
+    def is_ok(self) -> bool:
+        return self.status in _OK
+
+    @property
+    def is_gone(self) -> bool:
+        return self.status in _GONE
+
+    @property
+    def can_retry(self) -> bool:
+        return self.status in _TRY_AGAIN or self.status >= 500
+
+
+class PushNotifier:
+    """The subscriptions and notifications of one store."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        load_key: Callable[[], int],
+        requests: GuardedRequests,
+        rules: PushRules,
+        *,
+        default_contact: str,
+        trusted_hosts: Collection[str] = (),  # hosts that need no HTTPS: those of tests
+    ) -> None:
+        self._store = store
+        self._engine = store.engine
+        self._load_key = load_key
+        self._requests = requests
+        self._rules = rules
+        self._default_contact = default_contact
+        self._trusted_hosts = frozenset(trusted_hosts)
+        self._key: ServerKey | None = None
+        self._wake_event = asyncio.Event()
+        self._is_stopping = False
+        self._loop: asyncio.Task[None] | None = None
+
+    def use_rules(self, rules: PushRules) -> None:
+        """Apply other rules from the next notification on."""
+        self._rules = rules
+        self.wake()
+
+    @property
+    def is_enabled(self) -> bool:
+        return self._rules.enabled
+
+    async def start(self) -> None:
+        self._loop = asyncio.create_task(self._run_loop(), name="palaver-push")
+
+    async def stop(self) -> None:
+        """Finish sending what is being sent; the rest is left to the next process."""
+        self._is_stopping = True
+        self._wake_event.set()
+        if self._loop is not None:
+            await self._loop
+            self._loop = None
+
+    def wake(self) -> None:
+        """Look now for notifications to send."""
+        self._wake_event.set()
+
+    async def get_public_key(self) -> str:
+        """Return the key that browsers subscribe to; it is created on first use."""
+        return (await self._get_key()).public_text
+
+    # -- subscriptions --------------------------------------------------------------------------------------
+
+    async def subscribe(self, sign_in_id: str, endpoint: str, public_key: str, auth_secret: str) -> None:
+        """Store the subscription of a signed-in browser. Raises InvalidInput."""
+        if not self._rules.enabled:
+            raise InvalidInput("Notifications are turned off here (push.enabled in the settings).")
+        self._check_endpoint(endpoint)
+        check_keys(public_key, auth_secret)
+        subscription = PushSubscription(
+            id=f"push_{secrets.token_hex(8)}",
+            endpoint=endpoint,
+            public_key=public_key,
+            auth_secret=auth_secret,
+            server_key=await self.get_public_key(),
+        )
+        now = to_micros(self._store.clock.now())
+        await self._engine.arun(Write(lambda tx: push.save_subscription(tx, sign_in_id, subscription, now)))
+
+    async def unsubscribe(self, sign_in_id: str) -> None:
+        await self._engine.arun(Write(lambda tx: push.delete_subscription_of_sign_in(tx, sign_in_id)))
+
+    async def is_subscribed(self, sign_in_id: str) -> bool:
+        return await self._find(sign_in_id) is not None
+
+    async def send_test(self, sign_in_id: str) -> None:
+        """Send a notification to a browser now. Raises PushFailed with what its push service says."""
+        subscription = await self._find(sign_in_id)
+        if subscription is None:
+            raise InvalidInput("This browser is not subscribed. Turn notifications on first.")
+        try:
+            response = await self._send(subscription, {"kind": "test"}, topic="test")
+        except (InvalidInput, ConnectionLost, TimeoutError) as error:
+            raise PushFailed(f"The push service of this browser can't be reached: {error}.") from error
+        if response.is_gone:
+            await self._engine.arun(Write(lambda tx: push.delete_subscription(tx, subscription.id)))
+            raise PushFailed("This browser has ended its subscription. Turn notifications off and on again.")
+        if not response.is_ok:
+            raise PushFailed(
+                f"The push service of this browser answered {response.status}: {response.text or 'no details'}",
+                status=response.status,
+            )
+
+    async def _find(self, sign_in_id: str) -> PushSubscription | None:
+        return await self._engine.arun(Read(lambda tx: push.find_subscription(tx, sign_in_id), is_quick=True))
+
+    def _check_endpoint(self, endpoint: str) -> None:
+        try:
+            parts = urlsplit(endpoint)
+            host = parts.hostname or ""
+        except ValueError:
+            parts, host = urlsplit(""), ""
+        is_valid = bool(host) and parts.username is None and len(endpoint) <= MAX_ENDPOINT_CHARS
+        if not is_valid or not endpoint.isascii() or (parts.scheme != "https" and host not in self._trusted_hosts):
+            raise InvalidInput("endpoint: this is not an https:// address of a push service.", key="endpoint")
+
+    # -- sending --------------------------------------------------------------------------------------------
+
+    async def _run_loop(self) -> None:
+        await run_poll_loop(
+            self.run_once, self._wake_event, is_stopped=lambda: self._is_stopping, log=log, failure_event="push_failed"
+        )
+
+    async def run_once(self) -> float:
+        """Send what is due; return the seconds until the next time."""
+        now = self._store.clock.now()
+        oldest = to_micros(now - MAX_AGE)
+        key_text = await self.get_public_key() if self._key is not None or await self._has_messages() else None
+        if key_text is None:
+            return MAX_WAIT_SECONDS
+
+        def claim(tx: Transaction) -> list[DuePush]:
+            push.delete_created_before(tx, oldest)
+            return push.claim_due(tx, key_text, to_micros(now), to_micros(now + CLAIM_TIME), BATCH_SIZE)
+
+        def find_none(tx: Transaction) -> list[DuePush] | None:
+            due_at = push.find_next_due(tx, key_text)
+            return [] if due_at is None or due_at > to_micros(now) else None
+
+        due = await self._engine.arun(Write(claim, read_first=find_none))
+        if due:
+            crash_point("push.claimed")
+            await asyncio.gather(*(self._deliver(each) for each in due))
+        if len(due) == BATCH_SIZE:
+            return 0.0
+        next_due = await self._engine.arun(Read(lambda tx: push.find_next_due(tx, key_text)))
+        if next_due is None:
+            return MAX_WAIT_SECONDS
+        seconds = (next_due - to_micros(self._store.clock.now())) / 1_000_000
+        return min(max(seconds, MIN_WAIT_SECONDS), MAX_WAIT_SECONDS)
+
+    async def _has_messages(self) -> bool:
+        return await self._engine.arun(Read(push.has_messages))
+
+    async def _deliver(self, due: DuePush) -> None:
+        """Send one notification and store what became of it."""
+        payload = await self._engine.arun(Read(lambda tx: self._build_payload(tx, due)))
+        if payload is None:
+            await self._engine.arun(Write(lambda tx: push.delete_message(tx, due.no, due.seq)))
+            return
+        response = PushResponse(503)
+        try:
+            response = await self._send(due.subscription, payload, topic=f"s{due.session_no}")
+        except InvalidInput as error:  # an address that is not allowed (any more)
+            response = PushResponse(410, str(error))
+        except (ConnectionLost, TimeoutError) as error:
+            log.info("push_not_sent", extra={"error": str(error) or "timeout"})
+        crash_point("push.sent")
+        if not response.is_ok:
+            log.info("push_refused", extra={"status": response.status, "session": due.session_id})
+        retry_at = self._compute_retry(due, response)
+
+        def store(tx: Transaction) -> None:
+            if response.is_gone:
+                push.delete_subscription(tx, due.subscription.id)
+            elif retry_at is None:
+                push.delete_message(tx, due.no, due.seq)
+            else:
+                push.retry_message(tx, due.no, due.seq, retry_at)
+
+        await self._engine.arun(Write(store))
+
+    def _compute_retry(self, due: DuePush, response: PushResponse) -> int | None:
+        """Return when to try again; None if it was sent, or another attempt would not help."""
+        if response.is_ok or not response.can_retry or due.attempts >= MAX_ATTEMPTS:
+            return None
+        wait = min(FIRST_RETRY * 2 ** (due.attempts - 1), MAX_RETRY)
+        if response.retry_after_seconds is not None:
+            wait = min(max(timedelta(seconds=response.retry_after_seconds), FIRST_RETRY), MAX_AGE)
+        return to_micros(self._store.clock.now() + wait)
+
+    def _build_payload(self, tx: Transaction, due: DuePush) -> dict[str, str] | None:
+        """Return what the browser shows; None if the person has read it, or may not see the conversation any more."""
+        if not (due.is_needed and self._rules.enabled):
+            return None
+        try:
+            session = sessions.get_visible(tx, due.session_id, due.person_id).session
+        except SessionNotFound:
+            return None
+        title = session.title or session.auto_title or ""
+        payload = {"kind": "answer", "session": str(session.id), "title": title[:MAX_TITLE_CHARS]}
+        if self._rules.show_preview:
+            payload["body"] = (session.preview or "")[:MAX_PREVIEW_CHARS]
+        return payload
+
+    async def _send(self, subscription: PushSubscription, payload: dict[str, str], *, topic: str) -> PushResponse:
+        self._check_endpoint(subscription.endpoint)
+        key = await self._get_key()
+        parts = urlsplit(subscription.endpoint)
+        now_seconds = int(self._store.clock.now().timestamp())
+        body = encrypt(json.dumps(payload, ensure_ascii=False).encode(), subscription)
+        headers = {
+            "Authorization": key.sign_token(f"{parts.scheme}://{parts.netloc}", self._get_contact(), now_seconds),
+            "Content-Encoding": "aes128gcm",
+            "Content-Type": "application/octet-stream",
+            "TTL": str(int(MAX_AGE.total_seconds())),
+            "Urgency": "normal",
+            "Topic": topic,
+        }
+        async with (
+            asyncio.timeout(SEND_SECONDS),
+            self._requests.send("POST", subscription.endpoint, headers, body) as response,
+        ):
+            text = b""
+            async for chunk in response.aiter_raw():
+                text += chunk
+                if len(text) > MAX_ERROR_BYTES:
+                    break
+            retry_after = response.headers.get("retry-after", "")
+            seconds = int(retry_after) if retry_after.isdigit() and len(retry_after) < 7 else None
+            detail = " ".join(text[:MAX_ERROR_BYTES].decode(errors="replace").split())[:300]
+            return PushResponse(response.status_code, detail, seconds)
+
+    def _get_contact(self) -> str:
+        return self._rules.contact or self._default_contact
+
+    async def _get_key(self) -> ServerKey:
+        if self._key is None:
+            self._key = ServerKey.from_number(await asyncio.to_thread(self._load_key))
+        return self._key

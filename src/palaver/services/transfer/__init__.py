@@ -1,0 +1,1 @@
+"""Moving in and out: import from other programs, Palaver's own format, exports for people."""

@@ -1,0 +1,130 @@
+"""Exported conversations as files: reads a conversation through its reader's view, page by page, and writes a format.
+
+Always true: only what the view shows is read, and its access is checked again for every page. A page is the most that
+is held in memory; no transaction stays open between two pages. What is added to a conversation after the export has
+started is not in it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from palaver.domain.errors import PalaverError
+from palaver.services.markdown_export import iterate_markdown
+from palaver.services.transfer.document_format import DocumentFormat
+from palaver.services.transfer.document_words import clean_document_text, format_title
+from palaver.services.transfer.exporter import Exporter, ExportScope
+from palaver.services.transfer.html_export import iterate_html
+from palaver.services.transfer.own_format import format_lines
+from palaver.services.transfer.visible_records import keep_visible_records
+from palaver.storage import attachments, sessions
+from palaver.storage.engines.base import Read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from palaver.domain.attachment import Attachment
+    from palaver.domain.events import Event
+    from palaver.domain.ids import SessionId
+    from palaver.domain.person import Principal
+    from palaver.domain.session import Session
+    from palaver.services.attachments import Attachments
+    from palaver.services.store import SessionStore
+    from palaver.services.view import SessionView
+    from palaver.storage.engines.base import Engine, Transaction
+
+PAGE_EVENTS: Final = 50
+CHUNK_CHARS: Final = 64 * 1024
+MAX_NAME_CHARS: Final = 50  # a file system takes 255 bytes
+_NOT_IN_NAMES = re.compile(r"[^\w-]+")
+
+
+class ConversationImages:
+    """The images of one conversation, for its HTML document. The caller has checked the access to the conversation."""
+
+    def __init__(self, engine: Engine, files: Attachments, session_id: SessionId) -> None:
+        self._engine = engine
+        self._files = files
+        self._session_id = session_id
+
+    def find_images(self, attachment_ids: Sequence[str]) -> Mapping[str, Attachment]:
+        def run(tx: Transaction) -> list[Attachment]:
+            return attachments.list_used_in_session(tx, sessions.get_no(tx, self._session_id), attachment_ids)
+
+        return {file.id: file for file in self._engine.run(Read(run)) if file.can_show_inline}
+
+    def read_image(self, image: Attachment) -> bytes | None:
+        try:
+            return self._files.get_path(image).read_bytes()
+        except (PalaverError, OSError):  # deleted meanwhile: its name is shown instead
+            return None
+
+
+class Documents:
+    """Writes conversations of one store as documents. It blocks: call it on a thread."""
+
+    def __init__(self, store: SessionStore, files: Attachments | None) -> None:
+        self._store = store
+        self._files = files
+        self._exporter = Exporter(store, files)
+
+    def iterate(
+        self, principal: Principal, session_id: str, document_format: DocumentFormat, *, everything: bool = False
+    ) -> Iterator[str]:
+        """Yield the document of a conversation in chunks; raises SessionNotFound before the first one."""
+        view = self._store.seen_by(principal, everything=everything)
+        session = view.get(session_id)
+        if document_format is DocumentFormat.JSONL:
+            records = self._exporter.export_records(ExportScope.of_sessions([session.id]))
+            kept = records if everything else keep_visible_records(records, principal.person_id)
+            # JSON may have a DEL as it is, which would make the file look like a binary one.
+            return join_chunks(line.decode().replace("\x7f", "\\u007f") for line in format_lines(kept))
+        return join_chunks(self._iterate_pieces(view, session, document_format))
+
+    def _iterate_pieces(self, view: SessionView, session: Session, document_format: DocumentFormat) -> Iterator[str]:
+        events = iterate_visible_events(view, session.id)
+        if document_format is DocumentFormat.HTML:
+            images = None if self._files is None else ConversationImages(self._store.engine, self._files, session.id)
+            yield from iterate_html(session, events, images)
+            return
+        separator = ""
+        for block in iterate_markdown(session, events):
+            yield separator + clean_document_text(block)
+            separator = "\n\n"
+        yield "\n"
+
+
+def iterate_visible_events(view: SessionView, session_id: str) -> Iterator[Event]:
+    """Yield what people see of a conversation as it is now: messages that are not hidden, and all other events."""
+    newest = view.transcripts.load_page(session_id, limit=1).events
+    last_seq = newest[-1].seq if newest else 0
+    after, has_more = 0, True
+    while has_more and after < last_seq:
+        page = view.transcripts.load_page(session_id, after=after, limit=PAGE_EVENTS)
+        for event in page.events:
+            if event.seq > last_seq:
+                return
+            yield event
+            after = event.seq
+        has_more = page.has_more_after and bool(page.events)
+
+
+def join_chunks(pieces: Iterator[str]) -> Iterator[str]:
+    """Join pieces to chunks that are worth sending."""
+    chunk: list[str] = []
+    size = 0
+    for piece in pieces:
+        chunk.append(piece)
+        size += len(piece)
+        if size >= CHUNK_CHARS:
+            yield "".join(chunk)
+            chunk, size = [], 0
+    if chunk:
+        yield "".join(chunk)
+
+
+def make_file_name(session: Session, suffix: str) -> str:
+    """Return a name that is safe on every file system and belongs to one conversation: date, title, end of its id."""
+    words = _NOT_IN_NAMES.sub("-", format_title(session)).strip("-_").lower()[:MAX_NAME_CHARS].strip("-_")
+    return f"{session.created_at:%Y-%m-%d}-{words or 'conversation'}-{session.id[-8:]}.{suffix}"

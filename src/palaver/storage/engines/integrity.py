@@ -1,0 +1,141 @@
+"""Checks of a SQLite file that change nothing in it: a short one before every use, a complete one on request.
+
+Always true: a file that fails the short check has not been written to, not even by recovering its log. The short check
+takes the same time however large the file is: it reads the header and the schema, and looks at pages for
+`QUICK_CHECK_SECONDS` at most.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING, Final
+
+import apsw
+
+from palaver.domain.errors import StoreDamaged
+from palaver.storage.engines import migrate
+from palaver.storage.engines.damage import make_damage_error
+from palaver.storage.engines.sqlite_file import connect, make_busy_handler, open_immutable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from palaver.storage.engines.base import Dialect
+
+QUICK_CHECK_SECONDS: Final = 0.005
+MAX_PROBLEMS: Final = 100  # that a complete check lists
+_MAX_NAMES: Final = 5  # of missing tables, in a message
+_STEPS_PER_CALL: Final = 50  # of SQLite's program between two looks at the clock
+
+# A statement that changes which names there are.
+_CHANGE = re.compile(
+    r"^CREATE (?:UNIQUE |VIRTUAL )?(?:TABLE|INDEX|TRIGGER) (?:IF NOT EXISTS )?(?P<created>\w+)"
+    r"|^DROP (?:TABLE|INDEX|TRIGGER) (?:IF EXISTS )?(?P<dropped>\w+)"
+    r"|^ALTER TABLE (?P<renamed>\w+) RENAME TO (?P<new_name>\w+)",
+    re.MULTILINE,
+)
+
+
+def check_before_use(path: Path, dialect: Dialect) -> None:
+    """Raise `StoreDamaged` if a file is damaged or not a database of Palaver; an absent or empty file is new."""
+    real_path = path.resolve()  # SQLite's log is beside the file that a link leads to
+    wal_path = real_path.with_name(f"{real_path.name}-wal")
+    wal_bytes = _get_size(wal_path)
+    if _get_size(path) == 0:
+        if wal_bytes:
+            raise make_damage_error(
+                path, f"the file is missing or empty, but its log {wal_path.name} still holds messages."
+            )
+        return
+    if wal_bytes is None:  # no process uses it: nothing can change while it is read, and no other file is needed
+        try:
+            _check_with(open_immutable(path), path, dialect)
+        except (apsw.CorruptError, apsw.NotADBError, StoreDamaged):
+            if _get_size(wal_path) is None:
+                raise
+        else:
+            return
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    db.set_busy_handler(make_busy_handler())
+    _check_with(db, path, dialect)
+
+
+def list_expected_names(scripts: Iterable[str]) -> set[str]:
+    """Return the names of the tables, indexes and triggers that these migrations leave behind."""
+    names: set[str] = set()
+    for script in scripts:
+        for change in _CHANGE.finditer(script):
+            names -= {change["dropped"], change["renamed"]}
+            names |= {change["created"], change["new_name"]} - {None}
+    return names
+
+
+def describe_missing_names(names: Iterable[str]) -> str:
+    """Return a sentence about missing tables, indexes and triggers."""
+    listed = sorted(names)
+    more = f" and {len(listed) - _MAX_NAMES} more" if len(listed) > _MAX_NAMES else ""
+    return f"tables or indexes are missing: {', '.join(listed[:_MAX_NAMES])}{more}."
+
+
+def find_file_problems(path: Path) -> list[str]:
+    """Check every page, index and foreign key of a file; return what is wrong, in SQLite's words."""
+    problems = []
+    try:
+        with closing(connect(path, reader=True)) as db:
+            found = [str(text) for (text,) in db.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})")]
+            problems += [text for text in found if text != "ok"]
+            for number, (table, row, parent, _) in enumerate(db.execute("PRAGMA foreign_key_check")):
+                if number == MAX_PROBLEMS:
+                    break
+                problems.append(f"row {row} of table {table} refers to a row of {parent} that does not exist")
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        problems.append(str(error))
+    return problems
+
+
+def _check_with(db: apsw.Connection, path: Path, dialect: Dialect) -> None:
+    """Check the schema and some pages through a connection, and close it."""
+    with closing(db):
+        db.execute("PRAGMA query_only = ON")
+        names = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+        if not names:
+            return
+        applied = {name for (name,) in db.execute("SELECT name FROM migration")} if "migration" in names else set()
+        migrations = migrate.load_migrations(dialect)
+        if names != {"migration", "sqlite_autoindex_migration_1"} and not applied & migrations.keys():
+            raise StoreDamaged(
+                f"{path} is another program's database. Choose another file for Palaver.", is_foreign=True
+            )
+        if applied - migrations.keys() <= {migrate.COPY_MARKER}:  # else of a newer version, with tables of its own
+            _check_schema(names, applied, migrations, path)
+        _check_pages(db, path)
+
+
+def _check_schema(names: set[str], applied: set[str], migrations: Mapping[str, str], path: Path) -> None:
+    expected = list_expected_names(script for name, script in migrations.items() if name in applied)
+    if missing := expected - names:
+        raise make_damage_error(path, describe_missing_names(missing))
+
+
+def _check_pages(db: apsw.Connection, path: Path) -> None:
+    """Check pages for a short time; finding nothing by then is no promise."""
+    deadline = time.monotonic() + QUICK_CHECK_SECONDS
+    db.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_PER_CALL)
+    try:
+        [(text,)] = db.execute("PRAGMA quick_check(1)").fetchall()
+    except apsw.InterruptError:
+        return
+    if text != "ok":
+        raise make_damage_error(path, f"{str(text).strip()}.")
+
+
+def _get_size(path: Path) -> int | None:
+    """Return the size of a file; None if there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None

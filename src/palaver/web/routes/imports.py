@@ -1,0 +1,142 @@
+"""Importing conversations from other programs, for oneself: upload a file, look at what would come in, confirm it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from fastapi import Path, Query, Request
+from pydantic import Field
+from starlette.requests import ClientDisconnect
+
+from palaver.domain.errors import InvalidInput
+from palaver.web.api_route import make_router
+from palaver.web.auth import Caller
+from palaver.web.errors import ErrorBody, error_responses
+from palaver.web.routes.attachments import UploadRoute
+from palaver.web.schemas import ResponseModel
+from palaver.web.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from palaver.services.transfer.personal_imports import PersonalImport
+
+router = make_router("imports", "/api/imports", route_class=UploadRoute, responses=error_responses(401))
+
+ImportId = Annotated[str, Path(description="The id of an import.", examples=["imp_0123456789abcdef"])]
+
+_FILE_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+
+
+class NotesOut(ResponseModel):
+    """Notes about an import: how many, and the first of them."""
+
+    count: int
+    listed: list[str]
+
+
+class ReportOut(ResponseModel):
+    """What an import would bring in, or has brought in."""
+
+    format: str
+    dry_run: bool = Field(description="True: this is what would come in.")
+    counts: dict[str, int] = Field(description="By what is counted: `conversations`, `messages`, `unchanged`, …")
+    problems: NotesOut = Field(description="What could not be read or stored, and where.")
+    folded: NotesOut = Field(description="What was stored several times there and comes in once.")
+    notes: NotesOut = Field(description="What is different here, or was left as it is.")
+
+
+class ImportOut(ResponseModel):
+    """A file that was uploaded to import it, and what has become of it."""
+
+    id: str = Field(examples=["imp_0123456789abcdef"])
+    name: str
+    size: int = Field(description="In bytes.")
+    created_at: str
+    state: Literal["checking", "ready", "importing", "done", "failed"]
+    format: str | None = Field(description="`chatgpt`, `claude`, `open-webui` or `palaver`, once it is recognized.")
+    progress: int = Field(description="The conversations that were looked at or imported so far.")
+    total: int | None = Field(description="All conversations in the file, if that is known.")
+    report: ReportOut | None = Field(description="What would come in (`ready`), or has come in (`done`).")
+    error: ErrorBody | None = Field(description="Why it failed.")
+
+
+class ImportsOut(ResponseModel):
+    """Your imports of the last day, and how large a file may be."""
+
+    imports: list[ImportOut]
+    max_bytes: int
+
+
+@router.post("", status_code=201, openapi_extra=_FILE_BODY, responses=error_responses(403, 422, 503))
+async def upload_import(
+    request: Request,
+    state: State,
+    caller: Caller,
+    name: Annotated[str, Query(max_length=500, description="The name of the file, such as `export.zip`.")] = "",
+) -> ImportOut:
+    """Upload an export of ChatGPT, Claude, Open WebUI or Palaver, to import it for yourself.
+
+    The body is the file itself. It is checked in the background; nothing is imported before you start it. An uploaded
+    file is deleted after a day.
+    """
+    found = await state.imports.upload(caller.principal, name, _read_body(request))
+    return _to_import_out(found)
+
+
+@router.get("")
+async def list_imports(state: State, caller: Caller) -> ImportsOut:
+    """List your imports of the last day, the newest first."""
+    found = await state.imports.list(caller.principal)
+    return ImportsOut(imports=[_to_import_out(each) for each in found], max_bytes=state.imports.max_bytes)
+
+
+@router.get("/{import_id}", responses=error_responses(404))
+async def get_import(state: State, caller: Caller, import_id: ImportId) -> ImportOut:
+    """Get one import: how far it is, what would come in, or what has come in."""
+    return _to_import_out(await state.imports.get(caller.principal, import_id))
+
+
+@router.post("/{import_id}/start", status_code=202, responses=error_responses(404))
+async def start_import(state: State, caller: Caller, import_id: ImportId) -> ImportOut:
+    """Import a file that is `ready`. It goes on by itself, also after a restart of the server.
+
+    What is here already is left as it is, so importing the same file again changes nothing.
+    """
+    return _to_import_out(await state.imports.confirm(caller.principal, import_id))
+
+
+@router.delete("/{import_id}", status_code=204, responses=error_responses(404))
+async def delete_import(state: State, caller: Caller, import_id: ImportId) -> None:
+    """Delete an uploaded file or the report of an import. What was imported stays."""
+    await state.imports.delete(caller.principal, import_id)
+
+
+async def _read_body(request: Request) -> AsyncGenerator[bytes, None]:
+    try:
+        async for chunk in request.stream():
+            if chunk:
+                yield chunk
+    except ClientDisconnect:
+        raise InvalidInput("The connection was closed before the file was complete.") from None
+
+
+def _to_import_out(found: PersonalImport) -> ImportOut:
+    upload = found.upload
+    return ImportOut(
+        id=upload.id,
+        name=upload.name,
+        size=upload.size,
+        created_at=upload.created_at.replace("+00:00", "Z"),
+        state=upload.state,
+        format=upload.format,
+        progress=found.progress,
+        total=upload.total,
+        report=None if upload.report is None else ReportOut.model_validate(upload.report),
+        error=None if upload.error is None else ErrorBody.model_validate(upload.error),
+    )

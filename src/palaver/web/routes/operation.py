@@ -1,0 +1,119 @@
+"""For owners: the server's log and its health. For everybody: what is new in the running version."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Literal
+
+from fastapi import Query
+from pydantic import Field
+
+from palaver import __version__
+from palaver.services.log_view import MAX_PAGE_RECORDS, MAX_TEXT_CHARS, read_log
+from palaver.services.update_notes import load_update_notes
+from palaver.web.api_route import make_router
+from palaver.web.auth import Caller, OwnerCaller
+from palaver.web.errors import error_responses
+from palaver.web.schemas import ResponseModel, Time
+from palaver.web.state import State
+
+router = make_router("operation", "/api", responses=error_responses(401, 403))
+
+
+class LogProcessOut(ResponseModel):
+    """The process whose lines are listed. Other servers on the same database have their own."""
+
+    id: str
+    host: str
+    pid: int
+    started_at: Time
+
+
+class LogRecordOut(ResponseModel):
+    """A line of the log. Secrets are removed from it; messages of people are never in it."""
+
+    no: int
+    at: str
+    level: str
+    logger: str
+    event: str
+    fields: dict[str, str]
+
+
+class LogsOut(ResponseModel):
+    """Lines of the log, oldest first."""
+
+    process: LogProcessOut
+    records: list[LogRecordOut]
+    cursor: str = Field(description="Pass this as `cursor` to get what is logged later.")
+    is_continued: bool = Field(
+        description="Whether these lines follow those before the given `cursor`. If not, they replace them: another"
+        " process has answered, or more was logged meanwhile than is kept."
+    )
+
+
+@router.get("/logs")
+async def list_logs(
+    _owner: OwnerCaller,
+    level: Annotated[
+        Literal["debug", "info", "warning", "error", "critical"], Query(description="Only this level and above.")
+    ] = "debug",
+    text: Annotated[str, Query(max_length=MAX_TEXT_CHARS, description="Only lines that contain this text.")] = "",
+    cursor: Annotated[str | None, Query(description="The cursor of an earlier request.")] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_RECORDS)] = 200,
+) -> LogsOut:
+    """List the last lines of the server's log, for owners. Tokens need the scope `admin`."""
+    page = await asyncio.to_thread(read_log, min_level=level, text=text, cursor=cursor, limit=limit)
+    return LogsOut.model_validate(page, from_attributes=True)
+
+
+class FindingOut(ResponseModel):
+    """What a check has found."""
+
+    subject: str
+    severity: Literal["ok", "warning", "problem"]
+    text: str
+    fix: str | None = Field(description="How to fix it: a command, or a key of the settings with what to write there.")
+
+
+class HealthDetailsOut(ResponseModel):
+    """What `palaver doctor` has found."""
+
+    ok: bool = Field(description="Whether there are no problems; there may be warnings.")
+    findings: list[FindingOut]
+    version: str
+    checked_at: Time
+    duration_seconds: float
+
+
+@router.get("/health/details")
+async def get_health_details(
+    state: State,
+    _owner: OwnerCaller,
+    asks_model: Annotated[
+        bool, Query(description="Also ask the model one short question, which costs a little.")
+    ] = False,
+) -> HealthDetailsOut:
+    """Check the installation like `palaver doctor`, for owners; takes up to 45 seconds. Nothing is changed."""
+    report = await state.health.run(asks_model=asks_model)
+    findings = [FindingOut.model_validate(finding.to_json()) for finding in report.findings]
+    return HealthDetailsOut(
+        ok=all(finding.severity != "problem" for finding in findings),
+        findings=findings,
+        version=__version__,
+        checked_at=report.checked_at,
+        duration_seconds=round(report.duration_seconds, 3),
+    )
+
+
+class UpdateNotesOut(ResponseModel):
+    """What is new in the running version."""
+
+    version: str
+    text: str = Field(description="Markdown; empty if there are no notes.")
+
+
+@router.get("/update-notes")
+async def get_update_notes(_caller: Caller) -> UpdateNotesOut:
+    """Get what is new in the running version."""
+    return UpdateNotesOut(version=__version__, text=await asyncio.to_thread(load_update_notes))

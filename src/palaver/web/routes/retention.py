@@ -1,0 +1,74 @@
+"""Retention: how long conversations are kept; the owner deletes those that were not used for long."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import Field
+
+from palaver.domain.source import Platform
+from palaver.web.api_route import make_router
+from palaver.web.auth import Caller, OwnerCaller
+from palaver.web.errors import error_responses
+from palaver.web.schemas import RequestModel, ResponseModel, Time
+from palaver.web.state import State
+
+router = make_router("retention", "/api/retention", responses=error_responses(401))
+
+
+class RetentionOut(ResponseModel):
+    """The policy that the operator has set."""
+
+    max_age_days: int | None = Field(description="Conversations are deleted so long after the last activity.")
+    max_database_mb: int | None = Field(description="Above this size, those unused for longest are deleted (SQLite).")
+    text: str = Field(description="The policy as a sentence.")
+
+
+class PruneIn(RequestModel):
+    """Which conversations to delete."""
+
+    older_than_days: Annotated[int, Field(ge=1, le=36500)]
+    platform: Annotated[str, Field(max_length=32)] | None = None
+    dry_run: bool = Field(True, description="Only count. Send false to delete.")
+
+
+class PruneOut(ResponseModel):
+    """What was deleted, or would be."""
+
+    sessions: int
+    messages: int
+    bytes: int = Field(description="Of the logs, about.")
+    oldest: Time | None = Field(description="The last activity of the conversation unused for longest.")
+    newest: Time | None
+    is_dry_run: bool
+
+
+@router.get("")
+async def get_retention(_caller: Caller, state: State) -> RetentionOut:
+    """Return how long conversations are kept."""
+    rules = state.retention.rules
+    return RetentionOut(
+        max_age_days=None if rules.max_age is None else rules.max_age.days,
+        max_database_mb=rules.max_database_mb,
+        text=rules.describe(),
+    )
+
+
+@router.post("/prune", responses=error_responses(403))
+async def prune_sessions(body: PruneIn, caller: OwnerCaller, state: State) -> PruneOut:
+    """Delete everybody's conversations that were not used for so long, except pinned ones and those in use."""
+    report = await state.retention.prune(
+        caller.principal,
+        timedelta(days=body.older_than_days),
+        platform=None if body.platform is None else str(Platform(body.platform)),
+        dry_run=body.dry_run,
+    )
+    return PruneOut(
+        sessions=report.sessions,
+        messages=report.messages,
+        bytes=report.bytes,
+        oldest=report.oldest,
+        newest=report.newest,
+        is_dry_run=report.is_dry_run,
+    )

@@ -1,0 +1,296 @@
+"""Notifications while the page is closed: switched on in the settings, sent to a push service, shown by the worker.
+
+Chromium has no push service here, so `PushManager` of the page is replaced: it subscribes at a push service on
+loopback, with a real pair of keys. The messages are the server's own; what the service has decrypted is handed to the
+real service worker by the browser (DevTools: `ServiceWorker.deliverPushMessage`). A click on a notification is an
+event that the test makes, without the permission of a real click to focus or to open a window.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import expect
+
+from browser.conftest import launch_browser, open_path, send_message, sign_in_context, wait_for_answer
+from browser.page_checks import find_violations
+from palaver.app import make_push_notifier
+from palaver.domain.profile import PushRules
+from palaver.services.turns import finish
+from palaver.storage.engines.base import Read
+from palaver.testing import ScriptedAgent
+from support.gateway import wait_until
+from support.push_service import HOST, PushBrowser, PushService
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from playwright.async_api import Browser, BrowserContext, CDPSession, Page, Worker
+
+    from browser.conftest import Visitors
+    from support.web import StartWebServer, WebServer
+
+SETTING = "Also when Palaver is closed"
+SETTING_IN_GERMAN = "Auch wenn Palaver geschlossen ist"
+
+# A PushManager whose subscription is kept in the browser, as a real one is. It refuses what a real one refuses.
+_REPLACE_PUSH_MANAGER = """
+const subscription = %s
+const key = 'test.push'
+const make = () => localStorage.getItem(key) && {
+    endpoint: subscription.endpoint,
+    options: {applicationServerKey: Uint8Array.from(JSON.parse(localStorage.getItem(key))).buffer},
+    toJSON: () => subscription,
+    unsubscribe: async () => { localStorage.removeItem(key); return true },
+}
+PushManager.prototype.getSubscription = async () => make() || null
+PushManager.prototype.subscribe = async ({userVisibleOnly, applicationServerKey}) => {
+    const bytes = [...new Uint8Array(applicationServerKey)]
+    if (await Notification.requestPermission() !== 'granted') throw new DOMException('denied', 'NotAllowedError')
+    if (!userVisibleOnly || bytes.length !== 65) throw new DOMException('bad options', 'InvalidAccessError')
+    const curve = {name: 'ECDSA', namedCurve: 'P-256'}
+    await crypto.subtle.importKey('raw', Uint8Array.from(bytes), curve, true, [])  // fails if it is no point of it
+    localStorage.setItem(key, JSON.stringify(bytes))
+    return make()
+}"""
+_LIST_NOTIFICATIONS = """async () => (await self.registration.getNotifications())
+    .map(({title, body, tag, data}) => ({title, body, tag, session: data.session}))"""
+_IS_GERMAN_SAVED = """async () => {
+    const saved = await (await caches.open('palaver-language')).match(`${location.origin}/`)
+    return await saved?.text() === 'de'
+}"""
+_CLICK_FIRST_NOTIFICATION = """async () => {
+    const [notification] = await self.registration.getNotifications()
+    self.dispatchEvent(new NotificationEvent('notificationclick', {notification}))
+}"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """Launch the full browser, because the headless shell shows no notifications."""
+    async with launch_browser(full=True) as browser:
+        yield browser
+
+
+@pytest.fixture(autouse=True)
+def _send_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finish, "PUSH_DELAY_MICROS", 500_000)
+
+
+@asynccontextmanager
+async def run_push(start_web: StartWebServer, **rules: Any) -> AsyncIterator[tuple[WebServer, PushService]]:
+    """Run a server that sends notifications, also to a push service on this machine."""
+    async with PushService() as service:
+        web = await start_web(ScriptedAgent())
+        base = replace(web.state.settings.reader.base, turns=replace(web.gateway.rules, push=PushRules(**rules)))
+        notifier = make_push_notifier(web.gateway.store, base, [HOST])
+        web.gateway.push = notifier  # the end of a turn wakes it
+        web.app.state.palaver = replace(web.state, push=notifier)
+        service.server_key = await notifier.get_public_key()
+        await notifier.start()
+        try:
+            yield web, service
+        finally:
+            await notifier.stop()
+            web.gateway.push = None
+
+
+@dataclass
+class PushedBrowser:
+    """A browser profile with the keys of its subscription, and its service worker."""
+
+    context: BrowserContext
+    page: Page
+    keys: PushBrowser
+    worker: Worker
+    devtools: CDPSession
+    registration_id: str
+    origin: str
+
+    async def deliver(self, content: dict[str, Any]) -> None:
+        """Let the browser hand a message to the service worker, as if its push service had sent it."""
+        message = {"origin": self.origin, "registrationId": self.registration_id, "data": json.dumps(content)}
+        await self.devtools.send("ServiceWorker.deliverPushMessage", message)
+
+    async def list_notifications(self, count: int) -> list[dict[str, Any]]:
+        """Wait until so many notifications are shown, and return them."""
+        async with asyncio.timeout(60):
+            while len(found := await self.worker.evaluate(_LIST_NOTIFICATIONS)) != count:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        return list(found)
+
+
+async def visit(web: WebServer, service: PushService, visitors: Visitors, **options: Any) -> PushedBrowser:
+    """Open the settings in a browser that may show notifications."""
+    keys = service.add_browser()
+    context = await visitors.open_context(web.url, service_workers="allow", **options)
+    await context.grant_permissions(["notifications"], origin=web.url)
+    await context.add_init_script(_REPLACE_PUSH_MANAGER % json.dumps(keys.subscription))
+    await sign_in_context(context, web)
+    page = await context.new_page()
+    devtools = await context.new_cdp_session(page)
+    registrations: list[dict[str, Any]] = []
+    devtools.on("ServiceWorker.workerRegistrationUpdated", lambda event: registrations.extend(event["registrations"]))
+    await devtools.send("ServiceWorker.enable")
+    await page.goto(f"{web.url}/settings")
+    await page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+    await wait_until(lambda: registrations)
+    return PushedBrowser(
+        context, page, keys, context.service_workers[0], devtools, registrations[0]["registrationId"], web.url
+    )
+
+
+def count_subscriptions(web: WebServer) -> int:
+    return len(web.gateway.store.engine.run(Read(lambda tx: tx.fetch_all("SELECT 1 FROM push_subscription"))))
+
+
+async def turn_on(page: Page, setting: str = SETTING, on: str = "On") -> None:
+    group = page.get_by_role("group", name=setting)
+    await group.get_by_label(on).click()
+    await expect(group.get_by_label(on)).to_be_checked()
+
+
+async def test_push_is_turned_on_tested_and_turned_off(start_web: StartWebServer, visitors: Visitors) -> None:
+    async with run_push(start_web) as (web, service):
+        pushed = await visit(web, service, visitors)
+        page = pushed.page
+        await expect(page.get_by_text("Your browser’s push service delivers it, encrypted.")).to_be_visible()
+        await expect(page.get_by_role("button", name="Send a test notification")).to_have_count(0)
+        assert count_subscriptions(web) == 0
+        await turn_on(page)
+        assert count_subscriptions(web) == 1
+        await page.get_by_role("button", name="Send a test notification").click()
+        await expect(page.get_by_text("Test notification sent.")).to_be_visible()
+        assert service.messages == [(pushed.keys.path, {"kind": "test"})]
+        assert await find_violations(page) == []
+
+        await pushed.deliver(service.messages[0][1])  # shown though the page is open: it is a test
+        shown = await pushed.list_notifications(1)
+        assert shown == [{"title": "Palaver", "body": "Notifications work.", "tag": "test", "session": ""}]
+        await pushed.worker.evaluate(_CLICK_FIRST_NOTIFICATION)
+        await pushed.list_notifications(0)
+        await expect(page).to_have_url(f"{web.url}/settings")  # it is about no conversation
+
+        await page.reload()
+        group = page.get_by_role("group", name=SETTING)
+        await expect(group.get_by_label("On")).to_be_checked()
+        await group.get_by_label("Off").click()
+        await expect(group.get_by_label("Off")).to_be_checked()
+        await expect(page.get_by_role("button", name="Send a test notification")).to_have_count(0)
+        assert count_subscriptions(web) == 0
+        assert await page.evaluate("localStorage.getItem('test.push')") is None
+        await page.reload()
+        await expect(group.get_by_label("Off")).to_be_checked()
+        assert count_subscriptions(web) == 0
+
+
+async def test_what_a_push_service_refuses_is_shown(start_web: StartWebServer, visitors: Visitors) -> None:
+    visitors.allowed_errors += ("502",)
+    async with run_push(start_web) as (web, service):
+        pushed = await visit(web, service, visitors)
+        await turn_on(pushed.page)
+        service.status, service.body = 403, b"bad token"
+        await pushed.page.get_by_role("button", name="Send a test notification").click()
+        await expect(pushed.page.get_by_text("403: bad token")).to_be_visible()
+
+
+async def test_an_answer_that_comes_while_the_page_is_closed_is_pushed_and_opened_by_a_click(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    async with run_push(start_web) as (web, service):
+        pushed = await visit(web, service, visitors)
+        page = pushed.page
+        await turn_on(page)
+        await open_path(page, "/")
+        await send_message(page, "When does the train leave?")
+        await wait_for_answer(page)
+        session = page.url.rpartition("/")[2]
+        await wait_until(lambda: count_messages(web) == 0)  # the page has shown it
+        assert service.messages == []
+
+        # Another site in the only tab. This one is not closed, because it holds the DevTools session.
+        await page.goto("about:blank")
+        owner = await web.sign_in()
+        await web.send_message(owner, session, "And back?")
+        await wait_until(lambda: service.messages)
+        content = {"kind": "answer", "session": session, "title": "When does the train leave?"}
+        assert service.messages == [(pushed.keys.path, content)]
+
+        await pushed.deliver(content)
+        await pushed.deliver(content)  # a second one, as after a crash, replaces the first
+        [shown] = await pushed.list_notifications(1)
+        assert shown == {
+            "title": "When does the train leave?",
+            "body": "Your answer is ready.",
+            "tag": session,
+            "session": session,
+        }
+        other = await pushed.context.new_page()
+        await other.goto(web.url)
+        await expect(other.locator("main.main h1")).to_be_visible()
+        await pushed.worker.evaluate(_CLICK_FIRST_NOTIFICATION)
+        await expect(other).to_have_url(f"{web.url}/{session}")
+        await expect(other.get_by_role("heading", name="When does the train leave?")).to_be_visible()
+        await pushed.list_notifications(0)
+
+
+def count_messages(web: WebServer) -> int:
+    return len(web.gateway.store.engine.run(Read(lambda tx: tx.fetch_all("SELECT 1 FROM push_message"))))
+
+
+async def test_a_page_that_is_looked_at_shows_no_notification(start_web: StartWebServer, visitors: Visitors) -> None:
+    async with run_push(start_web) as (web, service):
+        pushed = await visit(web, service, visitors)
+        await pushed.deliver({"kind": "answer", "session": "s_1", "title": "Garden"})
+        await pushed.deliver({"kind": "test"})  # handled after it
+        [shown] = await pushed.list_notifications(1)
+        assert shown["tag"] == "test"
+
+
+async def test_the_next_person_in_a_browser_is_not_subscribed(start_web: StartWebServer, visitors: Visitors) -> None:
+    visitors.allowed_errors += ("401",)  # of the open page, after the sign-out
+    async with run_push(start_web) as (web, service):
+        pushed = await visit(web, service, visitors)
+        page = pushed.page
+        await turn_on(page)
+        await pushed.context.request.post(f"{web.url}/api/sign-out", headers={"Origin": web.url})
+        assert count_subscriptions(web) == 0
+        await sign_in_context(pushed.context, web, "eve")
+        await page.goto(f"{web.url}/settings")
+        await expect(page.get_by_role("group", name=SETTING).get_by_label("Off")).to_be_checked()
+        await asyncio.sleep(0.5)  # in which it would be subscribed
+        assert count_subscriptions(web) == 0
+
+        await sign_in_context(pushed.context, web)  # the one who had switched it on
+        await page.goto(f"{web.url}/settings")
+        await wait_until(lambda: count_subscriptions(web) == 1)
+
+
+async def test_the_setting_and_the_notifications_are_in_the_language_of_the_page(
+    start_web: StartWebServer, visitors: Visitors
+) -> None:
+    async with run_push(start_web) as (web, service):
+        pushed = await visit(web, service, visitors)
+        page = pushed.page
+        await page.get_by_role("group", name="Language").get_by_label("Deutsch").click()
+        await turn_on(page, SETTING_IN_GERMAN, "An")
+        await page.get_by_role("button", name="Testbenachrichtigung senden").click()
+        await expect(page.get_by_text("Testbenachrichtigung gesendet.")).to_be_visible()
+        assert await find_violations(page) == []
+        await page.wait_for_function(_IS_GERMAN_SAVED)
+        await pushed.deliver(service.messages[0][1])
+        [shown] = await pushed.list_notifications(1)
+        assert shown["body"] == "Benachrichtigungen funktionieren."
+
+
+async def test_a_server_that_allows_no_push_says_so(start_web: StartWebServer, visitors: Visitors) -> None:
+    async with run_push(start_web, enabled=False) as (web, service):
+        pushed = await visit(web, service, visitors)
+        await expect(pushed.page.get_by_text("Turned off by the owner of this server.")).to_be_visible()
+        await expect(pushed.page.get_by_role("group", name=SETTING)).to_have_count(0)

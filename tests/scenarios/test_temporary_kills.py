@@ -1,0 +1,43 @@
+"""`kill -9` during an answer of a temporary conversation: the money that was held is settled, and no text is stored."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from palaver import SessionStore
+from palaver.services.budgets.meter import Budgets
+from support.metered_work import count_calls, make_rules, read_recorded, read_windows
+from support.store_content import dump_tables
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from store_harness import find_inconsistencies, wait_for_disconnect
+from temporary_process import SECRET
+
+pytestmark = pytest.mark.slow
+
+# The tokens that are recorded after the recovery: none; all that was held, with the margin of the hold; or those used.
+RECORDED = {"call.before_hold": [], "call.held": [112], "call.before_settle": [112], "call.settled": [5]}
+
+
+@pytest.mark.parametrize("point", RECORDED)
+def test_what_a_killed_process_held_is_settled(store_url: str, point: str) -> None:
+    script = str(Path(__file__).with_name("temporary_process.py"))
+    killed = subprocess.run([sys.executable, script, store_url, point], check=False, capture_output=True, timeout=60)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    wait_for_disconnect(store_url)
+    with SessionStore.open(store_url) as store:
+        budgets = Budgets(store, make_rules(), timedelta(minutes=10))
+        assert asyncio.run(budgets.recover_calls()) == len(RECORDED[point])
+        assert [tokens for tokens, _ in read_recorded(store)] == RECORDED[point]
+        assert count_calls(store) == 0
+        assert {window[3] for window in read_windows(store).values()} <= {0}, "nothing is held"
+        assert SECRET not in repr(dump_tables(store))
+    assert find_inconsistencies(store_url) == []

@@ -1,0 +1,61 @@
+"""`kill -9` of a server while a person imports a file on the page: after its next start, everything is there once."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from palaver import SessionStore
+from palaver.domain.crash_points import CrashPoint
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from store_harness import find_inconsistencies, wait_for_disconnect
+
+pytestmark = pytest.mark.slow
+
+SCRIPT = Path(__file__).with_name("upload_process.py")
+PASSINGS = {
+    "upload.received": (1,),
+    "upload.saved": (1,),
+    "upload.confirmed": (1,),
+    "import.before_batch": (1, 3),
+    "import.batch_stored": (1, 5),
+}
+
+
+def test_the_table_has_every_crash_point() -> None:
+    assert {point for point in get_args(CrashPoint) if point.startswith("upload.")} <= set(PASSINGS)
+
+
+def run_process(url: str, folder: Path, crash_at: list[Any] | None = None) -> int:
+    arguments = json.dumps({"url": url, "folder": str(folder), "crash_at": crash_at})
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), arguments], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode in {0, -signal.SIGKILL}, done.stderr
+    return done.returncode
+
+
+@pytest.mark.parametrize(("point", "passing"), [(point, each) for point, passes in PASSINGS.items() for each in passes])
+def test_an_import_on_the_page_goes_on_after_a_kill(store_url: str, tmp_path: Path, point: str, passing: int) -> None:
+    assert run_process(store_url, tmp_path, [point, passing]) == -signal.SIGKILL
+    wait_for_disconnect(store_url)
+    assert run_process(store_url, tmp_path) == 0
+    wait_for_disconnect(store_url)
+    with SessionStore.open(store_url) as store:
+        titles = {session.id: session.title for session in store.list_sessions(limit=50)}
+        assert sorted(titles.values(), key=str) == [f"Trip {number}" for number in range(8)]
+        for session_id, title in titles.items():
+            texts = [message["content"] for message in store.load_transcript(session_id)]
+            assert texts == [f"question {str(title).removeprefix('Trip ')}", "answer"]
+    assert find_inconsistencies(store_url) == []
+    left = [path.name for path in (tmp_path / "imports").iterdir() if path.suffix != ".json"]
+    # Bytes that nothing knows are deleted after a day.
+    assert len(left) == (1 if point == "upload.received" else 0)

@@ -1,0 +1,57 @@
+"""`kill -9` after any statement of a change of the version: the version before it, or the new one, and never half."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from palaver import SessionSource
+from palaver.storage import sessions, versions
+from palaver.storage.engines.base import Read, Write
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from store_harness import find_inconsistencies
+
+if TYPE_CHECKING:
+    from palaver import SessionStore
+
+pytestmark = pytest.mark.slow
+MAX_STATEMENTS = 60
+
+
+@pytest.mark.parametrize("action", ["start", "choose"])
+def test_a_killed_change_of_the_version_leaves_the_old_or_the_new_one(
+    store: SessionStore, store_url: str, action: str
+) -> None:
+    session_id = store.get_or_create_session(SessionSource("telegram", "ada", user_id="ada")).session_id
+    no = store.engine.run(Read(lambda tx: sessions.get(tx, session_id).no))
+    first = store.append_to_transcript(session_id, {"role": "user", "content": "old"})
+    store.append_to_transcript(session_id, {"role": "assistant", "content": "answer"})
+    before, after = ["old", "answer"], ["new"]
+    if action == "choose":
+        store.engine.run(Write(lambda tx: versions.start_version(tx, no, first, 1_000_000)))
+        store.append_to_transcript(session_id, {"role": "user", "content": "second"})
+        before, after = ["second"], before
+
+    def load_texts() -> list[str]:
+        return [message["content"] for message in store.load_transcript(session_id)]
+
+    kills = 0
+    for statements in range(1, MAX_STATEMENTS):
+        script = str(Path(__file__).with_name("version_process.py"))
+        arguments = [sys.executable, script, store_url, session_id, action, str(first), str(statements)]
+        code = subprocess.run(arguments, check=False, timeout=60).returncode
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+        kills += 1
+        assert load_texts() == before
+    assert kills > 5
+    assert load_texts() == after
+    assert find_inconsistencies(store_url) == []
