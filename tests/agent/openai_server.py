@@ -331,14 +331,14 @@ class OpenAIServer:
             await Exchange(writer, "").send_json(200, data)
             return
         is_form = headers.get("content-type", "").startswith("multipart/")
-        data: dict[str, Any] = parse_form(headers["content-type"], body) if is_form else json.loads(body)
+        form: dict[str, Any] = parse_form(headers["content-type"], body) if is_form else json.loads(body)
         if "/audio/" in request:
-            check_audio_request(request.split()[1], data)
-        self.requests.append(data)
+            check_audio_request(request.split()[1], form)
+        self.requests.append(form)
         self.bodies.append(body)
         self.keys.append(headers.get("authorization", ""))
         reply = self._replies.pop(0) if self._replies else reply_with_error(500, "there are no more replies")
-        await self._reply_until_client_leaves(reply(Exchange(writer, data.get("model", ""))), reader)
+        await self._reply_until_client_leaves(reply(Exchange(writer, form.get("model", ""))), reader)
 
     async def _reply_until_client_leaves(self, reply: Awaitable[None], reader: asyncio.StreamReader) -> None:
         """Send the reply, and stop when the client closes the connection."""
