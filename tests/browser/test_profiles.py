@@ -54,7 +54,7 @@ async def test_a_search_is_narrowed_down_with_filters(start_web: StartWebServer,
     await page.get_by_label("Search titles and messages").fill("train")
     hits = page.locator(".search-hit .snippet")
     await expect(hits).to_have_count(2)
-    await page.get_by_text("Filters", exact=True).click()
+    await page.get_by_text("Filter", exact=True).click()
     await page.get_by_label("Written by").select_option("Agent")
     await expect(hits).to_have_count(1)
     await expect(hits).to_have_text("The train leaves at nine.")

@@ -118,7 +118,7 @@ async def test_tools_are_turned_off_for_one_conversation_and_on_again(
     await send_message(page, "what have you got?")
     await expect(page.locator(".answer")).to_have_count(2)
     await wait_for_answer(page)
-    assert {each.toolset for each in agent.requests[-1].tools} == {*TurnRules().toolsets} - {"memory"}
+    assert {each.toolset for each in agent.requests[-1].tools} == {*TurnRules().toolsets} - {"memory", "web"}
 
     await other.get_by_role("button", name="Tools (off: files, Memory)").click()
     await other.get_by_role("menuitem", name="Turn all on").click()
@@ -131,4 +131,4 @@ async def test_tools_are_turned_off_for_one_conversation_and_on_again(
     await send_message(new_page, "hello")
     await wait_for_answer(new_page)
     await expect(new_page.get_by_role("button", name="Tools", exact=True)).to_be_visible()
-    assert {each.toolset for each in agent.requests[-1].tools} == {*TurnRules().toolsets, "mcp:files"}
+    assert {each.toolset for each in agent.requests[-1].tools} == {*TurnRules().toolsets, "mcp:files"} - {"web"}

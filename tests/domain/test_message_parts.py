@@ -46,7 +46,11 @@ def test_text_and_files_are_accepted(content: Any) -> None:
         ({**FILE, "name": nest(300)}, ".name", "dict is not allowed here"),
         ({**FILE, "name": "x" * 2000}, ".name", "longer than 1000 characters"),
         ({**FILE, "size": True}, ".size", "a whole number"),
-        ({**FILE, "url": "http://10.0.0.1"}, ".url", "has type, id, name, media_type, size."),
+        (
+            {**FILE, "url": "http://10.0.0.1"},
+            ".url",
+            "has type, id, name, media_type, size, transcript, transcript_error.",
+        ),
         ({"type": "image_url", "image_url": {"url": "x"}}, ".type", "'image_url' is not a known type"),
         ({"type": ["text"]}, ".type", "list is not a known type"),
         ({}, ".type", "is not a known type"),

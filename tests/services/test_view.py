@@ -77,6 +77,7 @@ TESTED_WITHOUT_SESSION_ID = {
     *("list", "summaries.list", "usage.report"),  # test_lists_searches_and_reports_contain_only_what_is_yours
     "get_turn",  # test_a_turn_of_another_person_looks_like_one_that_does_not_exist
     *("projects.list", "projects.create", "projects.update", "projects.delete"),  # test_projects_belong_to_one_person
+    "list_people",  # test_search_filters.py
     *("saved_prompts.list", "saved_prompts.create"),  # test_saved_prompts.py
     *("saved_prompts.update", "saved_prompts.delete"),
     *("memories.list", "memories.remember", "memories.update", "memories.forget"),  # test_memories.py

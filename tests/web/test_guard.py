@@ -53,14 +53,14 @@ async def test_every_response_has_the_security_headers_including_errors(web: Web
     for response in responses:
         assert response.headers["content-security-policy"] == (
             "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
-            " img-src 'self' data: blob: https:; font-src 'self'; manifest-src 'self'; worker-src 'self';"
-            " frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+            " img-src 'self' data: blob: https:; media-src 'self' blob:; font-src 'self'; manifest-src 'self';"
+            " worker-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
         )
         assert response.headers["x-frame-options"] == "DENY"
         assert response.headers["cross-origin-resource-policy"] == "same-origin"
         assert response.headers["x-content-type-options"] == "nosniff"
         assert response.headers["referrer-policy"] == "same-origin"
-        assert "microphone=()" in response.headers["permissions-policy"]
+        assert "microphone=(self)" in response.headers["permissions-policy"]
         assert response.headers["cache-control"] == "no-store"
         assert "strict-transport-security" not in response.headers
         assert "access-control-allow-origin" not in response.headers

@@ -33,7 +33,14 @@ async def test_the_profiles_and_personalities_are_listed(start_web: StartWebServ
     listed = (await ada.get("/api/profiles")).json()
     assert listed == {
         "profiles": [
-            {"name": "work", "description": "For the office", "model": "scripted-large", "toolsets": ["history"]}
+            {
+                "name": "work",
+                "title": "",
+                "picture": None,
+                "description": "For the office",
+                "model": "scripted-large",
+                "toolsets": ["history"],
+            }
         ],
         "personalities": [{"name": "pirate", "instructions": "Talk like a pirate."}],
     }

@@ -28,7 +28,7 @@ FIELDS_OF_THE_CALLER = {
         (SessionOut, SessionJson.__annotations__.keys(), FIELDS_OF_THE_CALLER),
         (SessionUsageOut, SessionUsageJson.__annotations__.keys(), set()),
         (UsageCounts, UsageJson.__annotations__.keys(), set()),
-        (EventOut, EventJson.__annotations__.keys(), set()),
+        (EventOut, EventJson.__annotations__.keys(), {"version"}),
         (MessageOut, message_to_json(Message("user", "hi")).keys(), set()),
         (SearchHitOut, HitJson.__annotations__.keys(), {"owner_name"}),
     ],

@@ -64,8 +64,10 @@ EXTRA_BY_MODULE: Final[Mapping[str, str]] = MappingProxyType(
         "psycopg": "postgres",
         "psycopg_binary": "postgres",
         "xllamacpp": "local",
+        "pypdfium2": "documents",
+        "python_calamine": "documents",
         **dict.fromkeys(
-            ("anthropic", "fastmcp", "genai_prices", "google", "httpx2", "mcp", "mcp_types", "openai", "pydantic_ai"),
+            ("anthropic", "fastmcp", "genai_prices", "google", "mcp", "mcp_types", "openai", "pydantic_ai"),
             "models",
         ),
     }

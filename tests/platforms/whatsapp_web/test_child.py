@@ -65,6 +65,7 @@ class Palaver:
         self.library = QuietLibrary()
         self.folder = folder
         self._lines: queue.Queue[bytes] = queue.Queue()
+        self._unread: list[dict[str, Any]] = []
         reading, writing = os.pipe()
         self._output = os.fdopen(reading, "rb")
         self._writing = writing
@@ -77,13 +78,18 @@ class Palaver:
         self._lines.put(json.dumps(fields).encode() + b"\n")
 
     def read(self) -> dict[str, Any]:
+        if self._unread:
+            return self._unread.pop(0)
         fields = json.loads(self._output.readline())
         assert isinstance(fields, dict)
         return fields
 
     def connect(self) -> None:
         self.write(id=1, do="connect", folder=str(self.folder))
-        assert self.read() == {"re": 1, "ok": {}}
+        while "re" not in (fields := self.read()):  # an event may come before the reply
+            self._unread.append(fields)
+            assert len(self._unread) == 1
+        assert fields == {"re": 1, "ok": {}}
 
     def close(self) -> None:
         if self._output.closed:
