@@ -78,17 +78,17 @@ class Palaver:
         self._lines.put(json.dumps(fields).encode() + b"\n")
 
     def read(self) -> dict[str, Any]:
-        if self._unread:
-            return self._unread.pop(0)
+        return self._unread.pop(0) if self._unread else self._read_line()
+
+    def _read_line(self) -> dict[str, Any]:
         fields = json.loads(self._output.readline())
         assert isinstance(fields, dict)
         return fields
 
     def connect(self) -> None:
         self.write(id=1, do="connect", folder=str(self.folder))
-        while "re" not in (fields := self.read()):  # an event may come before the reply
+        while "re" not in (fields := self._read_line()):  # an event may come before the reply
             self._unread.append(fields)
-            assert len(self._unread) == 1
         assert fields == {"re": 1, "ok": {}}
 
     def close(self) -> None:
