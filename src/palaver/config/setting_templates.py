@@ -39,7 +39,7 @@ _SECRETS: Final = frozenset(
         f"mcp_servers.{NAME}.headers.{NAME}",
     }
 )
-# They start a program on the server, which somebody who has only stolen a browser session must not be able to do.
+# They start a program on the server, which a thief of a browser session must not be able to do.
 _TERMINAL_ONLY: Final = frozenset(
     {
         *(f"mcp_servers.{NAME}.command", f"mcp_servers.{NAME}.args", f"mcp_servers.{NAME}.env.{NAME}"),

@@ -54,7 +54,7 @@ _EVENTS_PER_PAGE: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportScope:
-    """What to export. Whoever asks has been checked before: an export reads what it is told to."""
+    """What to export. The caller has checked who asks: an export reads what it is told to."""
 
     kind: ScopeKind
     person_id: PersonId | None = None  # everything of this person
