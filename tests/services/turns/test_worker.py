@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.agent.base import AgentRequest, TextDelta, Tool, ToolCall, ToolResult
+from palaver.agent.base import AgentRequest, TextDelta, Tool, ToolCall, ToolResult, UsageReport
 from palaver.domain.inbound import Inbound
 from palaver.domain.turn import TurnState
+from palaver.domain.usage import TurnUsage
 from palaver.services.turns import run, worker
 from palaver.storage import turn_leases
 from palaver.storage.engines.base import Read, Write
@@ -285,6 +287,39 @@ async def test_a_graceful_shutdown_lets_turns_finish(start_gateway: StartGateway
     turn = await get_turn(gateway, turn_id)
     assert turn.state is TurnState.DONE
     assert load_texts(gateway.store, turn.session_id)[-1] == ("assistant", "Nearly there.")
+
+
+async def test_a_complete_answer_is_stored_once_with_its_usage_when_the_process_stops(
+    start_gateway: StartGateway, dm: MakeSource
+) -> None:
+    may_end, is_held, may_store = asyncio.Event(), threading.Event(), threading.Event()
+
+    async def answer(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        yield UsageReport(TurnUsage(model="m", provider="openai", input_tokens=100, output_tokens=7))
+        await may_end.wait()
+        yield TextDelta("Done.")
+
+    def hold_turns(tx: Transaction) -> None:
+        tx.execute("UPDATE turn SET attempt = attempt")  # what ends a turn now waits for this transaction
+        is_held.set()
+        may_store.wait(TIMEOUT_SECONDS)
+
+    gateway = await start_gateway(ScriptedAgent(answer))
+    engine = gateway.store.engine
+    turn_id = await send_message(gateway, dm(), "hello")
+    await wait_until(lambda: gateway.turn_worker.running_count)
+    holding = asyncio.create_task(asyncio.to_thread(engine.run, Write(hold_turns)))
+    await asyncio.to_thread(is_held.wait, TIMEOUT_SECONDS)
+    may_end.set()
+    stopping = asyncio.create_task(gateway.turn_worker.stop(grace_seconds=0.1))
+    await asyncio.sleep(0.3)  # the grace is over, and the answer is still being stored
+    may_store.set()
+    await asyncio.gather(holding, stopping)
+    turn = await get_turn(gateway, turn_id)
+    assert turn.state is TurnState.DONE
+    assert load_texts(gateway.store, turn.session_id) == [("user", "hello"), ("assistant", "Done.")]
+    used = engine.run(Read(lambda tx: tx.fetch_all("SELECT turn_id, input_tokens FROM usage")))
+    assert [tuple(row) for row in used] == [(turn_id, 100)]
 
 
 async def test_a_turn_that_does_not_finish_in_time_is_left_to_the_next_worker(

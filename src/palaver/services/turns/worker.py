@@ -110,11 +110,11 @@ class TurnWorker:
         """Stop a run. Without side effects another worker starts it again; otherwise it ends as interrupted."""
         if run.has_side_effects:
             run.stop(InterruptReason.SERVER_STOPPED)
-        elif run.task is not None:
+        elif run.task is not None and not run.is_ending:  # a complete answer is stored: its usage is recorded with it
             run.task.cancel()
         if run.task is not None:  # a task that does not end cannot write anything after its turn is released
             await asyncio.wait([run.task], timeout=CANCEL_TIMEOUT_SECONDS)
-            if run.has_side_effects:
+            if run.has_side_effects or run.is_ending:
                 run.task.cancel()  # it could not store how it ended
         if run.has_side_effects:
             return
