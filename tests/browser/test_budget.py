@@ -126,7 +126,7 @@ async def test_everybody_sees_only_their_own_budget(start_web: StartWebServer, v
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("group", name="ada, Today")).to_contain_text("$9.00 of $20.00")
     await page.get_by_role("button", name="Edit limit: ada, Today").click()
-    await page.get_by_role("button", name="Use config.yaml").click()
+    await page.get_by_role("button", name="Use the server settings").click()
     await expect(page.get_by_role("group", name="ada, Today")).to_contain_text("$9.00 of $10.00")
 
     phone = await visitors.visit(

@@ -157,7 +157,7 @@ async def test_the_chosen_home_channel_wins_over_the_settings(open_store: OpenSt
     assert "**Home channel of Telegram**: ops, `telegram:ops`" in await town.ask(chat("olga"), "/platforms")
     await town.add_person(ADA)
     assert "ops" not in await town.ask(ADA, "/platforms")
-    assert "from config.yaml applies again" in await town.ask(chat("olga"), "/sethome off")
+    assert "from the server settings applies again" in await town.ask(chat("olga"), "/sethome off")
     [status] = (await list_home_channels(town.store)).values()
     assert (status.is_chosen, status.channel) == (False, configured)
     assert "No home channel" in await town.ask(chat("olga"), "/sethome off")

@@ -47,8 +47,8 @@ export const budgetsDe: typeof budgetsEn = {
   budgetDollarsInvalid: "Gib Dollar ein, zum Beispiel 5 oder 0,25 (höchstens 6 Nachkommastellen).",
   budgetTokensInvalid: "Gib eine Zahl von Token ein, zum Beispiel 200k oder 1,5M.",
   budgetEdit: (name, period) => `Limit bearbeiten: ${name}, ${period}`,
-  budgetUseConfig: "config.yaml verwenden",
+  budgetUseConfig: "Servereinstellungen verwenden",
   budgetSetHere: "hier gesetzt",
   budgetSaved: "Limit gespeichert",
-  budgetCleared: "Limit entfernt. Es gilt config.yaml.",
+  budgetCleared: "Limit entfernt. Es gelten die Servereinstellungen.",
 };

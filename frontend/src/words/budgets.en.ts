@@ -48,8 +48,8 @@ export const budgetsEn = {
   budgetDollarsInvalid: "Enter dollars such as 5 or 0.25, with at most 6 decimals.",
   budgetTokensInvalid: "Enter tokens such as 200k or 1.5M.",
   budgetEdit: (name: string, period: string) => `Edit limit: ${name}, ${period}`,
-  budgetUseConfig: "Use config.yaml",
+  budgetUseConfig: "Use the server settings",
   budgetSetHere: "set here",
   budgetSaved: "Limit saved",
-  budgetCleared: "Limit removed. config.yaml applies.",
+  budgetCleared: "Limit removed. The server settings apply.",
 };

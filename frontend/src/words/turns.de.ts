@@ -10,9 +10,9 @@ export const failuresDe: Record<keyof typeof failuresEn, ErrorTexts[string]> = {
       ? `Das Anfragelimit bei ${provider_title} ist erreicht. Versuche es später erneut.`
       : `Das Anfragelimit bei ${provider_title} ist erreicht. Versuche es in ${seconds === "1" ? "1 Sekunde" : `${seconds} Sekunden`} erneut.`,
   no_credit: ({ provider_title }) => `Dein Konto bei ${provider_title} hat kein Guthaben mehr.`,
-  key_missing: ({ provider_title }) => `Für ${provider_title} fehlt ein API-Schlüssel. Trage ihn in config.yaml ein.`,
+  key_missing: ({ provider_title }) => `Für ${provider_title} fehlt ein API-Schlüssel. Trage ihn in den Servereinstellungen unter „Modelle“ ein.`,
   key_rejected: ({ provider_title, model }) =>
-    `${provider_title} hat den API-Schlüssel abgelehnt, oder er gilt nicht für ${model}. Prüfe ihn in config.yaml.`,
+    `${provider_title} hat den API-Schlüssel abgelehnt, oder er gilt nicht für ${model}. Prüfe ihn in den Servereinstellungen unter „Modelle“.`,
   unknown_model: ({ provider_title, model }) => `${provider_title} hat kein Modell ${model}. Wähle ein anderes.`,
   request_rejected_by_provider: ({ provider_title }) => `${provider_title} hat die Anfrage abgelehnt.`,
   content_filtered: ({ provider_title }) => `Der Inhaltsfilter von ${provider_title} hat die Antwort blockiert.`,
@@ -28,7 +28,7 @@ export const failuresDe: Record<keyof typeof failuresEn, ErrorTexts[string]> = {
   stalled_mid_answer: ({ provider_title }) =>
     `${provider_title} hat mitten in der Antwort aufgehört zu senden. Der bisherige Text ist gespeichert.`,
   budget_exceeded: (facts) => `${explainLimit(facts)} Es beginnt neu am ${facts.resets_at}.`,
-  price_unknown: ({ model }) => `Für dein Budget gilt ein Limit in Dollar, aber der Preis von ${model} ist unbekannt. Trage ihn in config.yaml unter „prices“ ein.`,
+  price_unknown: ({ model }) => `Für dein Budget gilt ein Limit in Dollar, aber der Preis von ${model} ist unbekannt. Trage ihn in den Servereinstellungen ein.`,
   internal_turn_error: ({ error }) => `Interner Fehler in Palaver (${error}). Details stehen im Serverprotokoll.`,
 };
 

@@ -103,8 +103,8 @@ class LocalAgent:
         """Raise `InvalidInput` for every other model."""
         if name != self._name:
             raise InvalidInput(
-                f"The model {name!r} is not available, only {self._name!r}. To use other models, add an API key to"
-                " config.yaml."
+                f"The model {name!r} is not available, only {self._name!r}. To use other models, add a provider in the"
+                " server settings."
             )
 
     async def get_context_window(self, name: str) -> int | None:

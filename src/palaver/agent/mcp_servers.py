@@ -103,7 +103,7 @@ class McpServers:
         if name not in self._failed_at:
             text = (
                 f"The tools of the MCP server {name!r} are not available ({problem}). Check mcp_servers.{name} in "
-                "config.yaml. Palaver keeps trying to connect."
+                "the server settings. Palaver keeps trying to connect."
             )
             self._notices.append(Notice(text, NoticeCode.MCP_UNAVAILABLE, {"server": name, "problem": str(problem)}))
         self._failed_at[name] = time.monotonic()

@@ -127,7 +127,7 @@ def _explain_missing_model(with_key: list[str]) -> str:
     *others, last = (known.key_variables[0] for known in KNOWN_PROVIDERS.values() if known.key_variables)
     install = "" if has_provider_packages() else f" ({providers.INSTALL_COMMAND})"
     variables = f"{', '.join(others)} or {last}{install}"
-    return f"To connect a real model, set {variables}, or start Ollama, then start Palaver again"
+    return f"To connect a real model, choose one on the page, or set {variables}, or start Ollama"
 
 
 def has_provider_packages() -> bool:

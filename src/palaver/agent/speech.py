@@ -116,7 +116,7 @@ def choose_speaker(
 
 def _check_command(name: str, command: tuple[str, ...]) -> None:
     if not command:
-        raise InvalidInput(f"speech.{name} is `command`, but speech.{name}_command is not set. Set it in config.yaml.")
+        raise InvalidInput(f"speech.{name} is `command`, but speech.{name}_command is not set.")
 
 
 def _make_default(profile: AgentProfile, environ: Mapping[str, str], model: str) -> ProviderSpeech | None:

@@ -99,7 +99,7 @@ def clear_limit(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> No
         key = _find_key(overview, principal, who, period.value)
         has_changed = overview.clear_limits(principal, key)
         status = overview.get_status(principal, key)
-    text = "Limit removed; config.yaml applies." if has_changed else "No limit was set here."
+    text = "Limit removed; the server settings apply." if has_changed else "No limit was set here."
     _print_status(text, status, as_json=as_json)
 
 

@@ -85,7 +85,7 @@ def print_link(ctx: click.Context, share_id: str, as_json: bool) -> None:
         return
     click.echo(link)
     if is_loopback(urlsplit(link).hostname or ""):
-        output.print_hint("It works only on this machine. Set web.public_url in config.yaml to the server's address.")
+        output.print_hint("It works only on this machine. Set web.public_url to the server's address.")
 
 
 def _find_server_url(settings: Settings) -> str:

@@ -124,7 +124,7 @@ def test_an_owner_raises_lifts_and_clears_the_limit_of_a_person(limited: Chat, d
     limited.run(dm("ben"), f"/budget set {ada.id} day none", role=Role.OWNER)
     assert "Today: $0.00, 0 tokens; no limit" in limited.run(dm("ada"), "/budget").text
     cleared = limited.run(dm("ben"), f"/budget clear person {ada.name} day", role=Role.OWNER)
-    assert "config.yaml applies" in cleared.text
+    assert "server settings apply" in cleared.text
     assert "of $5.00" in limited.run(dm("ada"), "/budget").text
     assert "No limit was set here." in limited.run(dm("ben"), f"/budget clear {ada.id} day", role=Role.OWNER).text
 
@@ -168,7 +168,7 @@ def test_the_limit_of_a_profile_that_was_removed_can_be_cleared(limited: Chat, d
     with pytest.raises(NotFound, match="There is no profile “research”"):
         without.run(dm(), "/budget set profile research day $2", role=Role.OWNER)
     reply = without.run(dm(), "/budget clear profile research day", role=Role.OWNER)
-    assert reply.text.startswith("Limit removed; config.yaml applies.")
+    assert reply.text.startswith("Limit removed; the server settings apply.")
     assert limited.read(budget_limits.list_all) == []
 
 

@@ -1,8 +1,8 @@
-/** The policies for conversations on each platform and, for owners, how to change them. */
+/** The policies for conversations on each platform and, for owners, where to change them. */
 import { useQuery } from "@tanstack/react-query";
 import * as policyCalls from "../../api/calls";
 import { getPlatformName } from "../../format/platforms";
-import { CopyButton } from "../../ui/CopyButton";
+import { Link } from "../../ui/Link";
 import { PlatformBadge } from "../../ui/PlatformBadge";
 import { words } from "../../words";
 import type { Policy, ResetRule } from "../shared/calls";
@@ -16,11 +16,21 @@ export function PolicyList({ isOwner }: { isOwner: boolean }) {
       <p className="hint">
         {words.policiesIntro} {!isOwner && words.policiesOwner}
       </p>
+      {isOwner && (
+        <p className="policy-links">
+          <Link to="server" section="conversations" className="text-button">
+            {words.policyChangeReset}
+          </Link>
+          <Link to="server" section="turns" className="text-button">
+            {words.policyChangeBusy}
+          </Link>
+        </p>
+      )}
       <QueryResult query={query}>
         {(policies) => (
           <ul className="policies">
             {[policies.default, ...policies.platforms].map((policy) => (
-              <PolicyItem key={policy.platform} policy={policy} isOwner={isOwner} />
+              <PolicyItem key={policy.platform} policy={policy} />
             ))}
           </ul>
         )}
@@ -29,7 +39,7 @@ export function PolicyList({ isOwner }: { isOwner: boolean }) {
   );
 }
 
-function PolicyItem({ policy, isOwner }: { policy: Policy; isOwner: boolean }) {
+function PolicyItem({ policy }: { policy: Policy }) {
   const { platform } = policy;
   const name = platform === null ? words.policyOtherPlatforms : getPlatformName(platform);
   return (
@@ -54,20 +64,6 @@ function PolicyItem({ policy, isOwner }: { policy: Policy; isOwner: boolean }) {
           {words.busyPolicies[policy.busy_policy]} <PolicySource configKey={policy.busy_setting_key} isDefault={policy.is_busy_default} />
         </dd>
       </dl>
-      {isOwner && (
-        <details className="disclosure">
-          <summary aria-label={`${words.policyChange}: ${name}`}>{words.policyChange}</summary>
-          <p className="hint">
-            {platform === null ? words.policyChangeDefault : words.policyChangePlatform(name)} {words.policyYamlHint}
-          </p>
-          <div className="config-lines">
-            <pre dir="ltr" tabIndex={0}>
-              {policy.config_yaml}
-            </pre>
-            <CopyButton text={policy.config_yaml} label={words.policyCopyLines} />
-          </div>
-        </details>
-      )}
     </li>
   );
 }

@@ -63,8 +63,8 @@ class ChatOptions:
     help="Continue a conversation by title or id; without a value, list recent conversations.",
 )
 @click.option("--temporary", is_flag=True, help="Start a conversation that isn't saved and is gone when you quit.")
-@click.option("--profile", metavar="NAME", help="Choose a profile of config.yaml for the conversation, or default.")
-@click.option("--personality", metavar="NAME", help="Choose a personality of config.yaml, or default for none.")
+@click.option("--profile", metavar="NAME", help="Choose a profile for the conversation, or default.")
+@click.option("--personality", metavar="NAME", help="Choose a personality, or default for none.")
 @click.option("--workspace", metavar="TEXT", help="Tell the agent a folder or topic, or default for none.")
 @click.option("--quiet", is_flag=True, help="Print only the answers, without tool calls and notices.")
 @json_option

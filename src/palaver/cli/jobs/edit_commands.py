@@ -38,7 +38,7 @@ _FIELD_OPTIONS = (
     ),
     click.option("--repeat", type=click.IntRange(0), metavar="N", help="Run this many times; 0: without end."),
     click.option("--model", metavar="MODEL", help="The model; `default` for the default."),
-    click.option("--profile", metavar="PROFILE", help="A profile of config.yaml; `default` for none."),
+    click.option("--profile", metavar="PROFILE", help="A profile of the settings; `default` for none."),
 )
 
 

@@ -21,8 +21,7 @@ from palaver.platforms.common.http_errors import parse_retry_after
 PORTAL: Final = "https://discord.com/developers/applications"
 ACCESS_REFUSED: Final = (
     f"Discord refuses the bot token. It was reset, or it is not complete. Open {PORTAL}, choose your application, then "
-    "Bot, press Reset Token, set the new one as bot_token in config.yaml or as DISCORD_BOT_TOKEN, and start the server "
-    "again."
+    "Bot, press Reset Token, and set the new one as bot_token in the server settings or as DISCORD_BOT_TOKEN."
 )
 CONTENT_REFUSED: Final = (
     f"Discord does not let this bot read messages. Open {PORTAL}, choose your application, then Bot, turn on Message "

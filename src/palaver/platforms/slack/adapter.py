@@ -68,7 +68,8 @@ MAX_CATCH_UP_RETRY_SECONDS: Final = 600.0
 PRESS_ANSWER_SECONDS: Final = 5.0  # other updates wait for it
 STATUS: Final = "is thinking…"
 NO_PUBLIC_ADDRESS: Final = (
-    "The mode http needs an address that Slack can reach: set web.public_url in config.yaml, or use the mode socket."
+    "The mode http needs an address that Slack can reach: set web.public_url in the server settings, or use the mode "
+    "socket."
 )
 
 

@@ -26,17 +26,18 @@ SCOPE_FIX: Final = (
 BOT_ACCESS_REFUSED: Final = (
     "Slack refuses the bot token. It is wrong or was revoked, or the app was removed from the workspace. Open "
     "https://api.slack.com/apps, choose your app and then OAuth & Permissions, copy the Bot User OAuth Token (if there "
-    "is none, click Install to Workspace first), and set it as bot_token in config.yaml or as SLACK_BOT_TOKEN."
+    "is none, click Install to Workspace first), and set it as bot_token in the server settings or as "
+    "SLACK_BOT_TOKEN."
 )
 APP_ACCESS_REFUSED: Final = (
     "Slack refuses the app token. It is wrong or was revoked, or it belongs to another app. Open "
     "https://api.slack.com/apps, choose your app and then Basic Information, create a token with the scope "
-    "connections:write under App-Level Tokens, and set it as app_token in config.yaml or as SLACK_APP_TOKEN."
+    "connections:write under App-Level Tokens, and set it as app_token in the server settings or as SLACK_APP_TOKEN."
 )
 APP_SCOPE_MISSING: Final = (
     "The app token lacks the scope connections:write. Open https://api.slack.com/apps, choose your app and then Basic "
-    "Information, create a new token with this scope under App-Level Tokens, and set it as app_token in config.yaml or "
-    "as SLACK_APP_TOKEN."
+    "Information, create a new token with this scope under App-Level Tokens, and set it as app_token in the server "
+    "settings or as SLACK_APP_TOKEN."
 )
 SOCKET_MODE_OFF: Final = (
     "Socket Mode is off for this app. Open https://api.slack.com/apps, choose your app and then Socket Mode, and turn "

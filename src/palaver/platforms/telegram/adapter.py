@@ -47,8 +47,8 @@ PRIVACY_WARNING: Final = (
     "Disable. Then remove the bot from each group and add it again."
 )
 NO_PUBLIC_URL: Final = (
-    "The mode webhook needs an address that Telegram can reach: set web.public_url in config.yaml, or use the mode "
-    "polling."
+    "The mode webhook needs an address that Telegram can reach: set web.public_url in the server settings, or use the "
+    "mode polling."
 )
 NO_GROUPS_WARNING: Final = (
     "The bot can't be added to groups. To allow it, send /setjoingroups to @BotFather, choose the bot and then Enable."

@@ -21,7 +21,7 @@ from palaver.domain.errors import (
 
 ACCESS_REFUSED: Final = (
     "Telegram refuses the bot token: it was revoked, or it is not complete. Send /mybots to @BotFather, choose your "
-    "bot and then API Token, and set it as bot_token in config.yaml or as TELEGRAM_BOT_TOKEN."
+    "bot and then API Token, and set it as bot_token in the server settings or as TELEGRAM_BOT_TOKEN."
 )
 OTHER_POLLER: Final = (
     "Another program receives the messages of this bot with the same token. Stop the other one, or create a second bot "

@@ -44,5 +44,5 @@ def _make_refusal(status: int, answer: str) -> SendRejected:
     if status == 410:
         return TargetUnreachable(f"{answer} It takes no more answers for this conversation.")
     if status < 400:
-        return SendRejected(f"{answer} Redirects are not followed: set the final address as url in config.yaml.")
+        return SendRejected(f"{answer} Redirects are not followed: set the final address as url.")
     return SendRejected(answer)

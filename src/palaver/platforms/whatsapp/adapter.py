@@ -52,8 +52,8 @@ _SIGNATURE: Final = re.compile(r"sha256=[0-9a-f]{64}")
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_.-]{1,256}")
 
 NO_PUBLIC_URL: Final = (
-    "Messages arrive only at an address that Meta can reach: set web.public_url in config.yaml to the https:// address "
-    "of this server, and this check tells you whether Meta uses it."
+    "Messages arrive only at an address that Meta can reach: set web.public_url in the server settings to the "
+    "https:// address of this server, and this check tells you whether Meta uses it."
 )
 NOT_SUBSCRIBED: Final = (
     "No app is subscribed to this WhatsApp Business Account, so no messages arrive. At developers.facebook.com open "

@@ -72,8 +72,8 @@ def _explain_limit(refusal: HoldRefused, budget: str, needed: int, *, can_see_am
 
 def _explain_unknown_price(budget: str, model: str) -> str:
     return (
-        f"{budget} has a limit in dollars, and the price of {model} is unknown. An owner can set it in config.yaml, in"
-        f' dollars per million tokens: `prices: {{"{model}": {{input: 0.5, output: 1.5}}}}`'
+        f"{budget} has a limit in dollars, and the price of {model} is unknown. An owner can set it in the server"
+        f' settings, in dollars per million tokens: `prices: {{"{model}": {{input: 0.5, output: 1.5}}}}`'
     )
 
 

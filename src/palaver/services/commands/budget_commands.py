@@ -109,12 +109,12 @@ def set_limit(
 
 @write_action("budget")
 def clear_limit(context: CommandContext, *, who: str, period: BudgetPeriod) -> CommandReply:
-    """Remove what owners have set for a window, so that config.yaml applies again."""
+    """Remove what owners have set for a window, so that the server settings apply again."""
     _require_private_chat(context)
     key = _find_key(context, who, period)
     has_changed = overview.clear_limits(context.tx, context.principal, key, context.rules.budgets, context.now)
     status = overview.load_status(context.tx, key, context.rules.budgets, context.now)
-    first = "Limit removed; config.yaml applies." if has_changed else "No limit was set here."
+    first = "Limit removed; the server settings apply." if has_changed else "No limit was set here."
     return CommandReply(text=f"{first} {_format_line(status)}", data={"budget": status_to_json(status)})
 
 
@@ -153,8 +153,8 @@ BUDGET = Command(
     summary="Show what you may spend, and what you have spent",
     help=(
         "Without arguments, shows your budget for today and this month, and when it resets. Owners can set and clear"
-        f" limits for {_WHO}. Amounts: {AMOUNT_EXAMPLES}. `clear` removes what was set here, so that config.yaml"
-        " applies."
+        f" limits for {_WHO}. Amounts: {AMOUNT_EXAMPLES}. `clear` removes what was set here, so that the"
+        " server settings apply."
     ),
     example="/budget set everyone day $2.50",
     parse=_parse_budget,

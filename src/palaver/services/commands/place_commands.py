@@ -52,7 +52,7 @@ def set_home(context: CommandContext) -> CommandReply:
 
 @write_action("sethome")
 def remove_home(context: CommandContext) -> CommandReply:
-    """Remove the chosen home channel of this platform; the one of config.yaml applies again."""
+    """Remove the chosen home channel of this platform; the one of the server settings applies again."""
     platform = context.source.platform
     if platform in PLATFORMS_WITHOUT_DELIVERY:
         raise InvalidInput("There is no home channel here. Use /sethome on a chat platform.")
@@ -60,7 +60,7 @@ def remove_home(context: CommandContext) -> CommandReply:
     configured = context.config.home_channels.get(platform)
     text = "Home channel removed." if removed else f"No home channel of {platform.label} was set with /sethome."
     if configured is not None:
-        text += f" The one from config.yaml applies{' again' if removed else ''}."
+        text += f" The one from the server settings applies{' again' if removed else ''}."
     return CommandReply(text=text, data={"platform": str(platform), "target": None})
 
 

@@ -119,7 +119,7 @@ class ConversationEnd:
 
 
 def check_settings(run: ImportRun, conversation: ImportedConversation) -> dict[str, str | None]:
-    """Return the settings of the conversation that config.yaml has; the others are reported."""
+    """Return the settings of the conversation that exist here; the others are reported."""
     options, report = run.options, run.report
     settings: dict[str, str | None] = {"workspace": None, "profile": None, "personality": None}
     if conversation.workspace:
@@ -135,7 +135,7 @@ def check_settings(run: ImportRun, conversation: ImportedConversation) -> dict[s
             settings[setting] = name
         elif name:
             report.notes.add(
-                f"{describe_conversation(conversation)}: config.yaml has no {setting} {name!r}; the default applies."
+                f"{describe_conversation(conversation)}: there is no {setting} {name!r} here; the default applies."
             )
     return settings
 

@@ -46,7 +46,7 @@ class BudgetOut(ResponseModel):
     limit_tokens: int | None = Field(description="Null: no limit.")
     unpriced_calls: int = Field(description="Calls whose price is unknown and not part of `used_usd`.")
     percent: int | None = Field(description="How much of the tighter limit is used or held; null without a limit.")
-    is_limit_set: bool = Field(description="An owner has set a limit for exactly this; otherwise config.yaml applies.")
+    is_limit_set: bool = Field(description="An owner has set a limit for exactly this; otherwise the server settings apply.")
     resets_at: Time
     timezone: str = Field(description="The time zone in which days and months begin.")
 

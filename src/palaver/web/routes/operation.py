@@ -9,6 +9,7 @@ from fastapi import Query
 from pydantic import Field
 
 from palaver import __version__
+from palaver.services.doctor.finding_texts import FindingCode
 from palaver.services.log_view import MAX_PAGE_RECORDS, MAX_TEXT_CHARS, read_log
 from palaver.services.update_notes import load_update_notes
 from palaver.web.api_route import make_router
@@ -70,10 +71,12 @@ async def list_logs(
 class FindingOut(ResponseModel):
     """What a check has found."""
 
+    code: FindingCode = Field(description="A stable identifier for programs.")
     subject: str
     severity: Literal["ok", "warning", "problem"]
     text: str
     fix: str | None = Field(description="How to fix it: a command, or a key of the settings with what to write there.")
+    facts: dict[str, str] = Field(description="The values mentioned in `text` and `fix`, for programs.")
 
 
 class HealthDetailsOut(ResponseModel):

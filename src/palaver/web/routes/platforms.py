@@ -58,8 +58,8 @@ class PlatformAccountOut(ResponseModel):
     """An account on a platform. Problems with deliveries are those of the last 24 hours."""
 
     platform: str
-    account: str = Field(description="Its name in config.yaml; empty for the only one.")
-    configured: bool = Field(description="It is set up in config.yaml or by environment variables.")
+    account: str = Field(description="Its name in the settings; empty for the only one.")
+    configured: bool = Field(description="It is set up in the settings.")
     state: Literal["off", "connecting", "linking", "live", "deaf", "refused"] = Field(
         description="`off`: no process runs it. `linking`: it waits until somebody links it with a phone, as `linking`"
         " says. `live`: it receives and sends. `deaf`: nothing was heard from the platform for too long, so it is"
@@ -105,7 +105,7 @@ async def request_test(
     platform: str,
     state: State,
     _owner: OwnerCaller,
-    account: Annotated[str, Query(description="Its name in config.yaml; empty for the only one.")] = "",
+    account: Annotated[str, Query(description="Its name in the settings; empty for the only one.")] = "",
 ) -> PlatformAccountOut:
     """Test the connection of an account, and return the account; `last_test` is the outcome.
 

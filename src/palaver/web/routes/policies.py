@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from palaver.config.yaml_export import format_platform_rules
 from palaver.domain.policy import ResetMode
 from palaver.domain.source import ChatType
 from palaver.domain.turn import BusyPolicy
@@ -17,10 +16,7 @@ from palaver.web.schemas import ResponseModel
 from palaver.web.state import State
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from palaver.domain.platform_rules import PlatformRules, ResetRule
-    from palaver.domain.source import Platform
 
 router = make_router("policies", "/api", responses=error_responses(401))
 
@@ -34,7 +30,7 @@ class ResetRuleOut(ResponseModel):
     at_hour: int = Field(description="With `daily` and `both`: restart at this hour.")
     timezone: str = Field(description="The time zone of `at_hour`.")
     notify: bool = Field(description="Whether Palaver tells the person about a restart.")
-    setting_key: str = Field(description="The setting in config.yaml.", examples=["reset_by_platform.telegram"])
+    setting_key: str = Field(description="The setting behind it.", examples=["reset_by_platform.telegram"])
     is_default: bool = Field(description="The operator has not changed this setting.")
 
 
@@ -46,9 +42,6 @@ class PolicyOut(ResponseModel):
     busy_policy: BusyPolicy = Field(description="What happens to a message that arrives while the agent is busy.")
     busy_setting_key: str
     is_busy_default: bool
-    config_yaml: str = Field(
-        description="Lines for config.yaml with the current values of this platform, to start from."
-    )
 
 
 class PoliciesOut(ResponseModel):
@@ -60,24 +53,18 @@ class PoliciesOut(ResponseModel):
 
 @router.get("/policies")
 async def list_policies(state: State, caller: Caller) -> PoliciesOut:
-    """List when conversations restart, what happens while the agent is busy, and how to change both."""
-    rules = await state.policies.list_rules(caller.principal)
-    configured = {  # also by environment variables: the lines must not disable those
-        *state.gateway.store.config.connected_platforms,
-        *(platform for platform, _ in state.gateway.configured_accounts),
-    }
-    default, *platforms = (_to_policy_out(each, configured) for each in rules)
+    """List when conversations restart, what happens while the agent is busy, and the settings behind both."""
+    default, *platforms = map(_to_policy_out, await state.policies.list_rules(caller.principal))
     return PoliciesOut(default=default, platforms=platforms)
 
 
-def _to_policy_out(rules: PlatformRules, configured: Collection[Platform]) -> PolicyOut:
+def _to_policy_out(rules: PlatformRules) -> PolicyOut:
     return PolicyOut(
         platform=rules.platform,
         reset_rules=[_to_reset_rule_out(each) for each in rules.reset_rules],
         busy_policy=rules.busy_policy,
         busy_setting_key=rules.busy_setting_key,
         is_busy_default=rules.is_busy_default,
-        config_yaml=format_platform_rules(rules, connected=rules.platform in configured),
     )
 
 

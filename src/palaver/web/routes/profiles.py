@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pydantic import Field
 
+from palaver.domain.policy import ResetMode
 from palaver.services.commands.permissions import can_use_command
 from palaver.services.models import is_model_allowed
 from palaver.web.api_route import make_router
@@ -12,7 +15,20 @@ from palaver.web.errors import error_responses
 from palaver.web.schemas import ResponseModel
 from palaver.web.state import State
 
+if TYPE_CHECKING:
+    from palaver.domain.policy import ResetPolicy
+
 router = make_router("models", "/api", responses=error_responses(401))
+
+
+class ProfileResetOut(ResponseModel):
+    """When conversations with a profile restart automatically."""
+
+    mode: ResetMode
+    idle_minutes: int = Field(description="With `idle` and `both`: restart after this long without a human message.")
+    at_hour: int = Field(description="With `daily` and `both`: restart at this hour.")
+    timezone: str = Field(description="The time zone of `at_hour`.")
+    notify: bool = Field(description="Whether Palaver tells the person about a restart.")
 
 
 class ProfileOut(ResponseModel):
@@ -24,6 +40,9 @@ class ProfileOut(ResponseModel):
     description: str
     model: str | None = Field(description="The model of its conversations; null for the default.")
     toolsets: list[str] | None = Field(description="It has only these of the allowed toolsets; null for all of them.")
+    session_reset: ProfileResetOut | None = Field(
+        description="When its conversations restart; null: as those without a profile. Never on the page and in the API."
+    )
 
 
 class PersonalityOut(ResponseModel):
@@ -55,6 +74,7 @@ async def list_profiles(state: State, caller: Caller) -> ProfilesOut:
                 description=profile.description,
                 model=profile.model,
                 toolsets=None if profile.toolsets is None else sorted(profile.toolsets),
+                session_reset=_to_reset_out(gateway.store.config.reset_by_profile.get(name)),
             )
             for name, profile in config.profiles.items()
             if profile.model is None
@@ -62,3 +82,7 @@ async def list_profiles(state: State, caller: Caller) -> ProfilesOut:
         ],
         personalities=[PersonalityOut(name=name, instructions=text) for name, text in config.personalities.items()],
     )
+
+
+def _to_reset_out(policy: ResetPolicy | None) -> ProfileResetOut | None:
+    return None if policy is None else ProfileResetOut.model_validate(policy.to_dict())
