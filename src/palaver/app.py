@@ -252,6 +252,7 @@ def make_web_state(gateway: Gateway, rules: WebRules, settings: LiveSettings) ->
     from palaver.services.metrics import MetricsReader
     from palaver.services.policies import Policies
     from palaver.services.retention import Retention
+    from palaver.services.settings.model_catalog import ModelCatalog
     from palaver.services.shares import Shares
     from palaver.services.transfer.archive import PersonArchives
     from palaver.services.transfer.documents import Documents
@@ -280,6 +281,7 @@ def make_web_state(gateway: Gateway, rules: WebRules, settings: LiveSettings) ->
         ),
         live=LiveClients(store, gateway.feed),
         metrics=MetricsReader(store, lambda: gateway.rules.budgets),
+        model_catalog=ModelCatalog(),
         person_exports=PersonExports(PersonArchives(store, attachments), store.clock),
         policies=Policies(store, lambda: gateway.rules),
         retention=Retention(store, lambda: gateway.rules.retention),

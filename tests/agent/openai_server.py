@@ -269,6 +269,7 @@ class OpenAIServer:
 
     def __init__(self, *, models: Sequence[str] = ("test-model",)) -> None:
         self.models = list(models)
+        self.list_count = 0  # how often the models were listed
         self.requests: list[dict[str, Any]] = []  # the bodies of chat requests, in order
         self.bodies: list[bytes] = []
         self.keys: list[str] = []
@@ -327,6 +328,7 @@ class OpenAIServer:
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         if request.startswith("GET /v1/models "):
+            self.list_count += 1
             data = {"object": "list", "data": [{"id": name, "object": "model"} for name in self.models]}
             await Exchange(writer, "").send_json(200, data)
             return

@@ -54,7 +54,7 @@ async def test_from_the_link_to_an_answer_of_a_provider_without_a_file(
     launcher: WarmLauncher, tmp_path: Path, visitors: Visitors
 ) -> None:
     home, database = tmp_path / "home", tmp_path / "palaver.db"
-    with OpenAIServer(models=("large", "small")) as provider:
+    with OpenAIServer(models=("embed", "large", "small")) as provider:
         async with run_server(launcher, home, database) as (url, link):
             page = await (await visitors.open_context(url)).new_page()
             await page.goto(link)
@@ -85,10 +85,21 @@ async def test_from_the_link_to_an_answer_of_a_provider_without_a_file(
             await setup.get_by_role("button", name="Use as default model").click()
             await expect(setup).to_have_count(0)
 
+            await page.get_by_role("button", name="Model: lab:large").click()
+            await page.get_by_role("menuitem", name="More models…").click()
+            dialog = page.get_by_role("dialog", name="Choose a model")
+            await expect(dialog.get_by_role("status")).to_have_text("3 models")
+            assert await find_violations(page) == []
+            await dialog.get_by_role("searchbox", name="Search models").fill("small")
+            await page.keyboard.press("Enter")
+            await expect(page.get_by_role("button", name="Model: lab:small")).to_be_visible()
+
             provider.add_replies(reply_with_text("High tide ", "is at noon."), reply_with_text("Tides"))
             await page.locator("#composer").fill("When is high tide?")
             await page.keyboard.press("Enter")
             await expect(page.locator(".answer").last).to_contain_text("High tide is at noon.")
+            await expect(page.get_by_role("button", name="Model: lab:small")).to_be_visible()
+            assert [each["model"] for each in provider.requests[:2]] == ["large", "small"]  # the test, then the answer
             await page.context.close()  # before its server, whose end it would report
     assert not (home / "config.yaml").exists()
     assert not (tmp_path / "config.yaml").exists()

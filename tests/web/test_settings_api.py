@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -191,6 +192,25 @@ async def test_a_stored_provider_lists_its_models_and_answers(web: WebServer, pr
     provider.add_replies(reply_with_text("Hello"))
     tested = (await owner.post("/api/settings/models/test", json={"provider": "lab"})).json()
     assert (tested["ok"], tested["model"], provider.keys) == (True, "large", [f"Bearer {KEY}"])
+
+
+async def test_everyone_chooses_from_the_lists_of_the_connected_providers(
+    web: WebServer, provider: OpenAIServer
+) -> None:
+    owner, ada = await web.sign_in(), await web.sign_in("ada")
+    assert (await owner.get("/api/models")).json()["are_more_offered"] is False
+    values = {"providers.lab.base_url": provider.url, "providers.lab.api_key": KEY, "model": "lab:large"}
+    await change(owner, set=values | {"providers.gone.base_url": "http://127.0.0.1:9/v1"})
+    await change(owner, set={"models_by_role.member": ["lab:small"]})
+    assert (await ada.get("/api/models")).json()["are_more_offered"] is True
+    listed = await asyncio.gather(*(each.get("/api/models/offered") for each in (owner, ada, owner)))
+    by_owner, by_ada, _ = ({each["provider"]: each for each in reply.json()["providers"]} for reply in listed)
+    assert by_owner["lab"]["models"] == ["lab:large", "lab:small", "lab:text-embedding-3"]
+    assert by_ada["lab"]["models"] == ["lab:large", "lab:small"]  # the default, and what members may use
+    assert "Could not connect" in by_owner["gone"]["error"]
+    assert (by_ada["gone"]["models"], by_ada["gone"]["error"]) == ([], None)
+    assert provider.list_count == 1  # for all of them together
+    assert KEY not in "".join(reply.text for reply in listed)
 
 
 async def test_a_stored_key_is_not_sent_to_an_address_that_was_only_given(

@@ -4,6 +4,7 @@ import * as calls from "../api/calls";
 import { ChevronDownIcon, SparkIcon } from "../ui/icons";
 import { Menu, MenuChoice, MenuChoices } from "../ui/Menu";
 import { words } from "../words";
+import { MoreModelsItem } from "./MoreModelsItem";
 import { getProfileModel, useProfiles } from "./profiles";
 
 const DEFAULT_MODEL = "";
@@ -19,8 +20,8 @@ export function NewModelMenu({ profile, model, onChange }: Props) {
   const { data } = useQuery({ queryKey: ["models", profileModel], queryFn: () => calls.listModels(profileModel), staleTime: 300_000 });
   if (data === undefined) return null;
   const standard = profileModel ?? data.default;
-  const others = data.models.map((each) => each.name).filter((name) => name !== standard);
-  if (others.length === 0) return null;
+  const others = [...new Set([...data.models.map((each) => each.name), ...(model === null ? [] : [model])])].filter((name) => name !== standard);
+  if (others.length === 0 && !data.are_more_offered) return null;
   return (
     <Menu
       align="start"
@@ -40,6 +41,7 @@ export function NewModelMenu({ profile, model, onChange }: Props) {
           </MenuChoice>
         ))}
       </MenuChoices>
+      {data.are_more_offered && <MoreModelsItem current={model ?? standard} choose={onChange} />}
     </Menu>
   );
 }

@@ -1,11 +1,12 @@
 /** The menu that chooses the profile, the personality and the workspace of a conversation. */
 import { useState } from "react";
-import type { SessionChoices } from "../api/types";
+import type { Profiles, SessionChoices } from "../api/types";
 import { CloseIcon, FolderIcon, UserIcon } from "../ui/icons";
 import { Menu, MenuChoice, MenuChoices, MenuItem, MenuLabel, MenuSeparator, SubMenu } from "../ui/Menu";
 import { NameDialog } from "../ui/NameDialog";
 import { words } from "../words";
-import { useProfiles } from "./profiles";
+import { ProfilePicture } from "./ProfilePicture";
+import { findProfile, getProfileTitle, useProfiles } from "./profiles";
 
 const NONE = "";
 const MAX_WORKSPACE_CHARS = 240;
@@ -18,16 +19,17 @@ interface Props {
 
 export function ProfileMenu({ choices, onChange, isLabeled = false }: Props) {
   const [isEditing, setEditing] = useState(false);
-  if (useProfiles() === undefined) return null;
-  const label = describeChoices(choices);
-  const text = choices.profile ?? (isLabeled ? words.profile : null);
+  const profiles = useProfiles();
+  if (profiles === undefined) return null;
+  const label = describeChoices(profiles, choices);
+  const text = nameProfile(profiles, choices.profile) ?? (isLabeled ? words.profile : null);
   return (
     <>
       <Menu
         align={isLabeled ? "start" : "end"}
         button={
           <button type="button" className="chip-button" title={label} aria-label={label}>
-            <UserIcon />
+            <ProfileIcon profiles={profiles} name={choices.profile} />
             {text !== null && <span className="model-name">{text}</span>}
           </button>
         }
@@ -45,23 +47,36 @@ interface ItemsProps extends Omit<Props, "isLabeled"> {
 
 /** The same as a part of another menu, which shows `WorkspaceDialog` when it is asked to: the menu itself closes. */
 export function ProfileSubMenu(props: ItemsProps) {
-  if (useProfiles() === undefined) return null;
+  const profiles = useProfiles();
+  if (profiles === undefined) return null;
   return (
-    <SubMenu icon={<UserIcon />} label={describeChoices(props.choices)}>
+    <SubMenu icon={<ProfileIcon profiles={profiles} name={props.choices.profile} />} label={describeChoices(profiles, props.choices)}>
       <ProfileItems {...props} />
     </SubMenu>
   );
 }
 
-function describeChoices({ profile, personality, workspace }: SessionChoices): string {
-  const chosen = [profile, personality, workspace].filter((each) => each !== null);
+function ProfileIcon({ profiles, name }: { profiles: Profiles; name: string | null }) {
+  const picture = findProfile(profiles, name)?.picture ?? null;
+  return picture === null ? <UserIcon /> : <ProfilePicture url={picture} />;
+}
+
+/** The name of a profile for people, also if the server no longer has it. */
+function nameProfile(profiles: Profiles, name: string | null): string | null {
+  const profile = findProfile(profiles, name);
+  return profile === undefined ? name : getProfileTitle(profile);
+}
+
+function describeChoices(profiles: Profiles, { profile, personality, workspace }: SessionChoices): string {
+  const chosen = [nameProfile(profiles, profile), personality, workspace].filter((each) => each !== null);
   return chosen.length === 0 ? words.profileMenu : words.profileMenuLabel(chosen.join(", "));
 }
 
 function ProfileItems({ choices: { profile, personality, workspace }, onChange, onEditWorkspace }: ItemsProps) {
   const data = useProfiles();
   if (data === undefined) return null;
-  const profiles = addMissing(data.profiles.map((each) => ({ name: each.name, hint: each.description })), profile);
+  const known = data.profiles.map((each) => ({ name: each.name, title: getProfileTitle(each), hint: each.description, picture: each.picture }));
+  const profiles = addMissing(known, profile);
   const personalities = addMissing(data.personalities.map((each) => ({ name: each.name, hint: each.instructions })), personality);
   return (
     <>
@@ -115,16 +130,21 @@ export function WorkspaceDialog({ choices: { workspace }, onChange, onClose }: O
 
 interface Choice {
   name: string;
+  title?: string; // if it has another name for people
   hint: string;
+  picture?: string | null;
 }
 
 function Choices(props: { label: string; none: string; value: string | null; choices: Choice[]; onChange: (name: string | null) => unknown }) {
   return (
     <MenuChoices label={props.label} value={props.value ?? NONE} onChange={(value) => void props.onChange(value === NONE ? null : value)}>
       <MenuChoice value={NONE}>{props.none}</MenuChoice>
-      {props.choices.map(({ name, hint }) => (
+      {props.choices.map(({ name, title = name, hint, picture = null }) => (
         <MenuChoice key={name} value={name} {...(hint !== "" && { hint })}>
-          {name}
+          <span className="profile-name" dir="auto">
+            {picture !== null && <ProfilePicture url={picture} />}
+            {title}
+          </span>
         </MenuChoice>
       ))}
     </MenuChoices>

@@ -8,6 +8,7 @@ import type {
   Delivery,
   Me,
   Models,
+  OfferedModels,
   Policies,
   Profiles,
   Project,
@@ -164,6 +165,7 @@ export const deletePrompt = (id: string) => request<undefined>("DELETE", `/promp
 export const setStepSkipped = (step: "model" | "platform", skipped: boolean) =>
   request<undefined>("PUT", "/me/steps", { body: { step, skipped } });
 export const listModels = (include: string | null) => request<Models>("GET", "/models", { query: { include } });
+export const listOfferedModels = () => request<{ providers: OfferedModels[] }>("GET", "/models/offered");
 export const listProfiles = () => request<Profiles>("GET", "/profiles");
 export const listToolsets = (id: string) => request<Toolsets>("GET", sessionPath(id, "/toolsets"));
 export const getPolicies = () => request<Policies>("GET", "/policies");

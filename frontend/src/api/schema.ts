@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: e1fbbd410c690976a64b337d0223e77d20bc014805a1f2bfe002455595265018
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 8ac8347c4ed7ed09b43eb0e4c0b84aef1e8018e2c1b629d7833a5ad1355e038b
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -91,6 +91,14 @@ export interface components {
             model: string;
             /** Description */
             description: string;
+        };
+        /**
+         * AllOfferedModelsOut
+         * @description What all connected providers offer.
+         */
+        AllOfferedModelsOut: {
+            /** Providers */
+            providers: components["schemas"]["OfferedModelsOut"][];
         };
         /**
          * AnswerMessage
@@ -212,7 +220,7 @@ export interface components {
             percent: number | null;
             /**
              * Is Limit Set
-             * @description An owner has set a limit for exactly this; otherwise config.yaml applies.
+             * @description An owner has set a limit for exactly this; otherwise the server settings apply.
              */
             is_limit_set: boolean;
             /**
@@ -801,10 +809,17 @@ export interface components {
             has_more_after: boolean;
         };
         /**
+         * FindingCode
+         * @enum {string}
+         */
+        FindingCode: "check_failed" | "check_broken" | "checks_not_started" | "checks_too_slow" | "checks_without_result" | "versions" | "clock_wrong" | "clock_differs" | "clock_agrees" | "clock" | "time_zone" | "server_runs" | "server_stopped" | "port_free" | "port_taken" | "sandbox" | "sandbox_missing" | "configuration_valid" | "configuration_missing" | "configuration_problem" | "setting_problem" | "home_missing" | "home_not_folder" | "home_of_other_user" | "home_not_writable" | "home_private" | "home_readable" | "disk_full" | "disk_small" | "disk" | "backup_missing" | "backup_old" | "backup" | "files_missing" | "files" | "database_missing" | "database_driver_missing" | "database_old" | "database" | "database_too_new" | "database_damaged" | "database_error" | "integrity_ok" | "integrity_problem" | "platforms_none" | "account_problem" | "account_idle" | "account_failed" | "account_runs" | "account_warning" | "deliveries_failed" | "sign_in_failed" | "sign_in_too_slow" | "sign_in_error" | "sign_in_warning" | "sign_in" | "model_unusable" | "model_demo" | "model_not_tried" | "model_too_slow" | "model_over_budget" | "model_failed" | "model_empty" | "model_answers";
+        /**
          * FindingOut
          * @description What a check has found.
          */
         FindingOut: {
+            /** @description A stable identifier for programs. */
+            code: components["schemas"]["FindingCode"];
             /** Subject */
             subject: string;
             /**
@@ -819,6 +834,13 @@ export interface components {
              * @description How to fix it: a command, or a key of the settings with what to write there.
              */
             fix: string | null;
+            /**
+             * Facts
+             * @description The values mentioned in `text` and `fix`, for programs.
+             */
+            facts: {
+                [key: string]: string;
+            };
         };
         /**
          * ForkIn
@@ -1875,6 +1897,11 @@ export interface components {
              * @description Describes the agent that answers, and why it was chosen.
              */
             description: string;
+            /**
+             * Are More Offered
+             * @description `GET /api/models/offered` may list more models.
+             */
+            are_more_offered: boolean;
         };
         /**
          * MyAccountIn
@@ -2043,6 +2070,23 @@ export interface components {
             count: number;
             /** Listed */
             listed: string[];
+        };
+        /**
+         * OfferedModelsOut
+         * @description The models of a provider, as it says itself.
+         */
+        OfferedModelsOut: {
+            /** Provider */
+            provider: string;
+            /** Title */
+            title: string;
+            /** Models */
+            models: string[];
+            /**
+             * Error
+             * @description Why they are not known, in the words of the provider.
+             */
+            error: string | null;
         };
         /**
          * OpenAIError
@@ -2234,12 +2278,12 @@ export interface components {
             platform: string;
             /**
              * Account
-             * @description Its name in config.yaml; empty for the only one.
+             * @description Its name in the settings; empty for the only one.
              */
             account: string;
             /**
              * Configured
-             * @description It is set up in config.yaml or by environment variables.
+             * @description It is set up in the settings.
              */
             configured: boolean;
             /**
@@ -2426,11 +2470,6 @@ export interface components {
             busy_setting_key: string;
             /** Is Busy Default */
             is_busy_default: boolean;
-            /**
-             * Config Yaml
-             * @description Lines for config.yaml with the current values of this platform, to start from.
-             */
-            config_yaml: string;
         };
         /**
          * ProfileOut
@@ -2461,6 +2500,35 @@ export interface components {
              * @description It has only these of the allowed toolsets; null for all of them.
              */
             toolsets: string[] | null;
+            /** @description When its conversations in chats restart; null: as those without a profile. */
+            session_reset: components["schemas"]["ProfileResetOut"] | null;
+        };
+        /**
+         * ProfileResetOut
+         * @description When conversations with a profile restart automatically.
+         */
+        ProfileResetOut: {
+            mode: components["schemas"]["ResetMode"];
+            /**
+             * Idle Minutes
+             * @description With `idle` and `both`: restart after this long without a human message.
+             */
+            idle_minutes: number;
+            /**
+             * At Hour
+             * @description With `daily` and `both`: restart at this hour.
+             */
+            at_hour: number;
+            /**
+             * Timezone
+             * @description The time zone of `at_hour`.
+             */
+            timezone: string;
+            /**
+             * Notify
+             * @description Whether Palaver tells the person about a restart.
+             */
+            notify: boolean;
         };
         /**
          * ProfilesOut
@@ -2589,6 +2657,13 @@ export interface components {
              * @description What the provider itself said.
              */
             detail: string | null;
+            /**
+             * Facts
+             * @description Of the error: its `code`, and the values that it mentions.
+             */
+            facts: {
+                [key: string]: unknown;
+            };
         };
         /**
          * PruneIn
@@ -2815,7 +2890,7 @@ export interface components {
             notify: boolean;
             /**
              * Setting Key
-             * @description The setting in config.yaml.
+             * @description The setting behind it.
              * @example reset_by_platform.telegram
              */
             setting_key: string;

@@ -1,4 +1,5 @@
 /** The menu that chooses the model of a conversation: a button of its own, or a part of the conversation's menu. */
+import { MoreModelsItem } from "../agent/MoreModelsItem";
 import type { Models, Session } from "../api/types";
 import { formatCount } from "../format/numbers";
 import { useLiveClient } from "../live/context";
@@ -46,21 +47,25 @@ function ModelChoices({ session, data, label }: { session: Session; data: Models
     const tokens = windows.get(model) ?? null;
     return tokens === null ? {} : { hint: words.modelContextSize(formatCount(tokens)) };
   };
+  const choose = (model: string | null) => void updateSessions(client, [session.id], { model });
   return (
-    <MenuChoices
-      {...(label !== undefined && { label })}
-      value={session.chosen_model ?? DEFAULT_MODEL}
-      onChange={(value) => void updateSessions(client, [session.id], { model: value === DEFAULT_MODEL ? null : value })}
-    >
-      <MenuChoice value={DEFAULT_MODEL} {...buildHint(data.default)}>
-        {words.defaultModelChoice(removeProvider(data.default))}
-      </MenuChoice>
-      {others.map((model) => (
-        <MenuChoice key={model} value={model} {...buildHint(model)}>
-          {model}
+    <>
+      <MenuChoices
+        {...(label !== undefined && { label })}
+        value={session.chosen_model ?? DEFAULT_MODEL}
+        onChange={(value) => choose(value === DEFAULT_MODEL ? null : value)}
+      >
+        <MenuChoice value={DEFAULT_MODEL} {...buildHint(data.default)}>
+          {words.defaultModelChoice(removeProvider(data.default))}
         </MenuChoice>
-      ))}
-    </MenuChoices>
+        {others.map((model) => (
+          <MenuChoice key={model} value={model} {...buildHint(model)}>
+            {model}
+          </MenuChoice>
+        ))}
+      </MenuChoices>
+      {data.are_more_offered && <MoreModelsItem current={session.chosen_model ?? data.default} choose={choose} />}
+    </>
   );
 }
 

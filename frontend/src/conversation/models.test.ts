@@ -6,6 +6,7 @@ const models = {
   default: "a",
   compaction_percent: 85,
   description: "",
+  are_more_offered: false,
   models: [
     { name: "a", context_window: 1000 },
     { name: "b", context_window: null },

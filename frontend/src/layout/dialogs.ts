@@ -28,3 +28,19 @@ export function openShareDialog(sessionId: string): void {
 export function closeShareDialog(): void {
   sessionToShare.update(() => null);
 }
+
+/** A choice among all models of the providers: the name that is chosen now, and what to do with another. */
+export interface ModelChoice {
+  current: string;
+  choose: (model: string) => void;
+}
+
+export const modelToChoose = new Store<ModelChoice | null>(null);
+
+export function openModelDialog(choice: ModelChoice): void {
+  modelToChoose.update(() => choice);
+}
+
+export function closeModelDialog(): void {
+  modelToChoose.update(() => null);
+}

@@ -8,7 +8,7 @@ import { createQueryClient } from "../api/queryClient";
 import type { Me } from "../api/types";
 import { Home } from "../home/Home";
 import { closeImportDialog, shownImport } from "../imports/importDialog";
-import { closePalette, closeShareDialog, isPaletteOpen, sessionToShare } from "../layout/dialogs";
+import { closeModelDialog, closePalette, closeShareDialog, isPaletteOpen, modelToChoose, sessionToShare } from "../layout/dialogs";
 import { focusContent, TEMPORARY_PATH } from "../layout/focus";
 import { SidebarButtons } from "../layout/SidebarButtons";
 import { isNarrow, isSidebarShown, toggleSidebar } from "../layout/sidebarVisibility";
@@ -41,6 +41,7 @@ const TemporaryPage = lazyWithPreload(() => import("../conversation/temporary/Te
 const Palette = lazyWithPreload(() => import("../palette/Palette"));
 const ShareDialog = lazy(() => import("../panels/sharing/ShareDialog"));
 const ImportDialog = lazy(() => import("../panels/imports/ImportDialog"));
+const ModelDialog = lazy(() => import("../agent/ModelDialog"));
 const SharedPage = lazy(() => import("../panels/sharing/SharedPage"));
 const SetupSteps = lazy(() => import("../panels/setup/SetupSteps"));
 const SignIn = lazy(() => import("../sign-in/SignIn"));
@@ -126,10 +127,6 @@ function SignedIn({ me, refetch }: Account) {
   const [queryClient] = useState(createQueryClient);
   const account = useMemo(() => ({ me, refetch }), [me, refetch]);
   useEffect(() => client.start(), [client]);
-  useEffect(() => {
-    const timer = setTimeout(() => [ConversationPage, Palette].forEach((component) => component.preload()), PRELOAD_DELAY_MS);
-    return () => clearTimeout(timer);
-  }, []);
   useEffect(() => resetPage, []);
   useEffect(() => {
     client.onSessionCreated((entry, sessionId) => {
@@ -153,6 +150,7 @@ function resetPage(): void {
   setQuery("", { replace: true }); // the search
   closePalette();
   closeShareDialog();
+  closeModelDialog();
   closeImportDialog();
 }
 
@@ -161,6 +159,7 @@ function Frame() {
   const isPageCovered = useStore(isNarrow) && isSidebarVisible;
   const isPaletteShown = useStore(isPaletteOpen);
   const sharedId = useStore(sessionToShare);
+  const modelChoice = useStore(modelToChoose);
   const importToShow = useStore(shownImport);
   const me = useMe();
   const panels = useMemo(() => getPanelsFor(me), [me]);
@@ -169,6 +168,13 @@ function Frame() {
   const onOrder = useCallback((ids: readonly string[]) => {
     listedIds.current = ids;
   }, []);
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      Palette.preload();
+      if (path === "") ConversationPage.preload(); // the next thing that people see here; elsewhere they reach for the sidebar first
+    }, PRELOAD_DELAY_MS);
+    return () => clearTimeout(timer);
+  }, [path]);
   useExportDrops();
   useLeaveWarning();
   useShortcuts(useCallback(() => listedIds.current, []));
@@ -177,7 +183,7 @@ function Frame() {
       <a className="skip-link" href="#main" onClick={skipToContent}>
         {words.skipToContent}
       </a>
-      {isSidebarVisible && <Sidebar accountMenu={<AccountMenu panels={panels} />} onOrder={onOrder} />}
+      {isSidebarVisible && <Sidebar accountMenu={<AccountMenu panels={panels} />} onOrder={onOrder} onReach={ConversationPage.preload} />}
       {isSidebarVisible && (
         <button type="button" className="sidebar-backdrop" tabIndex={-1} aria-hidden="true" onClick={toggleSidebar} />
       )}
@@ -204,6 +210,13 @@ function Frame() {
         <ErrorBoundary fallback={<DialogLoadError close={closeShareDialog} />}>
           <Suspense>
             <ShareDialog sessionId={sharedId} />
+          </Suspense>
+        </ErrorBoundary>
+      )}
+      {modelChoice !== null && (
+        <ErrorBoundary fallback={<DialogLoadError close={closeModelDialog} />}>
+          <Suspense>
+            <ModelDialog choice={modelChoice} />
           </Suspense>
         </ErrorBoundary>
       )}

@@ -357,6 +357,13 @@ export const de: Words = {
   modelLabel: (model) => `Modell: ${model}`,
   modelContextSize: (tokens) => `${tokens} Token Kontext`,
   defaultModelChoice: (model) => `Standard (${model})`,
+  moreModels: "Weitere Modelle …",
+  chooseModel: "Modell wählen",
+  searchModels: "Modelle suchen",
+  loadingModels: "Die Anbieter werden gefragt …",
+  modelsFound: (count) => (count === 1 ? "1 Modell" : `${count} Modelle`),
+  modelsUnknown: (provider) => `${provider} hat seine Modelle nicht genannt.`,
+  useModel: "Dieses Modell verwenden",
   toolCalls: (count) => (count === 1 ? "1 Tool-Aufruf" : `${count} Tool-Aufrufe`),
 
   profileMenu: "Profil und Arbeitsbereich",

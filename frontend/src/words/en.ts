@@ -370,6 +370,13 @@ export const en = {
   modelLabel: (model: string) => `Model: ${model}`,
   modelContextSize: (tokens: string) => `${tokens} token context`,
   defaultModelChoice: (model: string) => `Default (${model})`,
+  moreModels: "More models…",
+  chooseModel: "Choose a model",
+  searchModels: "Search models",
+  loadingModels: "Asking the providers…",
+  modelsFound: (count: number) => (count === 1 ? "1 model" : `${count} models`),
+  modelsUnknown: (provider: string) => `${provider} did not list its models.`,
+  useModel: "Use this model",
   toolCalls: (count: number) => (count === 1 ? "1 tool call" : `${count} tool calls`),
 
   // profile, personality, workspace

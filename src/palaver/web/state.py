@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from palaver.services.push.notifier import PushNotifier
     from palaver.services.retention import Retention
     from palaver.services.settings.live_settings import LiveSettings
+    from palaver.services.settings.model_catalog import ModelCatalog
     from palaver.services.shares import Shares
     from palaver.services.transfer.documents import Documents
     from palaver.services.transfer.person_exports import PersonExports
@@ -42,6 +43,7 @@ class WebState:
     imports: PersonalImports
     live: LiveClients
     metrics: MetricsReader
+    model_catalog: ModelCatalog
     person_exports: PersonExports
     policies: Policies
     push: PushNotifier

@@ -1,13 +1,14 @@
 /** Connects a provider of models: choose it, paste a key, test it, save it, choose its model. */
 import { useState } from "react";
 import { ApiError, describeError } from "../../api/errors";
+import { describeFailure } from "../../format/errors";
 import { useAccount } from "../../live/context";
 import { toast } from "../../ui/toasts";
 import { useSingleFlight } from "../../ui/useSingleFlight";
 import { words } from "../../words";
 import { setupWords } from "../../words/setup";
 import { formatValue, readProblems } from "./settingValues";
-import { changeSettings, listProviderModels, testProvider, useRefreshSettings, type ProviderTest, type Settings } from "./settingsApi";
+import { changeSettings, isConflict, listProviderModels, testProvider, useRefreshSettings, type ProviderTest, type Settings } from "./settingsApi";
 import "./forms.css";
 
 const OTHER = "";
@@ -44,7 +45,10 @@ export function ProviderForm({ settings, name: existing, onDone }: Props) {
     try {
       await work();
     } catch (error) {
-      setProblem(error instanceof ApiError ? [...readProblems(error, new Set()).values()].join("\n") : describeError(error));
+      if (isConflict(error)) {
+        setProblem(setupWords.conflict);
+        await refresh();
+      } else setProblem(error instanceof ApiError ? [...readProblems(error, new Set()).values()].join("\n") : describeError(error));
     }
   };
 
@@ -66,7 +70,7 @@ export function ProviderForm({ settings, name: existing, onDone }: Props) {
         ...(address !== null && needsUrl && { [`providers.${name}.base_url`]: address }),
         ...(model !== "" && { model: `${name}:${model}` }),
       };
-      await changeSettings({ set });
+      await changeSettings({ set, expected_version: settings.version });
       toast(setupWords.providerSaved(known?.title ?? name));
       setKey("");
       await Promise.all([refresh(), refetch()]);
@@ -168,7 +172,7 @@ function TestResult({ test }: { test: ProviderTest }) {
   return (
     <>
       <p dir="auto">
-        {setupWords.testFailed} {test.error}
+        {setupWords.testFailed} {describeFailure({ reason: test.error, ...test.facts })}
       </p>
       {test.detail !== null && (
         <p dir="auto">

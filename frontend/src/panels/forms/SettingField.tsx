@@ -1,10 +1,11 @@
 /** One setting in a form: its input, its help, where its value comes from, and what the server says about it. */
 import { useId } from "react";
 import { words } from "../../words";
-import { setupWords, translateHelp } from "../../words/setup";
+import { translateChoice, translateHelp, translateText } from "../../words/settings";
+import { setupWords } from "../../words/setup";
 import { TimezoneInput } from "../shared/TimezoneInput";
 import { PictureInput } from "./PictureInput";
-import { formatValue, isPinned, nameKey, parseValue, RESET } from "./settingValues";
+import { formatValue, isPinned, nameKey, parseValue, RESET, splitKey } from "./settingValues";
 import type { Setting, SettingTemplate } from "./settingsApi";
 
 export interface FieldProps {
@@ -47,7 +48,7 @@ export function SettingField({ setting, template, label = nameKey(setting.key), 
       </p>
       {setting.problem !== null && (
         <p className="field-problem">
-          {setupWords.valueUnusable} {setting.problem}
+          {setupWords.valueUnusable} {translateText(setting.problem)}
         </p>
       )}
       <p className="field-problem" id={`${id}-problem`} role="alert" dir="auto">
@@ -82,7 +83,7 @@ function FieldSource({ setting, template, isReset }: { setting: Setting; templat
   return (
     <>
       <span className="field-source">{parts.join(" · ")}</span>
-      {template.unstorable_reason !== null && <span lang="en"> {template.unstorable_reason}</span>}
+      {template.unstorable_reason !== null && <span> {translateText(template.unstorable_reason)}</span>}
     </>
   );
 }
@@ -101,6 +102,7 @@ interface InputProps {
 
 export function SettingInput({ id, value, setting, template, isDisabled, isInvalid, describedBy, modelNames, onChange }: InputProps) {
   const text = formatValue(value);
+  const lastPart = splitKey(setting.key).at(-1) ?? "";
   const common = { id, disabled: isDisabled, "aria-invalid": isInvalid, "aria-describedby": describedBy };
   const update = (next: string) => onChange(parseValue(next, template));
   if (setting.is_secret) {
@@ -131,10 +133,28 @@ export function SettingInput({ id, value, setting, template, isDisabled, isInval
         {(template.is_optional || text === "") && <option value="">{setupWords.notSetChoice}</option>}
         {template.choices.map((choice) => (
           <option key={choice} value={choice}>
-            {choice}
+            {translateChoice(lastPart, choice)}
           </option>
         ))}
       </select>
+    );
+  }
+  if (template.kind === "choice") {
+    const chosen = Array.isArray(value) ? value : [];
+    return (
+      <span className="choice-list" role="group" id={id} aria-describedby={describedBy}>
+        {template.choices.map((choice) => (
+          <label key={choice}>
+            <input
+              type="checkbox"
+              checked={chosen.includes(choice)}
+              disabled={isDisabled}
+              onChange={(event) => onChange(template.choices.filter((each) => (each === choice ? event.target.checked : chosen.includes(each))))}
+            />
+            {translateChoice(lastPart, choice)}
+          </label>
+        ))}
+      </span>
     );
   }
   if (template.is_list || template.kind === "long_text") {

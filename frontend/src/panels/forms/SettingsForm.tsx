@@ -12,14 +12,14 @@ interface Props {
   settings: Settings;
   shown: readonly Setting[];
   modelNames?: readonly string[];
-  hasHeadings?: boolean;
+  namedParts?: number; // the first parts of every key, which the heading above the form names already
 }
 
-export function SettingsForm({ settings, shown, modelNames = [], hasHeadings = true }: Props) {
+export function SettingsForm({ settings, shown, modelNames = [], namedParts = 0 }: Props) {
   const keys = shown.map(({ key }) => key);
   const form = useSettingsDraft(settings, keys);
   const templates = new Map(settings.templates.map((template) => [template.key, template]));
-  const headings = shown.map(({ key }) => getHeading(key));
+  const headings = shown.map(({ key }) => getHeading(key, namedParts));
   return (
     <form
       className="settings-form"
@@ -33,7 +33,7 @@ export function SettingsForm({ settings, shown, modelNames = [], hasHeadings = t
         const template = templates.get(setting.template);
         if (template === undefined) return null;
         const own = headings[index] ?? "";
-        const isNew = hasHeadings && own !== (headings[index - 1] ?? "");
+        const isNew = own !== (headings[index - 1] ?? "");
         return (
           <Fragment key={setting.key}>
             {isNew && own !== "" && <h3>{own}</h3>}

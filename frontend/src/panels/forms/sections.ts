@@ -1,5 +1,5 @@
 /** Which settings are shown where, and the entries that a person can add, such as a profile. Pure. */
-import { translateKeyPart } from "../../words/setup";
+import { translateKeyPart } from "../../words/settings";
 import { quotePart, splitKey } from "./settingValues";
 import type { Setting, Settings, SettingTemplate } from "./settingsApi";
 
@@ -61,7 +61,23 @@ export function listEntrySettings(settings: Settings, collection: string, name: 
   return listed;
 }
 
-function makeSetting(key: string, template: SettingTemplate): Setting {
+/** The maps within one entry to which names can be added on the page, such as `headers`: the template of each. */
+export function listNestedTemplates(settings: Settings, collection: string): SettingTemplate[] {
+  const prefix = `${collection}.${NAME}.`;
+  return settings.templates.filter(
+    ({ key, is_terminal_only }) => key.startsWith(prefix) && key.slice(prefix.length).endsWith(`.${NAME}`) && !is_terminal_only,
+  );
+}
+
+/** The key of a new name in such a map of an entry. */
+export function makeNestedKey(template: SettingTemplate, entry: string, name: string): string {
+  const at = template.key.indexOf(NAME);
+  const rest = template.key.slice(at + NAME.length).replace(NAME, () => quotePart(name));
+  return template.key.slice(0, at) + quotePart(entry) + rest;
+}
+
+/** A setting that is not set yet. */
+export function makeSetting(key: string, template: SettingTemplate): Setting {
   return {
     key,
     template: template.key,

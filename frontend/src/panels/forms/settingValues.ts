@@ -1,6 +1,6 @@
 /** Values of settings as text in a field, names of settings, and the errors of a change by key. Pure. */
-import { ApiError } from "../../api/errors";
-import { translateKeyPart } from "../../words/setup";
+import { ApiError, describeError } from "../../api/errors";
+import { translateKeyPart, translateText } from "../../words/settings";
 import type { Setting, SettingTemplate } from "./settingsApi";
 
 /** What a form changes: the new value of a setting, or `RESET` to go back to the default. */
@@ -47,25 +47,30 @@ export function nameKey(key: string): string {
   return name.replace(/\b(api|url|mb|usd|dm|pii)\b/gi, (word) => word.toUpperCase());
 }
 
-/** The heading above settings that belong together: everything before the last part of the key. */
-export function getHeading(key: string): string {
-  return splitKey(key).slice(0, -1).map((part) => translateKeyPart(part) ?? part.replaceAll("_", " ")).join(" › ");
+/** The heading above settings that belong together: what is before the last part of the key, without the first parts. */
+export function getHeading(key: string, skippedParts = 0): string {
+  return splitKey(key).slice(skippedParts, -1).map((part) => translateKeyPart(part) ?? part.replaceAll("_", " ")).join(" › ");
 }
 
 export function isPinned({ source }: Setting): boolean {
   return source.kind === "file" || source.kind === "environment";
 }
 
-/** The server's words for each key that it refused; those for other keys are under the empty key. */
+/** Why the server refused a change, for each key that it refused; those for other keys are under the empty key. */
 export function readProblems(error: unknown, shownKeys: ReadonlySet<string>): Map<string, string> {
   const problems = new Map<string, string>();
   if (!(error instanceof ApiError)) return problems;
   const listed = Array.isArray(error.facts.problems) ? (error.facts.problems as { key: string; message: string }[]) : [];
   for (const { key, message } of listed) {
     const shown = shownKeys.has(key) ? key : "";
-    const text = shown !== "" && message.startsWith(`${key}: `) ? message.slice(key.length + 2) : message;
+    const text = shown !== "" && message.startsWith(`${key}: `) ? translateText(message.slice(key.length + 2)) : translateProblem(key, message);
     problems.set(shown, [problems.get(shown), text].filter(Boolean).join("\n"));
   }
-  if (problems.size === 0) problems.set("", error.message);
+  if (problems.size === 0) problems.set("", describeError(error));
   return problems;
+}
+
+/** A problem with a setting as the server words it, with or without the key in front, in the reader's language. */
+export function translateProblem(key: string, message: string): string {
+  return message.startsWith(`${key}: `) ? `${key}: ${translateText(message.slice(key.length + 2))}` : translateText(message);
 }

@@ -5,7 +5,7 @@ import { useLeaveGuard } from "../../lib/leaveGuard";
 import { toast } from "../../ui/toasts";
 import { setupWords } from "../../words/setup";
 import { readProblems, RESET, type Draft } from "./settingValues";
-import { changeSettings, useRefreshSettings, type Settings } from "./settingsApi";
+import { changeSettings, isConflict, useRefreshSettings, type Settings } from "./settingsApi";
 
 const NO_CHANGES: Draft = new Map();
 const NO_PROBLEMS: ReadonlyMap<string, string> = new Map();
@@ -47,7 +47,7 @@ export function useSettingsDraft(settings: Settings, keys: readonly string[]) {
       await refresh();
       return true;
     } catch (error) {
-      if (error instanceof ApiError && error.code === "settings_changed") {
+      if (isConflict(error)) {
         setProblems(new Map([["", setupWords.conflict]]));
         await refresh();
       } else if (error instanceof ApiError) setProblems(readProblems(error, shownKeys));

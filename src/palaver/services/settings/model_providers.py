@@ -9,7 +9,7 @@ import asyncio
 import json
 import time
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.agent.base import AgentRequest, TextDelta
@@ -22,8 +22,16 @@ from palaver.agent.providers import (
     get_provider_title,
     is_loopback_url,
 )
-from palaver.domain.errors import AgentError, AgentRejected, AgentUnavailable, ConfigError, InvalidInput
+from palaver.domain.errors import (
+    AgentError,
+    AgentRejected,
+    AgentUnavailable,
+    ConfigError,
+    InvalidInput,
+    PalaverError,
+)
 from palaver.domain.profile import AgentProfile, Provider
+from palaver.domain.turn_codes import FailureCode
 from palaver.logs import hide_in_logs, remove_secrets
 
 if TYPE_CHECKING:
@@ -36,6 +44,10 @@ MAX_MODELS: Final = 2000
 MAX_REPLY_CHARS: Final = 200
 _TEST_TOKENS: Final = 200  # some models think before they write
 _MAX_QUOTE_CHARS: Final = 500
+_NOT_FOR_CHAT: Final = (
+    *("embed", "rerank", "moderation", "whisper", "transcribe", "tts", "realtime", "audio", "dall-e", "gpt-image"),
+    *("imagen", "sora", "veo"),
+)
 _DEFAULT_URLS: Final = {
     "openai": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com",
@@ -99,6 +111,7 @@ class ProviderTest:
     reply: str | None = None
     error: str | None = None  # in words
     detail: str | None = None  # what the provider itself said
+    facts: Mapping[str, object] = field(default_factory=dict)  # of the error: its code, and what it mentions
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,25 +138,33 @@ def find_access(
     if api_key:
         hide_in_logs([api_key])
     if name not in KNOWN_PROVIDERS and not provider.base_url:
-        raise InvalidInput(f"{name}: set the address of this provider first.", provider=name)
+        text = f"{name}: set the address of this provider first."
+        raise InvalidInput(text, provider=name, code=FailureCode.ADDRESS_MISSING)
     if name in _DEFAULT_URLS and not provider.api_key and not provider.base_url:
-        raise InvalidInput(f"{name}: enter an API key. {explain_api_key(name)}", provider=name)
+        raise InvalidInput(
+            f"{name}: enter an API key. {explain_api_key(name)}",
+            provider=name,
+            provider_title=get_provider_title(name),
+            code=FailureCode.KEY_MISSING,
+        )
     return ProviderAccess(name, provider)
 
 
 async def list_models(access: ProviderAccess) -> list[str]:
-    """Return the models that a provider offers. Raises AgentError with what it said."""
+    """Return the models that a provider offers, those for other purposes last. Raises AgentError with what it said."""
     title = get_provider_title(access.name)
     try:
         async with asyncio.timeout(LIST_SECONDS):
             data = await _fetch_json(access, *_build_request(access))
     except TimeoutError:
-        raise AgentUnavailable(f"{title} did not answer within {LIST_SECONDS:g} seconds.") from None
+        raise _make_outage(
+            access, FailureCode.TIMED_OUT, f"{title} did not answer within {LIST_SECONDS:g} seconds."
+        ) from None
     items = data.get("data", data.get("models")) if isinstance(data, dict) else data
     names = [_read_name(item) for item in items] if isinstance(items, list) else []
     if not any(names):
-        raise AgentUnavailable(f"{title} has sent no list of models.")
-    return sorted({name for name in names if name})[:MAX_MODELS]
+        raise _make_outage(access, FailureCode.NO_MODELS, f"{title} has sent no list of models.")
+    return sorted({name for name in names if name}, key=lambda name: (not _can_chat(name), name))[:MAX_MODELS]
 
 
 async def run_test(access: ProviderAccess, model: str | None) -> ProviderTest:
@@ -156,14 +177,16 @@ async def run_test(access: ProviderAccess, model: str | None) -> ProviderTest:
             name = known.default_model if known else None
         async with asyncio.timeout(TEST_SECONDS):
             if name is None:
-                name = next(each for each in await list_models(access) if "embed" not in each)
+                name = next(filter(_can_chat, await list_models(access)))
             reply = await _ask(access, name)
     except TimeoutError:
-        return _fail(name, started_at, f"There was no answer within {TEST_SECONDS:g} seconds.")
+        text = f"There was no answer within {TEST_SECONDS:g} seconds."
+        return _fail(name, started_at, _make_outage(access, FailureCode.TIMED_OUT, text))
     except (AgentError, ConfigError, InvalidInput) as error:
-        return _fail(name, started_at, str(error), error.facts.get("detail"))
+        return _fail(name, started_at, error)
     except StopIteration:
-        return _fail(None, started_at, "This provider offers no model that can answer.")
+        text = "This provider offers no model that can answer."
+        return _fail(None, started_at, _make_outage(access, FailureCode.NO_MODELS, text))
     return ProviderTest(model=name, seconds=_get_seconds(started_at), reply=reply[:MAX_REPLY_CHARS])
 
 
@@ -173,7 +196,7 @@ async def _ask(access: ProviderAccess, model: str) -> str:
     from palaver.agent.selection import has_provider_packages
 
     if not has_provider_packages():
-        raise InvalidInput(f"Models of providers require additional packages. Install them with {INSTALL_COMMAND}.")
+        raise _make_packages_error()
     profile = AgentProfile(model=f"{access.name}:{model}", providers={access.name: access.provider})
     timeouts = Timeouts(connect_seconds=5, read_seconds=TEST_SECONDS)
     agent = ModelAgent(profile, {}, timeouts=timeouts, retry=RetryPolicy(max_tries=1))
@@ -211,7 +234,7 @@ async def _fetch_json(access: ProviderAccess, url: str, headers: dict[str, str])
     try:
         import httpx2
     except ImportError:
-        raise InvalidInput(f"This needs additional packages. Install them with {INSTALL_COMMAND}.") from None
+        raise _make_packages_error() from None
     title = get_provider_title(access.name)
     body = b""
     try:
@@ -222,24 +245,43 @@ async def _fetch_json(access: ProviderAccess, url: str, headers: dict[str, str])
             async for chunk in response.aiter_bytes():
                 body += chunk
                 if len(body) > MAX_RESPONSE_BYTES:
-                    raise AgentUnavailable(f"{title} has sent too much.")
+                    raise _make_outage(access, FailureCode.INVALID_RESPONSE, f"{title} has sent too much.")
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
         text = _quote(access, str(error) or type(error).__name__)
-        raise AgentUnavailable(f"Could not connect to {title}. {text}", detail=text) from None
+        message = f"Could not connect to {title}. {text}"
+        raise _make_outage(access, FailureCode.CANNOT_CONNECT, message, detail=text) from None
     if response.status_code >= 400:
         raise _make_error(access, response.status_code, body)
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
-        raise AgentUnavailable(f"{title} has not answered with JSON. Is the address right?") from None
+        text = f"{title} has not answered with JSON. Is the address right?"
+        raise _make_outage(access, FailureCode.INVALID_RESPONSE, text) from None
+
+
+def _make_outage(access: ProviderAccess, code: FailureCode, text: str, **facts: object) -> AgentUnavailable:
+    title = get_provider_title(access.name)
+    return AgentUnavailable(text, code=code, provider=access.name, provider_title=title, **facts)
+
+
+def _make_packages_error() -> InvalidInput:
+    text = f"Models of providers require additional packages. Install them with {INSTALL_COMMAND}."
+    return InvalidInput(text, code=FailureCode.PACKAGES_MISSING, command=INSTALL_COMMAND)
 
 
 def _make_error(access: ProviderAccess, status: int, body: bytes) -> AgentError:
     title, detail = get_provider_title(access.name), _quote(access, _read_message(body))
-    facts = {"provider": access.name, "status": status, "detail": detail}
     if status in (401, 403):
-        return AgentRejected(f"{title} rejected the API key. {detail}".strip(), **facts)
-    return AgentUnavailable(f"{title} answered with HTTP {status}. {detail}".strip(), **facts)
+        return AgentRejected(
+            f"{title} rejected the API key. {detail}".strip(),
+            code=FailureCode.KEY_REJECTED,
+            provider=access.name,
+            provider_title=title,
+            status=status,
+            detail=detail,
+        )
+    text = f"{title} answered with HTTP {status}. {detail}".strip()
+    return _make_outage(access, FailureCode.UNAVAILABLE, text, status=status, detail=detail)
 
 
 def _read_message(body: bytes) -> str:
@@ -273,9 +315,20 @@ def _read_name(item: Any) -> str:
     return str(name).removeprefix("models/") if is_usable else ""
 
 
-def _fail(model: str | None, started_at: float, error: str, detail: object = None) -> ProviderTest:
-    text = detail if isinstance(detail, str) else None
-    return ProviderTest(model=model, seconds=_get_seconds(started_at), error=error, detail=text)
+def _can_chat(name: str) -> bool:
+    """Whether a model answers in words, as far as its name tells; most providers list all their models alike."""
+    return not any(part in name.lower() for part in _NOT_FOR_CHAT)
+
+
+def _fail(model: str | None, started_at: float, error: PalaverError) -> ProviderTest:
+    detail = error.facts.get("detail")
+    return ProviderTest(
+        model=model,
+        seconds=_get_seconds(started_at),
+        error=str(error),
+        detail=detail if isinstance(detail, str) else None,
+        facts={"code": error.code} | error.facts,
+    )
 
 
 def _get_seconds(started_at: float) -> float:

@@ -1,0 +1,4 @@
+/** The picture of a profile, beside its name. */
+export function ProfilePicture({ url }: { url: string }) {
+  return <img className="profile-picture" src={url} alt="" width={20} height={20} />;
+}

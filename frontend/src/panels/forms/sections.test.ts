@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { listNestedTemplates, makeNestedKey } from "./sections";
+import type { Settings, SettingTemplate } from "./settingsApi";
+
+const template = (key: string, isTerminalOnly = false) => ({ key, is_terminal_only: isTerminalOnly }) as SettingTemplate;
+const HEADERS = template("mcp_servers.<name>.headers.<name>");
+const TEMPLATES = [
+  template("mcp_servers.<name>.url"),
+  template("mcp_servers.<name>.env.<name>", true),
+  HEADERS,
+  template("personalities.<name>"),
+];
+
+test("names can be added to the maps of an entry, unless they are for the terminal only", () => {
+  const settings = { templates: TEMPLATES } as unknown as Settings;
+  expect(listNestedTemplates(settings, "mcp_servers")).toEqual([HEADERS]);
+  expect(listNestedTemplates(settings, "personalities")).toEqual([]);
+});
+
+test("the key of a new name has both names, quoted where needed", () => {
+  expect(makeNestedKey(HEADERS, "files", "X-Api-Key")).toBe("mcp_servers.files.headers.X-Api-Key");
+  expect(makeNestedKey(HEADERS, "$&", "a.b")).toBe('mcp_servers.$&.headers."a.b"');
+});
