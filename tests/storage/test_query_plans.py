@@ -1,12 +1,13 @@
 """No statement on the way from a message to its answer scans a whole table.
 
-The test uses SQLite, whose planner does not consider the number of rows: its plans for an empty database are the same
-as for a full one.
+SQLite's planner does not consider the number of rows: its plans for an empty database are the same as for a full one.
+PostgreSQL is told to avoid scans, so that it scans a table only if no index can be used.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from dataclasses import replace
 from datetime import timedelta
@@ -21,6 +22,7 @@ from palaver.domain.capabilities import Capabilities, Pace
 from palaver.domain.errors import SendRetryable, TargetUnreachable
 from palaver.domain.inbound import Inbound
 from palaver.domain.job import JobRunKind
+from palaver.domain.message import Message
 from palaver.domain.platform_updates import (
     ButtonPressed,
     ChatMoved,
@@ -31,12 +33,29 @@ from palaver.domain.platform_updates import (
     MessageReaction,
 )
 from palaver.domain.profile import AgentProfile, TurnRules
+from palaver.domain.push import PushSubscription
+from palaver.domain.search_filter import ArchivedFilter, SearchFilter
 from palaver.domain.source import Platform
+from palaver.domain.version import VersionInfo
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 from palaver.services.gateway import Gateway
-from palaver.storage import job_runs, jobs
+from palaver.storage import (
+    accounts,
+    events,
+    job_runs,
+    jobs,
+    message_edits,
+    message_log,
+    projects,
+    push,
+    sessions,
+    shares,
+    transcript_pages,
+    versions,
+)
 from palaver.storage.engines import sqlite
 from palaver.storage.engines.base import Read, Write
+from palaver.storage.engines.postgres_pool import PostgresTransaction
 from palaver.storage.engines.sqlite import SqliteTransaction
 from palaver.storage.timestamps import to_micros
 from palaver.testing import ScriptedAgent
@@ -45,10 +64,11 @@ from support.job_runs import insert_job
 from support.metered_work import make_call, make_rules, make_usage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Iterator
     from pathlib import Path
 
     from palaver.agent.base import AgentEvent, AgentRequest
+    from palaver.domain.person import Person
     from palaver.services.platforms.adapter import OutgoingMessage
     from palaver.storage.engines.base import Transaction
 
@@ -60,6 +80,9 @@ SHORT_INDEXES = {
     "preview",  # a table: one row for each running turn
     *("home_channel", "platform_account"),  # tables: one row for each platform or account
     *("model_call", "budget_limit"),  # tables: one row for each call that is under way, or limit that an owner has set
+    *("push_message", "push_message_due"),  # notifications on their way
+    "push_subscription",  # a table: one row for each browser of a person who wants notifications
+    *("wanted", "CONSTANT"),  # values in the statement itself
 }
 # What SQLite runs when a row is deleted that others reference.
 CASCADE_STATEMENTS = [
@@ -193,7 +216,11 @@ async def test_no_statement_of_a_conversation_scans_a_table(tmp_path: Path, stat
                 await loopback.say(text)
             may_continue.set()
             await wait_for_turn(gateway, running.turn_id)
-            for text in ("/undo", "/redo", "/retry", "/new"):
+            for text in ("/undo", "/redo"):
+                await loopback.say(text)
+            retried = await loopback.say("/retry")
+            await wait_for_turn(gateway, retried.turn_id)
+            for text in ("/versions", "/version 1", "/why", "/new"):
                 await loopback.say(text)
             send_errors.append(TargetUnreachable("blocked"))
             last = await loopback.say("bye")
@@ -215,3 +242,137 @@ async def test_no_statement_of_a_conversation_scans_a_table(tmp_path: Path, stat
     db.close()
     assert scans == {}
     assert len(statements) > 40
+
+
+# ---- both engines ------------------------------------------------------------------------------------------
+
+NOW = 1_000_000
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[object, ...]]:
+    """Collects every statement that runs from now on, with the parameters of one call."""
+    collected: dict[str, tuple[object, ...]] = {}
+    for transaction in (SqliteTransaction, PostgresTransaction):
+        for name in ("fetch_one", "fetch_all", "execute"):
+            original = getattr(transaction, name)
+
+            def collect(self: Transaction, sql: str, *params: object, original: Any = original) -> Any:
+                collected[sql] = params
+                return original(self, sql, *params)
+
+            monkeypatch.setattr(transaction, name, collect)
+    return collected
+
+
+def find_postgres_scans(tx: Transaction, sql: str, params: tuple[object, ...]) -> list[str]:
+    """Return the steps of a statement that read a whole table or index although PostgreSQL avoids them."""
+    tx.execute("SET LOCAL enable_seqscan = off")
+    row = tx.fetch_one(f"EXPLAIN (FORMAT JSON) {sql}", *params)
+    assert row is not None
+    plans = row[0] if isinstance(row[0], list) else json.loads(row[0])
+    steps = [step for plan in plans for step in iterate_steps(plan["Plan"])]
+    return [
+        f"{step['Node Type']} {step.get('Relation Name', '')} {step.get('Index Name', '')}"
+        for step in steps
+        if (step["Node Type"] == "Seq Scan" or ("Index Name" in step and "Index Cond" not in step))
+        and not SHORT_INDEXES & {step.get("Relation Name"), step.get("Index Name")}
+    ]
+
+
+def iterate_steps(step: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield step
+    for below in step.get("Plans", []):
+        yield from iterate_steps(below)
+
+
+def use_versions(store: SessionStore, session_id: str, person: Person) -> None:
+    """Ask again, edit and choose versions, and read the conversation in every direction."""
+    no = store.engine.run(Read(lambda tx: sessions.get(tx, session_id).no))
+    place, actor = message_edits.MessagePlace(no, 2), message_edits.Actor("telegram", person.id)
+
+    def change(tx: Transaction) -> None:
+        assert message_edits.edit_message(tx, place, "another text", actor, NOW)
+        assert message_edits.revert_late_edit(tx, place, NOW)
+        info = versions.start_version(tx, no, place.seq, NOW, person.id)
+        message_log.append_messages(tx, session_id, [Message("user", "again")], NOW)
+        versions.choose_version(tx, no, info.group, 1, NOW, person.id)
+        assert message_edits.delete_message(tx, place, actor, NOW, first_seq=place.seq)
+
+    def read(tx: Transaction) -> None:
+        page = transcript_pages.load_page_before(tx, no, before=None, limit=1)
+        transcript_pages.load_page_after(tx, no, after=1, limit=1)
+        transcript_pages.load_page_around(tx, no, seq=place.seq, limit=2)
+        events.load_context(tx, no, first_seq=1, up_to=9)
+        versions.find_last_info(tx, no)
+        versions.find_info(tx, no, place.seq)
+        info = VersionInfo(group=place.seq, number=1, count=2, has_edits=False)
+        assert len(versions.list_versions(tx, no, info)) == 2
+        assert page.events
+
+    store.engine.run(Write(change))
+    store.engine.run(Read(read))
+
+
+def use_prompts_and_searches(store: SessionStore, session_id: str, person: Person) -> None:
+    view = store.seen_by(person.principal)
+    prompt = view.saved_prompts.create("Explain", "Explain {{topic}}")
+    view.saved_prompts.update(prompt.id, name="Explain it")
+    view.saved_prompts.list()
+    view.saved_prompts.delete(prompt.id)
+    project = view.projects.create("Trips")
+    view.projects.update(project.id, instructions="Be brief.")
+    view.move(session_id, project.id)
+    no = store.engine.run(Read(lambda tx: sessions.get(tx, session_id).no))
+    store.engine.run(Read(lambda tx: projects.load_instructions(tx, no, person.id)))
+    for archived in ArchivedFilter:
+        view.search("hello", search_filter=SearchFilter(person=person.id, archived=archived, project=project.id))
+
+
+def use_shares_and_push(store: SessionStore, session_id: str, person: Person) -> None:
+    browser = accounts.Browser(device="Firefox", ip_address="127.0.0.1")
+    subscription = PushSubscription(id="p1", endpoint="https://push", public_key="k", auth_secret="s", server_key="v")
+
+    def run(tx: Transaction) -> None:
+        no = sessions.get(tx, session_id).no
+        accounts.open_account(tx, person, NOW)
+        share = shares.add(tx, person.id, no, "s" * 43, {"title": None, "messages": []}, NOW, NOW + 5)
+        shares.set_expiry(tx, share.id, person.id, NOW + 6)
+        shares.has_expired_before(tx, NOW)
+        shares.delete_expired_before(tx, NOW, 10)
+        sign_in_id = accounts.sign_in(tx, person.id, "digest", "link", browser, NOW)
+        push.save_subscription(tx, sign_in_id, subscription, NOW)
+        push.find_subscription(tx, sign_in_id)
+        push.enqueue(tx, no, person.id, NOW, NOW)
+        assert push.find_next_due(tx, "v") == NOW
+        (due,) = push.claim_due(tx, "v", NOW, NOW + 9, 5)
+        push.retry_message(tx, due.no, due.seq, NOW)
+        push.delete_message(tx, due.no, due.seq)
+        push.delete_subscription_of_sign_in(tx, sign_in_id)
+
+    store.engine.run(Write(run))
+
+
+def test_no_statement_about_versions_prompts_shares_and_push_scans_a_table(
+    store: SessionStore, calls: dict[str, tuple[object, ...]]
+) -> None:
+    source = SessionSource("telegram", "ada", user_id="ada")
+    person = store.get_or_create_person(source)
+    recorded = store.record_user_message(source, "hello there")
+    store.append_to_transcript(recorded.session_id, {"role": "assistant", "content": "hello", "answers": 2})
+    store.search("hello")
+    calls.clear()  # those of storing and indexing messages
+    for use in (use_versions, use_prompts_and_searches, use_shares_and_push):
+        use(store, recorded.session_id, person)
+    statements = {
+        sql: params for sql, params in calls.items() if not re.match(r"INSERT.* VALUES|SAVEPOINT", sql, re.DOTALL)
+    }
+    if store.engine.name == "sqlite":
+        scans = {sql: store.engine.run(Read(lambda tx, sql=sql: find_scans(tx._db, sql))) for sql in statements}  # type: ignore[misc]
+    else:
+        scans = {
+            sql: store.engine.run(Write(lambda tx, sql=sql, params=params: find_postgres_scans(tx, sql, params)))  # type: ignore[misc]
+            for sql, params in statements.items()
+        }
+    assert {sql: steps for sql, steps in scans.items() if steps} == {}
+    assert len(statements) > 50

@@ -425,8 +425,9 @@ class VersionMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
-def test_any_sequence_of_changes_shows_one_path_and_loses_nothing(open_store: OpenStore) -> None:
+def test_any_sequence_of_changes_shows_one_path_and_loses_nothing(open_store: OpenStore, store_url: str) -> None:
     class Machine(VersionMachine):
         store = open_store()
 
-    run_state_machine_as_test(Machine, settings=settings(stateful_step_count=25, max_examples=settings().max_examples))
+    examples = settings().max_examples // (1 if store_url.startswith("sqlite:") else 4)
+    run_state_machine_as_test(Machine, settings=settings(stateful_step_count=25, max_examples=examples))

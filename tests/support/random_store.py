@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from palaver import SessionSource, TurnUsage
 from palaver.domain.errors import NothingToDo, TitleTaken
+from palaver.domain.message import Message
 from palaver.domain.person import Role
 from palaver.storage import (
     compactions,
     events,
     home_channels,
+    message_log,
     people,
     person_merge,
     read_marks,
     session_settings,
     sessions,
+    versions,
 )
-from palaver.storage.engines.base import Write
+from palaver.storage.engines.base import Read, Write
 from palaver.storage.timestamps import to_micros
 from support.job_runs import insert_job
 
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     import random
 
     from palaver import SessionStore
+    from palaver.domain.events import Event
+    from palaver.domain.version import VersionInfo
     from palaver.services.attachments import Attachments
     from palaver.storage.engines.base import Transaction
 
@@ -71,6 +76,7 @@ class RandomStore:
     @property
     def others(self) -> list[Any]:
         return [
+            *(self.ask_again, self.edit, self.choose_version),
             *(self.undo, self.redo, self.rewrite, self.fork, self.rename, self.pin, self.archive, self.reset),
             *(self.restore, self.project, self.delete, self.remember, self.add_file, self.compact, self.write_event),
             *(self.add_job, self.set_home, self.damage, self.make_member, self.mark_read, self.link),
@@ -123,6 +129,47 @@ class RandomStore:
 
     def rewrite(self) -> None:
         self.store.rewrite_transcript(self.session_id, [self.text, {"role": "assistant", "content": self.text}])
+
+    def ask_again(self, *, is_edit: bool = False) -> None:
+        """Make another version of a visible message of a person, with an answer."""
+        now, session_id = to_micros(self.store.clock.now()), self.session_id
+        questions = [each for each in self._list_messages(session_id) if each.message and each.message.role == "user"]
+        if questions:
+            question = self.chance.choice(questions)
+            text = self.text if is_edit else question.message.text if question.message else ""
+
+            def run(tx: Transaction) -> None:
+                no = sessions.get(tx, session_id).no
+                versions.start_version(tx, no, question.seq, now, question.person_id, is_edit=is_edit)
+                messages = [Message("user", text), Message("assistant", self.text)]
+                message_log.append_messages(tx, session_id, messages, now, from_human=True)
+
+            self.store.engine.run(Write(run))
+
+    def edit(self) -> None:
+        self.ask_again(is_edit=True)
+
+    def choose_version(self) -> None:
+        now = to_micros(self.store.clock.now())
+        infos = [(each, info) for each in self.session_ids for info in self.load_versions(self.store, each).values()]
+        if infos:
+            session_id, info = self.chance.choice(infos)
+            number = self.chance.choice([each for each in range(1, info.count + 1) if each != info.number])
+            self.store.engine.run(
+                Write(lambda tx: versions.choose_version(tx, sessions.get(tx, session_id).no, info.group, number, now))
+            )
+
+    def load_versions(self, store: SessionStore, session_id: str) -> dict[int, VersionInfo]:
+        """Return the versions of the visible messages of a conversation, here or in a copy."""
+
+        def run(tx: Transaction) -> dict[int, VersionInfo]:
+            no = sessions.get(tx, session_id).no
+            return versions.load_infos(tx, no, events.list_messages(tx, no))
+
+        return store.engine.run(Read(run))
+
+    def _list_messages(self, session_id: str) -> list[Event]:
+        return self.store.engine.run(Read(lambda tx: events.list_messages(tx, sessions.get(tx, session_id).no)))
 
     def fork(self) -> None:
         self.session_ids.append(self.store.fork(self.session_id).id)

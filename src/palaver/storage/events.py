@@ -16,6 +16,7 @@ from palaver.domain.message import make_preview
 from palaver.domain.session import UndoResult
 from palaver.domain.text import make_json_storable, make_storable
 from palaver.storage import read_marks
+from palaver.storage.hidden_ranges import BY_ID, BY_NO, MAX_ROWS_PER_READ, iterate_backwards, mark_near_hidden
 from palaver.storage.message_log import INSERT_EVENT, INSERT_MESSAGE, PREVIEW_ROLES
 from palaver.storage.message_rows import (
     EDITED_TEXT,
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
 
 END_OF_LOG = 2**62  # a seq after every event
 UNREADABLE_TEXT = "(This message can't be read: its entry in the log is damaged.)"
-_MAX_ROWS_PER_READ = 1000
-_BY_NO = "session_no = $1"
-_BY_ID = "session_no = (SELECT no FROM session WHERE id = $1)"  # a subquery, to save a round trip
 _IS_VISIBLE = "kind = 'message' AND hidden_by IS NULL"
 _IS_ANSWER = "role IN ('assistant', 'tool')"
 # Sent by a job, or by the agent from another conversation: it is part of no turn here. In JSON, only a key has these
@@ -97,11 +95,11 @@ def load_transcript(tx: Transaction, session_id: str, limit: int | None = None) 
     session_id = parse_session_id(session_id)
     if limit is None:
         rows = tx.fetch_all(
-            f"SELECT role, content, body, {EDITED_TEXT} FROM event WHERE {_BY_ID} AND {_IS_VISIBLE} ORDER BY seq",
+            f"SELECT role, content, body, {EDITED_TEXT} FROM event WHERE {BY_ID} AND {_IS_VISIBLE} ORDER BY seq",
             session_id,
         )
     else:
-        newest = _iter_newest_messages(tx, session_id, END_OF_LOG, limit, session_condition=_BY_ID)
+        newest = _iter_newest_messages(tx, session_id, END_OF_LOG, limit, session_condition=BY_ID)
         rows = [(row[3], row[4], row[5], row[9]) for row in islice(newest, limit)]
         rows.reverse()
     if not rows and tx.fetch_one("SELECT 1 FROM session WHERE id = $1", session_id) is None:
@@ -128,55 +126,19 @@ def _iter_newest_messages(
     before: int,
     expected: int,
     *,
-    session_condition: str = _BY_NO,
+    session_condition: str = BY_NO,
     first_seq: int = 0,
 ) -> Iterator[Row]:
-    """Yield the visible messages from before `before` back to `first_seq`, newest first, as rows of `SELECT_EVENT`.
-
-    Messages that were hidden together are skipped together, so the cost does not depend on how many they are.
-    """
-    row_limit = min(expected + 8, _MAX_ROWS_PER_READ)
-    while True:
-        rows = tx.fetch_all(
-            f"{SELECT_EVENT} WHERE {session_condition} AND seq < $2 AND seq >= $3 ORDER BY seq DESC LIMIT $4",
-            session,
-            before,
-            first_seq,
-            row_limit,
-        )
-        for row in rows:
-            if row[1] == "message" and row[8] is None:
-                yield row
-        if len(rows) < row_limit:
-            return
-        before, kind, hidden_by = rows[-1][0], rows[-1][1], rows[-1][8]
-        if kind == "message" and hidden_by is not None:
-            before = min(before, _find_hidden_start(tx, session, before, hidden_by, session_condition))
-        row_limit = min(row_limit * 2, _MAX_ROWS_PER_READ)
-
-
-def _find_hidden_start(tx: Transaction, session: object, before: int, hidden_by: int, session_condition: str) -> int:
-    """Return the seq from which on every message before `before`, itself a hidden one, is hidden.
-
-    A change of the version may show earlier messages of that range again, so it ends there.
-    """
-    row = tx.fetch_one(f"SELECT body FROM event WHERE {session_condition} AND seq = $2", session, hidden_by)
-    facts = find_facts(row[0]) if row else {}
-    seqs = (facts.get(key) for key in ("first_seq", "answers_kept_before", "posts_kept_before"))
-    start = max((seq for seq in seqs if isinstance(seq, int)), default=hidden_by)
-    change = tx.fetch_one(
-        f"SELECT MAX(seq) FROM event WHERE {session_condition} AND version_of IS NOT NULL AND seq < $2", session, before
-    )
-    return max(start, change[0] or 0) if change else start
+    """Yield the visible messages from before `before` back to `first_seq`, newest first, as rows of `SELECT_EVENT`."""
+    rows = iterate_backwards(tx, session, before, expected, session_condition=session_condition, first_seq=first_seq)
+    return (row for row in rows if row[1] == "message")
 
 
 def list_messages(
     tx: Transaction, session_no: int, *, before: int | None = None, limit: int | None = None
 ) -> list[Event]:
     """Return the last visible messages before a seq (None: before the end of the log), oldest first."""
-    newest = _iter_newest_messages(
-        tx, session_no, END_OF_LOG if before is None else before, limit or _MAX_ROWS_PER_READ
-    )
+    newest = _iter_newest_messages(tx, session_no, END_OF_LOG if before is None else before, limit or MAX_ROWS_PER_READ)
     return [event_from_row(row) for row in reversed(list(islice(newest, limit)))]
 
 
@@ -296,7 +258,7 @@ def _find_end_of_earlier_answers(tx: Transaction, session_no: int, question_seq:
             end = after = seq + 1
         if len(rows) < row_limit:
             return end
-        after, row_limit = rows[-1][0], _MAX_ROWS_PER_READ
+        after, row_limit = rows[-1][0], MAX_ROWS_PER_READ
 
 
 # -- changing -----------------------------------------------------------------------------------------------
@@ -414,14 +376,17 @@ def _hide_messages(
     tx: Transaction, session_no: int, first_seq: int, hidden_by: int, *, answers_from: int, condition: str = "1 = 1"
 ) -> int:
     """Hide the visible messages from `first_seq` on, answers from `answers_from` on, and return how many they are."""
-    return tx.execute(
-        f"UPDATE event SET hidden_by = $3 WHERE session_no = $1 AND seq >= $2 AND {_IS_VISIBLE}"
+    hidden_count = tx.execute(
+        f"UPDATE event SET hidden_by = $3, is_near_hidden = 1 WHERE session_no = $1 AND seq >= $2 AND {_IS_VISIBLE}"
         f" AND (seq >= $4 OR NOT {_IS_ANSWER}) AND {condition}",
         session_no,
         first_seq,
         hidden_by,
         answers_from,
     )
+    if hidden_count:
+        mark_near_hidden(tx, session_no, first_seq, hidden_by)
+    return hidden_count
 
 
 def end_compaction_of_hidden(tx: Transaction, session_no: int, first_seq: int) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from palaver.domain import policy as policies
 from palaver.domain.gateway_config import MACHINE_PLATFORMS
 from palaver.domain.session import EndReason
-from palaver.storage import job_proposals, lanes, turns
+from palaver.storage import job_proposals, lanes, session_settings, turns
 from palaver.storage.sources import decode_source
 
 if TYPE_CHECKING:
@@ -132,11 +132,12 @@ def _find_reason(
     """Return the reason of the lane that would leave the session last; None if one of them would stay, or none is."""
     last_activity = session.last_human_at or session.created_at
     latest: tuple[datetime, policies.ResetReason] | None = None
+    profile = session_settings.find_profile(tx, session_no) if config.reset_by_profile else None
     for (encoded_source,) in tx.fetch_all("SELECT source FROM lane WHERE session_no = $1 ORDER BY key", session_no):
         source = decode_source(encoded_source)
         if lanes.is_unanswered_post(session) and source.platform not in MACHINE_PLATFORMS:
             return None  # the next message is the answer
-        for policy in config.list_lane_policies(source):
+        for policy in config.list_lane_policies(source, profile):
             reason = policies.find_reset_reason(policy, last_activity=last_activity, now=now)
             due_at = policies.compute_reset_time(policy, last_activity)
             if reason is None or due_at is None:

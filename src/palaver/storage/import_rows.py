@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 EventRow = tuple[int, str, int, str | None, str | None, str | None, str | None, str | None, int | None, int | None]
 
 _INSERT_EVENT = """INSERT INTO event (session_no, seq, kind, created_at, role, content, body, person_id,
-    platform_message_id, hidden_by, edited_by, version_of) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"""
+    platform_message_id, hidden_by, edited_by, version_of, is_near_hidden)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"""
+_HIDDEN_BY = 8  # the column of `EventRow`
 
 
 def insert_row(tx: Transaction, table: str, columns: Mapping[str, object], returning: str = "") -> Any:
@@ -72,8 +74,19 @@ def start_session(tx: Transaction, columns: Mapping[str, object]) -> int:
 def append_events(tx: Transaction, session_no: int, rows: Sequence[EventRow]) -> None:
     """Append events that have their numbers already."""
     if rows:
-        tx.execute_many(_INSERT_EVENT, [(session_no, *row, versions.read_group(row[1], row[5])) for row in rows])
+        marks = _find_rows_near_hidden(rows)
+        groups = (versions.read_group(row[1], row[5]) for row in rows)
+        tx.execute_many(
+            _INSERT_EVENT,
+            [(session_no, *row, group, mark) for row, group, mark in zip(rows, groups, marks, strict=True)],
+        )
         tx.execute("UPDATE session SET last_seq = $2 WHERE no = $1", session_no, rows[-1][0])
+
+
+def _find_rows_near_hidden(rows: Sequence[EventRow]) -> list[int | None]:
+    """Return the mark `is_near_hidden` of each row: the first and last get it always, for the rows before and after."""
+    hidden = [True, *(row[_HIDDEN_BY] is not None for row in rows), True]
+    return [1 if any(hidden[index : index + 3]) else None for index in range(len(rows))]
 
 
 def update_session(tx: Transaction, session_no: int, columns: Mapping[str, object]) -> None:
@@ -81,17 +94,22 @@ def update_session(tx: Transaction, session_no: int, columns: Mapping[str, objec
     tx.execute(f"UPDATE session SET {assignments} WHERE no = $1", session_no, *columns.values())
 
 
-def set_free_title(tx: Transaction, session_no: int, title: str) -> str:
-    """Give a session a title, with the next number if its owner has the title already; return it."""
+def set_free_title(tx: Transaction, session_no: int, title: str, *, is_own_format: bool = False) -> str:
+    """Give a session a title, with the next number if its owner has the title already; return it.
+
+    Two people with the same title can be merged into one. So an export of Palaver may have a title twice, but not twice
+    for one audience.
+    """
     row = sessions.get_by_no(tx, session_no)
-    free = find_title_for(tx, row, title)
+    free = find_title_for(tx, row, title, [row.audience_no] if is_own_format else None)
     slot = parse_title_slot(free)
     update_session(tx, session_no, {"title": free, "title_base": slot.base, "title_number": slot.number})
     return free
 
 
-def find_title_for(tx: Transaction, row: SessionRow, title: str) -> str:
-    audiences = people.list_title_audiences(tx, row.audience_no, shared=row.session.shared)
+def find_title_for(tx: Transaction, row: SessionRow, title: str, audiences: Sequence[int] | None = None) -> str:
+    """Return the title if it is free within these audiences (None: all of the session's owner), or a free one."""
+    audiences = audiences or people.list_title_audiences(tx, row.audience_no, shared=row.session.shared)
     same = sessions.list_by_title(tx, parse_title_slot(title), audiences, exact=True)
     if all(other.no == row.no for other in same):
         return title
@@ -106,7 +124,15 @@ def count_visible_messages(tx: Transaction, session_no: int) -> int:
 
 
 def repair_session(tx: Transaction, session_no: int) -> None:
-    """Make the counters of a session match its log, of which entries are missing."""
+    """Make the counters of a session match its log, of which entries are missing.
+
+    The last entry becomes visible: only a later one can have hidden it.
+    """
+    tx.execute(
+        "UPDATE event SET hidden_by = NULL WHERE session_no = $1"
+        " AND seq = (SELECT MAX(e.seq) FROM event e WHERE e.session_no = $1)",
+        session_no,
+    )
     update_session(tx, session_no, {"message_count": 0})
     events.update_counters(tx, session_no, count_visible_messages(tx, session_no))
     for column in ("compaction_seq", "redo_seq"):

@@ -31,6 +31,12 @@ _WRONG_COUNTERS = """
         OR COALESCE(s.cost_nanos, 0) <> COALESCE(u.nanos, 0)
         OR s.indexed_seq > s.last_seq OR (s.unindexed = 0 AND s.indexed_seq < e.last_message))
     ORDER BY s.no LIMIT $3"""
+# A hidden event and the events next to it are marked (`hidden_ranges.py`): without the mark, readers would miss some.
+_UNMARKED_EVENTS = """SELECT s.id, MIN(hidden.seq) FROM event hidden JOIN session s ON s.no = hidden.session_no
+    JOIN event near ON near.session_no = hidden.session_no AND near.seq IN (hidden.seq - 1, hidden.seq, hidden.seq + 1)
+    WHERE hidden.session_no > $1 AND hidden.session_no <= $2 AND hidden.hidden_by IS NOT NULL
+        AND near.is_near_hidden IS NULL
+    GROUP BY s.id ORDER BY s.id LIMIT $3"""
 _TWO_RUNNING_TURNS = """SELECT s.id FROM turn t JOIN session s ON s.no = t.session_no
     WHERE t.state = 'running' AND s.no > $1 AND s.no <= $2 GROUP BY s.id HAVING COUNT(*) > 1 ORDER BY s.id LIMIT $3"""
 _LANES_ON_ENDED_SESSIONS = """SELECT l.key, s.id FROM lane l JOIN session s ON s.no = l.session_no
@@ -77,6 +83,8 @@ def find_wrong_counters(tx: Transaction, after: int, up_to: int, limit: int) -> 
             problems.append(f"the search index of conversation {session_id} is at {indexed}, its log at {last_seq}")
         else:
             problems.append(f"the log of conversation {session_id} does not begin at 1")
+    for session_id, seq in tx.fetch_all(_UNMARKED_EVENTS, after, up_to, limit):
+        problems.append(f"the log of conversation {session_id} lacks the mark of what is hidden at entry {seq}")
     return problems
 
 

@@ -16,7 +16,7 @@ from palaver.domain.ids import SessionId, SessionKey
 from palaver.domain.keys import DmScope
 from palaver.domain.message import Author, Message
 from palaver.domain.session import AUTOMATIC_START_REASONS, EndReason, RecordedMessage, SessionEntry, StartReason
-from palaver.storage import job_proposals, message_log, people, session_activity, sessions
+from palaver.storage import job_proposals, message_log, people, session_activity, session_settings, sessions
 from palaver.storage.engines.base import Conflict
 from palaver.storage.session_rows import SESSION_COLUMNS, SessionRow, make_session_row
 from palaver.storage.sources import decode_source, encode_source
@@ -150,7 +150,7 @@ def _find_start_reason(
 
 
 def _find_reset_reason(tx: Transaction, current: SessionRow, arrival: Arrival) -> policies.ResetReason | None:
-    policy = arrival.config.get_reset_policy(arrival.source)
+    _, policy = find_reset_rule(tx, arrival, current.no)
     if policy.mode is policies.ResetMode.NONE:
         return None
     session = current.session
@@ -165,6 +165,13 @@ def _find_reset_reason(tx: Transaction, current: SessionRow, arrival: Arrival) -
     return None if reason is None or job_proposals.has_waiting(tx, current.no) else reason
 
 
+def find_reset_rule(tx: Transaction, arrival: Arrival, session_no: int) -> tuple[str, policies.ResetPolicy]:
+    """Return the reset policy for an arrival in the lane of this session, and the policy's key in the settings."""
+    config, source = arrival.config, arrival.source
+    profile = session_settings.find_profile(tx, session_no) if config.reset_by_profile else None
+    return config.find_reset_rule(source.platform, source.chat_type, profile)
+
+
 def is_unanswered_post(session: Session) -> bool:
     """Whether a session has only what a job or the agent has sent there, so that the next message is the answer."""
     return session.last_human_at is None and session.active_at is not None
@@ -177,7 +184,11 @@ def _start_session(
     shared = arrival.config.is_shared(arrival.source)
     audience_no = _get_new_session_audience(tx, key, arrival, shared=shared)
     place = sessions.SessionPlace(key=key, source=arrival.source, audience_no=audience_no, shared=shared)
-    no = sessions.create(tx, place, reason, now, previous=current.session if current else None)
+    reset_setting = None
+    if current is not None and reason in AUTOMATIC_START_REASONS:
+        reset_setting, _ = find_reset_rule(tx, arrival, current.no)
+    previous = current.session if current else None
+    no = sessions.create(tx, place, reason, now, previous=previous, reset_setting=reset_setting)
     if current is None:
         _open_lane(tx, place, no, now)
     elif reason is StartReason.FIRST:
@@ -383,7 +394,8 @@ def append_in_one_statement(
     Return None, having changed nothing, otherwise. (`Write.single_statement` of `append_message`.)
     """
     key = resolve_key(tx, arrival)
-    cutoff = policies.compute_reset_cutoff(arrival.config.get_reset_policy(arrival.source), arrival.now)
+    policy = arrival.config.get_reset_policy(arrival.source, _find_lane_profile(tx, arrival.config, key))
+    cutoff = policies.compute_reset_cutoff(policy, arrival.now)
     not_before = BEGINNING_OF_TIME if cutoff is None else to_micros(cutoff)
     appended = message_log.append_message_on_lane(
         tx, key, not_before, message, arrival.now_micros, from_human=from_human
@@ -394,6 +406,14 @@ def append_in_one_statement(
     return RecordedMessage(
         session_key=key, session_id=session_id, seq=seq, start_reason=None, previous_had_messages=False
     )
+
+
+def _find_lane_profile(tx: Transaction, config: GatewayConfig, key: str) -> str | None:
+    """Return the profile of the session that a lane is on, if a profile has a reset policy of its own."""
+    if not config.reset_by_profile:
+        return None
+    row = tx.fetch_one("SELECT s.profile FROM lane l JOIN session s ON s.no = l.session_no WHERE l.key = $1", key)
+    return row[0] if row else None
 
 
 def append_to_session(

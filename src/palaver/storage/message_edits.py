@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from palaver.domain.delivery import Address
 from palaver.domain.events import EventKind
 from palaver.storage import events
+from palaver.storage.hidden_ranges import mark_near_hidden
 from palaver.storage.message_rows import SELECT_EVENT, find_facts, get_text
 
 if TYPE_CHECKING:
@@ -103,7 +104,10 @@ def delete_message(tx: Transaction, place: MessagePlace, actor: Actor, now: int,
     facts = {"seq": seq, "platform": actor.platform}
     hidden_by = events.append_event(tx, session_no, EventKind.MESSAGE_DELETED, now, actor.person_id, **facts)
     update = "UPDATE event SET hidden_by = $3 WHERE session_no = $1 AND seq = $2"
-    tx.execute_many(update, [(session_no, each, hidden_by) for each in {seq, *copies}])
+    hidden = {seq, *copies}
+    tx.execute_many(update, [(session_no, each, hidden_by) for each in hidden])
+    for each in hidden:
+        mark_near_hidden(tx, session_no, each, each)
     if row[8] is None:
         events.end_compaction_of_hidden(tx, session_no, seq)
         events.update_counters(tx, session_no, -1)

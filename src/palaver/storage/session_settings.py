@@ -53,6 +53,12 @@ def load(tx: Transaction, session_no: int) -> SessionSettings:
     return settings_from_columns(*row)
 
 
+def find_profile(tx: Transaction, session_no: int) -> str | None:
+    """Return the name of the profile that a session has chosen; None if it has chosen none."""
+    row = tx.fetch_one("SELECT profile FROM session WHERE no = $1", session_no)
+    return row[0] if row else None
+
+
 def settings_from_columns(
     model: str | None,
     profile: str | None,

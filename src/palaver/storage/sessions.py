@@ -50,10 +50,16 @@ def create(
     now: int,
     *,
     previous: Session | None = None,
+    reset_setting: str | None = None,
 ) -> int:
-    """Create a session, record the reason in its log, and return its number."""
+    """Create a session, record the reason in its log, and return its number.
+
+    `reset_setting` is the key of the reset policy that has ended the previous session.
+    """
     no = _insert_session(tx, place, reason, now, previous=previous, parent_no=None)
     facts: dict[str, Any] = {} if previous is None else {"previous": previous.id}
+    if reset_setting is not None:
+        facts["reset_setting"] = reset_setting
     events.append_event(tx, no, EventKind.STARTED, now, reason=reason.value, **facts)
     return no
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from palaver.domain.events import EventKind
 from palaver.domain.session_summary import TranscriptPage
 from palaver.storage import people, versions
 from palaver.storage.events import END_OF_LOG
+from palaver.storage.hidden_ranges import iterate_backwards, iterate_forwards
 from palaver.storage.message_rows import SELECT_EVENT, event_from_row
 
 if TYPE_CHECKING:
@@ -62,17 +64,13 @@ def find_question(tx: Transaction, session_no: int, seq: int) -> Event | None:
 
 def _read_backwards(tx: Transaction, session_no: int, before: int, limit: int) -> tuple[list[Event], bool]:
     """Return the last readable events before a seq, oldest first, and whether there are more before them."""
-    rows = tx.fetch_all(
-        f"{SELECT_EVENT} WHERE {_IS_READABLE} AND seq < $2 ORDER BY seq DESC LIMIT $3", session_no, before, limit + 1
-    )
+    rows = list(islice(iterate_backwards(tx, session_no, before, limit + 1), limit + 1))
     return [event_from_row(row) for row in reversed(rows[:limit])], len(rows) > limit
 
 
 def _read_forwards(tx: Transaction, session_no: int, after: int, limit: int) -> tuple[list[Event], bool]:
     """Return the first readable events after a seq, and whether there are more after them."""
-    rows = tx.fetch_all(
-        f"{SELECT_EVENT} WHERE {_IS_READABLE} AND seq > $2 ORDER BY seq LIMIT $3", session_no, after, limit + 1
-    )
+    rows = list(islice(iterate_forwards(tx, session_no, after, limit + 1), limit + 1))
     return [event_from_row(row) for row in rows[:limit]], len(rows) > limit
 
 

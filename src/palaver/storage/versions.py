@@ -26,6 +26,7 @@ from palaver.domain.errors import InvalidInput, NothingToDo, SessionNotFound
 from palaver.domain.events import VERSION_KINDS, EventKind
 from palaver.domain.version import MAX_VERSIONS, Version, VersionInfo
 from palaver.storage import events
+from palaver.storage.hidden_ranges import mark_near_hidden
 from palaver.storage.message_rows import SELECT_EVENT, find_facts, get_text
 from palaver.storage.statements import build_placeholders
 
@@ -171,13 +172,15 @@ def _leave(
         seq,
     )
     # Only the last change of each message is of use to readers, and those in the version that is left are not.
-    tx.execute(
+    changes = tx.fetch_all(
         "UPDATE event SET hidden_by = $3 WHERE session_no = $1 AND version_of IS NOT NULL AND seq >= $2 AND seq < $3"
-        " AND hidden_by IS NULL",
+        " AND hidden_by IS NULL RETURNING seq",
         session_no,
         info.group,
         seq,
     )
+    for (change_seq,) in changes:
+        mark_near_hidden(tx, session_no, change_seq, change_seq)
     events.update_counters(tx, session_no, -hidden_count)
 
 
@@ -329,20 +332,16 @@ def _find_groups(tx: Transaction, session_no: int, question_seqs: Sequence[int])
 
 
 def _load_last_changes(tx: Transaction, session_no: int, groups: Sequence[int]) -> dict[int, _Change]:
-    """Return the last change of each group that has one."""
-    last_rows = tx.fetch_all(
-        "SELECT version_of, MAX(seq) FROM event WHERE session_no = $1"
-        f" AND version_of IN ({build_placeholders(len(groups), first=2)}) GROUP BY version_of",
+    """Return the last change of each group that has one; each is found in one step, however many there are."""
+    if not groups:
+        return {}
+    values = ", ".join(f"(${number})" for number in range(2, len(groups) + 2))
+    rows = tx.fetch_all(
+        f"WITH wanted (version_of) AS (VALUES {values}) SELECT e.seq, e.kind, e.body, e.version_of FROM wanted"
+        " JOIN event e ON e.session_no = $1 AND e.seq = (SELECT MAX(c.seq) FROM event c WHERE c.session_no = $1"
+        " AND c.version_of = wanted.version_of)",
         session_no,
         *groups,
-    )
-    if not last_rows:
-        return {}
-    rows = tx.fetch_all(
-        "SELECT seq, kind, body, version_of FROM event WHERE session_no = $1"
-        f" AND seq IN ({build_placeholders(len(last_rows), first=2)})",
-        session_no,
-        *(seq for _, seq in last_rows),
     )
     return {int(row[3]): change for row in rows if (change := _read_change(row)) is not None}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 from contextlib import closing
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import apsw
@@ -68,10 +69,22 @@ def list_expected_names(scripts: Iterable[str]) -> set[str]:
     """Return the names of the tables, indexes and triggers that these migrations leave behind."""
     names: set[str] = set()
     for script in scripts:
-        for change in _CHANGE.finditer(script):
-            names -= {change["dropped"], change["renamed"]}
-            names |= {change["created"], change["new_name"]} - {None}
+        for removed, added in _find_changes(script):
+            names -= removed
+            names |= added
     return names
+
+
+@lru_cache(maxsize=1024)  # of few and small files; searching all of them takes as long as opening a store
+def _find_changes(script: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
+    """Return the names that each statement of a migration removes and adds."""
+    return tuple(
+        (
+            frozenset(name for name in (change["dropped"], change["renamed"]) if name is not None),
+            frozenset(name for name in (change["created"], change["new_name"]) if name is not None),
+        )
+        for change in _CHANGE.finditer(script)
+    )
 
 
 def describe_missing_names(names: Iterable[str]) -> str:

@@ -8,7 +8,8 @@ is one into which `palaver migrate` is still copying another: `COPY_MARKER` is a
 from __future__ import annotations
 
 import re
-from importlib import resources
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from palaver.domain.errors import SchemaTooNew, StoreUnavailable
@@ -22,19 +23,16 @@ if TYPE_CHECKING:
 _FILE_NAME = re.compile(r"(?P<name>\d{4}_\w+?)(?:\.(?P<engine>\w+))?\.sql")
 _INSERT = re.compile(r"^INSERT INTO (\w+)", re.MULTILINE)
 
-FOLDER = resources.files("palaver.storage") / "migrations"
+FOLDER = Path(__file__).parents[1] / "migrations"
 CREATE_MIGRATION_TABLE = "CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, applied_at BIGINT NOT NULL)"
 COPY_MARKER: Final = "copy_unfinished"
 
 
 def load_migrations(dialect: Dialect) -> dict[str, str]:
     """Return name → SQL script of every migration for this engine, in order."""
-    scripts = {}
-    for file in sorted(FOLDER.iterdir(), key=lambda file: file.name):
-        match = _FILE_NAME.fullmatch(file.name)
-        if match and match["engine"] in {None, dialect.name}:
-            scripts[match["name"]] = _substitute(file.read_text(encoding="utf-8"), dialect)
-    return scripts
+    return {
+        name: _substitute(text, dialect) for name, engine, text in _read_files(FOLDER) if engine in {None, dialect.name}
+    }
 
 
 def list_pending(
@@ -66,6 +64,14 @@ def apply_migration(tx: Transaction, name: str, now: int, run_script: Callable[[
     """Run one migration and record it, in the given transaction."""
     run_script()
     tx.execute("INSERT INTO migration (name, applied_at) VALUES ($1, $2)", name, now)
+
+
+@lru_cache(maxsize=1)  # a store needs them twice when it is opened
+def _read_files(folder: Path) -> tuple[tuple[str, str | None, str], ...]:
+    """Return name, engine and text of every migration in a folder, in order."""
+    files = sorted(folder.iterdir(), key=lambda file: file.name)
+    matches = [(match, file) for file in files if (match := _FILE_NAME.fullmatch(file.name))]
+    return tuple((match["name"], match["engine"], file.read_text(encoding="utf-8")) for match, file in matches)
 
 
 def _substitute(text: str, dialect: Dialect) -> str:
