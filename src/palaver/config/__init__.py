@@ -222,6 +222,11 @@ def _build_gateway_config(file: ConfigFile, timezone: str) -> GatewayConfig:
         reset_by_platform={
             Platform(name): _build_reset_policy(section, timezone) for name, section in file.reset_by_platform.items()
         },
+        reset_by_profile={
+            name: _build_reset_policy(section.session_reset, timezone)
+            for name, section in file.profiles.items()
+            if section.session_reset.mode is not None
+        },
         group_sessions_per_user=file.sessions.group_per_user,
         thread_sessions_per_user=file.sessions.thread_per_user,
         dm_scope=DmScope(file.sessions.dm_scope),

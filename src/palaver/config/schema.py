@@ -59,6 +59,13 @@ class ResetSection(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ProfileResetSection(ResetSection):
+    """When conversations with a profile restart automatically; without a mode, as those without a profile."""
+
+    mode: Annotated[str | None, validators.OPTIONAL_RESET_MODE] = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, kw_only=True)
 class SessionsSection(Section):
     """Which people and chats share a conversation."""
 
@@ -161,6 +168,7 @@ class ProfileSection(Section):
     instructions: Annotated[str | None, validators.OPTIONAL_TEXT] = None
     model: Annotated[str | None, validators.OPTIONAL_FALLBACK_MODEL] = None
     toolsets: tuple[Annotated[str, validators.PROFILE_TOOLSET], ...] | None = None
+    session_reset: Annotated[ProfileResetSection, validators.NULL_IS_EMPTY] = field(default_factory=ProfileResetSection)
 
 
 @dataclass(frozen=True, kw_only=True)

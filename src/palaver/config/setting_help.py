@@ -14,6 +14,12 @@ _RESET: Final = {
     "timezone": "The time zone of the hour; empty: the time zone of this gateway.",
     "notify": "Tell people when their conversation has restarted.",
 }
+_PROFILE_RESET: Final = _RESET | {
+    "mode": (
+        "When conversations with this profile restart: never, after a time without messages, every day, or whichever"
+        " comes first; empty: as without the profile."
+    )
+}
 _BUDGETS: Final = {
     "overall": "everyone together",
     "per_person": "each person",
@@ -31,6 +37,7 @@ _LIMITS: Final = {
 def _iterate_shared_texts() -> Iterator[tuple[str, str]]:
     for prefix in ("session_reset", "reset_by_platform.<name>", "reset_by_type.<name>"):
         yield from ((f"{prefix}.{name}", text) for name, text in _RESET.items())
+    yield from ((f"profiles.<name>.session_reset.{name}", text) for name, text in _PROFILE_RESET.items())
     for scope, who in _BUDGETS.items():
         yield from ((f"budgets.{scope}.{name}", f"The most that {who} may {text}.") for name, text in _LIMITS.items())
 
@@ -52,7 +59,7 @@ SETTING_HELP: Final[Mapping[str, str]] = {
     "prices.<name>.output": "What a million tokens of output cost, in US dollars.",
     "instructions": "Instructions for the agent in every conversation.",
     "profiles.<name>.title": "The name that people see; empty: the name of the profile.",
-    "profiles.<name>.picture": "A small picture, as a data URL.",
+    "profiles.<name>.picture": "A small picture that people see beside the name.",
     "profiles.<name>.description": "What the profile is for.",
     "profiles.<name>.instructions": "Instructions for the agent, instead of the general ones.",
     "profiles.<name>.model": "The model of conversations that have chosen none.",

@@ -49,6 +49,9 @@ def validate_document(document: Document) -> tuple[ConfigFile, list[str]]:
 
 def validate_data(data: Mapping[str, object]) -> tuple[ConfigFile, list[KeyProblem]]:
     """Return the validated settings, wherever they come from, and all problems with them."""
+    if not data:
+        return ConfigFile(), []
+
     from pydantic import ValidationError
 
     file, problems = ConfigFile(), []

@@ -8,6 +8,7 @@ calls them when it fills the schema.
 
 from __future__ import annotations
 
+import base64
 import difflib
 import re
 from dataclasses import dataclass, replace
@@ -45,6 +46,13 @@ class ValueForm:
 
 
 TEXT_FORM: Final = ValueForm()
+MAX_PICTURE_CHARS: Final = 65_536  # of the data URL
+_PICTURE_STARTS: Final = {  # the first bytes of a file of each type
+    "png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "jpeg": re.compile(rb"\xff\xd8\xff"),
+    "webp": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
+    "gif": re.compile(rb"GIF8[79]a"),
+}
 
 
 @dataclass(frozen=True)
@@ -153,6 +161,20 @@ def _is_network(value: object) -> bool:
     return True
 
 
+def _is_picture(value: object) -> bool:
+    """Whether this is a data URL of a picture, whose content has the type that it claims."""
+    if not isinstance(value, str) or len(value) > MAX_PICTURE_CHARS:
+        return False
+    match = re.fullmatch(r"data:image/(png|jpeg|webp|gif);base64,([A-Za-z0-9+/]+={0,2})", value)
+    if match is None:
+        return False
+    try:
+        content = base64.b64decode(match[2], validate=True)
+    except ValueError:
+        return False
+    return _PICTURE_STARTS[match[1]].match(content) is not None
+
+
 def _is_dollars(value: object) -> bool:
     """Whether this is an amount of money, as the text in the file: it is never read as a float."""
     try:
@@ -197,6 +219,7 @@ DM_SCOPE: Final = _choice_rule(DmScope, "chat, platform, person or shared")
 PLATFORM: Final = Rule(_is_platform, ", ".join(BUILT_IN_PLATFORMS))
 CHAT_TYPE: Final = _choice_rule(ChatType, ", ".join(ChatType))
 RESET_MODE: Final = _policy_rule("mode", ValueForm("choice", choices=tuple(map(str, ResetMode))))
+OPTIONAL_RESET_MODE: Final = _optional_rule(RESET_MODE)
 IDLE_MINUTES: Final = _policy_rule("idle_minutes", ValueForm("integer", minimum=1, maximum=MAX_IDLE_MINUTES))
 HOUR_OF_DAY: Final = _policy_rule("at_hour", ValueForm("integer", minimum=0, maximum=23))
 TIMEZONE: Final = _policy_rule("timezone", ValueForm("timezone"))
@@ -291,14 +314,9 @@ PROFILE_TOOLSET: Final = Rule(
     ),
     f"{', '.join(TOOLSET_NAMES)}, or mcp: with the name of a server, such as mcp:files",
 )
-MAX_PICTURE_CHARS: Final = 65_536  # of the data URL
 OPTIONAL_PICTURE: Final = _optional_rule(
     Rule(
-        lambda value: (
-            isinstance(value, str)
-            and len(value) <= MAX_PICTURE_CHARS
-            and re.fullmatch(r"data:image/(png|jpeg|webp|gif);base64,[A-Za-z0-9+/]+={0,2}", value) is not None
-        ),
+        _is_picture,
         f"a PNG, JPEG, WebP or GIF picture as a data URL, at most {MAX_PICTURE_CHARS} characters",
         ValueForm("image"),
     )

@@ -98,6 +98,7 @@ class GatewayConfig:
     default_reset_policy: ResetPolicy = field(default_factory=ResetPolicy)
     reset_by_type: Mapping[ChatType, ResetPolicy] = field(default_factory=dict)
     reset_by_platform: Mapping[Platform, ResetPolicy] = field(default_factory=dict)
+    reset_by_profile: Mapping[str, ResetPolicy] = field(default_factory=dict)  # by the name of the profile
     group_sessions_per_user: bool = True
     thread_sessions_per_user: bool = False
     dm_scope: DmScope = DmScope.CHAT
@@ -131,6 +132,7 @@ class GatewayConfig:
         set_field(self, "reply_hours", MappingProxyType(hours))
         set_field(self, "reset_by_type", MappingProxyType(by_type))
         set_field(self, "reset_by_platform", MappingProxyType(by_platform))
+        set_field(self, "reset_by_profile", MappingProxyType(dict(self.reset_by_profile)))
         set_field(self, "dm_scope", DmScope(self.dm_scope))
 
     def __hash__(self) -> int:
@@ -168,32 +170,41 @@ class GatewayConfig:
             values["home_channels"] = {Platform(name): HomeChannel.from_dict(home) for name, home in homes}
         if "default_reset_policy" in values:
             values["default_reset_policy"] = ResetPolicy.from_dict(values["default_reset_policy"])
-        for key, kind in (("reset_by_type", ChatType), ("reset_by_platform", Platform)):
+        for key, kind in (("reset_by_type", ChatType), ("reset_by_platform", Platform), ("reset_by_profile", str)):
             if key in values:
                 values[key] = {kind(name): ResetPolicy.from_dict(policy) for name, policy in values[key].items()}
         return cls(**values)
 
-    def get_reset_policy(self, source: SessionSource) -> ResetPolicy:
-        """Return the reset policy for conversations at `source`."""
-        return self.find_reset_rule(source.platform, source.chat_type)[1]
+    def get_reset_policy(self, source: SessionSource, profile: str | None = None) -> ResetPolicy:
+        """Return the reset policy for conversations at `source` that have chosen this profile."""
+        return self.find_reset_rule(source.platform, source.chat_type, profile)[1]
 
-    def find_reset_rule(self, platform: Platform | None, chat_type: ChatType) -> tuple[str, ResetPolicy]:
+    def find_reset_rule(
+        self, platform: Platform | None, chat_type: ChatType, profile: str | None = None
+    ) -> tuple[str, ResetPolicy]:
         """Return the reset policy for chats of a type on a platform, and the policy's key in config.yaml.
 
-        The platform's policy wins, then that of the chat type, then the default. A policy applies as a whole; fields of
-        several policies are never mixed. On platforms with several conversations at once there is no automatic reset:
-        only a person starts a new one there.
+        The policy of the conversation's profile wins, then that of the platform, of the chat type, and the default. A
+        policy applies as a whole; fields of several policies are never mixed. On platforms with several conversations
+        at once there is no automatic reset: only a person starts a new one there.
         """
         if platform in MULTI_SESSION_PLATFORMS:
             return f"reset_by_platform.{platform}", ResetPolicy()
+        if profile is not None and profile in self.reset_by_profile:
+            return format_profile_key(profile), self.reset_by_profile[profile]
         if platform is not None and platform in self.reset_by_platform:
             return f"reset_by_platform.{platform}", self.reset_by_platform[platform]
         if chat_type in self.reset_by_type:
             return f"reset_by_type.{chat_type}", self.reset_by_type[chat_type]
         return "session_reset", self.default_reset_policy
 
-    def list_lane_policies(self, source: SessionSource) -> list[ResetPolicy]:
-        """List the policies that may apply to the next message in the lane of a source, whichever chat it is from."""
+    def list_lane_policies(self, source: SessionSource, profile: str | None = None) -> list[ResetPolicy]:
+        """List the policies that may apply to the next message in the lane of a source, whichever chat it is from.
+
+        `profile` is that of the session that the lane is on.
+        """
+        if profile is not None and profile in self.reset_by_profile:
+            return [self.get_reset_policy(source, profile)]
         if source.chat_type is not ChatType.DM or self.get_dm_scope(source) not in {DmScope.PERSON, DmScope.SHARED}:
             return [self.get_reset_policy(source)]
         platforms = (None, *(each for each in self.reset_by_platform if each not in MULTI_SESSION_PLATFORMS))
@@ -204,7 +215,9 @@ class GatewayConfig:
         by_platform = (
             policy for platform, policy in self.reset_by_platform.items() if platform not in MULTI_SESSION_PLATFORMS
         )
-        policies = dict.fromkeys((self.default_reset_policy, *self.reset_by_type.values(), *by_platform))
+        policies = dict.fromkeys(
+            (self.default_reset_policy, *self.reset_by_type.values(), *by_platform, *self.reset_by_profile.values())
+        )
         return [policy for policy in policies if policy.mode is not ResetMode.NONE]
 
     def is_shared(self, source: SessionSource) -> bool:
@@ -230,6 +243,11 @@ class GatewayConfig:
             agent=self.agent,
             person=person,
         )
+
+
+def format_profile_key(profile: str) -> str:
+    """Return the key of a profile's reset policy in config.yaml."""
+    return f"profiles.{profile}.session_reset"
 
 
 def is_agent_name(value: object) -> bool:

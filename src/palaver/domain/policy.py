@@ -152,20 +152,26 @@ def compute_reset_time(policy: ResetPolicy, last_activity: datetime) -> datetime
     return boundary if policy.mode is ResetMode.DAILY else min(idle, boundary)
 
 
-def explain_reset(reason: ResetReason, policy: ResetPolicy) -> str:
-    """Return the sentence that tells a person why their conversation was reset."""
+def explain_reset(reason: ResetReason, policy: ResetPolicy, profile: str | None = None) -> str:
+    """Return the sentence that tells a person why their conversation was reset.
+
+    `profile` is the profile of the old conversation, if the policy is that of the profile.
+    """
+    old = "This conversation" if profile is None else f"The conversation with the profile “{profile}”"
+    where = "here" if profile is None else f"with the profile “{profile}”"
     match reason:
         case ResetReason.IDLE if policy.mode not in {ResetMode.IDLE, ResetMode.BOTH}:  # it has changed since
-            why = "This conversation was idle for a while"
+            why = f"{old} was idle for a while"
         case ResetReason.IDLE:
-            why = f"This conversation was idle for more than {_format_minutes(policy.idle_minutes)}"
+            why = f"{old} was idle for more than {_format_minutes(policy.idle_minutes)}"
         case ResetReason.DAILY if policy.mode not in {ResetMode.DAILY, ResetMode.BOTH}:
-            why = "Conversations here restarted every day"
+            why = f"Conversations {where} restarted every day"
         case ResetReason.DAILY:
-            why = f"Conversations here restart every day at {policy.at_hour:02}:00 ({policy.timezone})"
+            why = f"Conversations {where} restart every day at {policy.at_hour:02}:00 ({policy.timezone})"
         case _:
             assert_never(reason)
-    return f"{why}, so a new one was started. Use /restore to go back to the old one."
+    started = "a new one was started" if profile is None else "a new one was started with the default profile"
+    return f"{why}, so {started}. Use /restore to go back to the old one."
 
 
 # ---- time --------------------------------------------------------------------------------------------------

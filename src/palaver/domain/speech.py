@@ -22,7 +22,7 @@ MAX_TRANSCRIPT_ERROR_CHARS: Final = 500
 MAX_PIECE_CHARS: Final = 1500  # of a text that is spoken in one request; providers take about 4000
 MAX_SPOKEN_CHARS: Final = 60_000  # of one answer
 
-TRANSCRIPT_KEY: Final = "transcript"  # of the message part of a recording: what is said in it
+TRANSCRIPT_KEY: Final = "transcript"  # of the message part of a recording: its words
 TRANSCRIPT_ERROR_KEY: Final = "transcript_error"  # instead of it: why that is not known
 
 AUTO: Final = "auto"
@@ -51,7 +51,7 @@ class SpeechRules:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What was said in a recording, or why that is not known."""
+    """The words of a recording, or why there are none."""
 
     text: str = ""
     error: str | None = None

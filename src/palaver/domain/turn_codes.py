@@ -31,6 +31,9 @@ class FailureCode(StrEnum):
     BUDGET_EXCEEDED = "budget_exceeded"  # scope, subject, period, unit, used, limit, resets_at
     PRICE_UNKNOWN = "price_unknown"  # model; a limit in dollars applies
     INTERNAL_ERROR = "internal_turn_error"  # error: its class
+    NO_MODELS = "no_models"  # the provider lists none
+    ADDRESS_MISSING = "address_missing"  # provider
+    PACKAGES_MISSING = "packages_missing"  # command: what installs them
 
 
 class NoticeCode(StrEnum):

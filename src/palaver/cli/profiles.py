@@ -1,0 +1,121 @@
+"""`palaver profiles`: the profiles that conversations can choose, and their pictures."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from palaver.cli import output
+from palaver.cli.config import open_config
+from palaver.cli.options import json_option, load_current_settings
+from palaver.cli.output import Column
+from palaver.invocation import format_command
+
+if TYPE_CHECKING:
+    from palaver.domain.policy import ResetPolicy
+    from palaver.domain.profile import Profile
+
+_COLUMNS = (
+    Column("NAME"),
+    Column("TITLE"),
+    Column("MODEL"),
+    Column("RESTARTS"),
+    Column("DESCRIPTION", fills_width=True),
+)
+_TYPES: Final = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp", ".gif": "gif"}  # by the file's ending
+
+
+@click.group()
+def profiles() -> None:
+    """Show the profiles that conversations can choose, and set their pictures.
+
+    Everything else of a profile is a setting: palaver config set profiles.NAME.instructions.
+    """
+
+
+@profiles.command("list")
+@json_option
+@click.pass_context
+def list_profiles(ctx: click.Context, as_json: bool) -> None:
+    """List the profiles, with their model and when their conversations restart."""
+    settings = load_current_settings(ctx)
+    found, policies = settings.agent.profiles, settings.gateway.reset_by_profile
+    if as_json:
+        rows = [_to_json(name, profile, policies.get(name)) for name, profile in found.items()]
+        output.print_json({"profiles": rows})
+    elif found:
+        output.print_table(_COLUMNS, [_make_row(name, each, policies.get(name)) for name, each in found.items()])
+    else:
+        command = format_command("config set profiles.NAME.instructions")
+        click.echo(f"No profiles yet. Add one on the settings page, or with `{command}`.")
+
+
+@profiles.command()
+@click.argument("name")
+@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--remove", is_flag=True, help="Remove the picture.")
+@json_option
+@click.pass_context
+def picture(ctx: click.Context, name: str, file: Path | None, remove: bool, as_json: bool) -> None:
+    """Set the picture that people see beside the name of a profile.
+
+    FILE is a PNG, JPEG, WebP or GIF picture of at most 48 KB; a square of 96 pixels is enough.
+    """
+    from palaver.domain.errors import NotFound
+    from palaver.services.settings.editor import SettingsEdit
+
+    if (file is None) is not remove:
+        raise click.UsageError("Give a FILE, or --remove.")
+    key = f"profiles.{name}.picture"
+    with open_config(ctx) as access:
+        known = access.reader.load().settings.agent.profiles
+        if name not in known:
+            listed = ", ".join(known) or "none"
+            raise NotFound(
+                f"There is no profile {output.clean_line(name)[:60]!r} (known: {listed}).", profile=name[:200]
+            )
+        values = {} if file is None else {key: _read_picture(file)}
+        unset = [key] if file is None else []
+        access.editor.change(access.principal, SettingsEdit(values=values, unset=unset, origin="terminal"))
+    if as_json:
+        output.print_json({"profile": name, "has_picture": file is not None})
+    else:
+        click.echo(f"The picture of {name} was {'removed' if file is None else 'set'}.")
+
+
+def _read_picture(file: Path) -> str:
+    """Return a file as a data URL. Whether it is a picture of this type, the rules of the setting say."""
+    from palaver.config.validators import MAX_PICTURE_CHARS
+
+    kind = _TYPES.get(file.suffix.lower())
+    if kind is None:
+        raise click.UsageError(f"{file.name} is not a PNG, JPEG, WebP or GIF picture, by its ending.")
+    start = f"data:image/{kind};base64,"
+    max_bytes = (MAX_PICTURE_CHARS - len(start)) // 4 * 3
+    size = file.stat().st_size
+    if size > max_bytes:
+        raise click.UsageError(f"{file.name} has {size:,} bytes. A picture may have {max_bytes:,}: make it smaller.")
+    return start + base64.b64encode(file.read_bytes()).decode()
+
+
+def _make_row(name: str, profile: Profile, policy: ResetPolicy | None) -> tuple[str, ...]:
+    from palaver.services.commands.reply_text import format_reset_policy
+
+    restarts = "" if policy is None else format_reset_policy(policy)
+    cells = (name, profile.title, profile.model or "", restarts, profile.description)
+    return tuple(map(output.clean_line, cells))
+
+
+def _to_json(name: str, profile: Profile, policy: ResetPolicy | None) -> dict[str, object]:
+    return {
+        "name": name,
+        "title": profile.title,
+        "picture": profile.picture,
+        "description": profile.description,
+        "model": profile.model,
+        "toolsets": None if profile.toolsets is None else sorted(profile.toolsets),
+        "session_reset": None if policy is None else policy.to_dict(),
+    }
