@@ -60,7 +60,7 @@ export default defineConfig([
           policies: [
             ...layerPolicies,
             { from: { element: { type: "shell" } }, allow: { to: { element: { type: "styles" } } } },
-            { from: { element: { type: "testing" } }, allow: { to: { element: { type: "api" } } } },
+            { from: { element: { type: "testing" } }, allow: { to: { element: { types: { anyOf: ["api", "words"] } } } } },
             { from: { file: { categories: "test" } }, allow: { to: { element: { type: "testing" } } } },
           ],
         },

@@ -14,10 +14,25 @@ function removeOldFontFormats(): Plugin {
   };
 }
 
+/** Tells `theme.js` the files of the languages, which are named after their content. */
+function nameLanguageFiles(): Plugin {
+  return {
+    name: "name-language-files",
+    transformIndexHtml: {
+      order: "post",
+      handler(html, { bundle }) {
+        const files = Object.values(bundle ?? {}).filter((file) => file.type === "chunk" && /src\/words\/(en|de)\.ts$/.test(file.facadeModuleId ?? ""));
+        const attributes = files.map((file) => ` data-${(file as { name: string }).name}="./${file.fileName}"`).join("");
+        return html.replace('<script src="./theme.js"', (tag) => tag + attributes);
+      },
+    },
+  };
+}
+
 // Every address of the page has one path segment, so relative paths work under any base path.
 export default defineConfig({
   base: "./",
-  plugins: [removeOldFontFormats(), react()],
+  plugins: [removeOldFontFormats(), nameLanguageFiles(), react()],
   build: {
     outDir: "../src/palaver/web/static",
     emptyOutDir: true,
@@ -26,11 +41,13 @@ export default defineConfig({
     target: "es2023",
     rolldownOptions: {
       output: {
-        // Code for every visit is one file; code for one panel is loaded with that panel.
+        // Code for every visit is one file; code for one panel is loaded with that panel. What several panels share is one file,
+        // because small ones take more in headers than in code.
         codeSplitting: {
           groups: [
             { name: "page", tags: ["$initial"], priority: 2 },
-            { name: "panels", test: /src\/panels\/shared/, priority: 1 },
+            { name: "panels", test: /src\/(panels\/shared|format|ui|markdown\/language)/, priority: 1 },
+            { name: "Markdown", test: /src\/markdown\/(Markdown|DiagramBlock|UserText)\.tsx/, priority: 1 },
           ],
         },
       },

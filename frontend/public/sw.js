@@ -32,6 +32,11 @@ self.addEventListener("notificationclick", (event) => {
   event.waitUntil(Promise.all([openSession(event.notification.data.session), updateBadge()]));
 });
 
+// A notification that was dismissed is not counted any more. An open page counts unread conversations itself.
+self.addEventListener("notificationclose", (event) => {
+  event.waitUntil(findPages().then((pages) => (pages.length === 0 ? updateBadge() : undefined)));
+});
+
 self.addEventListener("fetch", (event) => {
   const { request } = event;
   if (request.method !== "GET" || !request.url.startsWith(baseUrl.href)) return;
@@ -47,8 +52,7 @@ function isPage(url) {
 
 async function showPush(data) {
   const message = readPush(data);
-  const windows = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
-  const isVisible = windows.some((page) => page.url.startsWith(baseUrl.href) && page.visibilityState === "visible");
+  const isVisible = (await findPages()).some((page) => page.visibilityState === "visible");
   if (isVisible && message.kind !== "test") return;
   const texts = await loadTexts();
   await self.registration.showNotification(message.title || "Palaver", {
@@ -89,9 +93,14 @@ async function updateBadge() {
   await (length === 0 ? self.navigator.clearAppBadge() : self.navigator.setAppBadge(length)).catch(() => undefined);
 }
 
-async function openSession(session) {
+/** The open windows of the page. A shared copy is for readers who may not be signed in. */
+async function findPages() {
   const windows = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
-  const pages = windows.filter(({ url }) => url.startsWith(baseUrl.href) && new URL(url).pathname !== `${baseUrl.pathname}shared`);
+  return windows.filter(({ url }) => url.startsWith(baseUrl.href) && new URL(url).pathname !== `${baseUrl.pathname}shared`);
+}
+
+async function openSession(session) {
+  const pages = await findPages();
   const page = pages.find((page) => page.visibilityState === "visible") ?? pages[0];
   if (page === undefined) return self.clients.openWindow(new URL(encodeURIComponent(session), baseUrl));
   if (session !== "") page.postMessage({ kind: "open", session }); // a test is about no conversation

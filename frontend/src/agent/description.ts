@@ -6,5 +6,5 @@ export function describeAgent({ agent }: Me): string {
   if (agent.model === "demo") return words.aboutDemo;
   if (agent.model === "local") return words.aboutLocal;
   const sentence = agent.description.charAt(0).toUpperCase() + agent.description.slice(1);
-  return /[.!?]$/.test(sentence) ? sentence : `${sentence}.`;
+  return words.aboutModel(agent.model, /[.!?]$/.test(sentence) ? sentence : `${sentence}.`);
 }

@@ -1,5 +1,6 @@
 /** HTTP requests to the server. Every request goes through `request`, except the live stream and downloads. */
 import { baseUrl } from "../lib/baseUrl";
+import { loadRareErrors } from "../words/rareErrors";
 import { ApiError, UnreachableError } from "./errors";
 
 type Query = Record<string, string | number | boolean | null | undefined>;
@@ -66,6 +67,7 @@ export async function readError(response: Response): Promise<Error> {
   const error = isErrorBody(body) ? body.error : null;
   if (error === null && response.status >= 502) return new UnreachableError("the server cannot be reached");
   if (response.status === 401 && error?.code === "not_signed_in") for (const listener of signedOutListeners) listener();
+  if (response.status !== 401) await loadRareErrors();
   return new ApiError(
     response.status,
     error?.code ?? "unknown",

@@ -5,7 +5,7 @@ export interface FilePart {
   name: string;
   media_type: string;
   size: number;
-  transcript?: string | undefined; // of a recording: what is said in it
+  transcript?: string | undefined; // the words of a recording
   transcriptError?: string | undefined; // why that is not known
 }
 

@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 8ac8347c4ed7ed09b43eb0e4c0b84aef1e8018e2c1b629d7833a5ad1355e038b
+// Generated from the API's description by tools/types.mjs; do not edit. Schemas: 5e4524624a7da5034d07594cad525f7bf8e5cb1942b1760a1b2ef2533ea97648
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
@@ -3984,7 +3984,7 @@ export interface components {
         };
         /**
          * TranscriptOut
-         * @description What is said in a recording.
+         * @description The words of a recording.
          */
         TranscriptOut: {
             /** Text */

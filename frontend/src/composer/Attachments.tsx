@@ -37,7 +37,7 @@ export function MessageFiles({ files, all }: { files: readonly FilePart[]; all: 
   );
 }
 
-/** A recording with its player, and what is said in it. */
+/** A recording with its player and its words. */
 function Recording({ file, url }: { file: FilePart; url: string }) {
   return (
     <figure className="recording">

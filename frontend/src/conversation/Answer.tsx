@@ -1,5 +1,8 @@
 /** The agent's answer in one turn, finished or still running: text, reasoning and tools. */
 import { memo } from "react";
+import { ProfilePicture } from "../agent/ProfilePicture";
+import { getProfileTitle } from "../agent/profiles";
+import type { Profile } from "../api/types";
 import { formatDateTime, formatDuration, formatTime } from "../format/time";
 import type { Conversation } from "../live/state";
 import { Markdown } from "../markdown/Markdown";
@@ -29,10 +32,11 @@ interface Props {
   notice: string | null;
   endNotice: string; // about the end of the answer; empty if there is none
   versions: VersionPlace | undefined; // of the message that it answers
+  profile?: Profile | undefined; // that has given it
   deliveries: Conversation["deliveries"]; // all of the conversation: the same object until one of them changes
 }
 
-export const Answer = memo(function Answer({ sessionId, row, isShared, isLast, canAct, canResend, notice, endNotice, versions, deliveries }: Props) {
+export const Answer = memo(function Answer({ sessionId, row, isShared, isLast, canAct, canResend, notice, endNotice, versions, profile, deliveries }: Props) {
   const lastIndex = row.parts.length - 1;
   const last = row.parts[lastIndex];
   const isWaiting = row.running && (last === undefined || (last.kind === "tool" && last.result !== null));
@@ -41,6 +45,12 @@ export const Answer = memo(function Answer({ sessionId, row, isShared, isLast, c
   return (
     <article className="answer" aria-label={words.agent} aria-busy={row.running}>
       {row.sentBy !== null && <SentByLabel sentBy={row.sentBy} isShared={isShared} />}
+      {profile?.picture != null && (
+        <p className="sent-by profile-name" dir="auto">
+          <ProfilePicture url={profile.picture} />
+          {getProfileTitle(profile)}
+        </p>
+      )}
       {row.parts.map((part, index) => {
         const isGrowing = row.running && index === lastIndex;
         if (part.kind === "tool") return <ToolCard key={index} tool={part} isRunning={row.running} />;

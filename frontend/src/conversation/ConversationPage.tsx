@@ -34,7 +34,8 @@ export default function ConversationPage({ id, seq }: { id: string; seq: number 
   const session = useSession(id);
   const isMissing = useStore(client.missingSessions, (missing) => missing.has(id));
   const isUnreachable = useStore(client.unreachableSession, (unreachable) => unreachable === id);
-  const isReady = useStore(
+  const isLoaded = useStore(client.state, ({ conversations }) => conversations[id] !== undefined);
+  const includesTarget = useStore(
     client.state,
     useCallback(
       ({ conversations: { [id]: conversation } }: State) =>
@@ -42,6 +43,12 @@ export default function ConversationPage({ id, seq }: { id: string; seq: number 
       [id, seq],
     ),
   );
+
+  // Once shown, it stays: the message may go with its version, or another part may be loaded.
+  const address = `${id}#${String(seq)}`;
+  const [shownAddress, setShownAddress] = useState("");
+  if (includesTarget && shownAddress !== address) setShownAddress(address);
+  const isReady = includesTarget || (isLoaded && shownAddress === address);
 
   useEffect(() => void client.openSession(id, seq), [client, id, seq]);
   useEffect(() => () => client.closeSession(), [client]);

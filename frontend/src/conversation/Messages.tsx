@@ -6,10 +6,11 @@
  */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { findProfile, useProfiles } from "../agent/profiles";
 import { attempt } from "../api/attempt";
 import * as calls from "../api/calls";
 import { readText } from "../api/messageContent";
-import type { Session } from "../api/types";
+import type { Profile, Session } from "../api/types";
 import { PendingMessage } from "../composer/PendingMessage";
 import { stripMarkdown } from "../format/text";
 import { formatDay, getDayKey } from "../format/time";
@@ -22,6 +23,7 @@ import { findPendingEntries } from "../outbox/entries";
 import { ArrowDownIcon } from "../ui/icons";
 import { words } from "../words";
 import { Answer } from "./Answer";
+import { findAnswerProfiles } from "./answerProfiles";
 import { findEndDelivery, findMessageTarget } from "./deliveries";
 import { EventLine } from "./EventLine";
 import { FoldContext } from "./Fold";
@@ -57,6 +59,8 @@ function MessageList({ session, conversation, targetSeq, canAct, sentCount }: Pr
   const [isSettled, setSettled] = useState(false); // it has scrolled to its first position
   const isOffline = useStore(client.connection, (connection) => connection !== "live");
   const versionPlaces = useMemo(() => findVersionPlaces(rows), [rows]);
+  const profiles = useProfiles();
+  const answerProfiles = useMemo(() => findAnswerProfiles(rows, session.profile), [rows, session.profile]);
   const lastMessage = rows.findLastIndex((row) => row.kind === "message" || row.kind === "answer");
 
   const targetIndex = targetSeq === null ? -1 : findRow(rows, targetSeq);
@@ -144,6 +148,7 @@ function MessageList({ session, conversation, targetSeq, canAct, sentCount }: Pr
                   <RowView
                     row={row}
                     versions={versionPlaces.get(row.key)}
+                    profile={findProfile(profiles, answerProfiles.get(row.key) ?? null)}
                     session={session}
                     isLast={item.index === lastMessage}
                     canAct={canAct}
@@ -219,6 +224,7 @@ function AnswerAnnouncement({ rows }: { rows: readonly Row[] }) {
 interface RowProps {
   row: Row;
   versions: VersionPlace | undefined; // that can be stepped through here
+  profile: Profile | undefined; // that has given this answer
   session: Session;
   isFirst: boolean;
   isLast: boolean;
@@ -227,7 +233,7 @@ interface RowProps {
   conversation: Conversation;
 }
 
-function RowView({ row, versions, session, isLast, isFirst, canAct, isOffline, conversation }: RowProps) {
+function RowView({ row, versions, profile, session, isLast, isFirst, canAct, isOffline, conversation }: RowProps) {
   switch (row.kind) {
     case "day":
       return (
@@ -260,6 +266,7 @@ function RowView({ row, versions, session, isLast, isFirst, canAct, isOffline, c
           notice={row.running ? conversation.notice : null}
           endNotice={isLast && !row.running ? describeEnd(conversation) : ""}
           versions={versions}
+          profile={profile}
           deliveries={conversation.deliveries}
         />
       );

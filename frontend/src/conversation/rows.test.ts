@@ -17,7 +17,7 @@ function buildConversation(more: Partial<Conversation>): Conversation {
     deliveries: {},
     notice: null,
     endNotices: [],
-    stale: false,
+    staleSeq: null,
     ...more,
   };
 }

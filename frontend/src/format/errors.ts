@@ -1,5 +1,6 @@
 /** The server's errors in the reader's language, if the page has a text for their code. */
 import { getLocale, words, type ErrorFacts, type ErrorTexts } from "../words";
+import { getRareErrors, translateMessage } from "../words/rareErrors";
 import { formatBudgetFacts } from "./budgets";
 import { formatBytes } from "./numbers";
 
@@ -7,17 +8,25 @@ type Facts = Readonly<Record<string, unknown>>;
 
 const SIZE_FACT = "limit_bytes"; // the fact in which the server names the largest size it accepts
 
-/** Explains an error by its code. Without a text for the code, returns `fallback`, the server's own message. */
-export function describeErrorCode(code: string, facts: Facts, fallback: string): string {
+/** Explains an error by its code, or by the server's own message if one code has many. Without a text, quotes that message. */
+export function describeErrorCode(code: string, facts: Facts, message: string): string {
   const name = code === "request_rejected" && typeof facts.error === "string" ? facts.error : code;
-  return findText(words.errors, name, facts) ?? fallback;
+  const cause = typeof facts.code === "string" ? facts.code : "";
+  const known = { ...facts, server_message: message };
+  return (
+    translateMessage(message) ??
+    findText(words.failures, cause, known) ??
+    findText(words.errors, name, known) ??
+    findText(getRareErrors(), name, known) ??
+    words.serverMessage(message)
+  );
 }
 
 /** Explains why a turn failed by the facts of its event; null if they say nothing. */
 export function describeFailure(facts: Facts): string | null {
   const reason = typeof facts.reason === "string" ? facts.reason : null;
   const code = typeof facts.code === "string" ? facts.code : "";
-  return findText(words.failures, code, facts) ?? findText(words.errors, code, facts) ?? reason;
+  return findText(words.failures, code, facts) ?? findText(words.errors, code, { ...facts, server_message: reason ?? "" }) ?? reason;
 }
 
 /** The text of a notice about a turn. */

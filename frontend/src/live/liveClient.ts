@@ -24,11 +24,13 @@ import {
   removeSessions,
   replaceTranscript,
   upsertSessions,
+  type Conversation,
   type State,
 } from "./state";
 import { LiveStream, type Connection } from "./stream";
 
 const PAGE_SIZE = 60; // events
+const MAX_PAGE_SIZE = 200; // that the server returns
 const MAX_MISSED_EVENTS = 400; // with more, a conversation is loaded again instead of catching up
 const HIDDEN_STREAM_MS = 60_000; // how long a hidden page keeps its stream; browsers allow few streams for all tabs of a site
 const OPEN_RETRY_MS = 2000;
@@ -260,7 +262,7 @@ export class LiveClient {
     }
     this.#removeArrivedEntries();
     const id = this.#openId;
-    if (id !== null && this.state.value.conversations[id]?.stale) void this.#reloadStale(id);
+    if (id !== null && this.state.value.conversations[id]?.staleSeq != null) void this.#reloadStale(id);
   }
 
   /** Stores the sessions of a list. After a lost connection, answers may have ended meanwhile. */
@@ -303,19 +305,33 @@ export class LiveClient {
     this.#removeArrivedEntries();
   }
 
-  /** Loads the end of a conversation again after messages were restored. */
+  /** Loads the shown part of a conversation again after messages were restored: its end, or an older part. */
   async #reloadStale(id: string): Promise<void> {
     const key = `${id} reload`;
-    const isStale = () => this.state.value.conversations[id]?.stale === true;
     if (this.#loading.has(key)) return;
     this.#loading.add(key);
     try {
-      while (isStale()) await this.#loadTranscript(id, {}, isStale);
+      for (let conversation = this.state.value.conversations[id]; conversation?.staleSeq != null; conversation = this.state.value.conversations[id]) {
+        const { staleSeq, moreAfter } = conversation;
+        const isCurrent = () => this.state.value.conversations[id]?.staleSeq === staleSeq; // nothing else was restored meanwhile
+        if (moreAfter) await this.#reloadOlderPart(id, conversation, isCurrent);
+        else await this.#loadTranscript(id, {}, isCurrent);
+      }
     } catch {
       // It stays stale, and the next event tries again.
     } finally {
       this.#loading.delete(key);
     }
+  }
+
+  /** Loads an older part again, from the same beginning. If it was part of another version, the end is loaded instead. */
+  async #reloadOlderPart(id: string, { events }: Conversation, isCurrent: () => boolean): Promise<void> {
+    const limit = Math.min(Math.max(events.length, PAGE_SIZE), MAX_PAGE_SIZE);
+    const page = await calls.listMessages(id, { after: (events[0]?.seq ?? 1) - 1, limit }, this.showsAll.value);
+    if (!isCurrent()) return;
+    if (page.events.length === 0) await this.#loadTranscript(id, {}, isCurrent);
+    else this.state.update((state) => replaceTranscript(state, id, page));
+    if (this.state.value.conversations[id]?.moreAfter === false && this.#openId === id) this.#follow();
   }
 
   async #loadAdjacent(id: string, side: "before" | "after", seq: number): Promise<void> {

@@ -98,7 +98,7 @@ describe("events of a conversation", () => {
 
   it("are loaded again after a redo, because the restored messages are not among them", () => {
     const state = receive(openConversation(message(1, "one")), event(3, "redone", { undo_seq: 2 }));
-    expect(state.conversations[ID]?.stale).toBe(true);
+    expect(state.conversations[ID]?.staleSeq).toBe(3);
   });
 
   it("that arrive while a page is loading stay, and have their effect", () => {
@@ -109,8 +109,20 @@ describe("events of a conversation", () => {
       getSeqs(replaceTranscript(openConversation(message(1, "one"), event(3, "undone", { first_seq: 2 })), ID, page)),
     ).toEqual([1, 3]);
     const redone = replaceTranscript(openConversation(message(1, "one"), event(4, "redone", { undo_seq: 3 })), ID, page);
-    expect(redone.conversations[ID]?.stale).toBe(true);
+    expect(redone.conversations[ID]?.staleSeq).toBe(4);
     expect(getSeqs(replaceTranscript(later, ID, { ...page, events: [message(1, "one")], has_more_after: true }))).toEqual([1]);
+  });
+
+  it("of an older part are loaded again when a version in it is chosen, and stay when one after it is", () => {
+    const older = replaceTranscript(EMPTY_STATE, ID, { events: [message(5, "five"), message(7, "seven")], has_more_before: true, has_more_after: true });
+    const chosen = receive(older, event(90, "version_chosen", { group: 5, first_seq: 40, version: 2, versions: 2 }));
+    expect(chosen.conversations[ID]?.staleSeq).toBe(90);
+    expect(getSeqs(chosen)).toEqual([5, 7]);
+    expect(receive(older, event(90, "version_chosen", { group: 8, first_seq: 8 }))).toBe(older);
+    expect(receive(older, event(90, "undone", { first_seq: 7 })).conversations[ID]?.staleSeq).toBe(90);
+    expect(receive(older, event(90, "undone", { first_seq: 60 }))).toBe(older);
+    expect(receive(older, message(91, "later"))).toBe(older);
+    expect(getSeqs(receive(older, event(92, "message_deleted", { seq: 5 })))).toEqual([7]);
   });
 
   it("are added before and after the conversation ones without repeating any", () => {

@@ -17,7 +17,7 @@ export interface Conversation {
   deliveries: Readonly<Record<string, Delivery>>; // of its newest answers, by id
   notice: string | null; // what the agent reports about its work
   endNotices: readonly EndNotice[]; // what it has reported about the end of its last answer
-  stale: boolean; // messages were restored that are not among the events, so they have to be loaded again
+  staleSeq: number | null; // the newest event that has shown or changed messages which therefore have to be loaded again
 }
 
 interface EndNotice {
@@ -43,7 +43,7 @@ const EMPTY_CONVERSATION: Conversation = {
   deliveries: {},
   notice: null,
   endNotices: [],
-  stale: false,
+  staleSeq: null,
 };
 
 const END_NOTICE_CODES: readonly string[] = ["answer_limited", "cut_off", "budget_nearly_used"];
@@ -107,7 +107,7 @@ export function replaceTranscript(state: State, id: string, page: TranscriptPage
     events: page.events,
     moreBefore: page.has_more_before,
     moreAfter: page.has_more_after,
-    stale: false,
+    staleSeq: null,
   };
   const since = before.moreAfter ? [] : before.events; // events of the page itself, or beyond a gap, change nothing
   const others = Object.entries(state.conversations).filter(([otherId]) => otherId !== id);
@@ -155,13 +155,27 @@ function updateConversation(state: State, id: string, change: (conversation: Con
 
 function applyEvent(conversation: Conversation, event: LogEvent): Conversation {
   const lastSeq = conversation.events.at(-1)?.seq ?? 0;
-  if (event.seq <= lastSeq || conversation.moreAfter) return conversation; // already there, or beyond a gap
-  if (event.hidden) return conversation;
+  if (event.seq <= lastSeq || event.hidden) return conversation; // already there
+  if (conversation.moreAfter) return applyToOlderPart(conversation, event, lastSeq);
   const events = [...applyToMessages(removeUndone(conversation.events, event), event), event];
-  const stale = conversation.stale || event.kind === "redone" || event.kind === "rewritten" || event.kind === "erased" || isVersionChange(event);
+  const restoresMessages = event.kind === "redone" || event.kind === "rewritten" || event.kind === "erased" || isVersionChange(event);
+  const staleSeq = restoresMessages ? event.seq : conversation.staleSeq;
   const answeredSeq = event.message?.role === "assistant" ? event.message.answers_seq : null;
   const drafts = answeredSeq == null ? conversation.drafts : removeDraftFor(conversation, answeredSeq);
-  return { ...conversation, events, stale, drafts };
+  return { ...conversation, events, staleSeq, drafts };
+}
+
+/** Applies an event beyond a gap: it is not added, but it may change the older messages that are loaded. */
+function applyToOlderPart(conversation: Conversation, event: LogEvent, lastSeq: number): Conversation {
+  const { group, first_seq: firstSeq } = event.facts;
+  const changedFrom = isVersionChange(event) ? group : firstSeq;
+  const isChanged =
+    event.kind === "redone" ||
+    event.kind === "erased" ||
+    ((event.kind === "undone" || event.kind === "rewritten" || isVersionChange(event)) && typeof changedFrom === "number" && changedFrom <= lastSeq);
+  if (isChanged) return { ...conversation, staleSeq: event.seq };
+  const events = applyToMessages(conversation.events, event);
+  return events === conversation.events ? conversation : { ...conversation, events };
 }
 
 const isVersionChange = ({ kind }: LogEvent) => kind === "version_started" || kind === "version_chosen";

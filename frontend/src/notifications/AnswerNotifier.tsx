@@ -6,7 +6,7 @@ import { useStore } from "../lib/store";
 import { useLiveClient, useMe, useSessions } from "../live/context";
 import type { LiveClient } from "../live/liveClient";
 import { countUnread } from "../sessions/unread";
-import { followNotificationClicks, notificationState, notifyAnswer } from "./browserNotifications";
+import { closeNotification, followNotificationClicks, notificationState, notifyAnswer } from "./browserNotifications";
 import { restorePush } from "./pushSubscription";
 
 const LOCK_NAME = "palaver-notifications";
@@ -35,7 +35,17 @@ function useUnreadCountInTitle(client: LiveClient): void {
   useEffect(() => {
     setUnreadCountInTitle(count);
     setAppBadge(count);
+    const onVisible = () => document.visibilityState === "visible" && setAppBadge(count); // the service worker may have changed it
+    document.addEventListener("visibilitychange", onVisible);
+    return () => document.removeEventListener("visibilitychange", onVisible);
   }, [count]);
+  useEffect(() => {
+    if (openId === null) return undefined;
+    const close = () => document.visibilityState === "visible" && void closeNotification(openId);
+    close();
+    document.addEventListener("visibilitychange", close);
+    return () => document.removeEventListener("visibilitychange", close);
+  }, [openId]);
 }
 
 /** Notifies of answers in the one tab that holds the lock. Returns a function that stops it. */

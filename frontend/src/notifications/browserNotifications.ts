@@ -56,6 +56,13 @@ export async function notifyAnswer(session: Session): Promise<void> {
   };
 }
 
+/** Closes the notification of a conversation that the person looks at now, whichever tab or worker has shown it. */
+export async function closeNotification(sessionId: string): Promise<void> {
+  if (!isSecureContext || !("serviceWorker" in navigator)) return;
+  const worker = await navigator.serviceWorker.getRegistration(baseUrl);
+  for (const notification of (await worker?.getNotifications({ tag: sessionId })) ?? []) notification.close();
+}
+
 /** Opens the conversation of a clicked notification. Returns a function that stops it. */
 export function followNotificationClicks(): () => void {
   if (!("serviceWorker" in navigator)) return () => undefined;

@@ -25,12 +25,14 @@ import { useSelection } from "./useSelection";
 interface Props {
   accountMenu: ReactNode;
   onOrder: (ids: readonly string[]) => void; // called with the listed conversations, in their order
+  onReach: () => void; // called when the pointer or the focus comes here: a conversation may be opened next
 }
 
-export function Sidebar({ accountMenu, onOrder }: Props) {
+export function Sidebar({ accountMenu, onOrder, onReach }: Props) {
   const view = useStore(selectedView);
-  const { text: query, filters, setText, setFilters } = useSearch();
-  const results = useSearchResults(query, filters);
+  const { search, setText, setFilters } = useSearch();
+  const { text: query, filters } = search;
+  const results = useSearchResults(search);
   const resultCount = results.sessions.length + results.hits.length;
   const keys = useResultKeys(query.trim(), resultCount, results.isDone, openResult, focusContent);
   const isSearching = query.trim() !== "" || countFilters(filters) > 0;
@@ -40,7 +42,7 @@ export function Sidebar({ accountMenu, onOrder }: Props) {
   useEffect(() => end, [view, showsAll, end]); // a selection ends when the list changes
   const isOwner = useMe().person.role === "owner";
   return (
-    <nav className="sidebar" aria-label={words.conversations}>
+    <nav className="sidebar" aria-label={words.conversations} onPointerEnter={onReach} onFocus={onReach}>
       <div className="sidebar-head">
         <span className="brand">Palaver</span>
         <span className="spacer" />

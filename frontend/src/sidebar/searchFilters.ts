@@ -16,6 +16,7 @@ export type FilterName = keyof SearchFilters;
 export interface Search {
   text: string;
   filters: SearchFilters;
+  everyone: boolean; // an owner searches the conversations of all people
 }
 
 export const NO_FILTERS: SearchFilters = { platform: "", role: "", person: "", project: "", from: "", to: "", archived: "" };
@@ -50,14 +51,15 @@ export function parseSearch(query: string): Search {
     const value = params.get(name) ?? "";
     if (VALID_VALUES[name].test(value)) filters[name] = value;
   }
-  return { text: (params.get("q") ?? "").slice(0, MAX_TEXT_CHARS), filters };
+  return { text: (params.get("q") ?? "").slice(0, MAX_TEXT_CHARS), filters, everyone: params.get("everyone") === "1" };
 }
 
 /** Writes a search as a query string; empty if there is none. */
-export function formatSearch({ text, filters }: Search): string {
+export function formatSearch({ text, filters, everyone }: Search): string {
   const params = new URLSearchParams();
   if (text.trim() !== "") params.set("q", text.slice(0, MAX_TEXT_CHARS));
   for (const name of listActiveFilters(filters)) params.set(name, filters[name]);
+  if (everyone && params.size > 0) params.set("everyone", "1");
   return params.toString();
 }
 

@@ -4,34 +4,62 @@
  */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { getLocation, onLocationChange, setQuery } from "../lib/router";
+import { useLiveClient, useMe } from "../live/context";
 import { formatSearch, parseSearch, type Search, type SearchFilters } from "./searchFilters";
 
 const WRITE_DELAY_MS = 300; // browsers limit how often an address may change
 
 export function useSearch() {
-  const [search, setSearch] = useState(() => parseSearch(getLocation().query));
+  const client = useLiveClient();
+  const isOwner = useMe().person.role === "owner";
+  const readSearch = useCallback(
+    (query: string): Search => {
+      const found = parseSearch(query);
+      const isLinked = isOwner && formatSearch(found) !== "";
+      return { ...found, everyone: isLinked ? found.everyone : client.showsAll.value };
+    },
+    [client, isOwner],
+  );
+  const [search, setSearch] = useState(() => readSearch(getLocation().query));
   const written = useRef(getLocation().query); // what the address says of this search
   const timer = useRef<number | undefined>(undefined);
 
-  const write = useCallback((next: Search, replace: boolean) => {
-    clearTimeout(timer.current);
-    written.current = formatSearch(next);
-    setQuery(written.current, { replace });
-  }, []);
+  const write = useCallback(
+    (next: Search, replace: boolean) => {
+      clearTimeout(timer.current);
+      written.current = formatSearch({ ...next, everyone: client.showsAll.value });
+      setQuery(written.current, { replace });
+    },
+    [client],
+  );
 
   useEffect(() => {
-    const stop = onLocationChange(() => {
+    /** A linked search of everyone's conversations finds the same again. */
+    const showEveryone = () => {
+      const { everyone } = readSearch(written.current);
+      if (everyone !== client.showsAll.value) client.setShowsAll(everyone);
+    };
+    const stopLocation = onLocationChange(() => {
       const { query } = getLocation();
       if (query === written.current) return;
       clearTimeout(timer.current);
       written.current = query;
-      setSearch(parseSearch(query));
+      setSearch(readSearch(query));
+      showEveryone();
+    });
+    showEveryone();
+    const stopEveryone = client.showsAll.subscribe(() => {
+      const everyone = client.showsAll.value;
+      setSearch((before) => (before.everyone === everyone ? before : { ...before, everyone }));
+      const shown = readSearch(written.current);
+      if (shown.everyone !== everyone) write(shown, true);
     });
     return () => {
-      stop();
+      stopLocation();
+      stopEveryone();
       clearTimeout(timer.current);
     };
-  }, []);
+  }, [client, readSearch, write]);
 
   /** Beginning or ending a search is a step back in the history of the browser, typing is none. */
   const setText = (text: string) => {
@@ -48,5 +76,5 @@ export function useSearch() {
     write(next, false);
   };
 
-  return { ...search, setText, setFilters };
+  return { search, setText, setFilters };
 }

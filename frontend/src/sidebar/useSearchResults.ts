@@ -5,7 +5,7 @@ import type { SearchHit, Session } from "../api/types";
 import { useStore } from "../lib/store";
 import { useDebounced } from "../lib/useDebounced";
 import { useLiveClient } from "../live/context";
-import { buildFilterQuery, type SearchFilters } from "./searchFilters";
+import { buildFilterQuery, type Search } from "./searchFilters";
 
 const MAX_TITLES = 8;
 const MAX_FILTERED = 50; // conversations of a search without words
@@ -19,8 +19,9 @@ interface SearchState {
   retry: () => void;
 }
 
-export function useSearchResults(text: string, filters: SearchFilters): SearchState {
+export function useSearchResults({ text, filters, everyone }: Search): SearchState {
   const all = useStore(useLiveClient().showsAll);
+  const isReady = everyone === all; // a link may ask for everyone's conversations, which are shown a moment later
   const typed = text.trimStart(); // a space at the end says that the last word is complete
   const query = useDebounced(typed);
   const isEmpty = query.trim() === "";
@@ -36,13 +37,13 @@ export function useSearchResults(text: string, filters: SearchFilters): SearchSt
       const states = (["active", "archived"] as const).filter((state) => archived === undefined || (archived === "only") === (state === "archived"));
       return (await Promise.all(states.map((state) => findTitles({ state, ...view }, limit)))).flat().slice(0, limit);
     },
-    enabled: findsTitles && (!isEmpty || hasFilters),
+    enabled: isReady && findsTitles && (!isEmpty || hasFilters),
     placeholderData: keepPreviousData,
   });
   const messages = useQuery({
     queryKey: ["search", query, filterQuery, all],
     queryFn: ({ signal }) => calls.searchMessages(query, filterQuery, all, signal),
-    enabled: !isEmpty,
+    enabled: isReady && !isEmpty,
     placeholderData: keepPreviousData,
   });
   const hasTitles = !findsTitles || (titles.isSuccess && !titles.isPlaceholderData);

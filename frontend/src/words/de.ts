@@ -401,6 +401,7 @@ export const de: Words = {
     `Palaver ${version} speichert deine Chats auf diesem Server und verbindet dich mit einem KI-Agenten.`,
   aboutAgent: "Agent",
   aboutDemo: "Ein Platzhalter mit festen Antworten, kein Modell.",
+  aboutModel: (model) => `Modell: ${model}.`,
   aboutLocal: "Ein kleines Platzhalter-Modell auf dem Server. Rechne mit falschen Antworten; keine Tools.",
   connectModel: "Echtes Modell verbinden",
   connectModelLink: "In den Servereinstellungen verbinden",
@@ -460,6 +461,7 @@ export const de: Words = {
   },
 
   errors: errorsDe,
+  serverMessage: (message) => `Der Server meldet: ${message}`,
   failures: failuresDe,
   notices: noticesDe,
   ...panelsDe,

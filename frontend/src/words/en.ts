@@ -417,6 +417,7 @@ export const en = {
     `Palaver ${version} stores your conversations on this server and connects you to one AI agent.`,
   aboutAgent: "Agent",
   aboutDemo: "A placeholder with scripted answers, no model.",
+  aboutModel: (_model: string, description: string) => description,
   aboutLocal: "A small placeholder model on the server. Expect wrong answers, and no tools.",
   connectModel: "Connect a real model",
   connectModelLink: "Connect one in the server settings",
@@ -479,6 +480,7 @@ export const en = {
   } as Record<string, string>,
 
   errors: errorsEn as Record<keyof typeof errorsEn, ErrorTexts[string]>,
+  serverMessage: (message: string) => message, // for which there is no other text
   failures: failuresEn as Record<keyof typeof failuresEn, ErrorTexts[string]>,
   notices: noticesEn as Record<keyof typeof noticesEn, ErrorTexts[string]>,
   ...panelsEn,

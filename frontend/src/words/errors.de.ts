@@ -27,6 +27,7 @@ export const errorsDe: Record<keyof typeof errorsEn, (facts: ErrorFacts) => stri
   title_taken: ({ title, available_title }) => `Du hast bereits einen Chat namens „${title}“. Wie wäre es mit „${available_title}“?`,
   project_name_taken: ({ name }) => `Du hast bereits ein Projekt namens „${name}“. Wähle einen anderen Namen.`,
 
+  settings_changed: () => "Jemand anderes hat die Einstellungen inzwischen geändert. Prüfe sie und versuche es noch einmal.",
   session_not_found: () => "Chat nicht gefunden. Er wurde möglicherweise gelöscht, oder du hast keinen Zugriff.",
   project_not_found: () => "Projekt nicht gefunden. Es wurde möglicherweise gelöscht.",
   share_expired: () => "Dieser Link ist abgelaufen.",
@@ -40,6 +41,8 @@ export const errorsDe: Record<keyof typeof errorsEn, (facts: ErrorFacts) => stri
   import_too_large: ({ limit_bytes }) => `Diese Datei ist zu groß. Das Limit liegt bei ${limit_bytes}.`,
   unknown_export: ({ name }) =>
     `„${name}“ ist kein Export, den Palaver kennt. Nimm die .zip- oder .json-Datei deines Exports aus ChatGPT, Claude oder Open WebUI oder eine Datei, die Palaver exportiert hat.`,
+  database_not_imported: ({ name }) =>
+    `„${name}“ ist eine Datenbank und kein Export deiner eigenen Chats. Exportiere deine Chats in Open WebUI als JSON-Datei und importiere diese.`,
   command_unavailable: () => "In einem temporären Chat funktionieren keine Befehle.",
   session_busy: () => "Der Agent antwortet noch. Warte, bis er fertig ist, oder stoppe ihn zuerst.",
   nothing_to_undo: () => "Nichts zum Rückgängigmachen.",
@@ -49,11 +52,11 @@ export const errorsDe: Record<keyof typeof errorsEn, (facts: ErrorFacts) => stri
   job_not_found: () => "Aufgabe nicht gefunden. Sie wurde möglicherweise gelöscht, oder du hast keinen Zugriff.",
   job_name_taken: ({ name }) => `Du hast bereits eine Aufgabe namens „${name}“. Bearbeite diese oder wähle einen anderen Namen.`,
   job_running: () => "Diese Aufgabe läuft bereits. Warte, bis sie fertig ist.",
-  invalid_input: ({ schedule, timezone }) => {
+  invalid_input: ({ schedule, timezone, server_message }) => {
     if (schedule !== undefined) {
       return `„${schedule}“ ist kein gültiger Zeitplan. Beispiele: „30m“, „every 2h“, „0 7 * * 1-5“, „2026-12-24 18:00“. Zeitpunkte müssen in der Zukunft liegen, Läufe mindestens 5 Minuten auseinander.`;
     }
-    return timezone === undefined ? null : `„${timezone}“ ist keine Zeitzone. Schreibe sie zum Beispiel so: Europe/Berlin.`;
+    return timezone === undefined ? `Das ist nicht möglich. Der Server meldet: ${server_message}` : `„${timezone}“ ist keine Zeitzone. Schreibe sie zum Beispiel so: Europe/Berlin.`;
   },
   duplicate_memory: () => "Diese Erinnerung gibt es schon.",
   chat_not_reachable: ({ platform }) =>

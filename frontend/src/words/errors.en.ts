@@ -29,6 +29,7 @@ export const errorsEn = {
   project_name_taken: ({ name }) => `You already have a project called “${name}”. Choose another name.`,
 
   // what is not there, or not to be done
+  settings_changed: () => "Someone else has changed the settings in the meantime. Check them and try again.",
   session_not_found: () => "Conversation not found. It may have been deleted, or you don’t have access.",
   project_not_found: () => "Project not found. It may have been deleted.",
   share_expired: () => "This link has expired.",
@@ -42,6 +43,8 @@ export const errorsEn = {
   import_too_large: ({ limit_bytes }) => `This file is too large. The limit is ${limit_bytes}.`,
   unknown_export: ({ name }) =>
     `“${name}” is not an export that Palaver knows. Use the .zip or .json file of your export from ChatGPT, Claude or Open WebUI, or a file that Palaver has exported.`,
+  database_not_imported: ({ name }) =>
+    `“${name}” is a database, not an export of your own conversations. In Open WebUI, export your chats as a JSON file and import that one.`,
   command_unavailable: () => "Commands don’t work in a temporary conversation.",
   session_busy: () => "The agent is still responding. Wait for it to finish, or stop it first.",
   nothing_to_undo: () => "Nothing to undo.",

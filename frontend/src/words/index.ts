@@ -1,11 +1,12 @@
 /**
- * The texts of the page, in the reader's language. They are loaded before anything is shown.
+ * The texts of the page, in the reader's language. They are loaded before anything is shown, and no other
+ * language is.
  *
  * Always true: a language file holds texts and imports nothing of the page. The page waits for it, so it must not wait for
  * the page.
  */
 import { storage } from "../lib/storage";
-import { en, type Words } from "./en";
+import type { Words } from "./en";
 
 export type { Words };
 export const LANGUAGES = { en: "English", de: "Deutsch" } as const;
@@ -15,8 +16,13 @@ export type Language = keyof typeof LANGUAGES;
 export type ErrorFacts = Readonly<Partial<Record<string, string>>>;
 export type ErrorTexts = Record<string, (facts: ErrorFacts) => string | null>; // by error code; null: the server's own message is shown
 
-/** Changes once, before the page is rendered for the first time. */
-export let words: Words = en;
+const LOADERS: Record<Language, () => Promise<Words>> = {
+  en: async () => (await import("./en")).en,
+  de: async () => (await import("./de")).de,
+};
+
+/** Set once, before the page is rendered for the first time. */
+export let words: Words;
 let currentLanguage: Language = "en";
 
 export function getLanguage(): Language {
@@ -30,10 +36,11 @@ export function getLocale(): string {
 
 export async function loadWords(): Promise<void> {
   currentLanguage = detectLanguage();
-  if (currentLanguage === "de") words = (await import("./de")).de;
+  words = await LOADERS[currentLanguage]();
   document.documentElement.lang = currentLanguage;
 }
 
+/** `theme.js` does the same, to load the file of the language in advance. */
 function detectLanguage(): Language {
   const candidates = [storage.get("language"), ...navigator.languages].map((locale) => locale?.slice(0, 2));
   return candidates.find((language): language is Language => language !== undefined && language in LANGUAGES) ?? "en";

@@ -3,7 +3,7 @@ import type { jobsEn } from "./jobs.en";
 
 export const jobsDe: typeof jobsEn = {
   jobs: "Aufgaben",
-  jobsIntro: "Aufträge, die nach Zeitplan laufen. Jeder Lauf ist ein eigener Chat; die Antwort geht an die Orte, die du wählst.",
+  jobsIntro: "Aufgaben, die nach Zeitplan laufen. Jede Ausführung ist ein eigener Chat; die Antwort geht an die Orte, die du wählst.",
   jobsEmpty: "Noch keine Aufgaben",
   jobsEmptyText: "Lass den Agenten arbeiten, während du weg bist: jeden Morgen eine Zusammenfassung, eine Erinnerung, alle paar Stunden ein Blick auf etwas.",
   jobsForMembers: "Gäste können keine Aufgaben haben. Bitte einen Besitzer, dich zum Mitglied zu machen.",

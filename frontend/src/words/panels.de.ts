@@ -142,7 +142,7 @@ export const panelsDe: Pick<Words, keyof typeof panelsEn> = {
     shared_messages: (count) => `Nachrichten in diesen: ${count}`,
     files: (count) => `Dateien: ${count}`,
     memories: (count) => `Erinnerungen: ${count}`,
-    jobs: (count) => `Aufträge: ${count}`,
+    jobs: (count) => `Aufgaben: ${count}`,
     projects: (count) => `Projekte: ${count}`,
     shares: (count) => `Geteilte Links: ${count}`,
     accounts: (count) => `Chat-Konten: ${count}`,
@@ -207,6 +207,7 @@ export const panelsDe: Pick<Words, keyof typeof panelsEn> = {
   policies: "Chats",
   policiesIntro: "Wann Chats automatisch neu starten und was mit Nachrichten passiert, die eintreffen, während der Agent antwortet. Für einen einzelnen Chat änderst du das mit /busy oder im Menü neben dem Eingabefeld.",
   policiesOwner: "Nur der Besitzer des Servers kann das ändern.",
+  policyProfile: (name) => `Profil „${name}“`,
   policyOtherPlatforms: "Überall sonst",
   policyReset: "Neustart",
   policyBusy: "Während der Agent antwortet",
@@ -242,7 +243,7 @@ export const panelsDe: Pick<Words, keyof typeof panelsEn> = {
   yourData: "Deine Daten",
   downloadMyData: "Meine Daten herunterladen",
   downloadMyDataHint:
-    "Eine .zip-Datei mit allen deinen Unterhaltungen, Dateien, Erinnerungen, Aufträgen und deinem Verbrauch, zum Lesen und zum Importieren. Sie enthält keine Passwörter und Schlüssel.",
+    "Eine .zip-Datei mit allen deinen Chats, Dateien, Erinnerungen, Aufgaben und deinem Verbrauch, zum Lesen und zum Importieren. Sie enthält keine Passwörter und Schlüssel.",
   yourName: "Dein Name",
   yourNameHint: "Damit meldest du dich auch an.",
   nameSaved: "Name gespeichert.",
@@ -311,6 +312,7 @@ export const panelsDe: Pick<Words, keyof typeof panelsEn> = {
   aboutVersion: "Version",
   aboutAgentDescription: "Agent",
   updateNotes: "Neuerungen",
+  updateNotesLanguage: "Die Hinweise gibt es nur auf Englisch.",
   updateNotesEmpty: "Zu dieser Version gibt es keine Hinweise.",
 
   health: "Zustand",

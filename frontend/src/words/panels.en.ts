@@ -210,6 +210,7 @@ export const panelsEn = {
   policies: "Conversations",
   policiesIntro: "When conversations restart automatically, and what happens to messages sent while the agent is responding. Use /busy or the menu next to the message box to change it for one conversation.",
   policiesOwner: "Only the server’s owner can change this.",
+  policyProfile: (name: string) => `Profile “${name}”`,
   policyOtherPlatforms: "Everywhere else",
   policyReset: "Starts over",
   policyBusy: "While the agent is responding",
@@ -314,6 +315,7 @@ export const panelsEn = {
   aboutVersion: "Version",
   aboutAgentDescription: "Agent",
   updateNotes: "What’s new",
+  updateNotesLanguage: "",
   updateNotesEmpty: "There are no notes for this version.",
 
   // for owners: health and log of the server

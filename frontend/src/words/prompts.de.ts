@@ -18,6 +18,6 @@ export const promptsDe: Pick<Words, keyof typeof promptsEn> = {
   promptTextHint: "{{thema}} ist ein Platzhalter: Du wirst danach gefragt, wenn du den Prompt verwendest.",
   insertPrompt: "Einfügen",
   projectInstructions: "Anweisungen",
-  projectInstructionsHint: "Der Agent befolgt sie in deinen eigenen Unterhaltungen dieses Projekts.",
+  projectInstructionsHint: "Der Agent befolgt sie in deinen eigenen Chats dieses Projekts.",
   serverSettings: "Servereinstellungen",
 };

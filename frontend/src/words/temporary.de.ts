@@ -6,7 +6,7 @@ export const temporaryDe: Pick<Words, keyof typeof temporaryEn> = {
   temporaryConversation: "Temporärer Chat",
   temporaryOpen: "Temporärer Chat (offen)",
   temporaryBanner: "Temporärer Chat: wird nicht gespeichert und erscheint weder in der Suche noch in Erinnerungen. Er ist weg, wenn du diesen Tab schließt oder neu lädst.",
-  temporaryHint: "Der Agent hat hier keine Werkzeuge und sieht deine anderen Chats nicht. Dateien und Befehle gibt es hier nicht. Tokens und Kosten zählt der Server trotzdem.",
+  temporaryHint: "Der Agent hat hier keine Tools und sieht deine anderen Chats nicht. Dateien und Befehle gibt es hier nicht. Tokens und Kosten zählt der Server trotzdem.",
   temporaryPlaceholder: "Frag etwas, das nicht gespeichert wird",
   temporaryDelete: "Jetzt löschen",
   temporaryDeleteTitle: "Diesen temporären Chat löschen?",

@@ -12,7 +12,7 @@ export const failuresDe: Record<keyof typeof failuresEn, ErrorTexts[string]> = {
   no_credit: ({ provider_title }) => `Dein Konto bei ${provider_title} hat kein Guthaben mehr.`,
   key_missing: ({ provider_title }) => `Für ${provider_title} fehlt ein API-Schlüssel. Trage ihn in den Servereinstellungen unter „Modelle“ ein.`,
   key_rejected: ({ provider_title, model }) =>
-    `${provider_title} hat den API-Schlüssel abgelehnt, oder er gilt nicht für ${model}. Prüfe ihn in den Servereinstellungen unter „Modelle“.`,
+    `${provider_title} hat den API-Schlüssel abgelehnt${model === undefined ? "" : `, oder er gilt nicht für ${model}`}. Prüfe ihn in den Servereinstellungen unter „Modelle“.`,
   unknown_model: ({ provider_title, model }) => `${provider_title} hat kein Modell ${model}. Wähle ein anderes.`,
   request_rejected_by_provider: ({ provider_title }) => `${provider_title} hat die Anfrage abgelehnt.`,
   content_filtered: ({ provider_title }) => `Der Inhaltsfilter von ${provider_title} hat die Antwort blockiert.`,
@@ -29,6 +29,9 @@ export const failuresDe: Record<keyof typeof failuresEn, ErrorTexts[string]> = {
     `${provider_title} hat mitten in der Antwort aufgehört zu senden. Der bisherige Text ist gespeichert.`,
   budget_exceeded: (facts) => `${explainLimit(facts)} Es beginnt neu am ${facts.resets_at}.`,
   price_unknown: ({ model }) => `Für dein Budget gilt ein Limit in Dollar, aber der Preis von ${model} ist unbekannt. Trage ihn in den Servereinstellungen ein.`,
+  no_models: ({ provider_title }) => `${provider_title} bietet kein Modell an, das antworten kann.`,
+  address_missing: ({ provider }) => `Trage zuerst die Adresse des Anbieters ${provider} ein.`,
+  packages_missing: ({ command }) => `Für Modelle von Anbietern fehlen Pakete. Installiere sie mit ${command}.`,
   internal_turn_error: ({ error }) => `Interner Fehler in Palaver (${error}). Details stehen im Serverprotokoll.`,
 };
 

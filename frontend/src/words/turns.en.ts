@@ -25,6 +25,9 @@ export const failuresEn = {
   stalled_mid_answer: ({ provider_title }) => `${provider_title} stopped responding mid-answer. The text so far is saved.`,
   budget_exceeded: (facts) => `${explainLimit(facts)} It resets ${facts.resets_at}.`,
   price_unknown: () => null, // the server's text names the setting
+  no_models: () => null,
+  address_missing: () => null,
+  packages_missing: () => null,
   internal_turn_error: ({ error }) => `Internal error in Palaver (${error}). The server log has details.`,
 } satisfies ErrorTexts;
 

@@ -20,7 +20,7 @@ export const voiceDe: typeof voiceEn = {
   stopReading: "Vorlesen beenden",
   readAloudFailed: (reason: string) => `Diese Antwort kann nicht vorgelesen werden: ${reason}`,
   notifyClosed: "Auch wenn Palaver geschlossen ist",
-  notifyClosedHint: "Der Push-Dienst deines Browsers stellt sie verschlüsselt zu. Benachrichtigungen zeigen den Titel der Unterhaltung.",
+  notifyClosedHint: "Der Push-Dienst deines Browsers stellt sie verschlüsselt zu. Benachrichtigungen zeigen den Titel des Chats.",
   notifyClosedUnsupported: "Dieser Browser kann keine Benachrichtigungen empfangen, wenn Palaver geschlossen ist.",
   notifyClosedDisabled: "Vom Besitzer dieses Servers ausgeschaltet.",
   notifyClosedFailed: (reason: string) => `Benachrichtigungen konnten nicht eingeschaltet werden: ${reason}`,

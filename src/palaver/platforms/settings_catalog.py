@@ -42,10 +42,10 @@ class InstalledPlatforms:
 
     @cached_property
     def _manifests(self) -> Mapping[str, PlatformManifest]:
-        return {str(platform): manifest for platform, manifest in self._known.items()}
+        return {str(platform): manifest for platform, manifest in self._manifest_by_platform.items()}
 
     @cached_property
-    def _known(self) -> Mapping[Platform, PlatformManifest]:
+    def _manifest_by_platform(self) -> Mapping[Platform, PlatformManifest]:
         from palaver.platforms.registry import load_manifests
 
         return load_manifests()
@@ -105,7 +105,7 @@ class InstalledPlatforms:
     def _list_accounts(self, settings: Settings) -> list[ConfiguredAccount]:
         from palaver.platforms.registry import list_configured_accounts
 
-        return list_configured_accounts(settings, self._environ, self._known)
+        return list_configured_accounts(settings, self._environ, self._manifest_by_platform)
 
 
 def _make_problem(account: ConfiguredAccount) -> SettingProblem:

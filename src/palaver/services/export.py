@@ -6,7 +6,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from palaver.domain.session_json import event_to_json, session_to_json
-from palaver.storage import events, people
+from palaver.services.transfer.document_entry import DocumentEntry
+from palaver.storage import events, people, transcript_pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +32,18 @@ def iterate_log(tx: Transaction, row: SessionRow) -> Iterator[Event]:
         yield from batch
         after = batch[-1].seq
         time.sleep(_PAUSE_SECONDS)
+
+
+def iterate_visible_entries(tx: Transaction, row: SessionRow) -> Iterator[DocumentEntry]:
+    """Yield the events of a session that people see, oldest first, with the version that each message is."""
+    after, has_more = 0, True
+    while has_more:
+        page = transcript_pages.load_page_after(tx, row.no, after=after, limit=_BATCH_EVENTS)
+        yield from (DocumentEntry(event, page.versions.get(event.seq)) for event in page.events)
+        has_more = page.has_more_after
+        if has_more:
+            after = page.events[-1].seq
+            time.sleep(_PAUSE_SECONDS)
 
 
 def export_session(tx: Transaction, row: SessionRow) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.invocation import format_command
 from palaver.services.doctor.finding import Finding, Severity, make_problem
+from palaver.services.doctor.finding_texts import FindingCode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +71,7 @@ class HealthCheck:
             )
         except OSError as error:
             log.warning("health_check_failed", extra={"error": str(error)})
-            return [_make_failure(f"The checks could not be started: {error.strerror or type(error).__name__}.")]
+            return [_make_failure(FindingCode.CHECKS_NOT_STARTED, error=error.strerror or type(error).__name__)]
         assert process.stdout is not None  # noqa: S101
         try:
             async with asyncio.timeout(MAX_CHECK_SECONDS):
@@ -80,7 +81,7 @@ class HealthCheck:
                 await process.wait()
         except TimeoutError:
             log.warning("health_check_timeout", extra={"seconds": MAX_CHECK_SECONDS})
-            return [_make_failure(f"The checks did not end within {MAX_CHECK_SECONDS:.0f} seconds.")]
+            return [_make_failure(FindingCode.CHECKS_TOO_SLOW, seconds=f"{MAX_CHECK_SECONDS:.0f}")]
         finally:
             if process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):
@@ -94,14 +95,19 @@ def _parse_findings(output: bytes) -> Sequence[Finding]:
         found = json.loads(output)["findings"]
         return [
             Finding(
-                subject=each["subject"], severity=Severity(each["severity"]), text=each["text"], fix=each["fix"] or ""
+                code=FindingCode(each["code"]),
+                subject=each["subject"],
+                severity=Severity(each["severity"]),
+                text=each["text"],
+                fix=each["fix"] or "",
+                facts=each["facts"],
             )
             for each in found
         ]
     except (ValueError, KeyError, TypeError):
         log.warning("health_check_unreadable", extra={"bytes": len(output)})
-        return [_make_failure("The checks ended without a result.")]
+        return [_make_failure(FindingCode.CHECKS_WITHOUT_RESULT)]
 
 
-def _make_failure(text: str) -> Finding:
-    return make_problem("Checks", text, format_command("doctor"))
+def _make_failure(code: FindingCode, **facts: object) -> Finding:
+    return make_problem(code, command=format_command("doctor"), **facts)

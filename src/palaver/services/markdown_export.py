@@ -10,8 +10,9 @@ from palaver.domain.erasure import is_shown_erased
 from palaver.domain.events import EventKind
 from palaver.domain.sender_words import describe_sender
 from palaver.domain.sent_message import find_sent_by
-from palaver.services.export import iterate_log
+from palaver.services.export import iterate_visible_entries
 from palaver.services.transfer.document_words import (
+    describe_version,
     format_place,
     format_speaker,
     format_time,
@@ -23,9 +24,9 @@ from palaver.services.transfer.document_words import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from palaver.domain.events import Event
     from palaver.domain.message import Message
     from palaver.domain.session import Session
+    from palaver.services.transfer.document_entry import DocumentEntry
     from palaver.storage.engines.base import Transaction
     from palaver.storage.session_rows import SessionRow
 
@@ -34,25 +35,25 @@ _BACKTICKS = re.compile("`+")
 
 
 def export_markdown(tx: Transaction, row: SessionRow) -> str:
-    return format_markdown(row.session, (event for event in iterate_log(tx, row) if not event.hidden))
+    return "\n\n".join(iterate_markdown(row.session, iterate_visible_entries(tx, row)))
 
 
-def format_markdown(session: Session, events: Iterable[Event]) -> str:
-    """Format a session and its messages, unreadable and erased ones included; other events are left out."""
-    return "\n\n".join(iterate_markdown(session, events))
+def iterate_markdown(session: Session, entries: Iterable[DocumentEntry]) -> Iterator[str]:
+    """Yield the blocks of the document; an empty line belongs between two of them.
 
-
-def iterate_markdown(session: Session, events: Iterable[Event]) -> Iterator[str]:
-    """Yield the blocks of the document; an empty line belongs between two of them."""
+    It has the messages, unreadable and erased ones included; other events are left out.
+    """
     yield f"# {format_title(session)}"
     yield (
         f"- id: {session.id}\n- from: {format_place(session)}\n- started: {format_time(session.created_at)}\n"
         f"- messages: {session.message_count}"
     )
-    for event in events:
+    for event, version in entries:
         if event.message is not None:
             yield f"## {format_speaker(event.message, session)}, {format_time(event.at)}"
             yield from _format_message(event.message)
+            if version is not None:
+                yield f"*{describe_version(version)}*"
         elif event.kind is EventKind.ERASED and is_shown_erased(event):
             yield f"## erased, {format_time(event.at)}"
             yield "Message erased: the person who wrote it was erased."

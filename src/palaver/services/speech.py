@@ -163,7 +163,7 @@ class Speech:
         return transcripts
 
     async def transcribe(self, principal: Principal, attachment_id: str) -> str:
-        """Return what is said in a recording that this principal may see. Raises AgentError and InvalidInput."""
+        """Return the words of a recording that this principal may see. Raises AgentError and InvalidInput."""
         if self._attachments is None:
             raise SpeechUnavailable
         attachment = await self._attachments.get(principal, attachment_id)

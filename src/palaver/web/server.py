@@ -33,6 +33,7 @@ DEFAULT_PORT = 8765
 MAX_PORTS_TRIED = 100
 SOCKET_BACKLOG = 2048  # connections that may wait to be accepted
 SHUTDOWN_GRACE_SECONDS = 5  # how long open requests may take to finish when the server stops
+_SHUTDOWN_POLL_SECONDS = 0.01
 ACCEPTS_PER_ROUND = 64  # connections accepted before other work gets its turn
 ACCEPT_RETRY_SECONDS = 0.5  # pause when the process can open no more files
 _GIVE_UP_SECONDS = 0.05  # pause when it closes a connection for that reason
@@ -113,9 +114,21 @@ class _EmbeddedServer(uvicorn.Server):
         await self._stop_requested.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let open requests finish for a while; uvicorn's own would wait even if there are none."""
         for listener in self._listeners:
             asyncio.get_running_loop().remove_reader(listener)
-        await super().shutdown(sockets)
+            listener.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        try:
+            async with asyncio.timeout(self.config.timeout_graceful_shutdown):
+                while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110  (they are plain sets)
+                    await asyncio.sleep(_SHUTDOWN_POLL_SECONDS)
+        except TimeoutError:
+            log.warning("requests_canceled", extra={"requests": len(self.server_state.tasks)})
+            for task in list(self.server_state.tasks):
+                task.cancel()
+        await self.lifespan.shutdown()
 
     # -- accepting -----------------------------------------------------------------------------------------
 

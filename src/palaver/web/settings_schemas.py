@@ -210,6 +210,7 @@ class ProviderTestOut(ResponseModel):
     reply: str | None = Field(description="What the model has answered.")
     error: str | None
     detail: str | None = Field(description="What the provider itself said.")
+    facts: dict[str, Any] = Field(description="Of the error: its `code`, and the values that it mentions.")
 
 
 class AvailableModelsOut(ResponseModel):

@@ -46,8 +46,8 @@ export function ProviderForm({ settings, name: existing, onDone }: Props) {
       await work();
     } catch (error) {
       if (isConflict(error)) {
+        await refresh(); // first: until then a click does nothing
         setProblem(setupWords.conflict);
-        await refresh();
       } else setProblem(error instanceof ApiError ? [...readProblems(error, new Set()).values()].join("\n") : describeError(error));
     }
   };

@@ -29,7 +29,9 @@ export function SettingField({ setting, template, label = nameKey(setting.key), 
   const change = (next: unknown) => onChange(isSame(next, stored) && !setting.is_secret ? undefined : next);
   return (
     <div className="setting-field" data-changed={draft !== undefined}>
-      <label htmlFor={id}>{label}</label>
+      <label id={`${id}-label`} htmlFor={id}>
+        {label}
+      </label>
       <SettingInput
         id={id}
         value={value}
@@ -142,7 +144,7 @@ export function SettingInput({ id, value, setting, template, isDisabled, isInval
   if (template.kind === "choice") {
     const chosen = Array.isArray(value) ? value : [];
     return (
-      <span className="choice-list" role="group" id={id} aria-describedby={describedBy}>
+      <span className="choice-list" role="group" id={id} aria-labelledby={`${id}-label`} aria-describedby={describedBy}>
         {template.choices.map((choice) => (
           <label key={choice}>
             <input

@@ -3,10 +3,12 @@ import { Fragment } from "react";
 import { words } from "../../words";
 import { setupWords } from "../../words/setup";
 import { SettingField } from "./SettingField";
-import { getHeading, nameKey } from "./settingValues";
+import { getHeading, nameKey, splitKey } from "./settingValues";
 import type { Setting, Settings } from "./settingsApi";
 import { useSettingsDraft } from "./useSettingsDraft";
 import "./forms.css";
+
+const CHOSEN_NAME = ".<name>"; // the owner has chosen the last part of the key
 
 interface Props {
   settings: Settings;
@@ -40,7 +42,7 @@ export function SettingsForm({ settings, shown, modelNames = [], namedParts = 0 
             <SettingField
               setting={setting}
               template={template}
-              label={nameKey(setting.key)}
+              label={setting.template.endsWith(CHOSEN_NAME) ? (splitKey(setting.key).at(-1) ?? "") : nameKey(setting.key)}
               draft={form.draft.get(setting.key)}
               problem={form.problems.get(setting.key)}
               modelNames={modelNames}

@@ -16,6 +16,7 @@ const SECTION_PREFIXES = {
   people: ["people"],
   web: ["web", "push", "agent", "database_url"],
 } as const;
+const BUILT_IN_PLATFORMS = ["web", "local", "api"];
 const OWN_SCREENS = new Set(["providers", "platforms"]);
 
 export const SECTION_IDS = [...Object.keys(SECTION_PREFIXES), "other"];
@@ -93,12 +94,21 @@ export function makeSetting(key: string, template: SettingTemplate): Setting {
 
 /** The settings of a section that are in no collection. */
 export function listPlainSettings(settings: Settings, section: string): Setting[] {
-  return settings.settings.filter((setting) => !setting.template.includes(NAME) && findSection(setting.key) === section);
+  const own = settings.settings.filter((setting) => !setting.template.includes(NAME) && findSection(setting.key) === section);
+  return section === "turns" ? [...own, ...listBuiltInBusyPolicies(settings)] : own;
+}
+
+/** What happens to messages while the agent responds, on the platforms that are always there and have no page to set them up. */
+function listBuiltInBusyPolicies(settings: Settings): Setting[] {
+  const template = settings.templates.find(({ key }) => key === `platforms.${NAME}.busy_policy`);
+  if (template === undefined) return [];
+  const keys = BUILT_IN_PLATFORMS.map((platform) => `platforms.${platform}.busy_policy`);
+  return keys.map((key) => settings.settings.find((setting) => setting.key === key) ?? makeSetting(key, template));
 }
 
 /** What a person enters as a collection's name, for a heading. */
 export function nameCollection(collection: string): string {
   const parts = collection.split(".").map((part) => translateKeyPart(part) ?? part.replaceAll("_", " "));
   const text = parts.join(" › ");
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return text.charAt(0).toUpperCase() + text.slice(1).replace(/^cp\b/, "CP"); // MCP
 }

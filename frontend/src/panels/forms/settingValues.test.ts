@@ -20,9 +20,9 @@ test("a part of a key with a dot is quoted, and split as one part", () => {
 
 test("keys have names and headings for people", () => {
   expect([nameKey("session_reset.idle_minutes"), nameKey("web.public_url"), getHeading("session_reset.idle_minutes")]).toEqual([
-    "Idle minutes",
-    "Public URL",
-    "session reset",
+    "Minutes without a message",
+    "Public address (URL)",
+    "When conversations restart",
   ]);
 });
 

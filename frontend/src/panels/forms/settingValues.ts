@@ -1,6 +1,6 @@
 /** Values of settings as text in a field, names of settings, and the errors of a change by key. Pure. */
 import { ApiError, describeError } from "../../api/errors";
-import { translateKeyPart, translateText } from "../../words/settings";
+import { translateChoice, translateKeyPart, translateKnown, translateText } from "../../words/settings";
 import type { Setting, SettingTemplate } from "./settingsApi";
 
 /** What a form changes: the new value of a setting, or `RESET` to go back to the default. */
@@ -37,10 +37,14 @@ export function quotePart(part: string): string {
   return /^[^."\s]+$/.test(part) ? part : `"${part.replace(/(["\\])/g, "\\$1")}"`;
 }
 
+const BY_ROLE = new Set(["models_by_role", "messages_per_minute"]); // the names in them are roles
+
 /** A name for people, from the last part of a key: `idle_minutes` is `Idle minutes`. */
 export function nameKey(key: string): string {
-  const last = splitKey(key).at(-1) ?? key;
-  const translated = translateKeyPart(last);
+  const parts = splitKey(key);
+  const last = parts.at(-1) ?? key;
+  const role = BY_ROLE.has(parts.at(-2) ?? "") ? translateChoice("roles", last) : last;
+  const translated = role === last ? translateKeyPart(last) : role;
   if (translated !== undefined) return translated;
   const text = last.replaceAll("_", " ");
   const name = text.charAt(0).toUpperCase() + text.slice(1);
@@ -66,7 +70,7 @@ export function readProblems(error: unknown, shownKeys: ReadonlySet<string>): Ma
     const text = shown !== "" && message.startsWith(`${key}: `) ? translateText(message.slice(key.length + 2)) : translateProblem(key, message);
     problems.set(shown, [problems.get(shown), text].filter(Boolean).join("\n"));
   }
-  if (problems.size === 0) problems.set("", describeError(error));
+  if (problems.size === 0) problems.set("", translateKnown(error.message) ?? describeError(error));
   return problems;
 }
 

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { formatDateTime } from "../../format/time";
 import { CopyButton } from "../../ui/CopyButton";
 import { words } from "../../words";
+import { translateFinding } from "../../words/settings";
 import type { Finding, HealthReport } from "../shared/calls";
 import * as calls from "../shared/calls";
 import { PanelPage } from "../shared/PanelPage";
@@ -77,7 +78,9 @@ function Report({ report }: { report: HealthReport }) {
   );
 }
 
-function FindingRow({ finding: { subject, severity, text, fix } }: { finding: Finding }) {
+function FindingRow({ finding }: { finding: Finding }) {
+  const { severity } = finding;
+  const { subject, text, fix } = translateFinding(finding);
   return (
     <li className="card-row health-finding" data-severity={severity}>
       <div className="card-row-text">

@@ -1,13 +1,12 @@
 /** Entries that owners name themselves, such as profiles: add one, change it, remove it. */
 import { useState } from "react";
-import { attempt } from "../../api/attempt";
 import { confirm } from "../../ui/ConfirmDialog";
 import { words } from "../../words";
 import { setupWords } from "../../words/setup";
-import { listEntries, listEntrySettings, nameCollection } from "../forms/sections";
-import { SettingsForm } from "../forms/SettingsForm";
+import { listEntries, nameCollection } from "../forms/sections";
 import { quotePart } from "../forms/settingValues";
-import { changeSettings, useRefreshSettings, type Settings } from "../forms/settingsApi";
+import { changeSettings, useSettingsAction, type Settings } from "../forms/settingsApi";
+import { Entry } from "./Entry";
 
 interface Props {
   settings: Settings;
@@ -18,7 +17,7 @@ interface Props {
 export function Collection({ settings, collection, modelNames }: Props) {
   const [added, setAdded] = useState<readonly string[]>([]);
   const [name, setName] = useState("");
-  const refresh = useRefreshSettings();
+  const run = useSettingsAction();
   const existing = listEntries(settings, collection);
   const entries = [...existing, ...added.filter((each) => !existing.includes(each))];
   const title = nameCollection(collection);
@@ -27,8 +26,8 @@ export function Collection({ settings, collection, modelNames }: Props) {
     if (existing.includes(entry)) {
       const text = collection === "profiles" ? setupWords.removeProfileText : "";
       if (!(await confirm({ title: `${setupWords.entryRemove(entry)}?`, text, action: words.delete }))) return;
-      if (!(await attempt(() => changeSettings({ unset: [`${collection}.${quotePart(entry)}`] })))) return;
-      await refresh();
+      const edit = { unset: [`${collection}.${quotePart(entry)}`], expected_version: settings.version };
+      if (!(await run(() => changeSettings(edit)))) return;
     }
     setAdded(added.filter((each) => each !== entry));
   };
@@ -37,15 +36,11 @@ export function Collection({ settings, collection, modelNames }: Props) {
     <section className="card" aria-label={title}>
       <h2 className="section-title">{title}</h2>
       {entries.map((entry) => (
-        <details key={entry} className="entry" open={added.includes(entry)}>
-          <summary>
-            <b dir="auto">{entry}</b>
-          </summary>
-          <SettingsForm settings={settings} shown={listEntrySettings(settings, collection, entry)} modelNames={modelNames} hasHeadings={false} />
+        <Entry key={entry} settings={settings} collection={collection} entry={entry} isNew={added.includes(entry)} modelNames={modelNames}>
           <button type="button" className="text-button" onClick={() => void remove(entry)}>
             {setupWords.entryRemove(entry)}
           </button>
-        </details>
+        </Entry>
       ))}
       <form
         className="add-entry"

@@ -1,18 +1,18 @@
 /** Who has changed which settings and when, with Undo. */
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { attempt } from "../../api/attempt";
 import { formatDateTime, formatRecent } from "../../format/time";
 import { toast } from "../../ui/toasts";
 import { useSingleFlight } from "../../ui/useSingleFlight";
 import { words } from "../../words";
+import { translateChoice, translateText } from "../../words/settings";
 import { setupWords } from "../../words/setup";
-import { formatValue } from "../forms/settingValues";
-import { HISTORY_KEY, listChanges, undoChange, useRefreshSettings, type SettingsChange } from "../forms/settingsApi";
+import { formatValue, splitKey } from "../forms/settingValues";
+import { HISTORY_KEY, listChanges, undoChange, useSettingsAction, type SettingsChange } from "../forms/settingsApi";
 import { LoadMoreButton } from "../shared/LoadMoreButton";
 
 const MAX_VALUE_CHARS = 80;
 
-export function History() {
+export function History({ version }: { version: number }) {
   const query = useInfiniteQuery({
     queryKey: HISTORY_KEY,
     queryFn: ({ pageParam }) => listChanges(pageParam),
@@ -29,20 +29,18 @@ export function History() {
       {query.isError && <p role="alert">{words.panelLoadFailed}</p>}
       {changes?.length === 0 && <p className="panel-note">{setupWords.historyEmpty}</p>}
       <ul className="item-list" aria-label={setupWords.sections.history}>
-        {changes?.map((change) => <ChangeRow key={change.number} change={change} />)}
+        {changes?.map((change) => <ChangeRow key={change.number} change={change} version={version} />)}
       </ul>
       <LoadMoreButton query={query} />
     </section>
   );
 }
 
-function ChangeRow({ change }: { change: SettingsChange }) {
-  const refresh = useRefreshSettings();
+function ChangeRow({ change, version }: { change: SettingsChange; version: number }) {
+  const run = useSettingsAction();
   const runOnce = useSingleFlight();
   const undo = async () => {
-    if (!(await attempt(() => undoChange(change.number)))) return;
-    toast(setupWords.undone);
-    await refresh();
+    if (await run(() => undoChange(change.number, version))) toast(setupWords.undone);
   };
   return (
     <li className="card-row change-row">
@@ -58,7 +56,7 @@ function ChangeRow({ change }: { change: SettingsChange }) {
         </small>
         {change.items.map((item) => (
           <small key={item.key} dir="auto">
-            <code>{item.key}</code>: {describe(item.before)} → {describe(item.after)}
+            <code>{item.key}</code>: {describe(item.key, item.before, item.is_secret)} → {describe(item.key, item.after, item.is_secret)}
           </small>
         ))}
       </div>
@@ -69,8 +67,10 @@ function ChangeRow({ change }: { change: SettingsChange }) {
   );
 }
 
-function describe(value: unknown): string {
-  const text = formatValue(value).replaceAll("\n", ", ");
-  if (text === "") return setupWords.valueDefault;
+function describe(key: string, value: unknown, isSecret: boolean): string {
+  if (typeof value === "boolean") return value ? words.switchOn : words.switchOff;
+  const raw = formatValue(value).replaceAll("\n", ", ");
+  if (raw === "") return setupWords.valueDefault;
+  const text = isSecret ? translateText(raw) : translateChoice(splitKey(key).at(-1) ?? "", raw);
   return text.length > MAX_VALUE_CHARS ? `${text.slice(0, MAX_VALUE_CHARS)}…` : text;
 }

@@ -1,6 +1,5 @@
 /** The providers of models: what answers now, the providers that are connected, and a form to add one. */
-import { useState } from "react";
-import { attempt } from "../../api/attempt";
+import { useRef, useState } from "react";
 import { useAccount } from "../../live/context";
 import { confirm } from "../../ui/ConfirmDialog";
 import { words } from "../../words";
@@ -8,7 +7,7 @@ import { setupWords } from "../../words/setup";
 import { ProviderForm } from "../forms/ProviderForm";
 import { listEntries } from "../forms/sections";
 import { formatValue, isPinned } from "../forms/settingValues";
-import { changeSettings, useRefreshSettings, type Settings } from "../forms/settingsApi";
+import { changeSettings, useSettingsAction, type Settings } from "../forms/settingsApi";
 
 const PLACEHOLDERS = new Set(["demo", "local"]);
 
@@ -16,11 +15,21 @@ export function Models({ settings }: { settings: Settings }) {
   const { me, refetch } = useAccount();
   const names = listEntries(settings, "providers");
   const [edited, setEdited] = useState<string | null>(names.length === 0 ? "" : null); // empty: a new one
-  const refresh = useRefreshSettings();
+  const wasEdited = useRef(false); // then the focus goes to the button that replaces the form
+  const close = () => {
+    wasEdited.current = true;
+    setEdited(null);
+  };
+  const takeFocus = (button: HTMLButtonElement | null) => {
+    if (button === null || !wasEdited.current) return;
+    wasEdited.current = false;
+    button.focus();
+  };
+  const run = useSettingsAction();
   const remove = async (name: string) => {
     const question = { title: `${setupWords.removeProvider(name)}?`, text: setupWords.removeProviderText, action: words.delete };
-    if (!(await confirm(question)) || !(await attempt(() => changeSettings({ unset: [`providers.${name}`] })))) return;
-    await Promise.all([refresh(), refetch()]);
+    const edit = { unset: [`providers.${name}`], expected_version: settings.version };
+    if ((await confirm(question)) && (await run(() => changeSettings(edit)))) await refetch();
   };
   return (
     <section className="card" aria-labelledby="providers-title">
@@ -63,9 +72,9 @@ export function Models({ settings }: { settings: Settings }) {
         </ul>
       )}
       {edited !== null ? (
-        <ProviderForm key={edited} settings={settings} {...(edited !== "" && { name: edited })} onDone={() => setEdited(null)} />
+        <ProviderForm key={edited} settings={settings} {...(edited !== "" && { name: edited })} onDone={close} />
       ) : (
-        <button type="button" className="button" onClick={() => setEdited("")}>
+        <button type="button" className="button" ref={takeFocus} onClick={() => setEdited("")}>
           {setupWords.addProvider}
         </button>
       )}

@@ -5,12 +5,14 @@ import { navigate, useLocation } from "../../lib/router";
 import { setupWords } from "../../words/setup";
 import { listCollections, listPlainSettings, SECTION_IDS } from "../forms/sections";
 import { SettingsForm } from "../forms/SettingsForm";
+import { translateProblem } from "../forms/settingValues";
 import { useSettings, type Settings } from "../forms/settingsApi";
 import { PanelPage } from "../shared/PanelPage";
 import { QueryResult } from "../shared/QueryResult";
 import { Collection } from "./Collection";
 import { History } from "./History";
 import { Models } from "./Models";
+import { Prune } from "./Prune";
 import "./server.css";
 
 const HISTORY = "history";
@@ -55,7 +57,7 @@ const hasContent = (settings: Settings, id: string) =>
 function Section({ id, settings }: { id: string; settings: Settings }) {
   const models = useQuery({ queryKey: ["models", null], queryFn: () => calls.listModels(null), staleTime: 60_000 });
   const modelNames = models.data?.models.map(({ name }) => name) ?? [];
-  if (id === HISTORY) return <History />;
+  if (id === HISTORY) return <History version={settings.version} />;
   const shown = listPlainSettings(settings, id);
   return (
     <>
@@ -72,9 +74,10 @@ function Section({ id, settings }: { id: string; settings: Settings }) {
       {listCollections(settings, id).map((collection) => (
         <Collection key={collection} settings={settings} collection={collection} modelNames={modelNames} />
       ))}
+      {id === "conversations" && <Prune />}
       {settings.problems.length > 0 && (
         <p className="field-problem" role="alert">
-          {settings.problems.map(({ message }) => message).join("\n")}
+          {settings.problems.map(({ key, message }) => translateProblem(key, message)).join("\n")}
         </p>
       )}
     </>

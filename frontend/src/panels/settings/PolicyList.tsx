@@ -1,5 +1,7 @@
 /** The policies for conversations on each platform and, for owners, where to change them. */
 import { useQuery } from "@tanstack/react-query";
+import { ProfilePicture } from "../../agent/ProfilePicture";
+import { getProfileTitle, useProfiles } from "../../agent/profiles";
 import * as policyCalls from "../../api/calls";
 import { getPlatformName } from "../../format/platforms";
 import { Link } from "../../ui/Link";
@@ -32,6 +34,7 @@ export function PolicyList({ isOwner }: { isOwner: boolean }) {
             {[policies.default, ...policies.platforms].map((policy) => (
               <PolicyItem key={policy.platform} policy={policy} />
             ))}
+            <ProfilePolicies />
           </ul>
         )}
       </QueryResult>
@@ -65,6 +68,26 @@ function PolicyItem({ policy }: { policy: Policy }) {
         </dd>
       </dl>
     </li>
+  );
+}
+
+/** The profiles whose conversations restart at other times, wherever conversations restart. */
+function ProfilePolicies() {
+  return useProfiles()?.profiles.map((profile) =>
+    profile.session_reset === null ? null : (
+      <li key={profile.name}>
+        <h3>
+          {profile.picture !== null && <ProfilePicture url={profile.picture} />}
+          <span dir="auto">{words.policyProfile(getProfileTitle(profile))}</span>
+        </h3>
+        <dl className="facts">
+          <dt>{words.policyReset}</dt>
+          <dd>
+            {describeReset(profile.session_reset)} <PolicySource configKey={`profiles.${profile.name}.session_reset`} isDefault={false} />
+          </dd>
+        </dl>
+      </li>
+    ),
   );
 }
 

@@ -1,10 +1,12 @@
 /** What is new in the running version. */
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
-import { Markdown } from "../../markdown/Markdown";
+import { lazy, Suspense, useState } from "react";
+import { ErrorBoundary, LoadError } from "../../ui/ErrorBoundary";
 import { words } from "../../words";
 import * as calls from "../shared/calls";
 import { QueryResult } from "../shared/QueryResult";
+
+const Markdown = lazy(async () => ({ default: (await import("../../markdown/Markdown")).Markdown })); // a third of the panel
 
 export function UpdateNotes() {
   const [isOpen, setOpen] = useState(false);
@@ -13,10 +15,25 @@ export function UpdateNotes() {
     <details className="update-notes" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{words.updateNotes}</summary>
       {isOpen && (
-        <QueryResult query={query}>
-          {({ text }) => (text === "" ? <p className="panel-note">{words.updateNotesEmpty}</p> : <Markdown text={text} />)}
-        </QueryResult>
+        <ErrorBoundary fallback={<LoadError />}>
+          <Suspense>
+            <QueryResult query={query}>
+              {({ text }) => (text === "" ? <p className="panel-note">{words.updateNotesEmpty}</p> : <Notes text={text} />)}
+            </QueryResult>
+          </Suspense>
+        </ErrorBoundary>
       )}
     </details>
+  );
+}
+
+function Notes({ text }: { text: string }) {
+  return (
+    <>
+      {words.updateNotesLanguage !== "" && <p className="hint">{words.updateNotesLanguage}</p>}
+      <div lang="en">
+        <Markdown text={text} />
+      </div>
+    </>
   );
 }

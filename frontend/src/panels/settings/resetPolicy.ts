@@ -15,7 +15,7 @@ export function formatMinutes(minutes: number): string {
   return new Intl.NumberFormat(getLocale(), { style: "unit", unit, unitDisplay: "long" }).format(count);
 }
 
-export function describeReset({ mode, idle_minutes, at_hour, timezone, notify }: ResetRule): string {
+export function describeReset({ mode, idle_minutes, at_hour, timezone, notify }: Omit<ResetRule, "chat_types" | "setting_key" | "is_default">): string {
   const idle = words.policyResetIdle(formatMinutes(idle_minutes));
   const daily = words.policyResetDaily(`${String(at_hour).padStart(2, "0")}:00`, timezone);
   if (mode === "none") return words.policyResetNever;

@@ -1,16 +1,18 @@
 /** What an owner can still set up, below the composer of the start page: a model, a platform. Each can be skipped. */
 import { useQuery } from "@tanstack/react-query";
-import { useState, type ReactNode } from "react";
+import { lazy, Suspense, useState, type ReactNode } from "react";
 import { attempt } from "../../api/attempt";
 import { setStepSkipped } from "../../api/calls";
 import { getPlatformName } from "../../format/platforms";
 import { navigate } from "../../lib/router";
 import { useAccount } from "../../live/context";
+import { ErrorBoundary, LoadError } from "../../ui/ErrorBoundary";
 import { setupWords } from "../../words/setup";
-import { ProviderForm } from "../forms/ProviderForm";
 import { useSettings } from "../forms/settingsApi";
 import { listPlatforms } from "../shared/calls";
 import "../forms/forms.css";
+
+const ProviderForm = lazy(async () => ({ default: (await import("../forms/ProviderForm")).ProviderForm }));
 
 type Step = "model" | "platform";
 const PLACEHOLDERS = new Set(["demo", "local"]);
@@ -36,7 +38,11 @@ export default function SetupSteps() {
       <>
         <p>{setupWords.placeholder}</p>
         {isFormShown ? (
-          <ProviderForm settings={settings} onDone={() => setFormShown(false)} />
+          <ErrorBoundary fallback={<LoadError />}>
+            <Suspense>
+              <ProviderForm settings={settings} onDone={() => setFormShown(false)} />
+            </Suspense>
+          </ErrorBoundary>
         ) : (
           <button type="button" className="button primary" onClick={() => setFormShown(true)}>
             {setupWords.addProvider}

@@ -33,6 +33,8 @@ export type HealthReport = Schemas["HealthDetailsOut"];
 export type Finding = Schemas["FindingOut"];
 export type Policy = Schemas["PolicyOut"];
 export type ResetRule = Schemas["ResetRuleOut"];
+type Retention = Schemas["RetentionOut"];
+export type PruneReport = Schemas["PruneOut"];
 
 const itemPath = (noun: string, id: string, rest = "") => `/${noun}/${encodeURIComponent(id)}${rest}`;
 
@@ -44,6 +46,9 @@ export const listMemories = (query: string, origin: MemoryOrigin | null, cursor:
 export const createMemory = (text: string) => request<Memory>("POST", "/memories", { body: { text } });
 export const updateMemory = (id: string, text: string) => request<Memory>("PATCH", itemPath("memories", id), { body: { text } });
 export const deleteMemory = (id: string) => request<undefined>("DELETE", itemPath("memories", id));
+
+export const getRetention = () => request<Retention>("GET", "/retention");
+export const pruneSessions = (body: Schemas["PruneIn"]) => request<PruneReport>("POST", "/retention/prune", { body });
 
 export const listPlatforms = () => request<{ accounts: PlatformAccount[] }>("GET", "/platforms");
 export const testConnection = (platform: string, account: string) =>

@@ -46,6 +46,7 @@ class ChatOptions:
     personality: str | None = None
     workspace: str | None = None
     message: str | None = None
+    files: tuple[Path, ...] = ()  # for the first message
     as_json: bool = False
     quiet: bool = False
     is_temporary: bool = False  # in the memory of this process only
@@ -53,6 +54,14 @@ class ChatOptions:
 
 @click.command()
 @click.option("-m", "--message", metavar="TEXT", help="Send one message and print the answer; - reads from stdin.")
+@click.option(
+    "--file",
+    "files",
+    metavar="PATH",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Attach a file to the first message; can be given several times.",
+)
 @click.option("--continue", "last", is_flag=True, help="Continue the last conversation, however old it is.")
 @click.option("--new", is_flag=True, help="Start a new conversation.")
 @click.option(
@@ -72,6 +81,7 @@ class ChatOptions:
 def chat(
     ctx: click.Context,
     message: str | None,
+    files: tuple[Path, ...],
     last: bool,
     new: bool,
     resume: str | None,
@@ -91,8 +101,8 @@ def chat(
     """
     if sum((last, new, resume is not None)) > 1:
         raise click.UsageError("Use only one of --continue, --new and --resume.")
-    if temporary and (last or new or resume is not None or workspace is not None):
-        raise click.UsageError("--temporary can't be used with --continue, --new, --resume or --workspace.")
+    if temporary and (last or new or resume is not None or workspace is not None or files):
+        raise click.UsageError("--temporary can't be used with --continue, --new, --resume, --workspace or --file.")
     mode = ChatMode.ONE_SHOT if message is not None else _detect_mode()
     if as_json and mode is not ChatMode.ONE_SHOT:
         raise click.UsageError("--json needs -m.")
@@ -109,6 +119,7 @@ def chat(
         personality=personality,
         workspace=_resolve_folder(workspace),
         message=sys.stdin.read() if message == "-" else message,
+        files=files,
         as_json=as_json,
         quiet=quiet,
         is_temporary=temporary,

@@ -79,7 +79,9 @@ async def _run_with_gateway(
                 return await _run_temporary(gateway, options)
             chat = ChatSession(gateway, await gateway.store.aio.get_owner())
             notice = await chat.choose_session(options.start, options.resume)
-            notice = "\n\n".join(filter(None, [notice, *await chat.apply_choices(options)]))
+            for path in options.files:
+                await chat.files.add(path)
+            notice = "\n\n".join(filter(None, [notice, *await chat.apply_choices(options), chat.files.describe()]))
             match options.mode:
                 case ChatMode.ONE_SHOT:
                     return await _run_one_shot(chat, options)

@@ -13,11 +13,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from palaver.cli.chat import StartMode
+from palaver.cli.chat.attached_files import AttachedFiles
 from palaver.cli.errors import MessageRejected
 from palaver.cli.output import clean_text, format_relative_time
 from palaver.domain import policy
 from palaver.domain.errors import NotFound
-from palaver.domain.inbound import Inbound, Outcome
+from palaver.domain.inbound import Inbound, Outcome, Receipt
 from palaver.domain.source import SessionSource
 from palaver.services.commands.conversation_commands import resume_session, start_session
 from palaver.services.commands.profile_commands import choose_personality, choose_profile, choose_workspace
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from palaver.cli.chat import ChatOptions
     from palaver.domain.events import Event
     from palaver.domain.ids import SessionId, TurnId
-    from palaver.domain.inbound import Receipt
     from palaver.domain.person import Person
     from palaver.domain.session import Session
     from palaver.domain.turn import BusyPolicy, Turn
@@ -58,6 +58,7 @@ class ChatSession:
         self.own_seqs: set[int] = set()  # numbers of the messages sent from here, in this conversation
         self.send_lock = asyncio.Lock()  # held from sending a message until its receipt has arrived
         self._last_command_span: tuple[datetime, datetime] | None = None  # when the last command from here ran
+        self.files = AttachedFiles(gateway.files, owner.principal)
         self._source = SessionSource.local_cli()
         self._skips_reset = False  # the next message ignores the reset policy
 
@@ -103,7 +104,7 @@ class ChatSession:
         current = await self._get_current_session()
         if start is StartMode.LAST:
             return await self._continue_last(current)
-        if current is None or self._is_reset_due(current):
+        if current is None or await self._is_reset_due(current):
             return ""
         if current.active_at is None or self.now() - current.active_at < CONTINUE_WITHIN:
             return await self._continue_session(current)
@@ -149,9 +150,10 @@ class ChatSession:
         entry = await self.gateway.store.aio.find_entry(self._lane_key)
         return entry.session if entry is not None and entry.session.ended_at is None else None
 
-    def _is_reset_due(self, session: Session) -> bool:
+    async def _is_reset_due(self, session: Session) -> bool:
         """Return whether the reset policy will start another session with the next message."""
-        reset_policy = self.gateway.store.config.get_reset_policy(self._source)
+        profile = (await self.view.summaries.get(session.id)).profile
+        reset_policy = self.gateway.store.config.get_reset_policy(self._source, profile)
         last_activity = session.last_human_at or session.created_at
         return policy.find_reset_reason(reset_policy, last_activity=last_activity, now=self.now()) is not None
 
@@ -164,7 +166,13 @@ class ChatSession:
     # -- sending -------------------------------------------------------------------------------------------
 
     async def send(self, text: str, *, busy: BusyPolicy | None = None) -> Receipt:
-        """Send a message or command and return its receipt; this may switch to another conversation."""
+        """Send a message or command and return its receipt; this may switch to another conversation.
+
+        A message takes the attached files with it.
+        """
+        reply = await self.files.run_command(text)
+        if reply is not None:
+            return Receipt(outcome=Outcome.COMMAND, session_id=self.session_id, reply=reply)
         return await self._submit(text, busy=busy)
 
     async def _submit(
@@ -173,7 +181,11 @@ class ChatSession:
         async with self.send_lock:
             started_at = self.now()
             inbound = Inbound(
-                source=self._source, content=text, busy_policy=busy, session_id=await self._get_explicit_session_id()
+                source=self._source,
+                content=text,
+                attachment_ids=self.files.ids if call is None else (),
+                busy_policy=busy,
+                session_id=await self._get_explicit_session_id(),
             )
             inbox = self.gateway.inbox
             receipt = await (inbox.accept(inbound) if call is None else inbox.run_command(inbound, call))
@@ -183,6 +195,7 @@ class ChatSession:
             if receipt.is_stored:
                 self.own_seqs.add(receipt.seq or 0)
                 self._skips_reset = False
+                self.files.clear()
             if receipt.outcome is Outcome.COMMAND:
                 self._last_command_span = (started_at, self.now())
             return receipt

@@ -111,7 +111,7 @@ class BudgetOverview(Operations[R]):
 
     @operation
     def clear_limits(self, principal: Principal, key: BudgetKey) -> Work[bool]:
-        """Remove what owners have set for one window, so that config.yaml applies; False if there was nothing."""
+        """Remove what owners have set for one window, so that the server settings apply; False if there was nothing."""
         return Write(lambda tx: clear_limits(tx, principal, key, self._rules, self._clock.now()))
 
     @operation

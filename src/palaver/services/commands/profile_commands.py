@@ -10,7 +10,7 @@ from palaver.services.commands.command import Command, CommandReply, read_action
 from palaver.services.commands.reply_text import escape_markdown, format_code
 from palaver.services.commands.setting_commands import DEFAULT, describe_setting_undo, format_origin, read_settings
 from palaver.services.models import check_model_choice, is_model_allowed
-from palaver.storage import session_settings
+from palaver.storage import session_activity, session_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -97,6 +97,8 @@ def _choose(context: CommandContext, setting: TextSetting, value: str | None) ->
     row = context.require_next_session()
     previous = getattr(session_settings.load(context.tx, row.no), setting)
     session_settings.change(context.tx, row.no, setting, value, context.now_micros, context.person_id)
+    if setting == "profile":  # its reset policy counts from now, so that the next message finds it
+        session_activity.mark_active(context.tx, row.no, context.now_micros)
     if value is not None:
         text = f"This conversation uses the {setting} {format_code(value)} from the next message."
     elif setting == "profile":

@@ -5,13 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from palaver.domain import policy
 from palaver.domain.delivery import DeliveryState
 from palaver.domain.errors import SessionNotFound
 from palaver.domain.events import EventKind
 from palaver.domain.gateway_config import MULTI_SESSION_PLATFORMS
 from palaver.domain.person import Role
-from palaver.domain.policy import ResetReason
 from palaver.domain.session import AUTOMATIC_START_REASONS, EndReason, StartReason
 from palaver.domain.turn import InterruptReason
 from palaver.services import profiles
@@ -28,7 +26,8 @@ from palaver.services.commands.reply_text import (
     quote_text,
 )
 from palaver.services.commands.setting_commands import BUSY_POLICY_EFFECTS, format_origin, read_settings
-from palaver.storage import compactions, delivery_queries, events, lanes, session_activity, turns
+from palaver.services.reset_explanation import describe_origin, explain_automatic_start
+from palaver.storage import compactions, delivery_queries, events, lanes, session_activity, turns, versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
 
 MAX_REASON_CHARS = 200
 MAX_RECENT_EVENTS = 5
+MAX_QUOTE_CHARS = 60
 
 
 # ---- status and usage --------------------------------------------------------------------------------------
@@ -97,7 +97,10 @@ def show_status(context: CommandContext) -> CommandReply:
     settings = read_settings(context)
     model = settings.model or profiles.find_default_model(context.profile, settings.profile, context.agent.model)
     busy = settings.busy_policy or context.rules.get_busy_policy(context.source)
-    reset_policy = context.config.get_reset_policy(_find_reset_source(context, row))
+    reset_source = _find_reset_source(context, row)
+    reset_key, reset_policy = context.config.find_reset_rule(
+        reset_source.platform, reset_source.chat_type, settings.profile
+    )
     open_turns = turns.summarize_open(context.tx, row.no) if row else turns.NO_OPEN_TURNS
     is_owner = context.principal.role is Role.OWNER
     unconnected = sorted(set(context.config.chat_platforms) - context.connected_platforms) if is_owner else []
@@ -112,7 +115,7 @@ def show_status(context: CommandContext) -> CommandReply:
         ),
         *(_describe_state(context, row.session, open_turns) if row else ["**Conversation**: no messages yet"]),
         f"**While responding**: new messages {BUSY_POLICY_EFFECTS[busy]} ({format_code(busy)})",
-        f"**Automatic restart**: {format_reset_policy(reset_policy)}",
+        f"**Automatic restart**: {format_reset_policy(reset_policy)} ({describe_origin(reset_key)})",
         *_describe_unconnected(unconnected),
     ]
     data = {
@@ -133,6 +136,7 @@ def show_status(context: CommandContext) -> CommandReply:
         "ended_at": row.session.ended_at.isoformat() if row and row.session.ended_at else None,
         "end_reason": row.session.end_reason if row else None,
         "reset": reset_policy.mode,
+        "reset_setting": reset_key,
     }
     return CommandReply(text="\n".join(f"- {line}" for line in lines), data=data)
 
@@ -220,10 +224,11 @@ def explain_session(context: CommandContext) -> CommandReply:
     row = context.require_session()
     previous = _find_previous(context, row)
     lines = [
-        f"{_describe_start(context, row.session)} Started {format_age(row.session.created_at, context.now)}.",
+        f"{_describe_start(context, row)} Started {format_age(row.session.created_at, context.now)}.",
         *([f"Ended {end}"] if (end := _describe_end(context, row.session)) else []),
         *_describe_previous(row.session, previous),
         *_describe_compaction(context, row),
+        *_describe_versions(context, row),
     ]
     recent = session_activity.list_recent_events(context.tx, row.no, _RECENT_EVENTS, MAX_RECENT_EVENTS)
     lines += [_describe_event(context, event) for event in recent]
@@ -237,10 +242,10 @@ def explain_session(context: CommandContext) -> CommandReply:
     return CommandReply(text="\n".join(f"- {line}" for line in lines), data=data)
 
 
-def _describe_start(context: CommandContext, session: Session) -> str:
-    reason = session.start_reason
+def _describe_start(context: CommandContext, row: SessionRow) -> str:
+    reason = row.session.start_reason
     if reason in AUTOMATIC_START_REASONS:
-        return policy.explain_reset(ResetReason(reason.value), context.config.get_reset_policy(session.origin))
+        return explain_automatic_start(context.tx, context.config, row.no, row.session)
     return {
         StartReason.FIRST: "This conversation started with the first message here.",
         StartReason.MANUAL: "Someone asked for a new conversation here.",
@@ -277,6 +282,17 @@ def _describe_compaction(context: CommandContext, row: SessionRow) -> Iterator[s
             yield f"The agent sees a summary of the first {messages}; you still see them. Use /restore to remove it."
 
 
+def _describe_versions(context: CommandContext, row: SessionRow) -> Iterator[str]:
+    info = versions.find_last_info(context.tx, row.no)
+    if info is not None:
+        chosen = versions.load_chosen(context.tx, row.no, info)
+        question = quote_text(chosen.question, MAX_QUOTE_CHARS)
+        yield (
+            f"The agent sees version {info.number} of {info.count} of {question} and its answer. Use /versions to list"
+            f" all of them, {format_code('/version 1')} to go to another one."
+        )
+
+
 def _describe_event(context: CommandContext, event: Event) -> str:
     reason = next((fact for name in ("error", "reason") if isinstance(fact := event.facts.get(name), str)), "")
     if event.kind is EventKind.TURN_INTERRUPTED and reason in set(InterruptReason):
@@ -300,8 +316,8 @@ WHY = Command(
     name="why",
     summary="Explain how this conversation started and what happened to it",
     help=(
-        "Shows the previous conversation and how to get back to it, summaries, interrupted or failed answers, and"
-        " delivery problems."
+        "Shows the previous conversation and how to get back to it, summaries, versions, interrupted or failed answers,"
+        " and delivery problems."
     ),
     example="/why",
     parse=parse_no_arguments(explain_session),

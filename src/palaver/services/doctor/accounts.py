@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.domain.errors import PalaverError
 from palaver.domain.platform_health import STATE_WORDS, AccountState
 from palaver.services.doctor.finding import make_ok, make_problem, make_warning
+from palaver.services.doctor.finding_texts import FindingCode
 from palaver.services.platforms.health import load_health
 
 if TYPE_CHECKING:
@@ -28,20 +29,25 @@ def check_accounts(
 ) -> Iterator[Finding]:
     """Check the accounts that are set up. With `probes`, those that no server runs sign in once."""
     if not accounts:
-        yield make_ok("Platforms", "No chat platform is set up.")
+        yield make_ok(FindingCode.PLATFORMS_NONE)
         return
     health = {(each.platform, each.account): each for each in load_health(store, [each.key for each in accounts])}
     for account in accounts:
         status = health.get(account.key)
         subject = status.label if status is not None else str(account.platform)
         if account.problem is not None:
-            yield make_problem(subject, account.problem, f"Change its settings: {commands.format('platforms')}")
+            yield make_problem(
+                FindingCode.ACCOUNT_PROBLEM,
+                subject=subject,
+                problem=account.problem,
+                command=commands.format("platforms"),
+            )
         elif status is not None and status.status is not None and status.status.state is not AccountState.OFF:
             yield from _describe_running(subject, status, account, commands)
         elif probes:
             yield asyncio.run(_probe(subject, account))
         else:
-            yield make_ok(subject, "Set up. No server runs it at the moment; --online tests the connection.")
+            yield make_ok(FindingCode.ACCOUNT_IDLE, subject=subject)
 
 
 def _describe_running(
@@ -50,16 +56,33 @@ def _describe_running(
     status = health.status
     assert status is not None  # noqa: S101  (the caller has checked it)
     error = account.hide_secrets(status.error or "")
-    words = STATE_WORDS[status.state]
+    words, command = STATE_WORDS[status.state], commands.format("platforms")
     if status.state in _BAD_STATES:
-        yield make_problem(subject, f"{words}: {error or 'no error was reported'}", commands.format("platforms test"))
+        yield make_problem(
+            FindingCode.ACCOUNT_FAILED,
+            subject=subject,
+            state=words,
+            problem=error or "no error was reported",
+            command=commands.format("platforms test"),
+        )
     else:
-        yield make_ok(subject, ". ".join([words, *status.details]))
+        yield make_ok(FindingCode.ACCOUNT_RUNS, subject=subject, state=words, details=_join(status.details))
     for warning in status.warnings:
-        yield make_warning(subject, account.hide_secrets(warning), commands.format("platforms"))
+        yield make_warning(
+            FindingCode.ACCOUNT_WARNING, subject=subject, problem=account.hide_secrets(warning), command=command
+        )
     if health.failed or health.uncertain:
-        text = f"{health.failed} messages failed and {health.uncertain} have an unknown status since yesterday."
-        yield make_warning(subject, text, commands.format("platforms"))
+        yield make_warning(
+            FindingCode.DELIVERIES_FAILED,
+            subject=subject,
+            failed=health.failed,
+            uncertain=health.uncertain,
+            command=command,
+        )
+
+
+def _join(details: Sequence[str]) -> str:
+    return "".join(f". {detail}" for detail in details)
 
 
 async def _probe(subject: str, account: ConfiguredAccount) -> Finding:
@@ -72,12 +95,14 @@ async def _probe(subject: str, account: ConfiguredAccount) -> Finding:
             finally:
                 await adapter.close()
     except PalaverError as error:
-        return make_problem(subject, account.hide_secrets(str(error)), "Change its settings, and try again.")
+        return make_problem(FindingCode.SIGN_IN_FAILED, subject=subject, problem=account.hide_secrets(str(error)))
     except TimeoutError:
-        return make_problem(subject, f"No answer within {PROBE_SECONDS:.0f} s.", "Check the network of this machine.")
+        return make_problem(FindingCode.SIGN_IN_TOO_SLOW, subject=subject, seconds=f"{PROBE_SECONDS:.0f}")
     except Exception as error:  # noqa: BLE001  (an SDK may raise anything, and the other checks go on)
         text = account.hide_secrets(f"{type(error).__name__}: {error}")
-        return make_problem(subject, text[:300], "Check its settings and the network of this machine.")
+        return make_problem(FindingCode.SIGN_IN_ERROR, subject=subject, problem=text[:300])
     if info.warnings:
-        return make_warning(subject, f"Signed in as {info.name}.", account.hide_secrets(" ".join(info.warnings)))
-    return make_ok(subject, ". ".join([f"Signed in as {info.name or info.user_id}", *info.details]))
+        problem = account.hide_secrets(" ".join(info.warnings))
+        return make_warning(FindingCode.SIGN_IN_WARNING, subject=subject, name=info.name, problem=problem)
+    name = info.name or info.user_id
+    return make_ok(FindingCode.SIGN_IN, subject=subject, name=name, details=_join(info.details))

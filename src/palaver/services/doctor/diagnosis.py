@@ -13,6 +13,7 @@ from palaver.services.doctor import accounts as account_checks
 from palaver.services.doctor import database as database_checks
 from palaver.services.doctor import folders, machine
 from palaver.services.doctor.finding import Diagnosis, Finding, make_ok, make_problem, make_warning
+from palaver.services.doctor.finding_texts import FindingCode
 from palaver.services.doctor.model import check_model
 from palaver.storage.engines.schema_state import get_sqlite_path
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from palaver.services.platforms.configured_account import ConfiguredAccount
     from palaver.services.settings.reader import LoadedSettings
     from palaver.services.store import SessionStore
-
-_FIX_AND_REPEAT = "Fix what the message names, and run this again."
 
 log = logging.getLogger(__name__)
 
@@ -88,10 +87,12 @@ class _Doctor:
         except ConfigError as error:
             problems = error.facts.get("problems")
             lines = [str(each) for each in problems] if isinstance(problems, tuple) else [str(error)]
-            self._findings += [make_problem("Configuration", line, f"Edit {config_file}.") for line in lines]
+            self._findings += [
+                make_problem(FindingCode.CONFIGURATION_PROBLEM, problem=line, file=config_file) for line in lines
+            ]
             return None
-        missing = "" if config_file.exists() else " It doesn't exist, so the defaults apply."
-        self._findings.append(make_ok("Configuration", f"{config_file} is valid.{missing}"))
+        code = FindingCode.CONFIGURATION_VALID if config_file.exists() else FindingCode.CONFIGURATION_MISSING
+        self._findings.append(make_ok(code, file=config_file))
         return settings
 
     def _open_store(self, settings: Settings, stack: ExitStack) -> SessionStore | None:
@@ -102,7 +103,7 @@ class _Doctor:
         try:
             return stack.enter_context(self._environment.open_store(settings))
         except PalaverError as error:
-            self._findings.append(make_problem("Database", str(error), _FIX_AND_REPEAT))
+            self._findings.append(make_problem(FindingCode.CHECK_FAILED, subject="Database", problem=error))
             return None
 
     def _check_with_settings(self, settings: Settings, store: SessionStore | None, path: Path | None) -> None:
@@ -111,8 +112,8 @@ class _Doctor:
             loaded = environment.load_stored_settings(store, settings)
             settings = loaded.settings
             for problem in loaded.problems:
-                fix = environment.commands.format("config")
-                self._findings.append(make_warning("Configuration", str(problem), fix))
+                command = environment.commands.format("config")
+                self._findings.append(make_warning(FindingCode.SETTING_PROBLEM, problem=problem, command=command))
             attachments = environment.home / "attachments"
             if options.is_full:
                 self._add(
@@ -140,8 +141,8 @@ class _Doctor:
         try:
             self._findings += check()
         except PalaverError as error:
-            self._findings.append(make_problem(subject, str(error), _FIX_AND_REPEAT))
+            self._findings.append(make_problem(FindingCode.CHECK_FAILED, subject=subject, problem=error))
         except Exception as error:  # a broken installation must not stop the diagnosis
             log.debug("doctor_check_failed", exc_info=True, extra={"subject": subject})
-            text = f"This could not be checked ({type(error).__name__}: {error})"
-            self._findings.append(make_warning(subject, f"{text[:300]}.", "Report this as a bug."))
+            text = f"{type(error).__name__}: {error}"[:300]
+            self._findings.append(make_warning(FindingCode.CHECK_BROKEN, subject=subject, error=text))

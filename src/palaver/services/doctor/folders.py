@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from palaver.services.doctor.finding import make_ok, make_problem, make_warning
+from palaver.services.doctor.finding_texts import FindingCode
 from palaver.storage import invariants
 from palaver.storage.engines.backup_folder import list_backup_paths
 from palaver.storage.engines.base import Read
@@ -31,28 +32,27 @@ _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 def check_home(home: Path) -> Iterator[Finding]:
     """Check that the folder belongs to this user, can be written, and is closed to others."""
-    subject = "Home folder"
     path = shlex.quote(str(home))
     if not home.exists():
-        yield make_ok(subject, f"{home} doesn't exist yet. It is made at the first start.")
+        yield make_ok(FindingCode.HOME_MISSING, folder=home)
         return
     if not home.is_dir():
-        yield make_problem(subject, f"{home} is not a folder.", f"Move it away: mv {path} {path}.old")
+        yield make_problem(FindingCode.HOME_NOT_FOLDER, folder=home, command=f"mv {path} {path}.old")
         return
     info = home.stat()
     if info.st_uid != os.geteuid():
-        yield make_problem(subject, f"{home} belongs to another user.", f"sudo chown -R $(id -un) {path}")
+        yield make_problem(FindingCode.HOME_OF_OTHER_USER, folder=home, command=f"sudo chown -R $(id -un) {path}")
     if not os.access(home, os.R_OK | os.W_OK | os.X_OK):
-        yield make_problem(subject, f"{home} can't be read and written by this user.", f"chmod u+rwx {path}")
+        yield make_problem(FindingCode.HOME_NOT_WRITABLE, folder=home, command=f"chmod u+rwx {path}")
         return
     open_paths = [home] if info.st_mode & _OTHERS else []
     open_paths += [each for each in _list_private_files(home) if each.stat().st_mode & _OTHERS]
     if not open_paths:
-        yield make_ok(subject, f"{home} belongs to you, and others can't read it.")
+        yield make_ok(FindingCode.HOME_PRIVATE, folder=home)
         return
     fixes = [f"chmod {'700' if each.is_dir() else '600'} {shlex.quote(str(each))}" for each in open_paths]
     names = ", ".join(each.name if each != home else str(home) for each in open_paths)
-    yield make_warning(subject, f"Other users of this machine can read {names}.", " && ".join(fixes))
+    yield make_warning(FindingCode.HOME_READABLE, files=names, command=" && ".join(fixes))
 
 
 def _list_private_files(home: Path) -> list[Path]:
@@ -67,27 +67,30 @@ def check_disk(home: Path, database: Path | None) -> Iterator[Finding]:
         folder = folder.parent
     free = shutil.disk_usage(folder).free
     size = 0 if database is None or not database.is_file() else database.stat().st_size
-    text = f"{_format_bytes(free)} free; the database has {_format_bytes(size)}."
+    facts = {"free": _format_bytes(free), "size": _format_bytes(size), "folder": folder}
     if free < MIN_FREE_BYTES:
-        yield make_problem("Disk", text, f"Free some space on the disk of {folder}.")
+        yield make_problem(FindingCode.DISK_FULL, **facts)
     elif free < 2 * size:
-        yield make_warning("Disk", f"{text} A backup may not fit.", f"Free some space on the disk of {folder}.")
+        yield make_warning(FindingCode.DISK_SMALL, **facts)
     else:
-        yield make_ok("Disk", text)
+        yield make_ok(FindingCode.DISK, **facts)
 
 
 def check_backups(database: Path, now: datetime, commands: FixCommands) -> Iterator[Finding]:
     """Check how old the newest backup of a SQLite file is."""
     if not database.is_file():
         return
-    fix = commands.format("backup")
+    command = commands.format("backup")
     newest = next(iter(list_backup_paths(database.parent / "backups")), None)
     if newest is None:
-        yield make_warning("Backups", "There is no backup.", fix)
+        yield make_warning(FindingCode.BACKUP_MISSING, command=command)
         return
     age = now - datetime.fromtimestamp(newest.stat().st_mtime, UTC)
-    text = f"The newest backup is {max(0, age.days)} days old ({newest.name})."
-    yield make_warning("Backups", text, fix) if age > MAX_BACKUP_AGE else make_ok("Backups", text)
+    facts = {"days": max(0, age.days), "name": newest.name}
+    if age > MAX_BACKUP_AGE:
+        yield make_warning(FindingCode.BACKUP_OLD, command=command, **facts)
+    else:
+        yield make_ok(FindingCode.BACKUP, **facts)
 
 
 def check_attachments(store: SessionStore, folder: Path, commands: FixCommands) -> Iterator[Finding]:
@@ -96,12 +99,16 @@ def check_attachments(store: SessionStore, folder: Path, commands: FixCommands) 
     missing = [file for file in files if not (folder / file.sha256[:2] / file.sha256).is_file()]
     checked = f"{len(files)}+" if len(files) == MAX_CHECKED_FILES else str(len(files))
     if missing:
-        text = f"{len(missing)} of {checked} attached files are missing in {folder}, such as {missing[0].id}."
         yield make_problem(
-            "Attached files", text, f"Bring the folder back from a backup: {commands.format('restore BACKUP')}"
+            FindingCode.FILES_MISSING,
+            count=len(missing),
+            checked=checked,
+            folder=folder,
+            example=missing[0].id,
+            command=commands.format("restore BACKUP"),
         )
     else:
-        yield make_ok("Attached files", f"{checked} checked, all in place.")
+        yield make_ok(FindingCode.FILES, checked=checked)
 
 
 def _format_bytes(count: int) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from palaver import __version__
 from palaver.services.doctor.finding import make_ok, make_problem, make_warning
+from palaver.services.doctor.finding_texts import FindingCode
 from palaver.storage.engines.schema_state import describe_sqlite
 
 if TYPE_CHECKING:
@@ -44,9 +45,11 @@ _LANDLOCK_VERSION_FLAG: Final = 1
 def check_versions() -> Iterator[Finding]:
     extras = [name for name, package in _EXTRAS.items() if _is_installed(package)]
     yield make_ok(
-        "Versions",
-        f"Palaver {__version__}, Python {platform.python_version()}, {describe_sqlite()}."
-        f" Extras: {', '.join(extras) or 'none'}.",
+        FindingCode.VERSIONS,
+        palaver=__version__,
+        python=platform.python_version(),
+        sqlite=describe_sqlite(),
+        extras=", ".join(extras) or "none",
     )
 
 
@@ -61,18 +64,18 @@ def _is_installed(package: str) -> bool:
 def check_clock(store: SessionStore | None, settings: Settings | None) -> Iterator[Finding]:
     """Compare this machine's clock with the database server's, and check that the time zone is known."""
     now = datetime.now(UTC)
-    fix = "Set the clock by NTP: sudo timedatectl set-ntp true"
     if now.year < EARLIEST_YEAR:
-        yield make_problem("Clock", f"This machine's clock says {now:%Y-%m-%d}.", fix)
+        yield make_problem(FindingCode.CLOCK_WRONG, date=f"{now:%Y-%m-%d}")
     elif store is not None and store.engine.name == "postgres":
         difference = abs((store.clock.now() - datetime.now(UTC)).total_seconds())
-        text = f"This machine and the PostgreSQL server differ by {difference:.1f} s."
-        is_far = difference > MAX_CLOCK_DIFFERENCE_SECONDS
-        yield make_warning("Clock", f"{text} Palaver uses the server's.", fix) if is_far else make_ok("Clock", text)
+        if difference > MAX_CLOCK_DIFFERENCE_SECONDS:
+            yield make_warning(FindingCode.CLOCK_DIFFERS, seconds=f"{difference:.1f}")
+        else:
+            yield make_ok(FindingCode.CLOCK_AGREES, seconds=f"{difference:.1f}")
     else:
-        yield make_ok("Clock", f"{now:%Y-%m-%d %H:%M} UTC.")
+        yield make_ok(FindingCode.CLOCK, time=f"{now:%Y-%m-%d %H:%M}")
     if settings is not None:
-        yield make_ok("Time zone", f"{settings.gateway.timezone} (`timezone` in config.yaml).")
+        yield make_ok(FindingCode.TIME_ZONE, timezone=settings.gateway.timezone)
 
 
 def check_server(
@@ -81,21 +84,17 @@ def check_server(
     """Report the running server, or whether another program has taken its port."""
     host, port = settings.web.host, settings.web.port
     if running_url is not None:
-        yield make_ok("Server", f"It runs at {running_url}.")
+        yield make_ok(FindingCode.SERVER_RUNS, url=running_url)
         return
     if port is None:  # any free one will do
-        yield make_ok("Server", "It isn't running.")
+        yield make_ok(FindingCode.SERVER_STOPPED)
         return
     if not _is_port_in_use(host, port):
-        yield make_ok("Server", f"It isn't running; port {port} is free.")
+        yield make_ok(FindingCode.PORT_FREE, port=port)
         return
     port_user = find_port_user(port)
     user = f" ({port_user})" if port_user else ""
-    yield make_problem(
-        "Server",
-        f"It isn't running, and another program{user} uses port {port}.",
-        f"Stop that program, or set `web.port` in config.yaml to another port than {port}.",
-    )
+    yield make_problem(FindingCode.PORT_TAKEN, user=user, port=port)
 
 
 def _is_port_in_use(host: str, port: int) -> bool:
@@ -119,13 +118,9 @@ def check_sandbox() -> Iterator[Finding]:
     if landlock > 0:
         found.append(f"Landlock (version {landlock})")
     if found:
-        yield make_ok("Sandbox", f"Available: {' and '.join(found)}.")
+        yield make_ok(FindingCode.SANDBOX, programs=" and ".join(found))
     else:
-        yield make_warning(
-            "Sandbox",
-            "Neither bubblewrap nor Landlock works here, so commands of the agent could not be contained.",
-            "Install bubblewrap (sudo apt install bubblewrap), or use Linux 5.13 or newer.",
-        )
+        yield make_warning(FindingCode.SANDBOX_MISSING)
 
 
 def _can_run_bwrap(program: str) -> bool:

@@ -16,6 +16,7 @@ from palaver.domain.errors import BudgetExceeded, PalaverError
 from palaver.services.budgets import call_records
 from palaver.services.budgets.meter import Budgets
 from palaver.services.doctor.finding import make_ok, make_problem, make_warning
+from palaver.services.doctor.finding_texts import FindingCode
 from palaver.services.process_identity import create_lease_owner
 from palaver.storage import people, usage
 from palaver.storage.engines.base import Read, Write
@@ -53,19 +54,14 @@ def check_model(
     store: SessionStore | None, settings: Settings, environ: Mapping[str, str], *, can_skip_budgets: bool = False
 ) -> Finding:
     """Ask the configured model one question. Without a store, only if the budgets don't matter."""
-    subject = "Model"
     try:
         agent = choose_agent(settings.agent, environ)
     except PalaverError as error:
-        return make_problem(
-            subject, str(error), "Set `model` in config.yaml, or the environment variable PALAVER_MODEL."
-        )
+        return make_problem(FindingCode.MODEL_UNUSABLE, problem=error)
     if agent.model == DEMO_MODEL:
-        fix = "Set `model` in config.yaml to a real one, and the API key of its provider."
-        return make_warning(subject, "No model is connected: a demo answers.", fix)
+        return make_warning(FindingCode.MODEL_DEMO)
     if store is None and not can_skip_budgets:
-        text = f"{agent.model} was not tried, because the database can't be used."
-        return make_warning(subject, text, "Fix the database first, then try again.")
+        return make_warning(FindingCode.MODEL_NOT_TRIED, model=agent.model)
     return asyncio.run(_ask(store, settings, agent))
 
 
@@ -107,26 +103,20 @@ async def _run(agent: Agent, meter: CallMeter, reports: list[UsageReport]) -> Fi
                 elif isinstance(event, UsageReport):
                     reports.append(event)
     except TimeoutError:
-        fix = "Check the network, or choose another `model` in config.yaml."
-        return make_problem("Model", f"{agent.model} did not answer within {MODEL_SECONDS:.0f} s.", fix)
+        return make_problem(FindingCode.MODEL_TOO_SLOW, model=agent.model, seconds=f"{MODEL_SECONDS:.0f}")
     except BudgetExceeded as error:
-        return make_warning(
-            "Model",
-            f"{agent.model} was not tried: {error}",
-            "Raise the limit in `budgets` in config.yaml, or wait until it starts again.",
-        )
+        return make_warning(FindingCode.MODEL_OVER_BUDGET, model=agent.model, problem=error)
     except PalaverError as error:
         detail = error.facts.get("detail")
         said = f" The provider says: {detail}" if isinstance(detail, str) and detail not in str(error) else ""
-        fix = "Check `model` and `providers` in config.yaml, or the environment variable with the API key."
-        return make_problem("Model", f"{error}{said}", fix)
+        return make_problem(FindingCode.MODEL_FAILED, problem=error, detail=said)
     return _describe_answer(agent, "".join(text), time.monotonic() - started)
 
 
 def _describe_answer(agent: Agent, answer: str, seconds: float) -> Finding:
     if not answer.strip():
-        return make_warning("Model", f"{agent.model} gave an empty answer.", "Choose another `model` in config.yaml.")
-    return make_ok("Model", f"{agent.model} answered in {seconds:.1f} s.")
+        return make_warning(FindingCode.MODEL_EMPTY, model=agent.model)
+    return make_ok(FindingCode.MODEL_ANSWERS, model=agent.model, seconds=f"{seconds:.1f}")
 
 
 async def _record_usage(store: SessionStore, work: DoctorWork, call_ids: list[str], reports: list[UsageReport]) -> None:

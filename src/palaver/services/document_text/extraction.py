@@ -86,7 +86,7 @@ class TextExtractor:
             env={name: value for name, value in os.environ.items() if _PASSED_VARIABLES.fullmatch(name)},
             start_new_session=True,
         )
-        feeding = asyncio.create_task(_feed(process, source)) if isinstance(source, bytes) else None
+        writing = asyncio.create_task(_write_input(process, source)) if isinstance(source, bytes) else None
         try:
             assert process.stdout is not None  # noqa: S101  (it is a pipe)
             output = bytearray()
@@ -96,15 +96,15 @@ class TextExtractor:
                     break
             return (None if len(output) > MAX_OUTPUT_BYTES else await process.wait()), bytes(output)
         finally:
-            if feeding is not None:
-                feeding.cancel()
+            if writing is not None:
+                writing.cancel()
             if process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
                 await asyncio.shield(process.wait())
 
 
-async def _feed(process: asyncio.subprocess.Process, data: bytes) -> None:
+async def _write_input(process: asyncio.subprocess.Process, data: bytes) -> None:
     assert process.stdin is not None  # noqa: S101  (it is a pipe)
     with contextlib.suppress(OSError):  # the process has ended; its output says why
         process.stdin.write(data)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 MAX_SLIDES: Final = 1000
 MAX_CHAPTERS: Final = 1000
 MAX_CHAPTER_BYTES: Final = 10_000_000
-_SLIDE: Final = re.compile(r"ppt/slides/slide(\d{1,6})\.xml")
+_PRESENTATION: Final = "ppt/presentation.xml"
+_PRESENTATION_PARTS: Final = "ppt/_rels/presentation.xml.rels"
 _HEADING_STYLE: Final = re.compile(r"(?:heading|berschrift|titre)\s?([1-6])", re.IGNORECASE)
 
 
@@ -109,6 +110,7 @@ class _OpenDocumentHandler(_Paragraphs):
         self._row: list[str] = []
         self._depth = 0  # of paragraphs and headings: a note is inside of one
         self._list_depth = 0
+        self._slide_count = 0
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name in {"p", "h"}:
@@ -124,6 +126,9 @@ class _OpenDocumentHandler(_Paragraphs):
             self._add({"tab": "\t", "line-break": "\n"}.get(name, " "))
         elif name == "table-cell":
             self._start_cell()
+        elif name == "page":  # of a presentation; they are in their order
+            self._slide_count += 1
+            self.lines.append(f"\n## Slide {self._slide_count}")
 
     def end(self, name: str) -> None:
         if name in {"p", "h"}:
@@ -135,8 +140,6 @@ class _OpenDocumentHandler(_Paragraphs):
             self._end_cell(self._row)
         elif name == "table-row":
             self._end_row(self._row)
-        elif name == "page":
-            self.lines.append("")
 
     def text(self, data: str) -> None:
         if self._depth > 0:
@@ -151,13 +154,29 @@ def read_word(file: IO[bytes]) -> Iterator[str]:
             yield from _read_lines(archive, name, _WordHandler())
 
 
+class _PresentationHandler(XmlHandler):
+    """Reads which slides a presentation shows, in order, and where they are."""
+
+    def __init__(self) -> None:
+        self.paths: dict[str, str] = {}
+        self.order: list[str] = []
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "Relationship":
+            self.paths[attributes.get("Id", "")] = attributes.get("Target", "")
+        elif name == "sldId":  # it has two ids; the one of the relationship has a prefix
+            self.order += (value for key, value in attributes.items() if key.endswith(":id"))
+
+
 def read_powerpoint(file: IO[bytes]) -> Iterator[str]:
-    """Yield the text of the slides, in the order of their numbers."""
-    archive = Archive(file)
-    slides = sorted((int(match[1]), name) for name in archive.list_names() if (match := _SLIDE.fullmatch(name)))
-    for number, name in slides[:MAX_SLIDES]:
+    """Yield the text of the slides in the order in which they are shown. Names of their files say nothing about it."""
+    archive, presentation = Archive(file), _PresentationHandler()
+    parse_xml(archive, _PRESENTATION_PARTS, presentation)
+    parse_xml(archive, _PRESENTATION, presentation)
+    for number, slide in enumerate(presentation.order[:MAX_SLIDES], 1):
         yield f"\n## Slide {number}\n"
-        yield from _read_lines(archive, name, _WordHandler())  # it has the same names: p, t, tc, tr
+        path = _resolve_path("ppt", presentation.paths.get(slide, ""))
+        yield from _read_lines(archive, path, _WordHandler())  # it has the same names: p, t, tc, tr
 
 
 def read_open_document(file: IO[bytes]) -> Iterator[str]:
@@ -202,12 +221,17 @@ def read_epub(file: IO[bytes]) -> Iterator[str]:
     parse_xml(archive, container.package, package)
     folder = posixpath.dirname(container.package)
     for chapter in package.order[:MAX_CHAPTERS]:
-        path = posixpath.normpath(posixpath.join(folder, unquote(package.paths.get(chapter, ""))))
+        path = _resolve_path(folder, package.paths.get(chapter, ""))
         if archive.has(path):
             _, text = read_html(decode_page(archive.read(path, MAX_CHAPTER_BYTES)))
             yield f"{text}\n\n"
     if not package.order:
         raise DocumentUnreadable("it is damaged: it has no chapters")
+
+
+def _resolve_path(folder: str, target: str) -> str:
+    """Return the path in an archive that a reference from a file in `folder` leads to."""
+    return posixpath.normpath(posixpath.join("/", folder, unquote(target))).lstrip("/")
 
 
 def _get_attribute(attributes: Mapping[str, str], name: str) -> str:

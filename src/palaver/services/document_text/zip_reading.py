@@ -32,9 +32,6 @@ class Archive:
             raise DocumentUnreadable("it is damaged") from None
         self._bytes_left = MAX_UNPACKED_BYTES
 
-    def list_names(self) -> list[str]:
-        return self._zip.namelist()
-
     def has(self, name: str) -> bool:
         return name in self._zip.NameToInfo
 

@@ -34,7 +34,7 @@ def get_text(inbound: Inbound) -> str:
 
 
 def get_written_text(inbound: Inbound) -> str:
-    """Return the text of a message without what is said in its recordings: a spoken word is never a command."""
+    """Return the text of a message without the words of its recordings: a spoken word is never a command."""
     if isinstance(inbound.content, str):
         return inbound.content
     return join_text_parts([part for part in inbound.content if not find_attachment_ids([part])])

@@ -11,7 +11,6 @@ from palaver.domain.errors import ChatNotReachable
 from palaver.domain.gateway_config import MACHINE_PLATFORMS
 from palaver.domain.inbound import Outcome, Receipt, ReplyTo, find_delivery_address
 from palaver.domain.memory import MemoryTurnKind
-from palaver.domain.policy import ResetReason, explain_reset
 from palaver.domain.quoted_messages import limit_context
 from palaver.domain.turn import ALBUM_ID_KEY, QUOTED_SEQS_KEY, BusyPolicy, StopRequest, TurnKind
 from palaver.services import surfaces
@@ -20,6 +19,7 @@ from palaver.services.inbox import group_chats
 from palaver.services.inbox.content import build_message
 from palaver.services.memory_turns.queue import queue_memory_turn
 from palaver.services.messaging.unanswered_posts import list_unanswered_posts
+from palaver.services.reset_explanation import explain_automatic_start
 from palaver.storage import attachments, lanes, session_settings, sessions, turns
 from palaver.storage.engines.base import Conflict
 from palaver.storage.timestamps import from_micros, to_micros
@@ -125,7 +125,7 @@ class MessageQueue:
             turn_id=turn_id,
             seq=recorded.seq,
             turns_ahead=0 if outcome is Outcome.MERGED else turns_ahead,
-            reply=self._explain_reset(inbound, recorded),
+            reply=self._explain_reset(tx, arrival, recorded, session_no),
         )
 
     def _enqueue_turn(
@@ -198,12 +198,20 @@ class MessageQueue:
         if left is not None and left.session.is_expired:
             queue_memory_turn(tx, self._rules, left.no, MemoryTurnKind.EXPIRY, now)
 
-    def _explain_reset(self, inbound: Inbound, recorded: RecordedMessage) -> str | None:
+    def _explain_reset(
+        self, tx: Transaction, arrival: lanes.Arrival, recorded: RecordedMessage, session_no: int
+    ) -> str | None:
         """Return what to tell the person if the reset policy has started a new session; resets are never silent."""
-        policy = self._store.config.get_reset_policy(inbound.source)
-        if not (recorded.was_auto_reset and recorded.previous_had_messages and policy.notify):
+        if not (recorded.was_auto_reset and recorded.previous_had_messages):
             return None
-        return explain_reset(ResetReason(str(recorded.start_reason)), policy)
+        left = lanes.find_left_session(tx, recorded.session_key)
+        policy = arrival.config.get_reset_policy(arrival.source)
+        if left is not None:
+            _, policy = lanes.find_reset_rule(tx, arrival, left.no)
+        if not policy.notify:
+            return None
+        session = sessions.get_by_no(tx, session_no).session
+        return explain_automatic_start(tx, self._store.config, session_no, session)
 
 
 def _build_turn_facts(inbound: Inbound, seq: int) -> dict[str, Any] | None:

@@ -23,7 +23,8 @@ MAX_CARRIED_POSTS: Final = 5
 
 def list_unanswered_posts(tx: Transaction, arrival: lanes.Arrival, lane_key: str) -> list[dict[str, str]]:
     """Return what was sent to a lane since somebody wrote there, if its session ends now; the oldest first."""
-    if arrival.config.get_reset_policy(arrival.source).mode is ResetMode.NONE:
+    config = arrival.config
+    if not config.reset_by_profile and config.get_reset_policy(arrival.source).mode is ResetMode.NONE:
         return []
     current = lanes.find_current_session(tx, lane_key)
     last_message_at = current.session.last_message_at if current else None

@@ -49,7 +49,7 @@ def _split(markdown: str, unit: LengthUnit, size: int, budget: int, measure: Cal
             yield message
         else:
             own_size = measure_length(message, unit)
-            smaller = max(1, min(own_size * budget // length, own_size * 3 // 4))
+            smaller = max(1, min(own_size * budget // length, own_size * 3 // 4, size - 1))  # less each time
             yield from _split(message, unit, smaller, budget, measure)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from palaver.domain.events import Event
     from palaver.domain.message import Message
     from palaver.domain.session import Session
+    from palaver.domain.version import VersionInfo
 
 MAX_NAME_CHARS = 100
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -120,6 +121,13 @@ def describe_event(event: Event) -> str | None:
         case _:
             pass
     return note
+
+
+def describe_version(version: VersionInfo) -> str:
+    """Say below a message that it has other versions, which a document leaves out."""
+    what = "message" if version.has_edits else "answer"
+    others = "The other version is" if version.count == 2 else f"The other {version.count - 1} versions are"
+    return f"Version {version.number} of {version.count} of this {what}. {others} not in this document."
 
 
 def _add_reason(text: str, reason: object) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.domain.errors import PalaverError
 from palaver.services.markdown_export import iterate_markdown
+from palaver.services.transfer.document_entry import DocumentEntry
 from palaver.services.transfer.document_format import DocumentFormat
 from palaver.services.transfer.document_words import clean_document_text, format_title
 from palaver.services.transfer.exporter import Exporter, ExportScope
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from palaver.domain.attachment import Attachment
-    from palaver.domain.events import Event
     from palaver.domain.ids import SessionId
     from palaver.domain.person import Principal
     from palaver.domain.session import Session
@@ -83,20 +83,20 @@ class Documents:
         return join_chunks(self._iterate_pieces(view, session, document_format))
 
     def _iterate_pieces(self, view: SessionView, session: Session, document_format: DocumentFormat) -> Iterator[str]:
-        events = iterate_visible_events(view, session.id)
+        entries = iterate_visible_entries(view, session.id)
         if document_format is DocumentFormat.HTML:
             images = None if self._files is None else ConversationImages(self._store.engine, self._files, session.id)
-            yield from iterate_html(session, events, images)
+            yield from iterate_html(session, entries, images)
             return
         separator = ""
-        for block in iterate_markdown(session, events):
+        for block in iterate_markdown(session, entries):
             yield separator + clean_document_text(block)
             separator = "\n\n"
         yield "\n"
 
 
-def iterate_visible_events(view: SessionView, session_id: str) -> Iterator[Event]:
-    """Yield what people see of a conversation as it is now: messages that are not hidden, and all other events."""
+def iterate_visible_entries(view: SessionView, session_id: str) -> Iterator[DocumentEntry]:
+    """Yield what people see of a conversation as it is now: the events that are not hidden."""
     newest = view.transcripts.load_page(session_id, limit=1).events
     last_seq = newest[-1].seq if newest else 0
     after, has_more = 0, True
@@ -105,7 +105,7 @@ def iterate_visible_events(view: SessionView, session_id: str) -> Iterator[Event
         for event in page.events:
             if event.seq > last_seq:
                 return
-            yield event
+            yield DocumentEntry(event, page.versions.get(event.seq))
             after = event.seq
         has_more = page.has_more_after and bool(page.events)
 

@@ -22,6 +22,7 @@ from palaver.services.platforms.splitting import split_markdown
 from palaver.services.transfer.document_words import (
     clean_document_text,
     describe_event,
+    describe_version,
     format_message_count,
     format_place,
     format_speaker,
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.domain.attachment import Attachment
-    from palaver.domain.events import Event
     from palaver.domain.message import Message
     from palaver.domain.session import Session
+    from palaver.services.transfer.document_entry import DocumentEntry
 
 MAX_IMAGE_BYTES: Final = 3_000_000  # a larger image is listed by name
 MAX_DOCUMENT_IMAGE_BYTES: Final = 15_000_000  # of all images in one document; the rest are listed by name
@@ -63,18 +64,20 @@ class ImageSource(Protocol):
         ...
 
 
-def iterate_html(session: Session, events: Iterable[Event], images: ImageSource | None = None) -> Iterator[str]:
+def iterate_html(
+    session: Session, entries: Iterable[DocumentEntry], images: ImageSource | None = None
+) -> Iterator[str]:
     """Yield the document of a session and its visible events, piece by piece."""
     title = format_title(session)
     facts = f"{format_place(session)} · {format_time(session.created_at)} · {format_message_count(session)}"
     yield format_page_start(title)
     yield f"<header><h1>{_escape(title)}</h1><p>{_escape(facts)}</p><p>{_escape(session.id)}</p></header>\n<main>\n"
     renderer = _MessageRenderer(session, images)
-    for event in events:
-        if event.hidden:
-            continue
+    for event, version in entries:
         if event.message is not None:
             yield from renderer.render(event.message, event.at)
+            if version is not None:
+                yield f'<p class="note">{_escape(describe_version(version))}</p>\n'
         elif (note := describe_event(event)) is not None:
             yield f'<p class="note">{_escape(note)} {_format_time_tag(event.at)}</p>\n'
     yield PAGE_END

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.domain.imported import InvalidImport
 from palaver.services.transfer.own_format import MAX_LINE_BYTES
 from palaver.services.transfer.readers.archive import open_export
+from palaver.services.transfer.readers.open_webui_database import find_database
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +36,21 @@ class UnknownExport(InvalidImport):
     """This is not an export that Palaver can import."""
 
 
+class DatabaseNotImported(InvalidImport):
+    """A database was uploaded. It may have the conversations of several people, so only the operator imports one."""
+
+
 def recognize_format(path: Path, name: str) -> str:
-    """Return the format of an exported file; raises `UnknownExport`. `name` is what the person calls the file."""
+    """Return the format of an exported file. `name` is what the person calls the file.
+
+    Raises `UnknownExport`, and `DatabaseNotImported` whatever the database contains.
+    """
+    if find_database(path) is not None:
+        raise DatabaseNotImported(
+            f"{name} is a database, not an export of your own conversations. In Open WebUI, export your chats as a JSON"
+            " file and import that one. The operator can import webui.db with: palaver import open-webui",
+            name=name,
+        )
     files = open_export(path, how_to_get=_HOW_TO_GET)
     try:
         if OWN_FILE_NAME in files.names:

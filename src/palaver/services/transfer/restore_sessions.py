@@ -76,11 +76,12 @@ class SessionRestore:
         self._last_seq = 0
         self._event_count = 0
         self._message_count = 0
+        self._ends_hidden = False  # what has hidden the last event is missing
 
     @property
     def is_complete(self) -> bool:
-        """Whether every event of the log was in the file."""
-        return bool(self._event_count == self._columns["last_seq"] == self._last_seq)
+        """Whether every event of the log was in the file: the last one, too, which nothing can have hidden."""
+        return bool(self._event_count == self._columns["last_seq"] == self._last_seq) and not self._ends_hidden
 
     def start(self, tx: Transaction, batch: Batch) -> None:
         """Insert the session, unless it is here; remember its number if there is something to write."""
@@ -112,6 +113,7 @@ class SessionRestore:
         if not _EVENT_KIND.fullmatch(row[1]):
             raise InvalidRecord(f"kind: {row[1][:40]!r} is not allowed", key="kind")
         self._last_seq = row[0]
+        self._ends_hidden = row[EVENT_COLUMNS.index("hidden_by")] is not None
         self._event_count += 1
         if row[1] == EventKind.MESSAGE:
             self._message_count += 1
@@ -163,7 +165,7 @@ class SessionRestore:
         if not self.is_complete:
             import_rows.repair_session(tx, no)
         if title is not None:
-            free = import_rows.set_free_title(tx, no, title)
+            free = import_rows.set_free_title(tx, no, title, is_own_format=True)
             if free != title:
                 batch.add_outcome(f"The title “{title}” is taken here: the conversation is now “{free}”.")
         file_nos = (batch.get(ATTACHMENT, each) for each in self._attachments)

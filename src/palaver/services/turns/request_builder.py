@@ -13,11 +13,11 @@ from palaver.domain.context import build_session_context, build_session_context_
 from palaver.domain.errors import NothingToDo
 from palaver.domain.events import Event, EventKind
 from palaver.domain.job_prompt import build_job_run_prompt
-from palaver.domain.policy import ResetReason, explain_reset
 from palaver.domain.session import AUTOMATIC_START_REASONS, SessionEntry
 from palaver.services import profiles
 from palaver.services.home_channels import load_home_channels
 from palaver.services.jobs.run_context import load_active_run
+from palaver.services.reset_explanation import explain_automatic_start
 from palaver.services.toolsets import BUILT_IN_TOOLSETS
 from palaver.services.turns.choices import load_turn_choices
 from palaver.services.turns.memory_block import load_memory_block
@@ -166,7 +166,7 @@ class RequestBuilder:
         if job_run is not None:
             parts.append(build_job_run_prompt(job_run.build_prompt_context()))
         if session.start_reason in AUTOMATIC_START_REASONS and session.previous_had_messages:
-            reason = explain_reset(ResetReason(session.start_reason.value), config.get_reset_policy(session.origin))
+            reason = explain_automatic_start(tx, config, row.no, session)
             parts.append(f"When this conversation started, the user was told: {reason}")
         if memory_text:
             parts.append(memory_text)

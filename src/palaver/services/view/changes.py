@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 from palaver.domain.errors import NotAllowed
 from palaver.domain.events import EventKind
 from palaver.domain.person import Action
-from palaver.storage import projects, session_settings, sessions
+from palaver.storage import projects, session_activity, session_settings, sessions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,6 +69,8 @@ def apply_changes(tx: Transaction, scope: ViewScope, session_id: str, changes: S
     for setting in _TEXT_SETTINGS:
         if setting in changes:
             session_settings.change(tx, row.no, setting, changes[setting], now, person_id)
+    if "profile" in changes and row.session.last_human_at is not None:  # its reset policy counts from now
+        session_activity.mark_active(tx, row.no, now)
     if "toolsets" in changes:
         session_settings.switch_toolsets(tx, row.no, changes["toolsets"], now, person_id)
     return sessions.get_by_no(tx, row.no)

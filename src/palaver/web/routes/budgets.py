@@ -46,7 +46,9 @@ class BudgetOut(ResponseModel):
     limit_tokens: int | None = Field(description="Null: no limit.")
     unpriced_calls: int = Field(description="Calls whose price is unknown and not part of `used_usd`.")
     percent: int | None = Field(description="How much of the tighter limit is used or held; null without a limit.")
-    is_limit_set: bool = Field(description="An owner has set a limit for exactly this; otherwise the server settings apply.")
+    is_limit_set: bool = Field(
+        description="An owner has set a limit for exactly this; otherwise the server settings apply."
+    )
     resets_at: Time
     timezone: str = Field(description="The time zone in which days and months begin.")
 
@@ -137,7 +139,7 @@ async def set_budget_limits(key: Key, body: LimitsIn, overview: Overview, caller
 
 @router.delete("/{scope}/{subject}/{period}", status_code=204, responses=error_responses(403))
 async def clear_budget_limits(key: Key, overview: Overview, caller: OwnerCaller) -> None:
-    """Remove the limits that were set for one budget, so that config.yaml applies."""
+    """Remove the limits that were set for one budget, so that the server settings apply."""
     await overview.clear_limits(caller.principal, key)
 
 

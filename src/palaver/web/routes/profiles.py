@@ -41,7 +41,7 @@ class ProfileOut(ResponseModel):
     model: str | None = Field(description="The model of its conversations; null for the default.")
     toolsets: list[str] | None = Field(description="It has only these of the allowed toolsets; null for all of them.")
     session_reset: ProfileResetOut | None = Field(
-        description="When its conversations restart; null: as those without a profile. Never on the page and in the API."
+        description="When its conversations in chats restart; null: as those without a profile."
     )
 
 

@@ -111,6 +111,7 @@ async def run_provider_test(body: ProviderTestIn, state: State, _owner: OwnerCal
         reply=None if test.reply is None else to_utf8_text(test.reply),
         error=None if test.error is None else to_utf8_text(test.error),
         detail=None if test.detail is None else to_utf8_text(test.detail),
+        facts={name: replace_surrogates(value) for name, value in test.facts.items() if name != "detail"},
     )
 
 

@@ -40,7 +40,7 @@ class SpeechOut(ResponseModel):
 
 
 class TranscriptOut(ResponseModel):
-    """What is said in a recording."""
+    """The words of a recording."""
 
     text: str
 

@@ -57,7 +57,9 @@ def _add(
 ) -> None:
     if user_id == "*":
         place = f"on {platform_name}" if platform_name else "on every platform"
-        what = f"Everyone was allowed {place}. That is not imported: set who may talk to the agent in the server settings."
+        what = (
+            f"Everyone was allowed {place}. That is not imported: set who may talk to the agent in the server settings."
+        )
         problems.append(ImportProblem(where="allow-list", what=what))
         return
     if not platform_name:

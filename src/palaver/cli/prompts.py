@@ -1,0 +1,164 @@
+"""`palaver prompts`: texts with placeholders that a person saves to send them again."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from palaver.cli import lookup, output
+from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_option
+from palaver.cli.output import Column
+from palaver.domain.errors import InvalidInput, NotFound
+from palaver.domain.saved_prompt import MAX_PROMPT_CHARS
+from palaver.domain.session_json import format_time
+from palaver.invocation import format_command
+
+if TYPE_CHECKING:
+    from palaver.domain.saved_prompt import SavedPrompt
+    from palaver.services.view import SessionView
+
+_COLUMNS = (Column("NAME"), Column("CHANGED"), Column("TEXT", fills_width=True))
+_READ_INPUT = "-"  # in place of a text: read it from standard input
+
+
+@click.group()
+def prompts() -> None:
+    """Manage your saved prompts.
+
+    They are offered in the message box of the page, where each {{word}} in them is a placeholder to fill in.
+    """
+
+
+@prompts.command("list")
+@json_option
+@click.pass_context
+def list_prompts(ctx: click.Context, as_json: bool) -> None:
+    """List your saved prompts by name."""
+    with open_view(ctx) as view:
+        found = view.saved_prompts.list()
+    now = datetime.now(UTC)
+    if as_json:
+        output.print_json({"prompts": [_prompt_to_json(prompt) for prompt in found]})
+    elif found:
+        output.print_table(_COLUMNS, [_make_row(prompt, now) for prompt in found])
+    else:
+        click.echo(f"No saved prompts yet. Add one with `{format_command('prompts add NAME TEXT')}`.")
+
+
+@prompts.command()
+@click.argument("prompt")
+@json_option
+@click.pass_context
+def show(ctx: click.Context, prompt: str, as_json: bool) -> None:
+    """Print the text of a saved prompt.
+
+    PROMPT is its name or id.
+    """
+    with open_view(ctx) as view:
+        found = _find_prompt(view, prompt)
+    if as_json:
+        output.print_json({"prompt": _prompt_to_json(found)})
+    else:
+        click.echo(output.clean_text(found.text))
+
+
+@prompts.command()
+@click.argument("name")
+@click.argument("text")
+@json_option
+@click.pass_context
+def add(ctx: click.Context, name: str, text: str, as_json: bool) -> None:
+    """Save a prompt.
+
+    {{word}} in TEXT is a placeholder; - reads the text from standard input.
+    """
+    with open_view(ctx) as view:
+        saved = view.saved_prompts.create(name, _read_text(text))
+    _print_saved("Saved", saved, as_json=as_json)
+
+
+@prompts.command()
+@click.argument("prompt")
+@click.option("--name", metavar="NAME", help="The new name.")
+@click.option("--text", metavar="TEXT", help="The new text; - reads it from standard input.")
+@json_option
+@click.pass_context
+def edit(ctx: click.Context, prompt: str, name: str | None, text: str | None, as_json: bool) -> None:
+    """Change the name or the text of a saved prompt.
+
+    PROMPT is its name or id.
+    """
+    if name is None and text is None:
+        raise click.UsageError("Nothing to change. Use --name, --text or both.")
+    with open_view(ctx) as view:
+        found = _find_prompt(view, prompt)
+        saved = view.saved_prompts.update(found.id, name=name, text=None if text is None else _read_text(text))
+    _print_saved("Changed", saved, as_json=as_json)
+
+
+@prompts.command()
+@click.argument("prompt")
+@yes_option
+@json_option
+@click.pass_context
+def remove(ctx: click.Context, prompt: str, yes: bool, as_json: bool) -> None:
+    """Delete a saved prompt.
+
+    PROMPT is its name or id. Asks for confirmation first.
+    """
+    with open_view(ctx) as view:
+        found = _find_prompt(view, prompt)
+        confirm_or_exit(f"Delete the prompt {lookup.quote(found.name)}?", skip=yes)
+        deleted = view.saved_prompts.delete(found.id)
+    if as_json:
+        output.print_json({"deleted": _prompt_to_json(deleted)})
+    else:
+        click.echo(f"Deleted the prompt {lookup.quote(deleted.name)}.")
+
+
+def _find_prompt(view: SessionView, text: str) -> SavedPrompt:
+    """Return one of the person's prompts by its id or name."""
+    found = view.saved_prompts.list()
+    for prompt in found:
+        if prompt.id == text or prompt.name.casefold() == text.strip().casefold():
+            return prompt
+    similar = lookup.find_similar_names(text, [prompt.name for prompt in found])
+    hint = f" Did you mean {lookup.quote(similar[0])}?" if similar else f" See `{format_command('prompts list')}`."
+    raise NotFound(f"No saved prompt has the name or id {lookup.quote(text)}.{hint}", prompt=text)
+
+
+def _read_text(text: str) -> str:
+    if text != _READ_INPUT:
+        return text
+    read = sys.stdin.read(MAX_PROMPT_CHARS + 2)  # one more than allowed, and the last line break
+    if not read.strip():
+        raise InvalidInput("text: standard input is empty. Write the text there, or in place of the -.", key="text")
+    return read
+
+
+def _print_saved(verb: str, prompt: SavedPrompt, *, as_json: bool) -> None:
+    if as_json:
+        output.print_json({"prompt": _prompt_to_json(prompt)})
+    else:
+        click.echo(f"{verb} the prompt {lookup.quote(prompt.name)}.")
+
+
+def _make_row(prompt: SavedPrompt, now: datetime) -> tuple[str, ...]:
+    return (
+        output.clean_line(prompt.name),
+        output.format_relative_time(prompt.updated_at, now),
+        output.clean_line(prompt.text),
+    )
+
+
+def _prompt_to_json(prompt: SavedPrompt) -> dict[str, Any]:
+    return {
+        "id": prompt.id,
+        "name": prompt.name,
+        "text": prompt.text,
+        "created_at": format_time(prompt.created_at),
+        "updated_at": format_time(prompt.updated_at),
+    }
